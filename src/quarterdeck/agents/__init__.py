@@ -1,0 +1,1 @@
+"""Coding agents, driven over their machine protocols: one driver per protocol, presets as data."""

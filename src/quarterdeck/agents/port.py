@@ -1,0 +1,146 @@
+"""What the engine asks of an agent driver, whatever protocol the agent speaks.
+
+A driver runs one agent process for one chat. What the agent says reaches the engine as
+`AgentEvent`s through the sink given at `open`, in order; the driver awaits the sink, so an engine
+that cannot keep an event (a full disk) holds the agent back instead of losing it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from quarterdeck.wire.history import AgentEvent
+from quarterdeck.wire.messages import Image
+
+AgentSink = Callable[[AgentEvent], Awaitable[None]]
+"""Takes one event of the running turn."""
+
+
+class AgentError(Exception):
+    """An agent could not do what was asked. The text is for a person and says what to do."""
+
+
+class AgentUnavailableError(AgentError):
+    """The agent is not installed, has no key, or did not start."""
+
+
+class AgentDiedError(AgentError):
+    """The agent's process ended in the middle of something."""
+
+
+@dataclass(frozen=True)
+class SessionSpec:
+    """What an agent's session is opened with.
+
+    `session_id` is what the driver returned before (`AgentSession.id`), so that the agent goes on
+    where it was; None for a new one. `environment` is the whole environment of the process.
+    """
+
+    chat_id: str
+    working_directory: str
+    state_directory: str
+    environment: Mapping[str, str]
+    session_id: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One user message for the agent."""
+
+    message_id: str
+    text: str
+    images: list[Image] = field(default_factory=list[Image])
+    plan_mode: bool = False
+    model: str | None = None
+
+
+class StopReason(StrEnum):
+    """How a turn ended: the Agent Client Protocol's reasons and our `failed`."""
+
+    END_TURN = "end_turn"
+    MAX_TOKENS = "max_tokens"
+    MAX_TURN_REQUESTS = "max_turn_requests"
+    REFUSAL = "refusal"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class TurnOutcome:
+    """The end of a turn. `error` is set when `stop_reason` is FAILED."""
+
+    stop_reason: str
+    error: str | None = None
+    usage: dict[str, Any] | None = None
+
+
+class AgentSession(Protocol):
+    """An open session with a running agent process."""
+
+    @property
+    def id(self) -> str:
+        """The agent's own session id; kept by the engine to reopen the session."""
+        ...
+
+    async def prompt(self, prompt: Prompt) -> TurnOutcome:
+        """Runs one turn to its end. Never two at once.
+
+        Raises:
+            AgentDiedError: the process ended; the session must be opened again.
+        """
+        ...
+
+    async def interrupt(self) -> None:
+        """Stops the running turn and everything it started; `prompt` then returns CANCELLED."""
+        ...
+
+    async def respond(self, request_id: str, option_id: str | None, text: str | None) -> bool:
+        """Answers a permission request or question; False when it is no longer awaited."""
+        ...
+
+    async def close(self) -> None:
+        """Ends the process and everything it started. Safe to call twice."""
+        ...
+
+
+class AgentDriver(Protocol):
+    """Opens sessions of one kind of agent."""
+
+    async def open(self, spec: SessionSpec, sink: AgentSink) -> AgentSession:
+        """Starts the agent and opens, or reopens, a session.
+
+        Raises:
+            AgentUnavailableError: not installed, no key, wrong version, or it did not start.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class AgentStatus:
+    """One agent as found on this machine."""
+
+    id: str
+    name: str
+    available: bool
+    reason: str | None = None
+    auth_method: str | None = None
+    supports_goal: bool = False
+    supports_plan: bool = False
+
+
+class AgentCatalog(Protocol):
+    """The agents that can be asked for."""
+
+    def statuses(self) -> list[AgentStatus]:
+        """Every known agent, usable or not, with the reason."""
+        ...
+
+    def driver(self, agent_id: str) -> AgentDriver:
+        """The driver of an agent.
+
+        Raises:
+            AgentUnavailableError: no agent has this id.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""The async API client: one class per resource over one connection."""

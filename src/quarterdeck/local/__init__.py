@@ -1,0 +1,1 @@
+"""What the processes of one installation share about this machine: its directory and its sockets."""

@@ -1,0 +1,69 @@
+"""Where everything of an installation lies (`QUARTERDECK_HOME`)."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+HOME_VARIABLE = "QUARTERDECK_HOME"
+
+
+@dataclass(frozen=True)
+class Home:
+    """The directory of one installation and the places in it.
+
+    The root and `service` belong to the service's user alone. `workspaces` holds one directory per
+    workspace, `mirrors` one bare repository per connected repository, `client` what the cockpit
+    keeps (drafts, unsent messages).
+    """
+
+    root: Path
+
+    @property
+    def service(self) -> Path:
+        return self.root / "service"
+
+    @property
+    def socket(self) -> Path:
+        """Unix socket of the embedded service."""
+        return self.service / "qd.sock"
+
+    @property
+    def lock(self) -> Path:
+        """Held (`flock`) by the one service of this home; its text is the holder's pid."""
+        return self.service / "lock"
+
+    @property
+    def key(self) -> Path:
+        """The organization key made at first start, mode 0600."""
+        return self.service / "key"
+
+    @property
+    def database(self) -> Path:
+        return self.service / "quarterdeck.sqlite3"
+
+    @property
+    def log(self) -> Path:
+        """Log of a service that was started in the background."""
+        return self.service / "service.log"
+
+    @property
+    def workspaces(self) -> Path:
+        return self.root / "workspaces"
+
+    @property
+    def mirrors(self) -> Path:
+        return self.root / "mirrors"
+
+    @property
+    def client(self) -> Path:
+        return self.root / "client"
+
+
+def find_home() -> Home:
+    """The home named by `QUARTERDECK_HOME`, else the platform's user data directory."""
+    named = os.environ.get(HOME_VARIABLE)
+    if named:
+        return Home(Path(named).expanduser().absolute())
+    from platformdirs import user_data_path  # slow to import, rarely needed
+
+    return Home(user_data_path("quarterdeck", appauthor=False))

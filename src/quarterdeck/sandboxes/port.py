@@ -1,0 +1,152 @@
+"""What the service asks of a sandbox driver.
+
+A sandbox outlives the service: `start` returns once its first process runs, and a service that
+comes later finds it again with `alive` and talks to it through `connect`. Nothing here blocks the
+loop; git and file work run in subprocesses or threads that the driver owns.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from quarterdeck.wire.engine import EngineRepository
+
+
+class SandboxError(Exception):
+    """The driver could not do what was asked. `args[0]` is for a person; `details` may hold output."""
+
+    def __init__(self, message: str, details: str | None = None) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class NotARepositoryError(SandboxError):
+    """The URL or path names no git repository."""
+
+
+class CloneError(SandboxError):
+    """Cloning failed; `details` holds git's last lines."""
+
+
+class IsolationError(SandboxError):
+    """No sandbox can be run here; says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """How sandboxes are kept apart on this machine.
+
+    `mode` is `bubblewrap`, or `none` when only a plain process group is possible; `note` then says
+    why. `user` names the account that runs inside.
+    """
+
+    mode: Literal["bubblewrap", "none"]
+    user: str
+    note: str | None = None
+    limits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RepositorySource:
+    """A connected repository to put into a workspace."""
+
+    id: str
+    name: str
+    url: str
+    default_branch: str
+
+
+@dataclass(frozen=True)
+class MirrorInfo:
+    """What connecting a repository found."""
+
+    default_branch: str
+    suggested_name: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Paths of a workspace as its own processes see them."""
+
+    workspace_dir: str
+    home_dir: str
+    state_dir: str
+    run_dir: str
+
+
+Progress = Callable[[str], None]
+"""Told one line at a time what a longer step is doing."""
+
+
+class SandboxDriver(Protocol):
+    """Provisions, starts, finds and destroys sandboxes, each named by its workspace's id."""
+
+    async def isolation(self) -> Isolation:
+        """How sandboxes are kept apart here (found once, then remembered).
+
+        Raises:
+            IsolationError: sandboxes cannot run here at all.
+        """
+        ...
+
+    async def connect_repository(self, repository_id: str, url: str) -> MirrorInfo:
+        """Makes the service's bare mirror of a repository.
+
+        Raises:
+            NotARepositoryError: nothing there that git can read.
+            CloneError: it is a repository, but mirroring it failed.
+        """
+        ...
+
+    async def provision(
+        self, workspace_id: str, repositories: list[RepositorySource], branch: str, report: Progress
+    ) -> list[EngineRepository]:
+        """Makes the workspace's directories and clones its repositories, each on `branch`.
+
+        Mirrors are brought up to date first when their source can be reached. Asked again for a
+        workspace that is already there, it finishes what is missing and leaves the rest alone.
+
+        Raises:
+            CloneError: a repository could not be cloned.
+            SandboxError: the disk is full, or a directory cannot be made.
+        """
+        ...
+
+    async def layout(self, workspace_id: str) -> Layout:
+        """Paths inside the sandbox, for the engine's configuration."""
+        ...
+
+    async def write_config(self, workspace_id: str, text: str) -> None:
+        """Writes the engine's configuration into the run directory, readable by it alone."""
+        ...
+
+    async def start(self, workspace_id: str) -> None:
+        """Starts the engine in its sandbox and returns when its socket answers.
+
+        An engine that already runs is left alone.
+
+        Raises:
+            SandboxError: it did not come up; `details` holds the end of its log.
+        """
+        ...
+
+    async def alive(self, workspace_id: str) -> bool:
+        """Whether the workspace's engine process runs."""
+        ...
+
+    async def connect(self, workspace_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Opens a byte stream to the engine.
+
+        Raises:
+            ConnectionError: no engine listens.
+        """
+        ...
+
+    async def stop(self, workspace_id: str) -> None:
+        """Ends every process of the sandbox; files stay. Safe when nothing runs."""
+        ...
+
+    async def destroy(self, workspace_id: str) -> None:
+        """Stops the sandbox and removes its files."""
+        ...

@@ -1,0 +1,1 @@
+"""The control plane: records, event log, relay to engines, authentication, HTTP routes."""

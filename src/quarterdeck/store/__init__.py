@@ -1,0 +1,1 @@
+"""The cockpit's state without a screen: replicas, chats, queue, connection, outbox."""

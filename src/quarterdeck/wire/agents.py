@@ -1,0 +1,32 @@
+"""Coding agents and their models (INTERFACE 4)."""
+
+from quarterdeck.wire.base import CamelRecord, Record
+
+BUILTIN = "builtin"
+"""The agent that needs no model and no account."""
+
+
+class Agent(Record):
+    """One agent as the service offers it. The identifier is an open string for clients."""
+
+    id: str
+    name: str
+    available: bool
+    auth_method: str | None = None
+    supports_goal: bool = False
+    supports_plan: bool = False
+    reason: str | None = None
+    """Why it is not available, and what to do (own field)."""
+
+
+class AgentList(Record):
+    """Answer of `GET /v1/agents`."""
+
+    agents: list[Agent]
+
+
+class AgentModel(CamelRecord):
+    """A model that an agent offers."""
+
+    id: str
+    display_name: str

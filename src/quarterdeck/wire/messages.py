@@ -1,0 +1,95 @@
+"""Sending messages and the queue behind a running turn (INTERFACE 4)."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from quarterdeck.wire.base import Body, CamelRecord, Id, Record, Timestamp
+
+ThinkingLevel = Literal["low", "medium", "high", "xhigh", "max"]
+
+
+class Base64Source(Body):
+    """An image carried in the request."""
+
+    type: Literal["base64"]
+    media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    data: str
+
+
+class UrlSource(Body):
+    """An image that the agent fetches."""
+
+    type: Literal["url"]
+    url: str
+
+
+class Image(Body):
+    """An image beside a message."""
+
+    type: Literal["image"] = "image"
+    source: Annotated[Base64Source | UrlSource, Field(discriminator="type")]
+
+
+class SendMessage(Body):
+    """Body of `POST .../messages`. Neither text nor uploads: 400."""
+
+    message: str = ""
+    chat_id: Id | None = None
+    coding_agent: str | None = None
+    model: str | None = None
+    images: list[Image] | None = None
+    plan_mode: bool | None = None
+    goal_mode: bool | None = None
+    fast_mode: bool | None = None
+    thinking_level: ThinkingLevel | None = None
+    canvas_upload_ids: Annotated[list[str] | None, Field(alias="canvasUploadIds")] = None
+
+
+class Delivery(StrEnum):
+    """Where an accepted message is."""
+
+    SENT = "sent"
+    QUEUED = "queued"
+    WAKING = "waking"
+
+
+class MessageAccepted(Record):
+    """Answer of send: the message is durable from here on."""
+
+    status: str
+    message_id: Id
+    position: int | None = None
+    chat_id: Id
+
+
+class QueuedMessage(CamelRecord):
+    """One message that waits for the running turn."""
+
+    id: Id
+    message: str
+    queued_at: Timestamp
+    sender_user_id: Id | None = None
+    sender_email: str | None = None
+
+
+class Queue(CamelRecord):
+    """Answer of `GET .../chats/{chat_id}/queue`, first to run first."""
+
+    chat_id: Id
+    processing: bool
+    queue: list[QueuedMessage]
+
+
+MODE_PREFIXES = {"/plan": "plan_mode", "/goal": "goal_mode", "/fast": "fast_mode"}
+"""A leading word that is stripped from a message and sets a mode."""
+
+
+class Sender(CamelRecord):
+    """Who sent a user message."""
+
+    sender_user_id: Id | None = None
+    sender_email: str | None = None
+    recorded_at: Timestamp
+    message_id: Id | None = None

@@ -1,0 +1,178 @@
+"""Replicas, which the contract also calls workspaces (INTERFACE 3)."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from quarterdeck.wire.base import Body, CamelRecord, Id, Record, Timestamp
+from quarterdeck.wire.chats import Chat
+from quarterdeck.wire.messages import Image, ThinkingLevel
+
+
+class WorkspaceStatus(StrEnum):
+    """The five states of a workspace."""
+
+    ACTIVE = "active"
+    PREPARING = "preparing"
+    SLEEPING = "sleeping"
+    ARCHIVED = "archived"
+    ERROR = "error"
+
+
+class ReplicaRepository(Record):
+    """A repository in the workspace."""
+
+    id: Id
+    name: str
+    url: str
+
+
+class PullRequest(Record):
+    """A pull request opened from the workspace."""
+
+    repository: str
+    number: int
+    url: str
+
+
+class GitDiff(CamelRecord):
+    """Changed lines of a repository against its base; `fullDiff` only when asked for."""
+
+    added: int
+    removed: int
+    full_diff: str | None = None
+
+
+class RepositoryStatus(Record):
+    """Where a repository of the workspace stands."""
+
+    repository: str
+    branch: str | None = None
+    default_branch: str | None = None
+    pr_urls: list[str] = []
+    start_hooks_completed: bool = False
+    git_diff: dict[str, Any] | None = None
+
+
+class AgentAvailability(Record):
+    """Whether an agent can be used, and how it is authenticated."""
+
+    available: bool
+    auth_method: str | None = None
+
+
+class ReplicaEnvironment(Record):
+    """What the engine reports of its set-up (only with `include=environment`)."""
+
+    engine_version: str | None = None
+    files_uploaded: list[str] = []
+    env_vars_set: list[str] = []
+    skills_installed: list[str] = []
+    coding_agents: dict[str, AgentAvailability] = {}
+    hooks: Any = None
+    last_updated_at: Timestamp | None = None
+    isolation: str | None = None
+    """How the sandbox is kept apart (own field): `bubblewrap`, or `none` with a note saying why."""
+    isolation_note: str | None = None
+
+
+class Replica(Record):
+    """One workspace as a list shows it."""
+
+    id: Id
+    name: str
+    status: str
+    source: str = "api"
+    created_at: Timestamp
+    last_activity_at: Timestamp | None = None
+    environment_id: Id | None = None
+    repositories: list[ReplicaRepository] = []
+    pull_requests: list[PullRequest] = []
+
+
+class ReplicaDetail(Replica):
+    """One workspace with its chats and the state of its repositories."""
+
+    coding_agent: str | None = None
+    repository_statuses: list[RepositoryStatus] = []
+    chats: list[Chat] = []
+    waking: bool | None = None
+    environment: ReplicaEnvironment | None = None
+    error: str | None = None
+
+
+class ReplicaAnswer(Record):
+    """Answer of creating or reading one replica."""
+
+    replica: ReplicaDetail
+
+
+class ReplicaList(Record):
+    """A page of replicas, newest first."""
+
+    replicas: list[Replica]
+    total: int
+    page: int
+    limit: int
+    total_pages: int
+
+
+LifecyclePolicy = Literal[
+    "default", "archive_when_done", "sleep_when_done", "delete_after_inactivity"
+]
+
+
+class CreateReplica(Body):
+    """Body of `POST /v1/replica`. Without a message the workspace starts and waits."""
+
+    name: Annotated[str, Field(pattern=r"^\S+$", max_length=200)]
+    environment_id: Id
+    message: str | None = None
+    coding_agent: str | None = None
+    model: str | None = None
+    images: list[Image] | None = None
+    plan_mode: bool | None = None
+    goal_mode: bool | None = None
+    fast_mode: bool | None = None
+    thinking_level: ThinkingLevel | None = None
+    lifecycle_policy: LifecyclePolicy | None = None
+    config: dict[str, Any] | None = None
+    size: Literal["small", "large"] | None = None
+    webhook_url: str | None = None
+
+
+class Waking(Record):
+    """Answer of `POST .../wake`."""
+
+    status: str = "waking"
+
+
+class EngineHeartbeat(CamelRecord):
+    """When the engine was last heard of."""
+
+    last_seen_at: Timestamp
+    age_ms: int
+    fresh: bool
+    stale_after_ms: int
+    boot_time_ms: int | None = None
+    uptime_seconds: int | None = None
+
+
+class LastChatMessage(CamelRecord):
+    """The newest message of any chat."""
+
+    text: str
+    provider: str
+    at: Timestamp
+
+
+class WorkspaceStatusAnswer(CamelRecord):
+    """Answer of `GET /v1/workspaces/{id}/status`."""
+
+    status: str
+    last_checked: Timestamp
+    error: str | None = None
+    message: str | None = None
+    engine_heartbeat: EngineHeartbeat | None = None
+    last_chat_message: LastChatMessage | None = None
