@@ -5,7 +5,7 @@ and the socket named through `/proc/self/fd`, which is short whatever the direct
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ ADDRESS_LIMIT = 107
 
 
 @contextmanager
-def socket_address(path: Path) -> Iterator[str]:
+def socket_address(path: Path) -> Generator[str]:
     """An address usable in `connect` and `bind` for the time of the block.
 
     Raises:
