@@ -1,0 +1,158 @@
+"""The models against the contract's fields, bounds and cases."""
+
+from uuid import uuid4
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from quarterdeck.wire.chats import CreateChat, RenameChat
+from quarterdeck.wire.errors import STATUS_OF, ErrorCode, ErrorObject
+from quarterdeck.wire.exec import ExecRequest
+from quarterdeck.wire.history import History
+from quarterdeck.wire.messages import Queue, SendMessage
+from quarterdeck.wire.replicas import CreateReplica, Replica, WorkspaceStatusAnswer
+from quarterdeck.wire.terminals import (
+    CreateTerminal,
+    TerminalInput,
+    TerminalSession,
+    terminal_event,
+)
+
+MOMENT = "2026-11-20T10:00:00.000Z"
+SOME_ID = "7a0e8b8e-1111-4222-8333-444455556666"
+
+
+def accepted(model: type[BaseModel], body: dict[str, object]) -> bool:
+    try:
+        model.model_validate(body)
+    except ValidationError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("seconds", "fits"), [(0, False), (1, True), (50, True), (51, False), ("x", False)]
+)
+def test_exec_timeout_is_1_to_50(seconds: object, fits: bool) -> None:
+    assert accepted(ExecRequest, {"command": "true", "timeout_seconds": seconds}) is fits
+
+
+def test_exec_timeout_is_30_by_default() -> None:
+    assert ExecRequest(command="true").timeout_seconds == 30
+
+
+@pytest.mark.parametrize(("length", "fits"), [(0, False), (1, True), (100, True), (101, False)])
+def test_display_name_is_1_to_100(length: int, fits: bool) -> None:
+    assert accepted(RenameChat, {"display_name": "x" * length}) is fits
+
+
+@pytest.mark.parametrize("name", ["two words", "tab\there", "line\n", " lead", ""])
+def test_a_replica_name_has_no_white_space(name: str) -> None:
+    assert not accepted(CreateReplica, {"name": name, "environment_id": SOME_ID})
+
+
+def test_a_message_is_optional_when_creating() -> None:
+    assert accepted(CreateReplica, {"name": "fix-login", "environment_id": SOME_ID})
+
+
+@pytest.mark.parametrize(
+    ("cols", "rows", "fits"),
+    [
+        (2, 1, True),
+        (500, 200, True),
+        (1, 1, False),
+        (501, 200, False),
+        (80, 0, False),
+        (80, 201, False),
+    ],
+)
+def test_terminal_size_bounds(cols: int, rows: int, fits: bool) -> None:
+    assert accepted(CreateTerminal, {"cols": cols, "rows": rows}) is fits
+
+
+@pytest.mark.parametrize(("length", "fits"), [(65_536, True), (65_537, False)])
+def test_terminal_input_bound(length: int, fits: bool) -> None:
+    body: dict[str, object] = {"data": "x" * length, "generation": 0, "sequence": 0}
+    assert accepted(TerminalInput, body) is fits
+
+
+def test_the_engine_speaks_camel_case() -> None:
+    session = TerminalSession.model_validate(
+        {"id": SOME_ID, "title": "sh", "createdAt": MOMENT, "exited": True, "exitCode": 3}
+    )
+    assert session.model_dump(mode="json") == {
+        "id": SOME_ID,
+        "title": "sh",
+        "createdAt": MOMENT,
+        "exited": True,
+        "exitCode": 3,
+    }
+    queue = Queue.model_validate({"chatId": SOME_ID, "processing": False, "queue": []})
+    assert "chatId" in queue.model_dump(mode="json")
+
+
+def test_history_keeps_the_mixed_case_of_the_specification() -> None:
+    page = History.model_validate(
+        {
+            "thread_id": "t",
+            "events": [{"timestamp": MOMENT, "type": "claude-x", "payload": {}}],
+            "total": 3,
+            "has_more": True,
+            "eventsStartIndex": 2,
+            "beforeCursor": "c",
+            "canceledMessageIds": ["m"],
+        }
+    )
+    assert page.events_start_index == 2
+    written = page.model_dump(mode="json", by_alias=True)
+    assert {"eventsStartIndex", "beforeCursor", "canceledMessageIds", "has_more"} <= set(written)
+
+
+def test_unknown_enum_values_never_raise_in_the_client() -> None:
+    replica = Replica.model_validate(
+        {"id": SOME_ID, "name": "n", "status": "dreaming", "created_at": MOMENT, "mood": "calm"}
+    )
+    assert replica.status == "dreaming"
+    assert replica.model_dump(mode="json")["mood"] == "calm"
+
+
+def test_status_answer_is_camel_case() -> None:
+    answer = WorkspaceStatusAnswer.model_validate({"status": "active", "lastChecked": MOMENT})
+    assert answer.model_dump(mode="json", exclude_none=True) == {
+        "status": "active",
+        "lastChecked": MOMENT,
+    }
+
+
+def test_send_takes_uploads_by_their_wire_name() -> None:
+    body = SendMessage.model_validate({"message": "hi", "canvasUploadIds": ["u"], "novel": 1})
+    assert body.canvas_upload_ids == ["u"]
+    assert "novel" not in body.model_dump()
+
+
+def test_create_chat_takes_camel_case() -> None:
+    body = CreateChat.model_validate({"provider": "builtin", "clientRequestId": "r"})
+    assert body.client_request_id == "r"
+
+
+def test_every_code_has_its_status() -> None:
+    assert set(STATUS_OF) == set(ErrorCode)
+    assert ErrorObject(error="x").model_dump()["details"] is None
+
+
+@pytest.mark.parametrize("kind", ["replay", "output", "resize", "exit", "error"])
+def test_terminal_events_are_told_apart_by_type(kind: str) -> None:
+    bodies: dict[str, dict[str, object]] = {
+        "replay": {"data": "", "offset": 3, "cols": 80, "rows": 24, "reset": True},
+        "output": {"data": "aGk="},
+        "resize": {"cols": 80, "rows": 24},
+        "exit": {"exitCode": 0},
+        "error": {"message": "gone"},
+    }
+    event = terminal_event.validate_python({"type": kind, **bodies[kind]})
+    assert terminal_event.dump_python(event, mode="json") == {"type": kind, **bodies[kind]}
+
+
+def test_ids_are_uuids() -> None:
+    assert not accepted(CreateReplica, {"name": "n", "environment_id": "global"})
+    assert accepted(CreateReplica, {"name": "n", "environment_id": str(uuid4())})
