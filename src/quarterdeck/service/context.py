@@ -1,0 +1,73 @@
+"""What routes and the service's long-lived parts share, and how a route gets at it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Protocol, cast
+from uuid import UUID
+
+from fastapi import Depends, Path, Request
+
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.port import SandboxDriver
+from quarterdeck.service.db.database import Database
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.event_log import EventLog
+from quarterdeck.service.records.workspaces import WorkspaceRow, find_workspace
+from quarterdeck.wire.agents import Agent
+from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from quarterdeck.service.auth import Caller
+
+
+class FleetLife(Protocol):
+    """The living replicas, as the application starts and ends them."""
+
+    async def start(self) -> None:
+        """Finds running engines again and takes up what was left; called before requests come."""
+        ...
+
+    async def close(self) -> None:
+        """Lets go of every engine, which run on. Called after the last request was answered."""
+        ...
+
+
+@dataclass
+class ServiceContext:
+    """Everything one service is made of. `fleet` is set before the application is built."""
+
+    database: Database
+    event_log: EventLog
+    sandboxes: SandboxDriver
+    agents: Callable[[], list[Agent]]
+    home: Home
+    clock: Callable[[], datetime] = utc_now
+    fleet: FleetLife | None = field(default=None)
+
+
+def context(request: Request) -> ServiceContext:
+    """Dependency: the service's context."""
+    return cast("ServiceContext", request.app.state.context)
+
+
+def caller(request: Request) -> "Caller":
+    """Dependency: who asks. Every request that reaches a route with it was authenticated."""
+    return cast("Caller", request.scope["state"]["caller"])
+
+
+async def workspace(request: Request, id: Annotated[UUID, Path()]) -> WorkspaceRow:
+    """Dependency: the workspace named by `{id}` in the path, read for this request.
+
+    Raises:
+        ApiError: NOT_FOUND when there is none in the caller's organization.
+    """
+    row = await context(request).database.read(lambda c: find_workspace(c, str(id)))
+    if row is None or row.organization_id != caller(request).organization_id:
+        raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.", f"id: {id}")
+    return row
+
+
+Context = Annotated[ServiceContext, Depends(context)]
+Workspace = Annotated[WorkspaceRow, Depends(workspace)]

@@ -1,0 +1,86 @@
+"""The database: one writer thread with group commit, and reader threads.
+
+`write` and `read` take a function of a SQLAlchemy connection and run it in a thread of the
+database's own. Writes that wait at the same time are committed together, each inside its own
+savepoint, and answered after the commit: durable when the caller goes on.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine
+
+from quarterdeck.service.db.engines import reading_engine, writing_engine
+from quarterdeck.service.db.schema import prepare
+from quarterdeck.service.db.workers import Job, JobQueue, Reader, Worker, Writer
+
+T = TypeVar("T")
+
+READERS = 2
+
+
+class Database:
+    """An open database. Made by `open`, ended by `close`."""
+
+    def __init__(self, url: str, readers: int = READERS) -> None:
+        """Use `open`; this opens nothing."""
+        self.url = url
+        self._engines: list[Engine] = [writing_engine(url), reading_engine(url)]
+        writing, reading = self._engines
+        self._writes, self._reads = JobQueue(), JobQueue()
+        self._workers: list[Worker] = [Writer(writing, self._writes)]
+        self._workers += [Reader(reading, self._reads) for _ in range(readers)]
+
+    @classmethod
+    async def open(cls, url: str) -> "Database":
+        """Opens a database, brings its schema up to date and starts the threads.
+
+        Raises:
+            NewerDatabaseError: a newer version of the program wrote it.
+            StorageError: it cannot be opened.
+        """
+        database = cls(url)
+        await asyncio.to_thread(prepare, database._engines[0])
+        for worker in database._workers:
+            worker.start()
+        return database
+
+    async def read(self, fn: Callable[[Connection], T]) -> T:
+        """Runs `fn` in a reader thread, inside one snapshot. It must not write.
+
+        Raises:
+            StorageError: the database cannot be read.
+            Exception: whatever `fn` raised.
+        """
+        return await self._reads.put(fn, None)
+
+    async def write(
+        self, fn: Callable[[Connection], T], after: Callable[[T], None] | None = None
+    ) -> T:
+        """Runs `fn` in the writer thread, and returns its result once it is durable.
+
+        `fn` may run twice when a group fails, so it has no effect but on the connection. When it
+        raises, what it wrote is undone and nothing else is. `after` is called on the event loop
+        with the result, in the order of the commits, even when the caller was cancelled meanwhile.
+
+        Raises:
+            DatabaseFullError, DatabaseLockedError, StorageError: nothing was kept.
+            Exception: whatever `fn` raised; SQLAlchemy's IntegrityError for a constraint.
+        """
+        return await self._writes.put(fn, after)
+
+    async def close(self) -> None:
+        """Finishes what was asked, then ends the threads. Safe to call twice."""
+        self._writes.close()
+        self._reads.close(len(self._workers) - 1)
+        await asyncio.to_thread(self._join)
+
+    def _join(self) -> None:
+        for worker in self._workers:
+            worker.join()
+        for engine in self._engines:
+            engine.dispose()
+
+
+__all__ = ["Any", "Database", "Job"]

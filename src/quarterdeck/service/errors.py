@@ -1,0 +1,86 @@
+"""The service's error tree.
+
+    ServiceError
+    |-- ApiError              an answer: raise it anywhere below a route
+    |-- StorageError          the database cannot be read or written
+    |   |-- DatabaseFullError      no space left; nothing of the write was kept
+    |   |-- DatabaseLockedError    another program holds the file
+    |   |-- DatabaseClosedError    asked after `close`
+    |   `-- NewerDatabaseError     written by a newer version of the program
+    `-- StartError            the service cannot start; the text says what to do
+        |-- HomeInUseError         another service runs on this home
+        |-- HomeUnusableError      its directories cannot be made or read
+        `-- ListenError            a socket cannot be opened
+            `-- AddressInUseError       something else listens there
+
+A violated constraint stays SQLAlchemy's `IntegrityError`: who wrote knows what it means.
+"""
+
+from quarterdeck.wire.errors import STATUS_OF, ErrorCode, ErrorObject
+
+
+class ServiceError(Exception):
+    """Base of everything the service raises on purpose. `args[0]` is for a person."""
+
+
+class ApiError(ServiceError):
+    """Ends a request with the contract's Error object; the status follows from the code."""
+
+    def __init__(self, code: ErrorCode, message: str, details: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = details
+
+    @property
+    def status(self) -> int:
+        """The HTTP status of `code`."""
+        return STATUS_OF[self.code]
+
+    def as_object(self) -> ErrorObject:
+        """The response's body."""
+        return ErrorObject(error=self.message, details=self.details, code=self.code)
+
+
+class StorageError(ServiceError):
+    """The database cannot be read or written. Nothing of a failed write was kept."""
+
+
+class DatabaseFullError(StorageError):
+    """No space is left on the disk of the database."""
+
+
+class DatabaseLockedError(StorageError):
+    """Another program holds the database for longer than the busy time-out."""
+
+
+class DatabaseClosedError(StorageError):
+    """The database was asked after it was closed."""
+
+
+class NewerDatabaseError(StorageError):
+    """The database was written by a newer version of the program."""
+
+
+class StartError(ServiceError):
+    """The service cannot start."""
+
+
+class HomeInUseError(StartError):
+    """Another service runs on this home; `pid` is its process, when known."""
+
+    def __init__(self, message: str, pid: int | None) -> None:
+        super().__init__(message)
+        self.pid = pid
+
+
+class HomeUnusableError(StartError):
+    """The home's directories cannot be made, read or written."""
+
+
+class ListenError(StartError):
+    """A socket cannot be opened."""
+
+
+class AddressInUseError(ListenError):
+    """Another program listens on the address."""
