@@ -1,0 +1,50 @@
+"""The client: every resource over one connection."""
+
+from types import TracebackType
+from typing import Self
+
+from quarterdeck.client.agents import Agents
+from quarterdeck.client.chats import Chats
+from quarterdeck.client.connection import Connection
+from quarterdeck.client.environments import Environments
+from quarterdeck.client.events import Events
+from quarterdeck.client.exec import Exec
+from quarterdeck.client.health import HealthCheck
+from quarterdeck.client.history import HistoryPages
+from quarterdeck.client.messages import Messages
+from quarterdeck.client.replicas import Replicas
+from quarterdeck.client.repositories import Repositories
+from quarterdeck.client.terminals import Terminals
+
+
+class Client:
+    """Owns its connection: use as an async context manager, or call `aclose`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.health = HealthCheck(connection)
+        self.repositories = Repositories(connection)
+        self.environments = Environments(connection)
+        self.agents = Agents(connection)
+        self.replicas = Replicas(connection)
+        self.chats = Chats(connection)
+        self.messages = Messages(connection)
+        self.history = HistoryPages(connection)
+        self.exec = Exec(connection)
+        self.events = Events(connection)
+        self.terminals = Terminals(connection)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the connection. Streams and keyboards are closed by who opened them, before."""
+        await self.connection.aclose()

@@ -1,0 +1,17 @@
+"""The neutral names on the wire, which a hosted service may call otherwise."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class WireNames:
+    """Names that a profile can rename; everything else of the contract is fixed."""
+
+    version_header: str = "X-Service-Api-Version"
+    version: str = "2026-10-07"
+    organization_header: str = "Service-Org-Id"
+    transcript_key: str = "agentAspTranscript"
+
+
+NEUTRAL = WireNames()
+"""The contract's own names."""
