@@ -1,0 +1,133 @@
+"""What the driver reads of an agent's answers. Lenient: agents differ, and send null for nothing."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """The value when it is a JSON object, else an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+class Shape(BaseModel):
+    """A part of an answer; unknown fields are ignored, null counts as absent."""
+
+    model_config = ConfigDict(extra="ignore", alias_generator=to_camel, validate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            name: field
+            for name, field in as_object(cast("object", value)).items()
+            if field is not None
+        }
+
+
+class PromptCapabilities(Shape):
+    """What a prompt may hold beside text."""
+
+    image: bool = False
+
+
+class AgentCapabilities(Shape):
+    """What the agent can do."""
+
+    load_session: bool = False
+    prompt_capabilities: PromptCapabilities = PromptCapabilities()
+    session_capabilities: dict[str, Any] = {}
+
+    @property
+    def resume(self) -> bool:
+        """Whether a session can be reopened without its history being told again."""
+        return self.session_capabilities.get("resume") is not None
+
+
+class AuthMethod(Shape):
+    """A way to log in."""
+
+    id: str
+    name: str = ""
+
+
+class Initialized(Shape):
+    """Answer of `initialize`."""
+
+    protocol_version: int = 1
+    agent_capabilities: AgentCapabilities = AgentCapabilities()
+    auth_methods: list[AuthMethod] = []
+
+
+class Mode(Shape):
+    """A mode of the session."""
+
+    id: str
+
+
+class Modes(Shape):
+    """The modes of the session and the present one."""
+
+    current_mode_id: str = ""
+    available_modes: list[Mode] = []
+
+
+class ConfigOption(Shape):
+    """Something about the session that can be chosen, for instance its model."""
+
+    id: str
+    category: Any = None
+    current_value: Any = None
+    options: list[dict[str, Any]] = []
+
+    @property
+    def values(self) -> list[str]:
+        """The values to choose from, groups opened."""
+        return [str(leaf["value"]) for leaf in _leaves(self.options) if "value" in leaf]
+
+
+def _leaves(options: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for option in options:
+        inner = as_object(option).get("options")
+        if isinstance(inner, list):
+            yield from map(as_object, cast("list[object]", inner))
+        else:
+            yield option
+
+
+class ConfigOptions(Shape):
+    """Answer of `session/set_config_option`, and the update of the same content."""
+
+    config_options: list[ConfigOption] = []
+
+
+class Opened(ConfigOptions):
+    """Answer of `session/new`, `session/load` and `session/resume`."""
+
+    session_id: str | None = None
+    modes: Modes | None = None
+
+
+class Answered(Shape):
+    """Answer of `session/prompt`."""
+
+    stop_reason: str = "end_turn"
+    usage: dict[str, Any] | None = None
+
+
+class PermissionOption(Shape):
+    """One possible answer to a permission request."""
+
+    option_id: str
+
+
+class PermissionRequest(Shape):
+    """What `session/request_permission` asks. The raw parts go to people untouched."""
+
+    tool_call: dict[str, Any] = {}
+    options: list[PermissionOption] = Field(min_length=1)
+    raw_options: list[dict[str, Any]] = Field(alias="options", default=[])

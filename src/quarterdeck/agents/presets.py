@@ -1,0 +1,78 @@
+"""The known agents as data: what each is called, how it is started, which key it needs."""
+
+import secrets
+import shutil
+import sys
+import tomllib
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+
+class AgentProtocol(StrEnum):
+    """What an agent speaks on its standard streams."""
+
+    ACP = "acp"
+    CODEX = "codex"
+
+
+class Preset(BaseModel):
+    """One agent of `presets.toml`; the file's head says what each field means."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    protocol: AgentProtocol = AgentProtocol.ACP
+    command: Annotated[tuple[str, ...], Field(min_length=1)]
+    keys: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    model_variable: str | None = None
+    model_arguments: tuple[str, ...] = ()
+    auth_method: str | None = None
+    supports_goal: bool = False
+    supports_plan: bool = False
+    install: str | None = None
+
+    @property
+    def chooses_model_at_start(self) -> bool:
+        """Whether another model means another process."""
+        return bool(self.model_variable or self.model_arguments)
+
+    def program(self, environment: Mapping[str, str]) -> str | None:
+        """Full path of the agent's program on the environment's PATH; None when not installed."""
+        name = self.command[0].replace("{python}", sys.executable)
+        return shutil.which(name, path=environment.get("PATH", ""))
+
+    def arguments(self, model: str | None) -> list[str]:
+        """What follows the program on the command line."""
+        chosen = [part.replace("{model}", model) for part in self.model_arguments] if model else []
+        return [*self.command[1:], *chosen]
+
+    def variables(
+        self, environment: Mapping[str, str], state_directory: str, model: str | None
+    ) -> dict[str, str]:
+        """The whole environment of the agent's process; what the user set wins over the preset."""
+        own = {name: _filled(text, state_directory) for name, text in self.environment.items()}
+        chosen = {self.model_variable: model} if self.model_variable and model else {}
+        return {**own, **environment, **chosen}
+
+    def key_found(self, environment: Mapping[str, str]) -> str | None:
+        """Name of the first key variable that is set."""
+        return next((name for name in self.keys if environment.get(name)), None)
+
+
+def _filled(text: str, state_directory: str) -> str:
+    return text.replace("{state_directory}", state_directory).replace(
+        "{random}", secrets.token_hex(16)
+    )
+
+
+@cache
+def load_presets() -> dict[str, Preset]:
+    """The presets by agent id, in the order they are shown."""
+    text = files("quarterdeck.agents").joinpath("presets.toml").read_text("utf-8")
+    return TypeAdapter(dict[str, Preset]).validate_python(tomllib.loads(text))
