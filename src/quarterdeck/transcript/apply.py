@@ -1,0 +1,232 @@
+"""Applies steps to blocks: the state of a fold over one unbroken stretch of events."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from quarterdeck.transcript.blocks import (
+    Block,
+    EchoBlock,
+    NoteBlock,
+    PlanBlock,
+    QuestionBlock,
+    ResultBlock,
+    SpeechBlock,
+    ToolBlock,
+    Turn,
+    UserBlock,
+)
+from quarterdeck.transcript.flow import Flow
+from quarterdeck.transcript.steps import (
+    Asked,
+    Called,
+    Ended,
+    Noted,
+    Planned,
+    Prompted,
+    Said,
+    Settled,
+    Step,
+)
+
+FINISHED = frozenset({"completed", "failed"})
+
+
+class Fold:
+    """Blocks of a stretch, and what is needed to go on at both of its ends.
+
+    `open` is the message that the next piece may continue; `head` the one whose beginning may lie
+    on an older page, and `head_open` tells that nothing was said or begun yet. `head_turn` is the
+    turn that the stretch begins in, `turn` the one that it ends in.
+    """
+
+    def __init__(self, ids: Iterator[int]) -> None:
+        self.ids = ids
+        self.blocks: list[Block] = []
+        self.tools: dict[str, ToolBlock] = {}
+        self.questions: dict[str, QuestionBlock] = {}
+        self.head_turn = Turn()
+        self.turn = self.head_turn
+        self.open: SpeechBlock | None = None
+        self.head: SpeechBlock | None = None
+        self.head_open = True
+
+    def apply(self, steps: Sequence[Step], at: datetime) -> list[int]:
+        """Folds the steps of one event; the ids of blocks that were changed or added."""
+        touched: list[int] = []
+        for step in steps:
+            self._apply(step, at, touched)
+        return touched
+
+    def _apply(self, step: Step, at: datetime, touched: list[int]) -> None:
+        match step:
+            case Said():
+                self._say(step, at, touched)
+            case Called():
+                self._call(step, at, touched)
+            case Planned():
+                self._plan(step, at, touched)
+            case Prompted():
+                self._prompt(step, at, touched)
+            case Asked():
+                self._ask(step, at, touched)
+            case Settled():
+                self._settle(step, at, touched)
+            case Ended():
+                self._end(step, at, touched)
+            case Noted():
+                self.blocks.append(
+                    NoteBlock(id=next(self.ids), turn=self.turn, at=at, text=step.text)
+                )
+
+    def _break(self) -> None:
+        self.open = None
+        self.head_open = False
+
+    def _say(self, step: Said, at: datetime, touched: list[int]) -> None:
+        speech = self.open
+        if speech and type(speech) is step.speaker and speech.message_id == step.message_id:
+            speech.flow.add(step.text)
+            speech.revision += 1
+            touched.append(speech.id)
+            return
+        speech = step.speaker(
+            id=next(self.ids),
+            turn=self.turn,
+            at=at,
+            flow=Flow(step.text),
+            message_id=step.message_id,
+        )
+        if self.head_open:
+            self.head = speech
+        self._break()
+        self.open = speech
+        if not (isinstance(speech, EchoBlock) and self.turn.message_id is not None):
+            self.blocks.append(speech)
+
+    def _call(self, step: Called, at: datetime, touched: list[int]) -> None:
+        if step.opens:
+            self._break()
+        tool = self.tools.get(step.tool_id)
+        if tool is None:
+            tool = ToolBlock(id=next(self.ids), turn=self.turn, at=at, tool_id=step.tool_id)
+            self.tools[step.tool_id] = tool
+            self.blocks.append(tool)
+        overlay(tool, step)
+        if step.status in FINISHED and tool.ended_at is None:
+            tool.ended_at = at
+        if tool.status in FINISHED:
+            tool.turn.running.pop(tool.tool_id, None)
+        else:
+            tool.turn.running[tool.tool_id] = tool
+        tool.revision += 1
+        touched.append(tool.id)
+
+    def _plan(self, step: Planned, at: datetime, touched: list[int]) -> None:
+        self._break()
+        plan = self.turn.plan
+        if plan is None:
+            plan = PlanBlock(id=next(self.ids), turn=self.turn, at=at, entries=step.entries)
+            self.turn.plan = plan
+            self.blocks.append(plan)
+            return
+        plan.entries = step.entries
+        plan.revision += 1
+        touched.append(plan.id)
+
+    def _prompt(self, step: Prompted, at: datetime, touched: list[int]) -> None:
+        self._break()
+        self._close(at, touched)
+        # A prompt without an id still marks its turn as one whose message is known.
+        self.turn = Turn(message_id=step.message_id or "", started_at=at)
+        self.blocks.append(
+            UserBlock(
+                id=next(self.ids),
+                turn=self.turn,
+                at=at,
+                text=step.text,
+                message_id=step.message_id,
+                images=step.images,
+                uploads=step.uploads,
+                plan_mode=step.plan_mode,
+                goal_mode=step.goal_mode,
+            )
+        )
+
+    def _ask(self, step: Asked, at: datetime, touched: list[int]) -> None:
+        self._break()
+        question = self._question(step.request_id, at)
+        question.title = step.title
+        question.tool_id = step.tool_id
+        question.options = step.options
+        question.revision += 1
+        touched.append(question.id)
+
+    def _settle(self, step: Settled, at: datetime, touched: list[int]) -> None:
+        question = self._question(step.request_id, at)
+        question.outcome = step.outcome
+        question.chosen = step.chosen
+        question.revision += 1
+        touched.append(question.id)
+
+    def _question(self, request_id: str, at: datetime) -> QuestionBlock:
+        question = self.questions.get(request_id)
+        if question is None:
+            question = QuestionBlock(
+                id=next(self.ids), turn=self.turn, at=at, request_id=request_id
+            )
+            self.questions[request_id] = question
+            self.blocks.append(question)
+        return question
+
+    def _end(self, step: Ended, at: datetime, touched: list[int]) -> None:
+        self._break()
+        self.turn.stop_reason = step.reason
+        self.turn.ended_at = None
+        self._close(at, touched)
+        if step.reason == "end_turn" and not step.error:
+            return
+        self.blocks.append(
+            ResultBlock(
+                id=next(self.ids),
+                turn=self.turn,
+                at=at,
+                reason=step.reason,
+                error=step.error,
+            )
+        )
+
+    def _close(self, at: datetime, touched: list[int]) -> None:
+        """Nothing of the turn runs or waits any more."""
+        if self.turn.ended_at is not None:
+            return
+        self.turn.ended_at = at
+        for tool in self.turn.running.values():
+            tool.revision += 1
+            touched.append(tool.id)
+        self.turn.running.clear()
+        for question in reversed(self.questions.values()):
+            if question.turn is not self.turn:
+                break
+            question.revision += 1
+            touched.append(question.id)
+
+
+_TOLD = (
+    "title",
+    "kind",
+    "status",
+    "parts",
+    "locations",
+    "command",
+    "raw_input",
+    "output",
+    "exit_code",
+)
+
+
+def overlay(tool: ToolBlock, newer: Called | ToolBlock) -> None:
+    """What the newer one tells replaces what the call had."""
+    for name in _TOLD:
+        value = getattr(newer, name)
+        if value is not None:
+            setattr(tool, name, value)

@@ -1,0 +1,261 @@
+"""What a transcript is made of.
+
+Blocks are changed in place by the fold and only by it: everybody else reads. `id` is stable for the
+life of the transcript; `revision` grows with every change, so drawings can be cached by both.
+All text is cleaned.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from quarterdeck.transcript.clean import clean
+from quarterdeck.transcript.flow import Flow
+
+
+class ToolState(StrEnum):
+    """How far a tool call is. STOPPED: its turn ended before it did."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class PlanState(StrEnum):
+    """How far a step of a plan is."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """From one user message to the next. The first of a page may have begun on an older page."""
+
+    message_id: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    stop_reason: str | None = None
+    plan: "PlanBlock | None" = None
+    running: "dict[str, ToolBlock]" = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        """A message was given to the agent and no result came yet."""
+        return self.started_at is not None and self.ended_at is None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Block:
+    """One thing in a transcript."""
+
+    id: int
+    turn: Turn
+    at: datetime
+    revision: int = 0
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class UserBlock(Block):
+    """What the person said. `images` and `uploads` are names or descriptions."""
+
+    text: str
+    message_id: str | None = None
+    images: tuple[str, ...] = ()
+    uploads: tuple[str, ...] = ()
+    plan_mode: bool = False
+    goal_mode: bool = False
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class SpeechBlock(Block):
+    """Text that arrives in pieces, of one message."""
+
+    flow: Flow
+    message_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text so far, safe to show."""
+        return self.flow.text
+
+
+class EchoBlock(SpeechBlock):
+    """What the person said, as the agent tells it; dropped where the turn has the message itself."""
+
+    __slots__ = ()
+
+
+class MessageBlock(SpeechBlock):
+    """What the agent said, markdown."""
+
+    __slots__ = ()
+
+
+class ThoughtBlock(SpeechBlock):
+    """What the agent thought."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Text or output inside a tool call."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiffPart:
+    """A change of one file; `old` None: the file is new."""
+
+    path: str
+    old: str | None
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalPart:
+    """Output lives in a terminal of the agent's client."""
+
+    terminal_id: str
+
+
+Part = TextPart | DiffPart | TerminalPart
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A file that a tool call touches."""
+
+    path: str
+    line: int | None = None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ToolBlock(Block):
+    """A tool call. Fields that nobody told yet are None."""
+
+    tool_id: str
+    title: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    parts: tuple[Part, ...] | None = None
+    locations: tuple[Location, ...] | None = None
+    command: str | None = None
+    raw_input: Any = None
+    output: str | None = None
+    exit_code: int | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def state(self) -> ToolState:
+        """The state to show: a call that outlives its turn was stopped."""
+        match self.status:
+            case "completed":
+                return ToolState.COMPLETED
+            case "failed":
+                return ToolState.FAILED
+            case _ if self.turn.ended_at is not None:
+                return ToolState.STOPPED
+            case "in_progress":
+                return ToolState.IN_PROGRESS
+            case _:
+                return ToolState.PENDING
+
+    @property
+    def name(self) -> str:
+        """One line that says what the call does."""
+        return self.title or self.command or self.kind or "Tool call"
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds from the first word of it to its end."""
+        if self.ended_at is None:
+            return None
+        return max(0.0, (self.ended_at - self.at).total_seconds())
+
+    @property
+    def input_text(self) -> str:
+        """The raw input as readable JSON; empty when there is none."""
+        if self.raw_input in (None, {}, ""):
+            return ""
+        return clean(json.dumps(self.raw_input, indent=2, ensure_ascii=False, default=str))
+
+    @property
+    def shown_parts(self) -> Sequence[Part]:
+        """The content; the raw output when the agent sent no content."""
+        if self.parts:
+            return self.parts
+        return (TextPart(self.output),) if self.output else ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEntry:
+    """A step of a plan."""
+
+    text: str
+    state: PlanState
+    priority: str = "medium"
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class PlanBlock(Block):
+    """The plan of a turn, always the newest."""
+
+    entries: tuple[PlanEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One answer to a question."""
+
+    id: str
+    name: str
+    kind: str = ""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class QuestionBlock(Block):
+    """The agent asks. `outcome` None: still open, `selected` with `chosen`, or `cancelled`."""
+
+    request_id: str
+    title: str | None = None
+    tool_id: str | None = None
+    options: tuple[Option, ...] | None = None
+    outcome: str | None = None
+    chosen: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """It can still be answered."""
+        return self.outcome is None and self.turn.ended_at is None
+
+    @property
+    def chosen_name(self) -> str | None:
+        """The chosen option's name, or its id when the options are not known."""
+        for option in self.options or ():
+            if option.id == self.chosen:
+                return option.name
+        return self.chosen
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ResultBlock(Block):
+    """A turn that did not simply end: `failed`, `cancelled`, `refusal`, `max_tokens` ..."""
+
+    reason: str
+    error: str | None = None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class NoteBlock(Block):
+    """An event that nobody here knows, as one line."""
+
+    text: str

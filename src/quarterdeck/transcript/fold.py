@@ -1,0 +1,115 @@
+"""The fold: agent events of one chat become blocks."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from quarterdeck.transcript import acp, native_turns
+from quarterdeck.transcript.apply import Fold
+from quarterdeck.transcript.blocks import Block, QuestionBlock, ToolBlock, Turn
+from quarterdeck.transcript.clean import one_line
+from quarterdeck.transcript.seam import join
+from quarterdeck.transcript.steps import Noted, Step
+from quarterdeck.wire.history import AgentEvent
+
+Dialect = Callable[[AgentEvent], Sequence[Step] | None]
+"""Reads an event, or answers None when it does not know it."""
+
+DIALECTS: tuple[Dialect, ...] = (acp.read, native_turns.read)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of the blocks, by id. Empty: nothing to draw.
+
+    `older`: the added blocks came before the others, and changed ones may have moved.
+    """
+
+    added: tuple[int, ...] = ()
+    changed: tuple[int, ...] = ()
+    removed: tuple[int, ...] = ()
+    older: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed or self.older)
+
+
+class Transcript:
+    """The blocks of one chat.
+
+    Events are appended as they come and prepended page by page; the blocks are the same as if all
+    had been folded in one go, wherever the page boundaries lie.
+    """
+
+    def __init__(self, events: Iterable[AgentEvent] = ()) -> None:
+        self._ids = count(1)
+        self._fold = Fold(self._ids)
+        self._positions: dict[int, int] = {}
+        for event in events:
+            self.append(event)
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """All blocks, oldest first. Live: read it, do not keep or change it."""
+        return self._fold.blocks
+
+    @property
+    def turn(self) -> Turn:
+        """The newest turn."""
+        return self._fold.turn
+
+    @property
+    def open_questions(self) -> list[QuestionBlock]:
+        """Questions that wait for an answer, oldest first."""
+        return [question for question in self._fold.questions.values() if question.is_open]
+
+    def tool(self, tool_id: str) -> ToolBlock | None:
+        """The tool call of this id."""
+        return self._fold.tools.get(tool_id)
+
+    def block(self, block_id: int) -> Block | None:
+        """The block of this id."""
+        position = self.position(block_id)
+        return None if position is None else self._fold.blocks[position]
+
+    def position(self, block_id: int) -> int | None:
+        """Where a block is in `blocks`."""
+        blocks = self._fold.blocks
+        for at in range(len(self._positions), len(blocks)):
+            self._positions[blocks[at].id] = at
+        return self._positions.get(block_id)
+
+    def append(self, event: AgentEvent) -> Change:
+        """The next event."""
+        fold = self._fold
+        before = len(fold.blocks)
+        touched = fold.apply(_read(event), event.timestamp)
+        added = tuple(block.id for block in fold.blocks[before:])
+        return Change(added, tuple(i for i in dict.fromkeys(touched) if i not in added))
+
+    def prepend(self, events: Iterable[AgentEvent]) -> Change:
+        """A page of events, in order, that came right before everything known so far."""
+        older = Fold(self._ids)
+        for event in events:
+            older.apply(_read(event), event.timestamp)
+        known = {block.id for block in self._fold.blocks}
+        self._fold, changed, removed = join(older, self._fold)
+        self._positions.clear()
+        added = tuple(block.id for block in self._fold.blocks if block.id not in known)
+        return Change(added, tuple(changed), tuple(removed), older=True)
+
+
+def _read(event: AgentEvent) -> Sequence[Step]:
+    for dialect in DIALECTS:
+        steps = dialect(event)
+        if steps is not None:
+            return steps
+    return (Noted(_name(event)),)
+
+
+def _name(event: AgentEvent) -> str:
+    """An unknown event's line: its type and what tells it apart from others of that type."""
+    payload = event.payload
+    kind = payload.get("sessionUpdate") or payload.get("type")
+    name = one_line(event.type) or "event"
+    return f"{name}: {one_line(kind)}" if isinstance(kind, str) and kind else name
