@@ -1,0 +1,324 @@
+"""The client of an engine, used by the service: typed calls and two streams over one connection.
+
+    link = await EngineLink.open(reader, writer, secret, after=last_index_seen)
+    async for entry in link.journal(): ...        # when `after` was given
+    await link.chat_send(message)                 # any number of calls at once
+
+A link that carries the journal must be read on: its entries and the answers of calls share one
+stream, and an unread journal holds the answers back (at most `JOURNAL_BUFFER` entries wait in
+memory). So read the journal in a task of its own, or make calls on a second link. A terminal's
+stream takes a link of its own (`terminal_stream`), which gives the engine natural back-pressure.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from quarterdeck.engine.errors import EngineError, EngineGone, EngineProtocolError, EngineRefused
+from quarterdeck.engine.framing import LineReader, Message, call_line, decode, refusal_of
+from quarterdeck.wire.base import Id
+from quarterdeck.wire.chats import EventChat, Interrupted
+from quarterdeck.wire.engine import (
+    Answer,
+    ChatCall,
+    Delivered,
+    DeliverMessage,
+    EngineHello,
+    EngineReport,
+    JournalEntry,
+    OpenChat,
+    OpenLink,
+    RenameEngineChat,
+    StreamTerminal,
+    TerminalCall,
+    TerminalFrame,
+)
+from quarterdeck.wire.events import ReposChanged
+from quarterdeck.wire.exec import ExecRequest, ExecResponse
+from quarterdeck.wire.terminals import (
+    CreateTerminal,
+    ResizeTerminal,
+    TerminalAnswer,
+    TerminalInput,
+    TerminalList,
+)
+
+__all__ = ["EngineError", "EngineGone", "EngineLink", "EngineProtocolError", "EngineRefused"]
+
+JOURNAL_BUFFER = 1024
+TERMINAL_BUFFER = 4
+"""Frames held here before the engine is made to wait; few, so that a viewer's lag is its own."""
+
+_Model = TypeVar("_Model", bound=BaseModel)
+_Params = BaseModel | dict[str, Any] | None
+
+
+class _Stream(Generic[_Model]):
+    """What was received and not yet read: at most `room` items, then `put` waits."""
+
+    def __init__(self, room: int) -> None:
+        self._items: deque[_Model] = deque()
+        self._room = room
+        self._ended = False
+        self._changed = asyncio.Event()
+
+    async def put(self, item: _Model) -> None:
+        while len(self._items) >= self._room:
+            await self._change()
+        self._items.append(item)
+        self._changed.set()
+
+    async def get(self) -> _Model | None:
+        """The next item, or None when the stream has ended and everything was read."""
+        while not self._items and not self._ended:
+            await self._change()
+        if not self._items:
+            return None
+        self._changed.set()
+        return self._items.popleft()
+
+    def end(self) -> None:
+        self._ended = True
+        self._changed.set()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+class EngineLink:
+    """One open connection to an engine. Made with `open`, ended with `close`.
+
+    Every call raises `EngineRefused` when the engine refuses it and `EngineGone` when the link is
+    lost before the answer. A call whose caller is cancelled may still be carried out.
+    """
+
+    hello: EngineHello
+    """What the engine said of itself when the link was opened."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._lines = LineReader(reader)
+        self._writer = writer
+        self._sending = asyncio.Lock()
+        self._pending: dict[int, asyncio.Future[Any]] = {}
+        self._calls = 0
+        self._entries: _Stream[JournalEntry] = _Stream(JOURNAL_BUFFER)
+        self._frames: _Stream[TerminalFrame] = _Stream(TERMINAL_BUFFER)
+        self._ended = asyncio.Event()
+        self._error: EngineError | None = None
+        self._receiver = asyncio.create_task(self._receive(), name="engine link")
+
+    @classmethod
+    async def open(
+        cls,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        secret: str,
+        after: int | None = None,
+    ) -> "EngineLink":
+        """Opens the link; with `after`, `journal` gives every entry with a higher index.
+
+        The streams belong to the link from here on, also when this raises.
+
+        Raises:
+            WrongSecret: the engine has another secret.
+            EngineGone: the engine closed the stream.
+        """
+        link = cls(reader, writer)
+        try:
+            link.hello = await link._call("open", OpenLink(secret=secret, after=after), EngineHello)
+        except BaseException:
+            await link.close()
+            raise
+        return link
+
+    @property
+    def closed(self) -> bool:
+        """Whether the link has ended, from either side."""
+        return self._ended.is_set()
+
+    async def wait_closed(self) -> None:
+        """Returns when the link has ended."""
+        await self._ended.wait()
+
+    async def close(self) -> None:
+        """Ends the link; waiting calls raise `EngineGone`. Safe to call twice."""
+        self._receiver.cancel()
+        await asyncio.gather(self._receiver, return_exceptions=True)
+        self._finish(self._error)
+        self._writer.close()
+        try:
+            await self._writer.wait_closed()
+        except OSError:
+            return  # the other side was faster
+
+    # Streams
+
+    async def journal(self) -> AsyncIterator[JournalEntry]:
+        """Entries after the `after` of `open`, in order, then live ones, for ever.
+
+        Raises:
+            EngineGone: the link ended; everything received before it was given out first.
+        """
+        async for entry in self._drain(self._entries):
+            yield entry
+
+    async def terminal_frames(self) -> AsyncIterator[TerminalFrame]:
+        """Frames of the terminal named with `terminal_stream`; ends after `exit` or `error`.
+
+        Raises:
+            EngineGone: the link ended before the terminal did.
+        """
+        async for frame in self._drain(self._frames):
+            yield frame
+            if frame.event.type in ("exit", "error"):
+                return
+
+    # Calls
+
+    async def status(self) -> EngineReport:
+        """Counts of the engine, and whether its journal can be written."""
+        return await self._call("status", None, EngineReport)
+
+    async def shutdown(self) -> None:
+        """Asks the engine to end; then the journal's last entries come and the link closes."""
+        await self._send("shutdown", None)
+
+    async def exec(self, request: ExecRequest) -> ExecResponse:
+        """Runs a shell command in the workspace root. Closing the link stops it."""
+        return await self._call("exec", request, ExecResponse)
+
+    async def terminal_list(self) -> TerminalList:
+        """Terminal sessions, oldest first, ended ones that were not closed included."""
+        return await self._call("terminal.list", None, TerminalList)
+
+    async def terminal_create(self, request: CreateTerminal) -> TerminalAnswer:
+        """Opens a terminal. Refused with `TERMINAL_LIMIT_REACHED` beside eight running ones."""
+        return await self._call("terminal.create", request, TerminalAnswer)
+
+    async def terminal_input(self, session_id: Id, request: TerminalInput) -> None:
+        """Types into a terminal. Refused with `CONFLICT` when a gap is not filled within 5 s."""
+        await self._send("terminal.input", _named(session_id, request))
+
+    async def terminal_resize(self, session_id: Id, request: ResizeTerminal) -> None:
+        """Changes a terminal's size."""
+        await self._send("terminal.resize", _named(session_id, request))
+
+    async def terminal_close(self, session_id: Id) -> None:
+        """Ends everything in a terminal and forgets it."""
+        await self._send("terminal.close", TerminalCall(session_id=session_id))
+
+    async def terminal_stream(self, session_id: Id, offset: int | None = None) -> None:
+        """Asks for a terminal's output on this link; read it with `terminal_frames`."""
+        await self._send("terminal.stream", StreamTerminal(session_id=session_id, offset=offset))
+
+    async def chat_open(self, request: OpenChat) -> EventChat:
+        """Makes a chat, or finds it by its id."""
+        return await self._call("chat.open", request, EventChat)
+
+    async def chat_rename(self, request: RenameEngineChat) -> EventChat:
+        """Gives a chat its title."""
+        return await self._call("chat.rename", request, EventChat)
+
+    async def chat_send(self, message: DeliverMessage) -> Delivered:
+        """Hands a message over; on return it is on disk. Sent again, it runs once."""
+        return await self._call("chat.send", message, Delivered)
+
+    async def chat_interrupt(self, chat_id: Id) -> Interrupted:
+        """Stops the chat's running turn and waits for its end."""
+        return await self._call("chat.interrupt", ChatCall(chat_id=chat_id), Interrupted)
+
+    async def chat_respond(self, answer: Answer) -> None:
+        """Answers an agent's question. Refused with `CONFLICT` when it is no longer awaited."""
+        await self._send("chat.respond", answer)
+
+    async def repos_refresh(self) -> ReposChanged:
+        """Looks at every repository now; changes are journaled as well."""
+        return await self._call("repos.refresh", None, ReposChanged)
+
+    # Inside
+
+    async def _call(self, method: str, params: _Params, model: type[_Model]) -> _Model:
+        result = await self._send(method, params)
+        try:
+            return model.model_validate(result)
+        except ValidationError as error:
+            raise EngineProtocolError(
+                f"The engine's answer of {method} has no known shape."
+            ) from error
+
+    async def _send(self, method: str, params: _Params) -> Any:
+        if self.closed:
+            raise self._error or EngineGone()
+        self._calls += 1
+        number = self._calls
+        answer = self._pending[number] = asyncio.get_running_loop().create_future()
+        try:
+            async with self._sending:
+                self._writer.write(call_line(number, method, params))
+                await self._writer.drain()
+            return await answer
+        except OSError as error:
+            raise EngineGone() from error
+        finally:
+            self._pending.pop(number, None)
+
+    async def _receive(self) -> None:
+        error: EngineError | None = None
+        try:
+            while (line := await self._lines.line()) is not None:
+                await self._take(decode(line))
+        except EngineProtocolError as broken:
+            error = broken
+        except OSError:
+            error = EngineGone()
+        finally:
+            self._finish(error)
+            self._writer.close()
+
+    async def _take(self, message: Message) -> None:
+        params = message.params or {}
+        try:
+            match message.method:
+                case "journal":
+                    await self._entries.put(JournalEntry.model_validate(params))
+                case "terminal":
+                    await self._frames.put(TerminalFrame.model_validate(params))
+                case None:
+                    self._answered(message)
+                case _:
+                    pass  # a newer engine may tell more
+        except ValidationError as error:
+            raise EngineProtocolError("The engine sent an entry of an unknown shape.") from error
+
+    def _answered(self, message: Message) -> None:
+        waiting = self._pending.get(message.id) if isinstance(message.id, int) else None
+        if waiting is None or waiting.done():
+            return
+        if message.error is not None:
+            waiting.set_exception(refusal_of(message.error))
+        else:
+            waiting.set_result(message.result)
+
+    def _finish(self, error: EngineError | None) -> None:
+        if self._ended.is_set():
+            return
+        self._error = error or EngineGone()
+        self._ended.set()
+        self._entries.end()
+        self._frames.end()
+        for waiting in self._pending.values():
+            if not waiting.done():
+                waiting.set_exception(self._error)
+
+    async def _drain(self, stream: "_Stream[_Model]") -> AsyncIterator[_Model]:
+        while (item := await stream.get()) is not None:
+            yield item
+        raise self._error or EngineGone()
+
+
+def _named(session_id: Id, request: BaseModel) -> dict[str, Any]:
+    return {"sessionId": str(session_id), **request.model_dump(mode="json")}
