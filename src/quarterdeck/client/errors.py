@@ -15,6 +15,7 @@
     │       └── Unavailable      502, 503, 504
     └── LinkError                no usable answer came
         ├── Unreachable          nothing listens, or the line broke
+        │   └── NotConnected     nothing listens: the request was surely not carried out
         ├── TimedOut             no answer in time
         └── ProtocolError        the answer is not what the contract says
 
@@ -150,6 +151,10 @@ class Unreachable(LinkError):
 
     title: ClassVar[str] = "Service unreachable"
     default_step: ClassVar[str] = "Check the address and that the service runs (qd status)."
+
+
+class NotConnected(Unreachable):
+    """Nothing listens at the address: the request never left and may be made again."""
 
 
 class TimedOut(LinkError):

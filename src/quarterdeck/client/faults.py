@@ -15,6 +15,7 @@ from quarterdeck.client.errors import (
     InvalidRequest,
     LinkError,
     NotActive,
+    NotConnected,
     NotFound,
     PayloadTooLarge,
     ProtocolError,
@@ -56,7 +57,7 @@ def mapped(endpoint: str) -> Generator[None]:
     except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as e:
         raise _link_error(e, endpoint) from e
     except OSError as e:
-        raise Unreachable(f"No service answers at {endpoint}: {e.strerror or e}.") from e
+        raise NotConnected(f"No service answers at {endpoint}: {e.strerror or e}.") from e
 
 
 def _link_error(error: Exception, endpoint: str) -> LinkError:
@@ -66,7 +67,7 @@ def _link_error(error: Exception, endpoint: str) -> LinkError:
         case httpx.TimeoutException():
             return TimedOut(f"{endpoint} did not answer in time.")
         case httpx.ConnectError():
-            return Unreachable(f"No service answers at {endpoint}.")
+            return NotConnected(f"No service answers at {endpoint}.")
         case httpx.RemoteProtocolError() | httpx.NetworkError() | httpx.ProxyError():
             return Unreachable(f"The line to {endpoint} broke.")
         case httpx.InvalidURL() | httpx.UnsupportedProtocol():

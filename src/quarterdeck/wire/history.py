@@ -71,3 +71,6 @@ class History(Record):
     canceled_message_ids: list[str] = Field(default=[], alias="canceledMessageIds")
     coding_agent: str | None = None
     waking: bool = False
+    log_index: int | None = Field(default=None, alias="logIndex")
+    """Index in the replica's event log that this page reflects (own field): the event stream
+    opened after it goes on exactly where the page ends."""

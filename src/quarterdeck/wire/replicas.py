@@ -100,6 +100,8 @@ class ReplicaDetail(Replica):
     waking: bool | None = None
     environment: ReplicaEnvironment | None = None
     error: str | None = None
+    log_index: int | None = None
+    """Index in the replica's event log that this record reflects (own field)."""
 
 
 class ReplicaAnswer(Record):

@@ -1,0 +1,46 @@
+"""Who needs the person: the order of the replica list."""
+
+from enum import IntEnum
+
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+
+class Attention(IntEnum):
+    """States of a row, the most pressing first."""
+
+    ASKS = 0
+    FAILED = 1
+    DONE_UNSEEN = 2
+    WORKING = 3
+    PREPARING = 4
+    IDLE = 5
+    SLEEPING = 6
+    ARCHIVED = 7
+
+
+_QUIET = {
+    WorkspaceStatus.PREPARING: Attention.PREPARING,
+    WorkspaceStatus.SLEEPING: Attention.SLEEPING,
+    WorkspaceStatus.ARCHIVED: Attention.ARCHIVED,
+}
+
+
+def attention_of(status: str, *, asks: bool, works: bool, unseen: bool, failed: bool) -> Attention:
+    """The state of a row from the replica's status and what its chats are doing.
+
+    A replica that is put away keeps its unseen results visible: sleeping is no answer.
+    """
+    if status == WorkspaceStatus.ERROR:
+        return Attention.FAILED
+    if asks:
+        return Attention.ASKS
+    if failed and unseen:
+        return Attention.FAILED
+    if works:
+        return Attention.WORKING
+    if unseen:
+        return Attention.DONE_UNSEEN
+    try:
+        return _QUIET.get(WorkspaceStatus(status), Attention.IDLE)
+    except ValueError:
+        return Attention.IDLE

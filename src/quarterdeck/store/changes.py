@@ -1,0 +1,56 @@
+"""What the store tells its watchers: which part of the state is another one now."""
+
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from quarterdeck.transcript.fold import Change as TranscriptFold
+
+
+@dataclass(frozen=True)
+class ListChanged:
+    """Replicas came, went, or stand in another order."""
+
+
+@dataclass(frozen=True)
+class ReplicaChanged:
+    """A replica's record, state, or repositories changed."""
+
+    replica_id: UUID
+
+
+@dataclass(frozen=True)
+class ChatChanged:
+    """A chat's record, queue or unsent messages changed."""
+
+    replica_id: UUID
+    chat_id: UUID
+
+
+@dataclass(frozen=True)
+class TranscriptChanged:
+    """Blocks of a loaded transcript changed; `fold` is None when it was loaded anew."""
+
+    replica_id: UUID
+    chat_id: UUID
+    fold: TranscriptFold | None
+
+
+@dataclass(frozen=True)
+class ConnectionChanged:
+    """The connection to the service is in another phase."""
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """Something a person should be told once."""
+
+    severity: Literal["information", "warning", "error"]
+    title: str
+    text: str
+    replica_id: UUID | None = None
+
+
+Change = (
+    ListChanged | ReplicaChanged | ChatChanged | TranscriptChanged | ConnectionChanged | Noticed
+)

@@ -1,0 +1,95 @@
+"""One chat as the cockpit knows it: its record, queue, unsent messages and, when open, transcript."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from quarterdeck.store.disk import Outgoing
+from quarterdeck.transcript.fold import Change as TranscriptFold
+from quarterdeck.transcript.fold import Transcript
+from quarterdeck.wire.chats import Chat
+from quarterdeck.wire.events import TurnDelta
+from quarterdeck.wire.history import AgentEvent, AgentEventType, History
+from quarterdeck.wire.messages import QueuedMessage
+
+
+@dataclass
+class ChatState:
+    """State of a chat. `transcript` is None until the chat is opened."""
+
+    record: Chat
+    queue: list[QueuedMessage] = field(default_factory=list[QueuedMessage])
+    outgoing: list[Outgoing] = field(default_factory=list[Outgoing])
+    transcript: Transcript | None = None
+    before_cursor: str | None = None
+    turn_started_at: datetime | None = None
+    turn_message_id: str | None = None
+    last_turn_failed: bool = False
+    loading: bool = False
+    _early: list[tuple[int | None, AgentEvent]] = field(
+        default_factory=list[tuple[int | None, AgentEvent]]
+    )
+
+    @property
+    def id(self) -> UUID:
+        return self.record.id
+
+    @property
+    def has_older(self) -> bool:
+        """Whether earlier pages of the history exist."""
+        return self.before_cursor is not None
+
+    def begin_loading(self) -> None:
+        """Deltas that arrive from now on are kept aside until the page is here."""
+        self.loading = True
+        self._early.clear()
+
+    def finish_loading(self, page: History) -> None:
+        """Starts the transcript from the newest page and joins what arrived meanwhile to it.
+
+        The page says which index of the event log it reflects; deltas up to it are in the page
+        already. A server that does not say so has them told apart by their content.
+        """
+        transcript = Transcript(page.events)
+        tail = page.events[-len(self._early) :] if self._early else []
+        for index, event in self._early:
+            if page.log_index is not None and index is not None:
+                known = index <= page.log_index
+            else:
+                known = event in tail
+            if not known:
+                transcript.append(event)
+        self._early.clear()
+        self.loading = False
+        self.transcript = transcript
+        self.before_cursor = page.before_cursor
+
+    def abandon_loading(self) -> None:
+        """The page did not come; the transcript stays as it was."""
+        self.loading = False
+        self._early.clear()
+
+    def add_older(self, page: History) -> TranscriptFold | None:
+        """Puts an earlier page in front."""
+        self.before_cursor = page.before_cursor
+        if self.transcript is None:
+            return None
+        return self.transcript.prepend(page.events)
+
+    def add_delta(self, index: int | None, delta: TurnDelta) -> TranscriptFold | None:
+        """Folds one agent event in; None when the chat's transcript is not open."""
+        if delta.event.type == AgentEventType.TURN_RESULT:
+            self.last_turn_failed = delta.event.payload.get("stopReason") == "failed"
+        if self.loading:
+            self._early.append((index, delta.event))
+            return None
+        if self.transcript is None:
+            return None
+        return self.transcript.append(delta.event)
+
+    def drop_from_queue(self, message_id: str) -> bool:
+        """Takes a message that is running now out of the queue."""
+        kept = [entry for entry in self.queue if str(entry.id) != message_id]
+        changed = len(kept) != len(self.queue)
+        self.queue = kept
+        return changed

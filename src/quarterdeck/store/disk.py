@@ -1,0 +1,104 @@
+"""What the cockpit keeps on disk: drafts, unacknowledged messages, what was seen.
+
+Each thing is one small JSON file, written under another name, synced and renamed into place, so that
+a crash leaves the old one or the new one. A file that cannot be read is set aside, never an end.
+"""
+
+import contextlib
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ValidationError
+
+from quarterdeck.wire.base import Timestamp
+
+
+class Outgoing(BaseModel):
+    """A message on its way. `unsent`: the service has not got it; `unsure`: it may have."""
+
+    key: str
+    replica_id: UUID
+    chat_id: UUID | None
+    text: str
+    plan_mode: bool = False
+    created_at: Timestamp
+    state: Literal["sending", "unsent", "unsure"] = "sending"
+    problem: str | None = None
+
+
+class ClientDisk:
+    """The directory of one endpoint's drafts, outbox and seen marks.
+
+    Raises:
+        OSError: from every writing method, when the disk does not take it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._outbox = directory / "outbox"
+        self._drafts = directory / "drafts"
+
+    def _write(self, path: Path, text: str) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        partial = path.with_suffix(f".{os.getpid()}.partial")
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+
+    def save_draft(self, chat_id: UUID, text: str) -> None:
+        """Keeps what stands in a chat's composer; empty text removes it."""
+        path = self._drafts / f"{chat_id}.txt"
+        if text:
+            self._write(path, text)
+        else:
+            path.unlink(missing_ok=True)
+
+    def draft(self, chat_id: UUID) -> str:
+        """The kept draft of a chat, or an empty text."""
+        try:
+            return (self._drafts / f"{chat_id}.txt").read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def save_outgoing(self, message: Outgoing) -> None:
+        """Keeps a message until `forget_outgoing`."""
+        self._write(self._outbox / f"{message.key}.json", message.model_dump_json())
+
+    def forget_outgoing(self, key: str) -> None:
+        """The service has it, or the person dropped it."""
+        (self._outbox / f"{key}.json").unlink(missing_ok=True)
+
+    def outgoing(self) -> list[Outgoing]:
+        """Messages kept from before, oldest first. `sending` ones are unsure now."""
+        found: list[Outgoing] = []
+        for path in self._outbox.glob("*.json"):
+            try:
+                message = Outgoing.model_validate_json(path.read_bytes())
+            except (OSError, ValidationError):
+                with contextlib.suppress(OSError):
+                    path.rename(path.with_suffix(".unreadable"))
+                continue
+            if message.state == "sending":
+                message.state = "unsure"
+            found.append(message)
+        return sorted(found, key=lambda message: message.created_at)
+
+    def save_seen(self, seen: dict[UUID, datetime]) -> None:
+        """Keeps when each replica was last looked at."""
+        text = json.dumps({str(key): moment.isoformat() for key, moment in seen.items()})
+        self._write(self._directory / "seen.json", text)
+
+    def seen(self) -> dict[UUID, datetime]:
+        """When each replica was last looked at."""
+        try:
+            stored = json.loads((self._directory / "seen.json").read_bytes())
+            return {UUID(key): datetime.fromisoformat(text) for key, text in stored.items()}
+        except (OSError, ValueError, AttributeError, TypeError):
+            return {}

@@ -1,0 +1,159 @@
+"""Messages on their way: on disk before they leave, gone when the service has them.
+
+A message whose fate is unknown (the line broke after it left) is never sent twice by itself: after
+a reconnect its chat's queue and history tell whether it arrived; only when they do not show it is
+the person asked. One that surely never left goes out again by itself.
+"""
+
+from typing import TYPE_CHECKING, Protocol
+from uuid import UUID, uuid4
+
+from quarterdeck.client.errors import ClientError, LinkError, NotConnected
+from quarterdeck.store.changes import Change, ChatChanged, Noticed
+from quarterdeck.store.chats import ChatState
+from quarterdeck.store.disk import ClientDisk, Outgoing
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.history import AgentEventType
+from quarterdeck.wire.messages import MessageAccepted, SendMessage
+
+if TYPE_CHECKING:
+    from quarterdeck.client.client import Client
+
+RECENT = 40
+"""Events at the end of a history among which a message of unknown fate is looked for."""
+
+
+class OutboxOwner(Protocol):
+    """What the outbox needs of the deck."""
+
+    replicas: dict[UUID, ReplicaState]
+
+    def publish(self, change: Change) -> None: ...
+
+    def chat(self, replica_id: UUID, chat_id: UUID) -> ChatState | None: ...
+
+    def line_lost(self, error: Exception) -> None: ...
+
+    def want_queue(self, replica_id: UUID, chat_id: UUID) -> None: ...
+
+
+class Outbox:
+    """Sends messages, and keeps those that have not arrived."""
+
+    def __init__(self, client: "Client", disk: ClientDisk, owner: OutboxOwner) -> None:
+        self._client = client
+        self._disk = disk
+        self._owner = owner
+        self._kept: list[Outgoing] = []
+
+    def load(self) -> None:
+        """Takes up what an earlier cockpit left."""
+        self._kept = self._disk.outgoing()
+
+    def of_chat(self, chat_id: UUID) -> list[Outgoing]:
+        """Messages of a chat that have not arrived, oldest first."""
+        return [message for message in self._kept if message.chat_id == chat_id]
+
+    async def send(
+        self, replica_id: UUID, chat_id: UUID, text: str, *, plan_mode: bool = False
+    ) -> MessageAccepted | None:
+        """Sends a message; None when it could not leave and is kept.
+
+        Raises:
+            ClientError: the service refused it; it is not kept, the caller still has the text.
+            OSError: it cannot be kept on disk, so it was not sent either.
+        """
+        message = Outgoing(
+            key=uuid4().hex,
+            replica_id=replica_id,
+            chat_id=chat_id,
+            text=text,
+            plan_mode=plan_mode,
+            created_at=utc_now(),
+        )
+        self._disk.save_outgoing(message)
+        self._kept.append(message)
+        self._tell(message)
+        return await self._deliver(message)
+
+    async def resend(self, message: Outgoing) -> MessageAccepted | None:
+        """The person wants a message of unknown fate sent again.
+
+        Raises:
+            ClientError: the service refused it.
+        """
+        return await self._deliver(message)
+
+    def drop(self, message: Outgoing) -> None:
+        """The person does not want it any more, or it has arrived."""
+        self._disk.forget_outgoing(message.key)
+        if message in self._kept:
+            self._kept.remove(message)
+        self._tell(message)
+
+    async def flush(self) -> None:
+        """After a reconnect: finds out what arrived, and sends what never left."""
+        for message in list(self._kept):
+            try:
+                if message.state == "unsure" and await self._arrived(message):
+                    self.drop(message)
+                elif message.state == "unsent":
+                    await self._deliver(message)
+            except LinkError as error:
+                self._owner.line_lost(error)
+                return
+            except ClientError as error:
+                self._refuse(message, error)
+
+    async def _deliver(self, message: Outgoing) -> MessageAccepted | None:
+        message.state = "sending"
+        body = SendMessage(
+            message=message.text,
+            chat_id=message.chat_id,
+            plan_mode=message.plan_mode or None,
+        )
+        try:
+            accepted = await self._client.messages.send(message.replica_id, body)
+        except LinkError as error:
+            self._keep(message, error)
+            return None
+        except ClientError:
+            self.drop(message)
+            raise
+        self.drop(message)
+        self._owner.want_queue(message.replica_id, accepted.chat_id)
+        return accepted
+
+    def _keep(self, message: Outgoing, error: ClientError) -> None:
+        message.state = "unsent" if isinstance(error, NotConnected) else "unsure"
+        message.problem = str(error)
+        self._disk.save_outgoing(message)
+        self._tell(message)
+        self._owner.line_lost(error)
+
+    async def _arrived(self, message: Outgoing) -> bool:
+        if message.chat_id is None:
+            return False
+        page = await self._client.history.page(
+            message.replica_id, chat_id=message.chat_id, limit=RECENT
+        )
+        queue = await self._client.messages.queue(message.replica_id, message.chat_id)
+        said = {
+            event.payload.get("text")
+            for event in page.events
+            if event.type == AgentEventType.USER_MESSAGE and event.timestamp >= message.created_at
+        }
+        waits = {entry.message for entry in queue.queue if entry.queued_at >= message.created_at}
+        return message.text in said | waits
+
+    def _refuse(self, message: Outgoing, error: ClientError) -> None:
+        message.state = "unsure"
+        message.problem = str(error)
+        self._disk.save_outgoing(message)
+        self._owner.publish(Noticed("error", "Message not sent", str(error), message.replica_id))
+        self._tell(message)
+
+    def _tell(self, message: Outgoing) -> None:
+        if message.chat_id is not None:
+            self._owner.publish(ChatChanged(message.replica_id, message.chat_id))

@@ -1,0 +1,145 @@
+"""One replica as the cockpit knows it, and how its events change it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from quarterdeck.store.attention import Attention, attention_of
+from quarterdeck.store.chats import ChatState
+from quarterdeck.wire.chats import Chat
+from quarterdeck.wire.events import EventRepository
+from quarterdeck.wire.replicas import (
+    Replica,
+    ReplicaDetail,
+    RepositoryStatus,
+    WorkspaceStatus,
+)
+
+
+@dataclass
+class ReplicaState:
+    """State of a replica. `record` is the last one read, corrected by events since."""
+
+    record: ReplicaDetail
+    chats: dict[UUID, ChatState] = field(default_factory=dict[UUID, ChatState])
+    seen_at: datetime | None = None
+    done_at: datetime | None = None
+    detailed: bool = False
+    untracked: int = 0
+
+    @property
+    def id(self) -> UUID:
+        return self.record.id
+
+    @property
+    def name(self) -> str:
+        return self.record.name
+
+    @property
+    def status(self) -> str:
+        return self.record.status
+
+    @property
+    def asks(self) -> bool:
+        return any(chat.record.awaiting_input for chat in self.chats.values())
+
+    @property
+    def works(self) -> bool:
+        return any(chat.record.processing for chat in self.chats.values())
+
+    @property
+    def unseen(self) -> bool:
+        """Something finished since the person last looked."""
+        if self.done_at is None:
+            return False
+        return self.seen_at is None or self.done_at > self.seen_at
+
+    @property
+    def attention(self) -> Attention:
+        return attention_of(
+            self.status,
+            asks=self.asks,
+            works=self.works,
+            unseen=self.unseen,
+            failed=any(chat.last_turn_failed for chat in self.chats.values()),
+        )
+
+    @property
+    def active(self) -> bool:
+        return self.status == WorkspaceStatus.ACTIVE
+
+    @property
+    def first_chat(self) -> ChatState | None:
+        """The chat made with the replica."""
+        return min(self.chats.values(), key=lambda chat: chat.record.created_at, default=None)
+
+    @property
+    def changed_lines(self) -> tuple[int, int]:
+        """Added and removed lines over all repositories."""
+        diffs = [status.git_diff or {} for status in self.record.repository_statuses]
+        return (
+            sum(int(diff.get("added") or 0) for diff in diffs),
+            sum(int(diff.get("removed") or 0) for diff in diffs),
+        )
+
+    def take_summary(self, record: Replica) -> bool:
+        """Takes over what a list says; True when anything is new."""
+        before = self.record.model_dump()
+        merged = ReplicaDetail.model_validate({**before, **record.model_dump(exclude_unset=True)})
+        if merged.model_dump() == before:
+            return False
+        self.record = merged
+        return True
+
+    def take_detail(self, record: ReplicaDetail) -> None:
+        """Takes over a full record; chats that are gone are dropped."""
+        self.record = record
+        self.detailed = True
+        kept = {chat.id for chat in record.chats}
+        for chat_id in [known for known in self.chats if known not in kept]:
+            del self.chats[chat_id]
+        for chat in record.chats:
+            self.take_chat(chat)
+
+    def take_chat(self, record: Chat) -> ChatState:
+        """Adds a chat or replaces its record."""
+        state = self.chats.get(record.id)
+        if state is None:
+            state = self.chats[record.id] = ChatState(record)
+        else:
+            state.record = record
+        return state
+
+    def take_repositories(self, repositories: Iterable[EventRepository]) -> None:
+        """Takes over what an event says of all repositories."""
+        found = list(repositories)
+        self.untracked = sum(len(entry.untracked) for entry in found)
+        self.record.repository_statuses = [
+            RepositoryStatus(
+                repository=entry.name,
+                branch=entry.current_branch,
+                default_branch=entry.default_branch,
+                pr_urls=entry.pr_urls,
+                start_hooks_completed=entry.start_hooks_completed,
+                git_diff=entry.git_diff.model_dump(exclude_none=True) if entry.git_diff else None,
+            )
+            for entry in found
+        ]
+
+    def sort_key(self) -> tuple[int, float, str]:
+        """Attention first, then the latest activity, then the name."""
+        at = self.record.last_activity_at or self.record.created_at
+        return (int(self.attention), -at.timestamp(), self.name)
+
+    @classmethod
+    def from_summary(cls, record: Replica, seen_at: datetime | None) -> "ReplicaState":
+        """A replica as a list shows it; its chats come with the full record.
+
+        What happened since it was last looked at counts as unseen; one never looked at is new to
+        this cockpit, not unseen.
+        """
+        done_at = record.last_activity_at if seen_at else None
+        return cls(
+            ReplicaDetail.model_validate(record.model_dump()), seen_at=seen_at, done_at=done_at
+        )

@@ -1,0 +1,92 @@
+"""The cockpit's application: it only wires the deck, the screens and the terminal host.
+
+The first frame is drawn before the HTTP library is loaded: the client is made after it.
+"""
+
+import gc
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.app import App
+
+from quarterdeck.store.deck import Deck, open_disk
+from quarterdeck.tui.screens.deck import DeckScreen
+from quarterdeck.tui.terminal.host import EmulatorHost
+
+if TYPE_CHECKING:
+    from quarterdeck.client.client import Client
+
+Revive = Callable[[], Awaitable[None]]
+
+
+class Cockpit(App[int]):
+    """One full screen over one `Deck`. Closing it stops nothing."""
+
+    TITLE = "quarterdeck"
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(
+        self,
+        client_factory: "Callable[[], Client]",
+        *,
+        endpoint: str,
+        drafts: Path,
+        revive: Revive | None,
+        directory: Path | None,
+    ) -> None:
+        super().__init__()
+        self._client_factory = client_factory
+        self._endpoint = endpoint
+        self._drafts = drafts
+        self._revive = revive
+        self._directory = directory
+        self._host = EmulatorHost()
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._follow)
+
+    @work
+    async def _follow(self) -> None:
+        client = self._client_factory()
+        deck = Deck(
+            client,
+            endpoint=self._endpoint,
+            disk=open_disk(self._drafts, self._endpoint),
+            revive=self._revive,
+        )
+        screen = DeckScreen(deck, self._host, self._directory)
+        async with client:
+            await self.push_screen(screen)
+            gc.collect()
+            gc.freeze()
+            await deck.run()
+
+    async def on_unmount(self) -> None:
+        await self._host.close()
+
+
+def run(
+    client_factory: "Callable[[], Client]",
+    *,
+    endpoint: str,
+    drafts: Path,
+    revive: Revive | None = None,
+    directory: Path | None = None,
+) -> int:
+    """Opens the cockpit and returns the program's exit status.
+
+    `client_factory` is called after the first frame. `endpoint` is shown and names the directory
+    under `drafts` where unsent text is kept. `revive` starts the embedded service again when it
+    is gone. `directory` is offered as the repository of new replicas.
+    """
+    app = Cockpit(
+        client_factory,
+        endpoint=endpoint,
+        drafts=drafts,
+        revive=revive,
+        directory=directory,
+    )
+    result = app.run()
+    return result if result is not None else app.return_code or 0

@@ -1,0 +1,1 @@
+"""What stands beside the list: chat and terminal of a replica."""

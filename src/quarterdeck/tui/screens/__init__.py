@@ -1,0 +1,1 @@
+"""The cockpit's full screens and dialogs."""

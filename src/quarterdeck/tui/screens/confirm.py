@@ -1,0 +1,57 @@
+"""Asks before something is destroyed, and names what goes."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Static
+
+
+class ConfirmScreen(ModalScreen[bool]):
+    """Yes or no; no is what Enter and Escape say."""
+
+    DEFAULT_CSS = """
+    ConfirmScreen {
+        align: center middle;
+        & > Vertical {
+            width: 64;
+            max-width: 90%;
+            height: auto;
+            padding: 1 2;
+            background: $surface;
+            border: round $error;
+        }
+        & Horizontal { height: auto; margin-top: 1; align-horizontal: right; }
+        & Button { margin-left: 2; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "Yes"),
+        Binding("n,escape", "answer(False)", "No"),
+        Binding("left,right", "app.focus_next", "Other button", show=False),
+    ]
+
+    def __init__(self, question: str, consequence: str, yes: str) -> None:
+        super().__init__()
+        self._question = question
+        self._consequence = consequence
+        self._yes = yes
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(self._question, markup=False)
+            yield Static(self._consequence, markup=False)
+            with Horizontal():
+                yield Button("No (n)", id="no", compact=True)
+                yield Button(f"{self._yes} (y)", id="yes", variant="error", compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one("#no", Button).focus()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "yes")
+
+    def action_answer(self, answer: bool) -> None:
+        self.dismiss(answer)

@@ -1,0 +1,82 @@
+"""Feeds a `TerminalView` from the store's `TerminalLink`."""
+
+import base64
+from collections.abc import AsyncIterator
+
+from quarterdeck.client.errors import ClientError
+from quarterdeck.client.items import Lost as LineLost
+from quarterdeck.client.items import Malformed, TerminalItem, TerminalReceived
+from quarterdeck.client.items import Restored as LineRestored
+from quarterdeck.store.terminals import TerminalLink
+from quarterdeck.tui.terminal.source import (
+    Exited,
+    Lost,
+    Output,
+    Replay,
+    Resized,
+    Restored,
+    SourceItem,
+)
+from quarterdeck.wire.terminals import (
+    TerminalError,
+    TerminalEvent,
+    TerminalExit,
+    TerminalOutput,
+    TerminalReplay,
+    TerminalResized,
+)
+
+
+def _of_event(event: TerminalEvent) -> SourceItem:
+    match event:
+        case TerminalReplay(data=data, cols=cols, rows=rows, reset=reset):
+            return Replay(base64.b64decode(data), cols, rows, reset)
+        case TerminalOutput(data=data):
+            return Output(base64.b64decode(data))
+        case TerminalResized(cols=cols, rows=rows):
+            return Resized(cols, rows)
+        case TerminalExit(exit_code=code):
+            return Exited(code)
+        case TerminalError(message=message):
+            return Lost(message, 0.0)
+
+
+def _of_item(item: TerminalItem) -> SourceItem | None:
+    match item:
+        case TerminalReceived(_, event):
+            return _of_event(event)
+        case LineLost(error, retry_in):
+            return Lost(str(error), retry_in)
+        case LineRestored():
+            return Restored()
+        case Malformed():
+            return None
+
+
+class LinkSource:
+    """A `TerminalSource` over one session of the service."""
+
+    def __init__(self, link: TerminalLink) -> None:
+        self._link = link
+
+    async def stream(self) -> AsyncIterator[SourceItem]:
+        try:
+            async for item in self._link.items():
+                shown = _of_item(item)
+                if shown is not None:
+                    yield shown
+        except ClientError as error:
+            yield Lost(f"{error} {error.next_step}", 0.0)
+
+    async def send(self, data: str) -> None:
+        try:
+            await self._link.send(data)
+        except ClientError as error:
+            self._fault = error
+
+    async def resize(self, cols: int, rows: int) -> None:
+        try:
+            await self._link.resize(cols, rows)
+        except ClientError:
+            # The size is asked for again by the view after the line is back.
+            return

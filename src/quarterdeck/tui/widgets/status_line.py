@@ -1,0 +1,87 @@
+"""The top line: which service, how the line to it is, and who needs the person."""
+
+from collections import Counter
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from quarterdeck.store.attention import Attention
+from quarterdeck.store.connection import ConnectionState, Phase
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.tui.text import one_line
+
+BOLD = Style(bold=True)
+
+
+def connection_words(state: ConnectionState) -> str:
+    """The connection in a few words."""
+    match state.phase:
+        case Phase.ONLINE:
+            latency = f" {state.latency_ms:.0f} ms" if state.latency_ms is not None else ""
+            return f"● online{latency}"
+        case Phase.CONNECTING:
+            return "◌ connecting"
+        case Phase.RECONNECTING:
+            return "✗ reconnecting (ctrl+r now)"
+        case Phase.REFUSED:
+            return "✗ refused"
+
+
+def count_words(states: list[ReplicaState]) -> str:
+    """How many need the person, work, and are done unseen."""
+    counts = Counter(state.attention for state in states)
+    needy = counts[Attention.ASKS] + counts[Attention.FAILED]
+    parts = [
+        f"▲ {needy} need you" if needy else "",
+        f"● {counts[Attention.WORKING]} working" if counts[Attention.WORKING] else "",
+        f"✓ {counts[Attention.DONE_UNSEEN]} new" if counts[Attention.DONE_UNSEEN] else "",
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+class StatusLine(Widget):
+    """One line, painted only when its words change."""
+
+    COMPONENT_CLASSES = {"status--trouble", "status--counts"}
+    DEFAULT_CSS = """
+    StatusLine {
+        height: 1;
+        background: $panel;
+        color: $foreground;
+        & > .status--trouble { color: $text-error; text-style: bold; }
+        & > .status--counts { color: $text-primary; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[str, str, str, bool] = ("", "", "", False)
+
+    def show(self, connection: ConnectionState, states: list[ReplicaState]) -> None:
+        """Shows the state of the line and of the replicas."""
+        trouble = connection.phase in {Phase.RECONNECTING, Phase.REFUSED}
+        words = connection_words(connection)
+        shown = (one_line(connection.endpoint), words, count_words(states), trouble)
+        if shown != self._shown:
+            self._shown = shown
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        endpoint, words, counts, trouble = self._shown
+        base = self.rich_style
+        style = base
+        if trouble:
+            style = base + self.get_component_rich_style("status--trouble", partial=True)
+        count_style = base + self.get_component_rich_style("status--counts", partial=True)
+        strip = Strip(
+            [
+                Segment(" quarterdeck ", base + BOLD),
+                Segment(f" {endpoint} ", base),
+                Segment(f"{words}  ", style),
+                Segment(counts, count_style),
+            ]
+        )
+        width = self.size.width
+        return strip.crop(0, width).extend_cell_length(width, base)
