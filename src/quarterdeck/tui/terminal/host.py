@@ -1,8 +1,150 @@
-"""`EmulatorHost`: the cockpit's end of the child process in which all emulators run."""
+"""`EmulatorHost`: the cockpit's end of the process in which all emulators run.
+
+            feed, resize, scroll ...                     bytes, sizes
+  view  ---------------------------->  Emulator  --------------------->  worker process
+        <----------------------------            <---------------------  Session, Core
+            on_frame, on_reply                        frames, replies
+
+The process is started at the first terminal (or by `start`) and again when it dies; every terminal
+is then brought to its screen from the output kept, one after the other, so that one which kills it
+is known and given up alone.
+"""
+
+import asyncio
+from collections import deque
+
+from quarterdeck.tui.terminal.channel import Parcel
+from quarterdeck.tui.terminal.child import Child
+from quarterdeck.tui.terminal.emulator import Emulator, EmulatorSink, Phase
+
+STRIKES = 2
+"""So often may one terminal's output kill the process."""
+START_SECONDS = 30.0
+DEATHS, DEATHS_SECONDS = 6, 60.0
+"""So many deaths within so many seconds and every terminal is given up."""
+
+KILLED = "This terminal cannot be shown: its output stopped the terminal emulator twice."
+NOT_STARTED = "This terminal cannot be shown: the terminal emulator did not start."
+KEEPS_DYING = "This terminal cannot be shown: the terminal emulator keeps stopping."
 
 
 class EmulatorHost:
-    """Starts the child at the first terminal, restarts it when it dies. One per cockpit."""
+    """One per cockpit. Owns the process; `close` ends it."""
+
+    def __init__(self) -> None:
+        self._emulators: dict[int, Emulator] = {}
+        self._number = 0
+        self._child: Child | None = None
+        self._stir = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._deaths: deque[float] = deque(maxlen=DEATHS)
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the emulators' process, null when there is none."""
+        return self._child.pid if self._child else None
+
+    def start(self) -> None:
+        """Starts the process ahead of the first terminal; about 0.3 seconds of its own time."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="emulators")
+
+    def open(self, sink: EmulatorSink, cols: int, rows: int) -> Emulator:
+        """A new terminal with an empty screen."""
+        self.start()
+        self._number += 1
+        emulator = Emulator(self._number, sink, cols, rows, self._want)
+        self._emulators[emulator.number] = emulator
+        self._stir.set()
+        return emulator
 
     async def close(self) -> None:
-        """Ends the child and every terminal."""
+        """Ends every terminal and the process."""
+        for emulator in self._emulators.values():
+            emulator.close()
+        self._emulators.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    def _want(self) -> None:
+        self.start()
+        self._stir.set()
+
+    def _take(self, parcel: Parcel) -> None:
+        if emulator := self._emulators.get(parcel.terminal):
+            emulator.take(parcel)
+
+    def _changed(self) -> None:
+        child = self._child
+        if child is not None and child.gone:
+            for emulator in list(self._emulators.values()):
+                emulator.lost()
+        self._stir.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._child = child = Child(self._take, self._changed)
+            try:
+                if await self._begin(child):
+                    await self._serve(child)
+            finally:
+                await child.stop()
+                self._child = None
+            self._judge(child)
+            await self._rest()
+
+    async def _begin(self, child: Child) -> bool:
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await child.start()
+                while not (child.ready or child.gone):
+                    await self._next_change()
+        except (OSError, TimeoutError):
+            return False
+        return child.ready
+
+    async def _serve(self, child: Child) -> None:
+        """Attaches terminals as they come, until the process is gone."""
+        while not child.gone:
+            waiting = self._waiting()
+            if not waiting:
+                await self._next_change()
+                continue
+            try:
+                async with asyncio.timeout(START_SECONDS):
+                    await waiting[0].attach(child)
+            except TimeoutError:
+                child.abort()
+
+    def _waiting(self) -> list[Emulator]:
+        for number, emulator in list(self._emulators.items()):
+            if emulator.phase is Phase.CLOSED:
+                del self._emulators[number]
+        return [e for e in self._emulators.values() if e.phase is Phase.WAITING]
+
+    def _judge(self, child: Child) -> None:
+        """Decides which terminals are given up after the process died."""
+        now = asyncio.get_running_loop().time()
+        self._deaths.append(now)
+        often = len(self._deaths) == DEATHS and now - self._deaths[0] < DEATHS_SECONDS
+        never = not child.ready and len(self._deaths) >= STRIKES
+        for emulator in self._waiting():
+            if never:
+                emulator.fail(NOT_STARTED)
+            elif often:
+                emulator.fail(KEEPS_DYING)
+            elif emulator.strikes >= STRIKES:
+                emulator.fail(KILLED)
+        if never or often:
+            self._deaths.clear()
+
+    async def _rest(self) -> None:
+        """Waits until a process is needed again."""
+        while not self._waiting():
+            await self._next_change()
+
+    async def _next_change(self) -> None:
+        self._stir.clear()
+        await self._stir.wait()
