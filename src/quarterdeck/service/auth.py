@@ -51,6 +51,11 @@ def hash_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
+def shown_prefix(key: str) -> str:
+    """The part of a key that lists may show."""
+    return key[: len(KEY_MARK) + 4]
+
+
 def bearer_of(header: str | None) -> str | None:
     """The token of an `Authorization` header, or None when it holds no bearer."""
     scheme, _, token = (header or "").partition(" ")

@@ -1,5 +1,6 @@
 """What routes and the service's long-lived parts share, and how a route gets at it."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -44,7 +45,9 @@ class ServiceContext:
     agents: Callable[[], list[Agent]]
     home: Home
     clock: Callable[[], datetime] = utc_now
-    fleet: FleetLife | None = field(default=None)
+    fleet: FleetLife | None = None
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the service begins to stop; every `streams.StreamResponse` then ends."""
 
 
 def context(request: Request) -> ServiceContext:

@@ -7,6 +7,7 @@
     |   |-- DatabaseLockedError    another program holds the file
     |   |-- DatabaseClosedError    asked after `close`
     |   `-- NewerDatabaseError     written by a newer version of the program
+    |-- UnknownWorkspaceError the event log was asked to append to a workspace that is gone
     `-- StartError            the service cannot start; the text says what to do
         |-- HomeInUseError         another service runs on this home
         |-- HomeUnusableError      its directories cannot be made or read
@@ -60,6 +61,10 @@ class DatabaseClosedError(StorageError):
 
 class NewerDatabaseError(StorageError):
     """The database was written by a newer version of the program."""
+
+
+class UnknownWorkspaceError(ServiceError):
+    """Events were to be appended to a workspace that is not, or no longer, there."""
 
 
 class StartError(ServiceError):

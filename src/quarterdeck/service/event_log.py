@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from quarterdeck.service.broadcast import Broadcasts, Subscription
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.log_writer import LogWriter
-from quarterdeck.service.records.events import NewEvent, StoredEvent, read_after
+from quarterdeck.service.records.events import NewEvent, StoredEvent, last_index, read_after
 from quarterdeck.wire.base import utc_now
 
 T = TypeVar("T")

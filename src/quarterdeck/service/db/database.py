@@ -7,13 +7,13 @@ savepoint, and answered after the commit: durable when the caller goes on.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 
 from quarterdeck.service.db.engines import reading_engine, writing_engine
 from quarterdeck.service.db.schema import prepare
-from quarterdeck.service.db.workers import Job, JobQueue, Reader, Worker, Writer
+from quarterdeck.service.db.workers import JobQueue, Reader, Worker, Writer
 
 T = TypeVar("T")
 
@@ -81,6 +81,3 @@ class Database:
             worker.join()
         for engine in self._engines:
             engine.dispose()
-
-
-__all__ = ["Any", "Database", "Job"]

@@ -86,7 +86,35 @@ environments = Table(
     Column("source_environment_id", String(36)),
     _moment("created_at"),
     _moment("updated_at"),
-    UniqueConstraint("organization_id", "user_id", "name"),
+)
+
+_shared = environments.c.user_id.is_(None)
+_personal = environments.c.user_id.is_not(None)
+_for_all = environments.c.is_global
+# A plain constraint would let two shared ones have one name: null is never equal to null.
+Index(
+    "uq_environments_shared_name",
+    environments.c.organization_id,
+    environments.c.name,
+    unique=True,
+    sqlite_where=_shared,
+    postgresql_where=_shared,
+)
+Index(
+    "uq_environments_personal_name",
+    environments.c.organization_id,
+    environments.c.user_id,
+    environments.c.name,
+    unique=True,
+    sqlite_where=_personal,
+    postgresql_where=_personal,
+)
+Index(
+    "uq_environments_global",
+    environments.c.organization_id,
+    unique=True,
+    sqlite_where=_for_all,
+    postgresql_where=_for_all,
 )
 
 workspaces = Table(
@@ -111,9 +139,9 @@ workspaces = Table(
     Column("engine_version", String(40)),
     Column("boot_id", String(64)),
     Column("wake_wanted", Boolean, nullable=False),
-    Column("next_event_index", BigInteger, nullable=False),
-    Column("next_history_index", BigInteger, nullable=False),
-    Column("journal_index", BigInteger, nullable=False),
+    Column("next_event_index", BigInteger, nullable=False, default=1),
+    Column("next_history_index", BigInteger, nullable=False, default=0),
+    Column("journal_index", BigInteger, nullable=False, default=0),
     _moment("created_at"),
     _moment("last_activity_at", nullable=True),
     UniqueConstraint("organization_id", "name"),
@@ -132,7 +160,7 @@ chats = Table(
     Column("processing", Boolean, nullable=False),
     Column("awaiting_input", Boolean, nullable=False),
     Column("last_message_text", Text),
-    Column("next_history_index", BigInteger, nullable=False),
+    Column("next_history_index", BigInteger, nullable=False, default=0),
     _moment("created_at"),
     _moment("updated_at"),
     Index("ix_chats_workspace", "workspace_id", "created_at"),
@@ -180,7 +208,8 @@ events = Table(
     sqlite_with_rowid=False,
 )
 """The append-only log. `history_index` counts agent events of the workspace, `chat_history_index`
-those of one chat, both from 0 and without gaps; null for events that are not history."""
+those of one chat, both from 0 and without gaps; null for events that are not history. `index`
+starts at 1, so that 0 means "from the beginning". Written by `service.log_writer` alone."""
 
 settings = Table(
     "settings",

@@ -1,0 +1,60 @@
+"""The application: routers, gate, failures, and the life of what runs behind them."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
+
+from fastapi import APIRouter, FastAPI
+from starlette.middleware import Middleware
+
+from quarterdeck import __version__
+from quarterdeck.service.auth import Keys
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.failures import install_handlers
+from quarterdeck.service.gate import Gate, Guard
+
+BODY_LIMIT = 8 << 20
+
+
+def build_app(context: ServiceContext) -> FastAPI:
+    """The application over a context; its lifespan starts and closes `context.fleet`."""
+    keys = Keys(context.database)
+    app = FastAPI(
+        title="quarterdeck",
+        version=__version__,
+        lifespan=_lifespan,
+        max_body_size=BODY_LIMIT,
+        redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        middleware=[Middleware(Guard), Middleware(Gate, keys=keys, routes=lambda: app.routes)],
+    )
+    app.state.context = context
+    install_handlers(app)
+    for router in _routers():
+        app.include_router(router)
+    return app
+
+
+def _routers() -> list[APIRouter]:
+    # Literal paths such as /v1/replica/repositories come before those with an id in their place.
+    modules = ("health", "agents", "repositories", "environments", "history", "events")
+    later = ("replicas", "workspaces", "chats", "messages", "exec", "terminals")
+    names = [f"quarterdeck.service.routes.{name}" for name in modules + later]
+    return [import_module(name).router for name in names if find_spec(name)]
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
+    context: ServiceContext = app.state.context
+    if context.fleet is not None:
+        await context.fleet.start()
+    try:
+        yield
+    finally:
+        context.stopping.set()
+        context.event_log.end_streams()
+        if context.fleet is not None:
+            await context.fleet.close()

@@ -1,0 +1,202 @@
+"""The threads that talk to the database, and the queues that feed them."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from quarterdeck.service.db.faults import as_storage_error, spoils_transaction
+from quarterdeck.service.errors import DatabaseClosedError
+
+T = TypeVar("T")
+
+GROUP_LIMIT = 256
+"""Most writes that one commit carries."""
+
+
+@dataclass
+class Job:
+    """One function to run, and who waits for it."""
+
+    fn: Callable[[Connection], Any]
+    future: asyncio.Future[Any]
+    after: Callable[[Any], None] | None
+    result: Any = None
+    error: BaseException | None = None
+
+    def finish(self) -> None:
+        """Answers, on the event loop."""
+        if self.error is None and self.after is not None:
+            self.after(self.result)
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class JobQueue:
+    """Jobs from the event loop to threads."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._closed = False
+
+    async def put(self, fn: Callable[[Connection], T], after: Callable[[T], None] | None) -> T:
+        """Asks for a run, and waits for its answer.
+
+        Raises:
+            DatabaseClosedError: `close` was called.
+        """
+        if self._closed:
+            raise DatabaseClosedError("The database is closed.")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.put(Job(fn, future, after))
+        return await future
+
+    def close(self, readers: int = 1) -> None:
+        """Lets each of the queue's threads end once the jobs before are done."""
+        if not self._closed:
+            self._closed = True
+            for _ in range(readers):
+                self._queue.put(None)
+
+    def take(self) -> Job | None:
+        """Waits for one job; None is the end."""
+        return self._queue.get()
+
+    def take_group(self) -> list[Job | None]:
+        """Waits for one job and takes what else is waiting."""
+        group = [self._queue.get()]
+        try:
+            while len(group) < GROUP_LIMIT and group[-1] is not None:
+                group.append(self._queue.get_nowait())
+        except Empty:
+            pass
+        return group
+
+
+def answer(jobs: list[Job]) -> None:
+    """Finishes jobs on their event loop, in order, with one wake-up."""
+    if not jobs:
+        return
+    loop = jobs[0].future.get_loop()
+
+    def finish() -> None:
+        for job in jobs:
+            job.finish()
+
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(finish)
+
+
+class Worker(threading.Thread):
+    """A thread with a connection of its own."""
+
+    def __init__(self, name: str, engine: Engine, queue: JobQueue) -> None:
+        super().__init__(name=name, daemon=True)
+        self._engine = engine
+        self._queue = queue
+
+    def run(self) -> None:
+        """Works until the queue ends."""
+        connection: Connection | None = None
+        try:
+            while jobs := self._next():
+                connection = connection or self._connect(jobs)
+                if connection is not None:
+                    self._work(connection, jobs)
+                    answer(jobs)
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _next(self) -> list[Job]:
+        job = self._queue.take()
+        return [] if job is None else [job]
+
+    def _connect(self, jobs: list[Job]) -> Connection | None:
+        try:
+            return self._engine.connect()
+        except DBAPIError as e:
+            fault = as_storage_error(e)
+            for job in jobs:
+                job.error = fault
+            answer(jobs)
+            return None
+
+    def _work(self, connection: Connection, jobs: list[Job]) -> None:
+        raise NotImplementedError
+
+
+class Reader(Worker):
+    """Runs one job at a time, each in a transaction that is thrown away."""
+
+    def __init__(self, engine: Engine, queue: JobQueue) -> None:
+        super().__init__("database-reader", engine, queue)
+
+    def _work(self, connection: Connection, jobs: list[Job]) -> None:
+        for job in jobs:
+            run_alone(connection, job)
+
+
+class Writer(Worker):
+    """Runs what waits as one transaction; the only thread that writes."""
+
+    def __init__(self, engine: Engine, queue: JobQueue) -> None:
+        super().__init__("database-writer", engine, queue)
+        self._ended = False
+
+    def _next(self) -> list[Job]:
+        if self._ended:
+            return []
+        group = self._queue.take_group()
+        self._ended = group[-1] is None
+        return [job for job in group if job is not None]
+
+    def _work(self, connection: Connection, jobs: list[Job]) -> None:
+        if len(jobs) == 1 or not _run_group(connection, jobs):
+            for job in jobs:
+                run_alone(connection, job)
+
+
+def run_alone(connection: Connection, job: Job) -> None:
+    """Runs a job in a transaction of its own."""
+    job.error = None
+    try:
+        with connection.begin():
+            job.result = job.fn(connection)
+    except DBAPIError as e:
+        job.error = as_storage_error(e)
+    except BaseException as e:  # noqa: BLE001 - it belongs to who asked
+        job.error = e
+
+
+def _run_group(connection: Connection, jobs: list[Job]) -> bool:
+    """Runs jobs in one transaction; False when it was spoiled and nothing was kept."""
+    try:
+        with connection.begin():
+            for job in jobs:
+                _run_in_savepoint(connection, job)
+    except DBAPIError:
+        return False
+    return True
+
+
+def _run_in_savepoint(connection: Connection, job: Job) -> None:
+    job.error = None
+    try:
+        with connection.begin_nested():
+            job.result = job.fn(connection)
+    except DBAPIError as e:
+        if spoils_transaction(e):
+            raise
+        job.error = as_storage_error(e)
+    except BaseException as e:  # noqa: BLE001 - it belongs to who asked
+        job.error = e
