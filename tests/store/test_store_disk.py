@@ -1,0 +1,85 @@
+"""Drafts, unacknowledged messages and seen marks survive a crash."""
+
+import os
+import stat
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from quarterdeck.store.disk import ClientDisk, Outgoing
+from quarterdeck.wire.base import utc_now
+
+
+def outgoing(key: str, state: str = "sending") -> Outgoing:
+    return Outgoing.model_validate(
+        {
+            "key": key,
+            "replica_id": str(uuid4()),
+            "chat_id": str(uuid4()),
+            "text": "fix the tests",
+            "created_at": utc_now(),
+            "state": state,
+        }
+    )
+
+
+def test_a_draft_is_there_for_the_next_cockpit(tmp_path: Path) -> None:
+    chat = uuid4()
+    ClientDisk(tmp_path).save_draft(chat, "half a thought\n")
+    assert ClientDisk(tmp_path).draft(chat) == "half a thought\n"
+    ClientDisk(tmp_path).save_draft(chat, "")
+    assert ClientDisk(tmp_path).draft(chat) == ""
+
+
+def test_a_draft_is_for_its_owner_alone(tmp_path: Path) -> None:
+    chat = uuid4()
+    ClientDisk(tmp_path / "deep").save_draft(chat, "secret plan")
+    file = tmp_path / "deep" / "drafts" / f"{chat}.txt"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_a_message_that_was_being_sent_is_unsure_after_a_crash(tmp_path: Path) -> None:
+    first, second = outgoing("a"), outgoing("b", "unsent")
+    disk = ClientDisk(tmp_path)
+    disk.save_outgoing(second)
+    disk.save_outgoing(first)
+    found = ClientDisk(tmp_path).outgoing()
+    assert [message.key for message in found] == ["a", "b"]
+    assert [message.state for message in found] == ["unsure", "unsent"]
+    disk.forget_outgoing("a")
+    assert [message.key for message in ClientDisk(tmp_path).outgoing()] == ["b"]
+
+
+def test_a_file_that_cannot_be_read_is_set_aside(tmp_path: Path) -> None:
+    disk = ClientDisk(tmp_path)
+    disk.save_outgoing(outgoing("good"))
+    (tmp_path / "outbox" / "bad.json").write_text("{half")
+    assert [message.key for message in disk.outgoing()] == ["good"]
+    assert (tmp_path / "outbox" / "bad.unreadable").read_text() == "{half"
+
+
+def test_seen_marks_survive_and_garbage_is_nothing_seen(tmp_path: Path) -> None:
+    disk = ClientDisk(tmp_path)
+    seen = {uuid4(): utc_now()}
+    disk.save_seen(seen)
+    assert ClientDisk(tmp_path).seen() == seen
+    (tmp_path / "seen.json").write_text("[1, 2]")
+    assert disk.seen() == {}
+
+
+def test_a_write_that_fails_leaves_the_old_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = uuid4()
+    disk = ClientDisk(tmp_path)
+    disk.save_draft(chat, "old")
+
+    def no_space(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match="No space"):
+        disk.save_draft(chat, "new")
+    assert disk.draft(chat) == "old"
