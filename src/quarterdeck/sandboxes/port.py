@@ -59,10 +59,14 @@ class RepositorySource:
 
 @dataclass(frozen=True)
 class MirrorInfo:
-    """What connecting a repository found."""
+    """What connecting a repository found.
+
+    `url` is its own address: for a path within a checkout, the checkout's top level.
+    """
 
     default_branch: str
     suggested_name: str
+    url: str | None = None
 
 
 @dataclass(frozen=True)

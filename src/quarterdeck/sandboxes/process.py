@@ -1,23 +1,39 @@
 """The `process` driver: sandboxes as processes of this machine, without a daemon.
 
-    ProcessDriver ── probe      what this machine can do, found once by trying it
-                  ├─ mirrors    a bare mirror per repository
-                  ├─ clones     a workspace's directories and its repositories
-                  └─ runtime    start, find, stop: launcher -> bubblewrap -> engine
+ProcessDriver ── probe      what this machine can do, found once by trying it
+              ├─ mirrors    a bare mirror per repository
+              ├─ clones     a workspace's directories and its repositories
+              └─ runtime    start, find, stop: launcher -> bubblewrap -> engine
 """
 
 import asyncio
-from collections.abc import Sequence
+import errno
+import sys
+from collections import defaultdict
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.clones import Provisioner
+from quarterdeck.sandboxes.git import DiskFullError
+from quarterdeck.sandboxes.guarded import write_file
+from quarterdeck.sandboxes.layout import Places, places_of
+from quarterdeck.sandboxes.link import open_stream
+from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import (
     Isolation,
     Layout,
     MirrorInfo,
     Progress,
     RepositorySource,
+    SandboxError,
 )
-from quarterdeck.wire.engine import EngineRepository
+from quarterdeck.sandboxes.probe import Machine, examine
+from quarterdeck.sandboxes.removal import remove_tree
+from quarterdeck.sandboxes.runtime import Runtime, socket_of
+from quarterdeck.wire.engine import CONFIG_NAME, EngineRepository
+
+ENGINE = (sys.executable, "-I", "-m", "quarterdeck.engine")
 
 
 class ProcessDriver:
@@ -37,41 +53,113 @@ class ProcessDriver:
         home: Home,
         *,
         sandbox_user: str | None = None,
-        engine: Sequence[str] | None = None,
+        engine: Sequence[str] = ENGINE,
         start_limit: float = 20.0,
         grace: float = 3.0,
     ) -> None:
         self._home = home
-        self._settings = (sandbox_user, engine, start_limit, grace)
+        self._sandbox_user = sandbox_user
+        self._engine = engine
+        self._start_limit = start_limit
+        self._grace = grace
+        self._mirrors = Mirrors(home.mirrors)
+        self._parts: tuple[Machine, Provisioner, Runtime] | None = None
+        self._finding = asyncio.Lock()
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def isolation(self) -> Isolation:
-        raise NotImplementedError
+        machine, _, _ = await self._found()
+        return machine.isolation
 
     async def connect_repository(self, repository_id: str, url: str) -> MirrorInfo:
-        raise NotImplementedError
+        with _disk_errors():
+            return await self._mirrors.connect(repository_id, url)
 
     async def provision(
         self, workspace_id: str, repositories: list[RepositorySource], branch: str, report: Progress
     ) -> list[EngineRepository]:
-        raise NotImplementedError
+        places = places_of(self._home, workspace_id)
+        machine, provisioner, _ = await self._found()
+        inside = machine.confinement.layout(places).workspace_dir
+        async with self._locks[workspace_id]:
+            with _disk_errors():
+                return await provisioner.provision(places, inside, repositories, branch, report)
 
     async def layout(self, workspace_id: str) -> Layout:
-        raise NotImplementedError
+        machine, _, _ = await self._found()
+        return machine.confinement.layout(places_of(self._home, workspace_id))
 
     async def write_config(self, workspace_id: str, text: str) -> None:
-        raise NotImplementedError
+        path = places_of(self._home, workspace_id).run / CONFIG_NAME
+        machine, _, _ = await self._found()
+        with _disk_errors():
+            await asyncio.to_thread(write_file, path, text.encode(), machine.confinement.user)
 
     async def start(self, workspace_id: str) -> None:
-        raise NotImplementedError
+        places = places_of(self._home, workspace_id)
+        _, _, runtime = await self._found()
+        async with self._locks[workspace_id]:
+            with _disk_errors():
+                await runtime.start(places)
 
     async def alive(self, workspace_id: str) -> bool:
-        raise NotImplementedError
+        places = places_of(self._home, workspace_id)
+        _, _, runtime = await self._found()
+        async with self._locks[workspace_id]:
+            return await runtime.alive(places)
 
     async def connect(self, workspace_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        raise NotImplementedError
+        return await open_stream(socket_of(places_of(self._home, workspace_id)))
 
     async def stop(self, workspace_id: str) -> None:
-        raise NotImplementedError
+        places = places_of(self._home, workspace_id)
+        _, _, runtime = await self._found()
+        async with self._locks[workspace_id]:
+            with _disk_errors():
+                await runtime.stop(places)
 
     async def destroy(self, workspace_id: str) -> None:
-        raise NotImplementedError
+        await self.stop(workspace_id)
+        root = places_of(self._home, workspace_id).root
+        # out of sight first, so that a destroy cut short is not taken for a workspace
+        removed = Places(root.with_name(f".removed-{workspace_id}"))
+        async with self._locks[workspace_id]:
+            with _disk_errors():
+                await asyncio.to_thread(_remove, Places(root), removed)
+        self._locks.pop(workspace_id, None)
+
+    async def _found(self) -> tuple[Machine, Provisioner, Runtime]:
+        async with self._finding:
+            if self._parts is None:
+                with _disk_errors():
+                    machine = await examine(self._home, self._sandbox_user)
+                self._parts = (machine, *self._built(machine))
+            return self._parts
+
+    def _built(self, machine: Machine) -> tuple[Provisioner, Runtime]:
+        confinement = machine.confinement
+        return (
+            Provisioner(self._mirrors, confinement.user, confinement.mode),
+            Runtime(confinement, self._mirrors, self._engine, self._start_limit, self._grace),
+        )
+
+
+def _remove(places: Places, removed: Places) -> None:
+    remove_tree(removed.root)
+    if places.root.exists():
+        places.root.rename(removed.root)
+        remove_tree(removed.root)
+
+
+@contextmanager
+def _disk_errors() -> Generator[None]:
+    try:
+        yield
+    except ConnectionError:
+        raise
+    except OSError as e:
+        if e.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFullError("The disk is full. Make room, and try again.", str(e)) from e
+        raise SandboxError(
+            f"The sandbox's files cannot be written: {e.strerror or e}.", str(e)
+        ) from e

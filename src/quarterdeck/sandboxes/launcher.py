@@ -1,0 +1,217 @@
+"""Becomes a sandbox: run as a program of its own, with the standard library alone.
+
+Reads a `LaunchSpec` (JSON) from standard input, then
+
+1. as root: makes a private mount namespace in which exactly the needed directories can be reached
+   by the user who will run inside, and becomes that user, without groups and capabilities;
+2. with bubblewrap: replaces itself by it;
+3. without: stays as the parent of everything the engine starts. It is a "child subreaper", so a
+   process that detaches itself becomes its child instead of leaving the tree, and when the engine
+   ends, everything else is killed.
+
+Standard output and error are the engine's log, descriptor 3 takes the status lines. Every other
+descriptor is closed: nothing of the service leaks into a sandbox.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+
+STATUS_FD = 3
+CLONE_NEWNS = 0x00020000
+MS_BIND, MS_REC, MS_PRIVATE, MS_NOSUID, MS_NODEV = 0x1000, 0x4000, 0x40000, 0x2, 0x4
+PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
+REFUSED = 70
+"""Exit code when the sandbox cannot be made; the reason is on standard error."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None) -> None:
+    def text(value: str | None) -> bytes | None:
+        return None if value is None else os.fsencode(value)
+
+    result = _libc.mount(text(source), text(target), text(kind), ctypes.c_ulong(flags), text(data))
+    _check(result, f"mount {target}")
+
+
+def closed_ancestor(path: str, uid: int, gid: int) -> str | None:
+    """The topmost directory above `path` that a user without groups cannot pass through."""
+    current = "/"
+    for part in path.strip("/").split("/")[:-1]:
+        current = os.path.join(current, part)  # noqa: PTH118
+        found = os.stat(current)  # noqa: PTH116
+        if found.st_uid == uid:
+            needed = 0o100
+        elif found.st_gid == gid:
+            needed = 0o010
+        else:
+            needed = 0o001
+        if not found.st_mode & needed:
+            return current
+    return None
+
+
+def expose(paths: list[str], uid: int, gid: int) -> None:
+    """Makes `paths` reachable for a user, in a mount namespace of this process alone.
+
+    A directory that is closed to the user is covered by an empty one, in which only the needed
+    paths are bound again; everything else in it vanishes.
+    """
+    _check(_libc.unshare(CLONE_NEWNS), "unshare the mount namespace")
+    _mount(None, "/", None, MS_REC | MS_PRIVATE, None)
+    covered = [(path, closed_ancestor(path, uid, gid)) for path in paths]
+    bound = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path, cover in covered if cover]
+    for cover in sorted({cover for _, cover in covered if cover}):
+        _mount("tmpfs", cover, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m")
+    for path, descriptor in bound:
+        _bind(path, descriptor)
+        os.close(descriptor)
+
+
+def _bind(path: str, descriptor: int) -> None:
+    source = f"/proc/self/fd/{descriptor}"
+    if os.path.isdir(source):  # noqa: PTH112
+        os.makedirs(path, mode=0o755, exist_ok=True)  # noqa: PTH103
+    else:
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)  # noqa: PTH103, PTH120
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+    _mount(source, path, None, MS_BIND | MS_REC, None)
+
+
+def become(uid: int, gid: int) -> None:
+    """Drops to a user for good.
+
+    Raises:
+        PermissionError: something of root is left.
+    """
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    if 0 in os.getresuid() + os.getresgid() or _capable():
+        raise PermissionError("root's rights could not be dropped")
+
+
+def _capable() -> bool:
+    with open("/proc/self/status", encoding="ascii", errors="replace") as status:  # noqa: PTH123
+        lines = [line.split() for line in status if line.startswith(("CapEff", "CapPrm"))]
+    return any(int(words[1], 16) for words in lines)
+
+
+def close_others() -> None:
+    """Closes what was inherited by accident and reads nothing further from standard input."""
+    null = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(null, 0)
+    os.closerange(STATUS_FD + 1, max(map(int, os.listdir("/proc/self/fd"))) + 1)  # noqa: PTH208
+
+
+def restore_signals() -> None:
+    """Undoes what Python and the service's shell did to signals, which exec would hand on."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def run_bubblewrap(
+    program: str, options: list[str], command: list[str], environment: dict[str, str]
+) -> None:
+    """Replaces this process. Options go through a descriptor: `/proc/1/cmdline` shows none."""
+    descriptor = os.memfd_create("options", 0)
+    os.write(descriptor, b"".join(os.fsencode(option) + b"\0" for option in options))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.execve(program, [program, "--args", str(descriptor), "--", *command], environment)
+
+
+def supervise(command: list[str], environment: dict[str, str]) -> int:
+    """Runs the engine as a child and ends everything it started once it ends."""
+    _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become a subreaper")
+    engine = os.fork()
+    if engine == 0:
+        os.close(STATUS_FD)
+        _execute(command, environment)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: None)
+    os.write(STATUS_FD, json.dumps({"child-pid": os.getpid()}).encode() + b"\n")
+    code = _wait_for(engine)
+    os.write(STATUS_FD, json.dumps({"exit-code": code}).encode() + b"\n")
+    end_children()
+    return code
+
+
+def _execute(command: list[str], environment: dict[str, str]) -> None:
+    try:
+        os.execve(command[0], command, environment)
+    except OSError as e:
+        print(f"{command[0]}: {e.strerror}", file=sys.stderr, flush=True)  # noqa: T201
+        os._exit(127)
+
+
+def _wait_for(engine: int) -> int:
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == engine:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+def end_children() -> None:
+    """Kills every descendant: grandchildren of a killed child become children."""
+    while True:
+        for pid in _children():
+            os.kill(pid, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    found: list[int] = []
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if name.isdigit() and _parent(name) == os.getpid():
+            found.append(int(name))
+    return found
+
+
+def _parent(name: str) -> int | None:
+    try:
+        with open(f"/proc/{name}/stat", "rb") as stat:  # noqa: PTH123
+            return int(stat.read().rpartition(b")")[2].split()[1])
+    except (OSError, IndexError):
+        return None
+
+
+def main() -> int:
+    spec = json.loads(sys.stdin.buffer.read())
+    close_others()
+    os.umask(0o022)
+    uid, gid = spec["uid"], spec["gid"]
+    if spec["expose"]:
+        expose(spec["expose"], uid, gid)
+    if uid is not None:
+        become(uid, gid)
+    if os.geteuid() == 0:
+        raise PermissionError("nothing is ever run as root")
+    restore_signals()
+    command, environment = spec["command"], spec["environment"]
+    if spec["bubblewrap"]:
+        os.chdir("/")
+        run_bubblewrap(spec["bubblewrap"], spec["options"], command, environment)
+    os.chdir(spec["directory"])
+    return supervise(command, environment)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except OSError as error:
+        print(f"the sandbox could not be made: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(REFUSED)

@@ -1,0 +1,74 @@
+"""The byte stream to an engine, over the unix socket in its run directory."""
+
+import asyncio
+import os
+import socket
+import struct
+from pathlib import Path
+
+from quarterdeck.sandboxes.guarded import hold_socket
+
+READ_LIMIT = 1 << 20
+"""Bytes a stream buffers before it holds the sender back (twice this, at the most)."""
+
+_BUSY_TRIES = 200
+_BUSY_STEP = 0.01
+_CREDENTIALS = struct.Struct("3i")
+
+
+async def connect_socket(path: Path) -> socket.socket:
+    """Connects to a unix socket, however long its path is; links are not followed.
+
+    Raises:
+        ConnectionError: nobody listens there.
+    """
+    held = hold_socket(path)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.setblocking(False)
+    try:
+        await _connect(connection, f"/proc/self/fd/{held}")
+    except BaseException:
+        connection.close()
+        raise
+    finally:
+        os.close(held)
+    return connection
+
+
+async def _connect(connection: socket.socket, address: str) -> None:
+    for _ in range(_BUSY_TRIES):
+        try:
+            connection.connect(address)
+        except BlockingIOError:  # its queue of callers is full
+            await asyncio.sleep(_BUSY_STEP)
+        except OSError as e:
+            raise ConnectionRefusedError(e.errno, f"no engine listens: {e.strerror}") from e
+        else:
+            return
+    raise ConnectionRefusedError("the engine takes no more connections")
+
+
+async def open_stream(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A byte stream to whoever listens at a socket.
+
+    Raises:
+        ConnectionError: nobody does.
+    """
+    connection = await connect_socket(path)
+    try:
+        return await asyncio.open_unix_connection(sock=connection, limit=READ_LIMIT)
+    except BaseException:
+        connection.close()
+        raise
+
+
+async def listener_of(path: Path) -> int | None:
+    """The pid of the process that listens at a socket; None when nobody answers."""
+    try:
+        connection = await connect_socket(path)
+    except ConnectionError:
+        return None
+    with connection:
+        raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid: int = _CREDENTIALS.unpack(raw)[0]
+    return pid or None

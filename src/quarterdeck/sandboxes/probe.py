@@ -1,0 +1,141 @@
+"""What this machine can do, found by running a sandbox that does nothing but import the package."""
+
+import asyncio
+import os
+import secrets
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.guarded import make_directory, read_tail
+from quarterdeck.sandboxes.identity import SandboxUser, sandbox_user
+from quarterdeck.sandboxes.launch import spawn
+from quarterdeck.sandboxes.layout import Places
+from quarterdeck.sandboxes.port import Isolation, IsolationError
+from quarterdeck.sandboxes.processes import find, reap, send
+from quarterdeck.sandboxes.record import CloneBook
+from quarterdeck.sandboxes.removal import remove_tree
+from quarterdeck.sandboxes.sandbox import Confinement, describe
+
+_SECONDS = 15.0
+_STEP = 0.005
+_COMMAND = (sys.executable, "-I", "-c", "import quarterdeck")
+_INSTALL = "Install it (Debian, Ubuntu: apt install bubblewrap) and restart the service."
+_SWITCHES = {
+    "kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),
+    "kernel/unprivileged_userns_clone": ("0", "1"),
+    "user/max_user_namespaces": ("0", "10000"),
+}
+_SHARED = (
+    "network: shared with this machine, its loopback addresses included",
+    "processor, memory, disk: not limited",
+)
+_UNCONFINED = (
+    "files: everything that the user inside may read or write on this machine",
+    "processes: a program that kills its supervisor and clears its environment outlives `stop`",
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The answer: how sandboxes are run here, and what to tell about it."""
+
+    confinement: Confinement
+    isolation: Isolation
+
+
+async def examine(home: Home, configured_user: str | None) -> Machine:
+    """Tries bubblewrap, then plain processes.
+
+    Raises:
+        IsolationError: neither works; says why and what to do.
+        OSError: the home cannot be written.
+    """
+    user = sandbox_user(configured_user)
+    program = shutil.which("bwrap")
+    reason = f"bubblewrap is not installed. {_INSTALL}"
+    if program:
+        confinement = Confinement(program, user)
+        said = await _try(home, confinement)
+        if said is None:
+            return Machine(confinement, Isolation("bubblewrap", _account(user), None, _SHARED))
+        reason = _bubblewrap_reason(said)
+    confinement = Confinement(None, user)
+    said = await _try(home, confinement)
+    if said is not None:
+        raise _impossible(user, reason, said)
+    note = f"Sandboxes are not kept apart: {reason}"
+    return Machine(confinement, Isolation("none", _account(user), note, (*_UNCONFINED, *_SHARED)))
+
+
+def _account(user: SandboxUser) -> str:
+    return user.name if user.name.startswith("uid ") else f"{user.name} (uid {user.uid})"
+
+
+def _impossible(user: SandboxUser, bubblewrap: str, plain: str) -> IsolationError:
+    if not user.drop:
+        return IsolationError("No sandbox can be run here.", f"{bubblewrap}\n{plain}")
+    return IsolationError(
+        "The service runs as root, sandboxes never do, and handing them to another user does not "
+        "work here. Run qd as an ordinary user.",
+        f"{bubblewrap}\nAs {_account(user)}, without bubblewrap: {plain}",
+    )
+
+
+def _bubblewrap_reason(said: str) -> str:
+    last = said.splitlines()[-1] if said else "no reason given"
+    for name, (closed, open_) in _SWITCHES.items():
+        if _setting(name) == closed:
+            key = name.replace("/", ".")
+            return (
+                f"this machine forbids user namespaces to ordinary users ({key} is {closed}; "
+                f"bubblewrap says: {last}). Allow them: sysctl -w {key}={open_}"
+            )
+    return f"bubblewrap does not work here: {last}"
+
+
+def _setting(name: str) -> str | None:
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:
+        return None
+
+
+async def _try(home: Home, confinement: Confinement) -> str | None:
+    """Runs the trial; None when it worked, else what was said."""
+    places = Places(home.workspaces / f".trial-{secrets.token_hex(8)}")
+    try:
+        await asyncio.to_thread(_prepare, home, places, confinement.user)
+        with tempfile.TemporaryFile() as log, places.status.open("wb") as status:
+            spec = describe(confinement, places, _COMMAND, {}, CloneBook())
+            pid = spawn(spec, log.fileno(), status.fileno())
+            code = await _exit_code(pid)
+            return None if code == 0 else read_tail(log.fileno()) or f"exit code {code}"
+    finally:
+        await asyncio.to_thread(remove_tree, places.root)
+
+
+def _prepare(home: Home, places: Places, user: SandboxUser) -> None:
+    for directory in (home.root, home.workspaces, places.root):
+        directory.mkdir(parents=True, mode=0o700, exist_ok=True)
+    for directory in places.owned_inside:
+        make_directory(directory, user)
+
+
+async def _exit_code(pid: int) -> int:
+    end = time.monotonic() + _SECONDS
+    try:
+        while (code := reap(pid)) is None:
+            if time.monotonic() > end:
+                return -1
+            await asyncio.sleep(_STEP)
+        return code
+    finally:
+        if ref := find(pid):
+            send(ref, signal.SIGKILL)
+            await asyncio.to_thread(os.waitpid, pid, 0)

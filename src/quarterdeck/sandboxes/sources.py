@@ -1,0 +1,83 @@
+"""Reading the address of a repository: a path on this machine, or a git URL."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from quarterdeck.sandboxes.port import NotARepositoryError
+
+_SCHEMES = frozenset(("http", "https", "ssh", "git", "git+ssh", "ssh+git"))
+_SCP_LIKE = re.compile(r"[A-Za-z0-9_.@-]+:(?!/?/).*", re.ASCII)
+_UNSAFE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_NAME_LIMIT = 100
+
+
+def local_path(url: str) -> Path | None:
+    """The directory that an address names; None when it names another machine.
+
+    Raises:
+        NotARepositoryError: an address that nothing here can read.
+    """
+    text = url.strip()
+    if not text or text.startswith("-") or any(ord(character) < 32 for character in text):
+        raise NotARepositoryError(f"{url!r} is no path and no git URL.")
+    if text.startswith("file://"):
+        return Path(unquote(urlsplit(text).path))
+    if "://" in text:
+        return _remote(text)
+    path = Path(text).expanduser()
+    if _SCP_LIKE.fullmatch(text) and not path.exists():
+        return None
+    if not path.is_absolute():
+        raise NotARepositoryError(
+            f"{text} is a relative path. Give the whole path of the repository."
+        )
+    return path
+
+
+def _remote(text: str) -> None:
+    scheme = text.partition("://")[0].lower()
+    if scheme not in _SCHEMES:
+        known = ", ".join(sorted(_SCHEMES))
+        raise NotARepositoryError(
+            f"Addresses beginning with {scheme}:// are not supported, only {known}."
+        )
+
+
+def without_password(url: str) -> str:
+    """The address as it may be shown, and told to those inside."""
+    if "://" not in url or "@" not in url:
+        return url
+    parts = urlsplit(url)
+    if parts.password is None and parts.scheme in ("ssh", "git+ssh", "ssh+git"):
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    user = f"{parts.username}@" if parts.username and "ssh" in parts.scheme else ""
+    return urlunsplit(parts._replace(netloc=user + host))
+
+
+def name_from(address: str) -> str:
+    """A name for a repository, from the last part of its address."""
+    parts = [part for part in re.split(r"[/:\\]", without_password(address)) if part]
+    if parts and parts[-1] == ".git":
+        parts.pop()
+    return safe_name(parts[-1].removesuffix(".git") if parts else "")
+
+
+def safe_name(name: str) -> str:
+    """A name that is one plain directory name."""
+    return _UNSAFE_NAME.sub("-", name).strip("-.")[:_NAME_LIMIT] or "repository"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A repository as found at its address.
+
+    `url` is what git fetches from; `head` the branch that its HEAD points to (None when detached or
+    unknown); `born` says whether HEAD names a commit.
+    """
+
+    url: str
+    head: str | None
+    born: bool
