@@ -1,0 +1,169 @@
+"""A program in a real pseudo-terminal, and the screen that a person would see."""
+
+import fcntl
+import os
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyte
+
+READ = 65_536
+
+
+class ScreenTimeoutError(AssertionError):
+    """What was waited for did not show; the text holds the screen as it was."""
+
+
+class Program:
+    """Runs `argv` on a terminal of `columns` x `lines`.
+
+    Every step waits for something visible: there are no sleeps. `sent` counts the bytes that the
+    program wrote, and `raw` keeps them.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        columns: int = 80,
+        lines: int = 24,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        self.screen = pyte.Screen(columns, lines)
+        self.raw = bytearray()
+        self._stream = pyte.ByteStream(self.screen)
+        self._master, slave = os.openpty()
+        self._set_size(columns, lines)
+        variables = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        variables.pop("NO_COLOR", None)
+        self.process = subprocess.Popen(
+            argv,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            env={**variables, "LANG": "C.UTF-8", **(environment or {})},
+            cwd=directory,
+            preexec_fn=_take_terminal,
+        )
+        os.close(slave)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def sent(self) -> int:
+        """Bytes written by the program so far."""
+        return len(self.raw)
+
+    @property
+    def text(self) -> str:
+        """The screen as lines without trailing blanks."""
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def type(self, keys: str) -> None:
+        """Sends keys as a terminal would."""
+        os.write(self._master, keys.encode())
+
+    def pump(self, seconds: float) -> bool:
+        """Takes what comes within `seconds`; False when nothing came."""
+        ready, _, _ = select.select([self._master], [], [], seconds)
+        if not ready:
+            return False
+        try:
+            data = os.read(self._master, READ)
+        except OSError:  # the last writer closed its end
+            return False
+        self.raw += data
+        # pyte knows neither private-mode queries nor kitty's keyboard sequences; both draw nothing
+        self._stream.feed(_without_unknown(data))
+        return bool(data)
+
+    def wait(self, condition: Callable[[], bool], timeout: float = 20.0) -> float:
+        """Reads until the condition holds; the seconds that it took.
+
+        Raises:
+            ScreenTimeoutError: it never held.
+        """
+        begun = time.monotonic()
+        while not condition():
+            left = begun + timeout - time.monotonic()
+            if left <= 0:
+                raise ScreenTimeoutError(f"not seen within {timeout} s on:\n{self.text}")
+            if not self.pump(min(left, 0.05)) and self.process.poll() is not None:
+                if condition():
+                    break
+                raise ScreenTimeoutError(
+                    f"the program ended ({self.process.returncode}) on:\n{self.text}"
+                )
+        return time.monotonic() - begun
+
+    def wait_for(self, text: str, timeout: float = 20.0) -> float:
+        """Waits until `text` is on the screen."""
+        return self.wait(lambda: text in self.text, timeout)
+
+    def wait_gone(self, text: str, timeout: float = 20.0) -> float:
+        """Waits until `text` is no longer on the screen."""
+        return self.wait(lambda: text not in self.text, timeout)
+
+    def settle(self, quiet: float = 0.3, timeout: float = 10.0) -> None:
+        """Reads until nothing came for `quiet` seconds."""
+        end = time.monotonic() + timeout
+        while self.pump(quiet):
+            if time.monotonic() > end:
+                raise ScreenTimeoutError(f"never quiet for {quiet} s on:\n{self.text}")
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Gives the terminal another size and tells the program."""
+        self.screen.resize(lines, columns)
+        self._set_size(columns, lines)
+        os.killpg(self.process.pid, signal.SIGWINCH)
+
+    def finish(self, timeout: float = 10.0) -> int:
+        """Waits for the end of the program; its exit status."""
+        end = time.monotonic() + timeout
+        while self.process.poll() is None and time.monotonic() < end:
+            self.pump(0.05)
+        while self.pump(0.0):
+            pass
+        return self.process.wait(timeout=max(0.1, end - time.monotonic()))
+
+    def close(self) -> None:
+        """Ends the program, whatever it does."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self._master >= 0:
+            os.close(self._master)
+            self._master = -1
+
+    def _set_size(self, columns: int, lines: int) -> None:
+        size = struct.pack("HHHH", lines, columns, 0, 0)
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
+
+
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _without_unknown(data: bytes) -> bytes:
+    import re
+
+    return re.sub(rb"\x1b\[[<>=?][0-9;]*[u$cpq]+|\x1b\[\?[0-9;]*\$p", b"", data)
