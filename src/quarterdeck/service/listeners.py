@@ -1,0 +1,125 @@
+"""The sockets a service listens on."""
+
+import errno
+import os
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from quarterdeck.local.sockets import socket_address
+from quarterdeck.service.errors import AddressInUseError, ListenError
+
+BACKLOG = 512
+OWNER_ONLY = 0o177
+
+
+@dataclass(frozen=True)
+class UnixListener:
+    """A unix socket, mode 0600. A socket that nobody listens on any more is replaced."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class TcpListener:
+    """A TCP address; port 0 lets the system choose one."""
+
+    host: str
+    port: int
+
+
+Listener = UnixListener | TcpListener
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An open socket and the address that reaches it: a path or (host, port)."""
+
+    socket: socket.socket
+    address: Path | tuple[str, int]
+    inode: int | None = None
+
+    def close(self) -> None:
+        """Closes the socket, and removes its file if that is still this socket's."""
+        self.socket.close()
+        if isinstance(self.address, Path) and _inode(self.address) == self.inode:
+            self.address.unlink(missing_ok=True)
+
+
+def bind(listener: Listener) -> Bound:
+    """Opens a listening socket.
+
+    Raises:
+        AddressInUseError: somebody listens there.
+        ListenError: it cannot be opened for another reason.
+    """
+    match listener:
+        case UnixListener(path):
+            return _bind_unix(path)
+        case TcpListener(host, port):
+            return _bind_tcp(host, port)
+
+
+def _bind_tcp(host: str, port: int) -> Bound:
+    try:
+        info = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        opened = socket.create_server(info[0][4][:2], family=info[0][0], backlog=BACKLOG)
+    except (OSError, OverflowError) as e:
+        if isinstance(e, OSError) and e.errno == errno.EADDRINUSE:
+            raise AddressInUseError(
+                f"Port {port} on {host} is in use by another program; choose another port."
+            ) from e
+        why = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
+        raise ListenError(f"Cannot listen on {host} port {port}: {why}.") from e
+    opened.setblocking(False)
+    return Bound(opened, (host, opened.getsockname()[1]))
+
+
+def _bind_unix(path: Path) -> Bound:
+    if _answers(path):
+        raise AddressInUseError(f"Another service listens on {path}.")
+    # Bound beside and moved into place: the path never names a socket that does not listen yet.
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        draft.unlink(missing_ok=True)
+        with socket_address(draft) as address, _owner_only():
+            opened.bind(address)
+        opened.listen(BACKLOG)
+        opened.setblocking(False)
+        draft.replace(path)
+    except OSError as e:
+        opened.close()
+        raise ListenError(f"Cannot listen on {path}: {e.strerror or e}.") from e
+    return Bound(opened, path, _inode(path))
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        try:
+            with socket_address(path) as address:
+                probe.connect(address)
+        except (ConnectionRefusedError, FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as e:
+            raise ListenError(f"Cannot listen on {path}: {e.strerror or e}.") from e
+    return True
+
+
+@contextmanager
+def _owner_only() -> Generator[None]:
+    before = os.umask(OWNER_ONLY)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.lstat().st_ino
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,157 @@
+"""A service over a real database, with a sandbox driver that only knows repositories."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import insert
+
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.port import (
+    CloneError,
+    MirrorInfo,
+    NotARepositoryError,
+    SandboxDriver,
+    SandboxError,
+)
+from quarterdeck.service.app import build_app
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.engines import sqlite_url
+from quarterdeck.service.db.tables import chats, environments, workspaces
+from quarterdeck.service.moments import now_text
+from quarterdeck.service.records.organizations import only_organization
+from quarterdeck.service.start import open_service
+from quarterdeck.wire.agents import Agent
+
+
+class Mirrors:
+    """The part of a sandbox driver that connecting repositories uses."""
+
+    def __init__(self) -> None:
+        self.connected: list[str] = []
+
+    async def connect_repository(self, repository_id: str, url: str) -> MirrorInfo:
+        if "broken" in url:
+            raise CloneError("The repository could not be cloned.", "fatal: early EOF")
+        if "full" in url:
+            raise SandboxError("The disk is full.", "No space left on device")
+        if "nothing" in url:
+            raise NotARepositoryError(f"{url} is no git repository.")
+        self.connected.append(url)
+        return MirrorInfo("main", url.rstrip("/").rsplit("/", 1)[-1])
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await Database.open(sqlite_url(tmp_path / "test.sqlite3"))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def mirrors() -> Mirrors:
+    return Mirrors()
+
+
+@pytest.fixture
+async def context(home: Home, mirrors: Mirrors) -> AsyncIterator[ServiceContext]:
+    agents = [Agent(id="builtin", name="Built-in", available=True)]
+    async with open_service(home, cast("SandboxDriver", mirrors), lambda: agents) as opened:
+        yield opened
+
+
+@pytest.fixture
+def app(context: ServiceContext) -> FastAPI:
+    return build_app(context)
+
+
+@pytest.fixture
+async def client(app: FastAPI, home: Home) -> AsyncIterator[httpx.AsyncClient]:
+    """With the installation's key."""
+    headers = {"Authorization": f"Bearer {home.key.read_text().strip()}"}
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://test", headers=headers
+    ) as opened:
+        yield opened
+
+
+NewWorkspace = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture
+def new_workspace() -> NewWorkspace:
+    """Stores a workspace with what it needs, and returns its id."""
+
+    async def make(database: Database, **values: Any) -> str:
+        workspace_id = str(uuid4())
+        await database.write(lambda c: _insert_workspace(c, workspace_id, values))
+        return workspace_id
+
+    return make
+
+
+def _insert_workspace(connection: Any, workspace_id: str, values: dict[str, Any]) -> None:
+    organization = only_organization(connection)
+    if organization is None:
+        from quarterdeck.service.records.organizations import add_organization
+
+        organization = add_organization(connection, "Test", now_text())
+    environment = str(uuid4())
+    connection.execute(
+        insert(environments).values(
+            id=environment,
+            organization_id=organization,
+            name=f"env-{environment}",
+            is_global=False,
+            created_at=now_text(),
+            updated_at=now_text(),
+        )
+    )
+    row: dict[str, Any] = {
+        "organization_id": organization,
+        "environment_id": environment,
+        "name": f"ws-{workspace_id}",
+        "status": "sleeping",
+        "source": "api",
+        "lifecycle_policy": "default",
+        "size": "small",
+        "repositories_json": "[]",
+        "repository_statuses_json": "[]",
+        "engine_secret": "secret",
+        "wake_wanted": False,
+        "created_at": now_text(),
+    }
+    connection.execute(insert(workspaces).values(id=workspace_id, **(row | values)))
+
+
+@pytest.fixture
+def new_chat() -> NewWorkspace:
+    """Stores a chat of a workspace, and returns its id."""
+
+    async def make(database: Database, workspace_id: str) -> str:
+        chat_id = str(uuid4())
+        statement = insert(chats).values(
+            id=chat_id,
+            workspace_id=workspace_id,
+            provider="builtin",
+            processing=False,
+            awaiting_input=False,
+            next_history_index=0,
+            created_at=now_text(),
+            updated_at=now_text(),
+        )
+        await database.write(lambda c: c.execute(statement))
+        return chat_id
+
+    return make
