@@ -1,0 +1,21 @@
+"""What the transcript view tells its screen."""
+
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.transcript_view.view import TranscriptView
+
+
+class ViewMessage(Message):
+    """A message of a transcript view."""
+
+    def __init__(self, view: "TranscriptView") -> None:
+        super().__init__()
+        self.view = view
+
+    @property
+    def control(self) -> "TranscriptView":
+        """The view that sent it."""
+        return self.view

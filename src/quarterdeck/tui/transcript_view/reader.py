@@ -1,0 +1,239 @@
+"""The reader of a transcript: what is seen of it, where the cursor is, what is open.
+
+Everything that the view decides, without a screen: the widget hands over size, keys and changes,
+and shows what `strip` answers.
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from textual.strip import Strip
+
+from quarterdeck.transcript import Block, Change, QuestionBlock, Transcript
+from quarterdeck.tui.transcript_view.drawings import MARGIN, Drawing, Drawings
+from quarterdeck.tui.transcript_view.heights import Heights
+from quarterdeck.tui.transcript_view.layout import Look, can_open, guess, is_compact
+from quarterdeck.tui.transcript_view.lines import Span
+from quarterdeck.tui.transcript_view.painter import Painter
+from quarterdeck.tui.transcript_view.viewport import Viewport
+
+
+class _Seen(NamedTuple):
+    """A block in the window: the rows where its text begins, and where it ends."""
+
+    block_id: int
+    start: int
+    end: int
+
+
+class Reader:
+    """State of one reader over one transcript."""
+
+    def __init__(self, transcript: Transcript, painter: Painter) -> None:
+        self.transcript = transcript
+        self.drawings = Drawings(painter)
+        self.viewport = Viewport(self._measure)
+        self.cursor: int | None = None
+        self.working_since: datetime | None = None
+        self._width = 2
+        self._opened: set[int] = set()
+        self._choices: dict[int, int] = {}
+        self._below: set[int] = set()
+        self._seen: list[_Seen] = []
+
+    # Size and changes.
+
+    def resize(self, width: int, height: int) -> None:
+        """The window's size in cells. The reader's place is kept."""
+        self.viewport.height = height
+        text_width = max(4, width - MARGIN)
+        if text_width == self._width and len(self.viewport.heights):
+            return
+        self._width = text_width
+        self._guess_all()
+
+    def restart(self, transcript: Transcript) -> None:
+        """Another transcript, from its end."""
+        self.transcript = transcript
+        self.drawings.clear()
+        self._opened.clear()
+        self._choices.clear()
+        self._below.clear()
+        self.cursor = None
+        self.viewport.following = True
+        self._guess_all()
+
+    def take(self, change: Change) -> None:
+        """The transcript changed."""
+        for block_id in change.removed:
+            self.drawings.drop(block_id)
+        if change.older:
+            self._take_older(change)
+            return
+        self._take_newer(change)
+
+    def settle(self) -> None:
+        """Lays out what is seen."""
+        self._catch_up()
+        self.viewport.settle()
+        if self.viewport.following:
+            self._below.clear()
+        elif self._below:
+            self._below = {block_id for block_id in self._below if self._ends_below(block_id)}
+        self._seen = self._see()
+
+    @property
+    def new_below(self) -> int:
+        """Blocks below the window that are new or changed."""
+        return len(self._below)
+
+    # What is seen.
+
+    def strip(self, row: int) -> Strip | None:
+        """The strip at a row of the window; None below the end."""
+        place = self.viewport.locate(row)
+        if place is None:
+            return None
+        index, line = place
+        drawing = self._drawing(index)
+        return self.drawings.strip(drawing, line) if line < len(drawing.rows) else None
+
+    def block_at(self, row: int) -> Block | None:
+        """The block at a row of the window."""
+        place = self.viewport.locate(row)
+        return None if place is None else self.transcript.blocks[place[0]]
+
+    def span_at(self, column: int, row: int) -> Span | None:
+        """The text at a cell of the window."""
+        place = self.viewport.locate(row)
+        if place is None:
+            return None
+        rows = self._drawing(place[0]).rows
+        left = column - MARGIN
+        for span in rows[place[1]] if place[1] < len(rows) else ():
+            left -= cell_len(span.text)
+            if left < 0:
+                return span
+        return None
+
+    def has_cursor(self, row: int) -> bool:
+        """The row belongs to the block that the cursor is on, not to the blank before it."""
+        place = None if self.cursor is None else self.viewport.locate(row)
+        if place is None or self.transcript.blocks[place[0]].id != self.cursor:
+            return False
+        return place[1] > 0 or not self.look(place[0]).gap
+
+    # Opening and answering.
+
+    def is_open(self, block: Block) -> bool:
+        """The block shows its content."""
+        return block.id in self._opened
+
+    def toggle(self, block: Block) -> bool:
+        """Opens or folds a block, its first line kept where it is; False when it does not fold."""
+        index = self.transcript.position(block.id)
+        if index is None or not can_open(block):
+            return False
+        self._opened ^= {block.id}
+        viewport = self.viewport
+        viewport.following = False
+        if viewport.index == index and viewport.offset:
+            viewport.offset = 0
+        viewport.settle()
+        return True
+
+    def choice(self, block: QuestionBlock) -> int:
+        """The number of the option that Enter would choose."""
+        return self._choices.get(block.id, 0)
+
+    def choose(self, block: QuestionBlock, number: int) -> bool:
+        """Moves the choice; False when there is no such option."""
+        if not 0 <= number < len(block.options or ()):
+            return False
+        self._choices[block.id] = number
+        return True
+
+    # Inside.
+
+    def look(self, index: int) -> Look:
+        """How the block at an index is to be drawn."""
+        blocks = self.transcript.blocks
+        block = blocks[index]
+        gap = index > 0 and not (is_compact(block) and is_compact(blocks[index - 1]))
+        return Look(
+            width=self._width,
+            opened=block.id in self._opened,
+            choice=self._choices.get(block.id, 0),
+            gap=gap,
+            working_since=self.working_since if index == len(blocks) - 1 else None,
+        )
+
+    def _drawing(self, index: int) -> Drawing:
+        block = self.transcript.blocks[index]
+        return self.drawings.get(block, self.look(index), self.transcript)
+
+    def _measure(self, index: int) -> int:
+        return len(self._drawing(index).rows)
+
+    def _guess(self, index: int) -> int:
+        block = self.transcript.blocks[index]
+        return guess(block, self._width, opened=block.id in self._opened) + (index > 0)
+
+    def _guess_all(self) -> None:
+        width = self._width
+        opened = self._opened
+        self.viewport.heights = Heights(
+            guess(block, width, opened=block.id in opened) + 1 for block in self.transcript.blocks
+        )
+
+    def _catch_up(self) -> None:
+        """Blocks that were added since the heights were last looked at."""
+        heights = self.viewport.heights
+        for index in range(len(heights), len(self.transcript.blocks)):
+            heights.append(self._guess(index))
+
+    def _take_newer(self, change: Change) -> None:
+        self._catch_up()
+        if self.viewport.following:
+            return
+        below = (*change.added, *change.changed)
+        self._below.update(block_id for block_id in below if self._ends_below(block_id))
+
+    def _ends_below(self, block_id: int) -> bool:
+        index = self.transcript.position(block_id)
+        if index is None:
+            return False
+        viewport = self.viewport
+        end = viewport.heights.before(index + 1) - viewport.y
+        return end > viewport.height
+
+    def _take_older(self, change: Change) -> None:
+        """Keeps the lines that are read where they are while a page comes before them."""
+        moved = set(change.changed)
+        self._guess_all()
+        if self.viewport.following or not self._seen:
+            return
+        kept = (seen for seen in self._seen if seen.block_id not in moved)
+        anchor = next(kept, None)
+        if anchor is not None:
+            self._put(anchor.block_id, anchor.start, at_end=False)
+        else:
+            self._put(self._seen[0].block_id, self._seen[0].end, at_end=True)
+
+    def _put(self, block_id: int, row: int, *, at_end: bool) -> None:
+        """Scrolls so that a block's text begins, or ends, at a row of the window."""
+        index = self.transcript.position(block_id)
+        if index is None:
+            return
+        viewport = self.viewport
+        viewport.index, viewport.offset = index, 0
+        viewport.move((self._measure(index) if at_end else self.look(index).gap) - row)
+
+    def _see(self) -> list[_Seen]:
+        blocks = self.transcript.blocks
+        heights = self.viewport.heights
+        return [
+            _Seen(blocks[index].id, row + self.look(index).gap, row + heights[index])
+            for index, row in self.viewport.rows()
+        ]
