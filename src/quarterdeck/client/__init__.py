@@ -1,29 +1,8 @@
-"""The async API client: one class per resource over one connection.
+"""The async API client: one class per resource over one connection."""
 
-Names are resolved when they are first used: who needs only `client.errors` does not pay for the
-HTTP library.
-"""
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from quarterdeck.client.client import Client
-    from quarterdeck.client.connection import LOCAL_URL, Connection
-    from quarterdeck.client.names import NEUTRAL, WireNames
-
-_HOMES = {
-    "Client": "client",
-    "Connection": "connection",
-    "LOCAL_URL": "connection",
-    "NEUTRAL": "names",
-    "WireNames": "names",
-}
+from quarterdeck.client import _lean as _lean  # before the HTTP library, see there
+from quarterdeck.client.client import Client
+from quarterdeck.client.connection import LOCAL_URL, Connection
+from quarterdeck.client.names import NEUTRAL, WireNames
 
 __all__ = ["LOCAL_URL", "NEUTRAL", "Client", "Connection", "WireNames"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(name)
-    return getattr(import_module(f"quarterdeck.client.{_HOMES[name]}"), name)

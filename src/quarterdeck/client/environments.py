@@ -32,7 +32,7 @@ class Environments:
         answer = await self._connection.call("POST", PATH, EnvironmentAnswer, body=environment)
         return answer.environment
 
-    async def get(self, environment: UUID | Literal["global"]) -> Environment:
-        """One environment, or the organization's global one."""
+    async def get(self, environment: UUID | str) -> Environment:
+        """One environment by its id, or the global one by `global`."""
         answer = await self._connection.call("GET", f"{PATH}/{environment}", EnvironmentAnswer)
         return answer.environment

@@ -1,0 +1,5 @@
+"""`python -m quarterdeck` is `qd`."""
+
+from quarterdeck.cli import main
+
+main()

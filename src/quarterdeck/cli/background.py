@@ -1,0 +1,219 @@
+"""The embedded service as a background process: started once, found, stopped.
+
+Whoever needs a service asks it for its health. When none answers, one of those who need it takes
+the start lock and starts the process; the others wait for the lock and then find it running.
+"""
+
+import asyncio
+import fcntl
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from quarterdeck.cli.errors import NoService
+from quarterdeck.cli.target import KEY_VARIABLE, URL_VARIABLE
+from quarterdeck.local.home import Home
+from quarterdeck.local.sockets import socket_address
+
+START_SECONDS = 30.0
+STOP_SECONDS = 30.0
+PROBE_SECONDS = 2.0
+POLL_SECONDS = 0.03
+LOG_TAIL = 1500
+"""Characters of the log that are shown when the service did not come up."""
+
+_PROBE = b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+async def answers(home: Home) -> bool:
+    """Whether the home's service answers. Asked by hand: the HTTP library costs 100 ms to load."""
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            return await _probe(home.socket)
+    except OSError:  # a time-out is one too
+        return False
+
+
+async def _probe(socket: Path) -> bool:
+    with socket_address(socket) as address:
+        reader, writer = await asyncio.open_unix_connection(address)
+    try:
+        writer.write(_PROBE)
+        status = await reader.readline()
+        return status.split()[1:2] == [b"200"]
+    finally:
+        writer.close()
+
+
+async def ensure_service(home: Home, say: Callable[[str], None]) -> None:
+    """Makes sure that the embedded service runs and answers.
+
+    Raises:
+        NoService: it did not come up; the message ends with the end of its log.
+    """
+    if await answers(home):
+        return
+    _make_directory(home)
+    async with _start_lock(home):
+        if await answers(home):
+            return
+        say("Starting the service.")
+        await _start(home)
+
+
+@dataclass
+class _Child:
+    """A process that was started here; reaped when it ends while we wait for it."""
+
+    pid: int
+
+    def has_ended(self) -> bool:
+        try:
+            return os.waitpid(self.pid, os.WNOHANG)[0] != 0
+        except ChildProcessError:
+            return True
+
+
+async def _start(home: Home) -> None:
+    log_start = _size(home.log)
+    child = _Child(_spawn(home))
+    limit = monotonic() + START_SECONDS
+    while monotonic() < limit:
+        if await answers(home):
+            return
+        if child.has_ended():
+            raise _did_not_start(home, log_start, "The service ended right away.")
+        await asyncio.sleep(POLL_SECONDS)
+    raise _did_not_start(
+        home, log_start, f"The service did not answer within {START_SECONDS:.0f} seconds."
+    )
+
+
+def _spawn(home: Home) -> int:
+    """Starts the service in a session of its own, so that no terminal's end reaches it."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {URL_VARIABLE, KEY_VARIABLE}
+    }
+    log_flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    return os.posix_spawn(
+        sys.executable,
+        # -P: a directory named quarterdeck where the person stands must not be imported.
+        [sys.executable, "-P", "-m", "quarterdeck", "serve", "--background"],
+        environment,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(home.log), log_flags, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+        setsigdef=[signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGHUP],
+    )
+
+
+def _make_directory(home: Home) -> None:
+    try:
+        home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.service.mkdir(mode=0o700, exist_ok=True)
+    except OSError as e:
+        raise NoService(
+            f"{home.service} cannot be made: {e.strerror}.",
+            "Make the directory writable, or set QUARTERDECK_HOME to another one.",
+        ) from e
+
+
+@asynccontextmanager
+async def _start_lock(home: Home) -> AsyncGenerator[None]:
+    descriptor = os.open(home.service / "start.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        await _until(lambda: _try_lock(descriptor))
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _did_not_start(home: Home, log_start: int, message: str) -> NoService:
+    try:
+        with home.log.open("rb") as log:
+            log.seek(log_start)
+            told = log.read().decode(errors="replace").strip()[-LOG_TAIL:]
+    except OSError:
+        told = ""
+    message = f"{message}\n{told}" if told else message
+    return NoService(message, f"The whole log is in {home.log}; qd doctor checks this machine.")
+
+
+def running_pid(home: Home) -> int | None:
+    """The process that holds the home's lock, or None when nobody does.
+
+    The lock is only looked at: trying it would for a moment keep a service from starting.
+    """
+    try:
+        text = home.lock.read_text(encoding="ascii", errors="replace").strip()
+        inode = str(home.lock.stat().st_ino)
+        held = Path("/proc/locks").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    for line in held.splitlines():
+        fields = line.split()
+        if fields[1:2] == ["FLOCK"] and fields[4] == text and fields[5].endswith(f":{inode}"):
+            return int(text)
+    return None
+
+
+async def stop_service(home: Home) -> int | None:
+    """Ends the embedded service and waits for its end.
+
+    Returns:
+        Its process id, or None when none ran.
+
+    Raises:
+        NoService: it belongs to someone else, or does not end.
+    """
+    pid = running_pid(home)
+    if pid is None:
+        return None
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return pid
+    except PermissionError as e:
+        raise NoService(f"The service (process {pid}) belongs to another user.") from e
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await _until(lambda: running_pid(home) != pid)
+    except TimeoutError as e:
+        raise NoService(
+            f"The service (process {pid}) did not end within {STOP_SECONDS:.0f} seconds.",
+            f"Look at {home.log}.",
+        ) from e
+    return pid
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    """Polls what nobody tells."""
+    while True:
+        if holds():
+            return
+        await asyncio.sleep(POLL_SECONDS)

@@ -1,0 +1,57 @@
+"""A group of verbs whose modules are imported when a verb is used, not when it is listed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True)
+class Verb:
+    """Where a verb is: `command` in `module`. `summary` is its line in the list."""
+
+    module: str
+    summary: str
+
+
+class LazyGroup(click.Group):
+    """Imports `Verb.module` on use; lists verbs in the order given."""
+
+    def __init__(self, *args: Any, verbs: Mapping[str, Verb], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.verbs = verbs
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        verb = self.verbs.get(cmd_name)
+        if verb is None:
+            return None
+        command: click.Command = import_module(verb.module).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, verb.summary) for name, verb in self.verbs.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as e:
+            close = _closest(args[0], self.verbs)
+            if close:
+                told = f"There is no verb {args[0]!r}. Did you mean {close}?"
+                raise click.UsageError(told, ctx) from e
+            raise
+
+
+def _closest(word: str, names: Mapping[str, Verb]) -> str | None:
+    from difflib import get_close_matches  # only when a verb was mistyped
+
+    found = get_close_matches(word, names, n=1)
+    return found[0] if found else None

@@ -1,0 +1,28 @@
+"""`qd replica`: the verbs on replicas."""
+
+import click
+
+from quarterdeck.cli.lazy import LazyGroup, Verb
+
+_HERE = "quarterdeck.cli.replica"
+
+VERBS = {
+    "ls": Verb(f"{_HERE}.ls", "List replicas."),
+    "create": Verb(f"{_HERE}.create", "Make a replica, by default of this directory's repository."),
+    "show": Verb(f"{_HERE}.show", "Show one replica with its chats and repositories."),
+    "send": Verb(f"{_HERE}.send", "Send a message to the agent; - reads it from stdin."),
+    "watch": Verb(f"{_HERE}.watch", "Print the transcript as it streams."),
+    "exec": Verb(f"{_HERE}.exec", "Run a command in the workspace."),
+    "attach": Verb(f"{_HERE}.attach", "Attach this terminal to one in the sandbox."),
+    "sleep": Verb(f"{_HERE}.sleep", "Stop the engine and keep the files."),
+    "wake": Verb(f"{_HERE}.wake", "Start a sleeping or failed replica again."),
+    "rm": Verb(f"{_HERE}.rm", "Delete replicas with their files."),
+}
+
+
+@click.group(name="replica", cls=LazyGroup, verbs=VERBS)
+def command() -> None:
+    """Make, watch and command replicas.
+
+    REPLICA is a name, an id, or a prefix of one that fits one replica only.
+    """

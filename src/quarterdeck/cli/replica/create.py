@@ -1,0 +1,140 @@
+"""`qd replica create`."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import click
+
+from quarterdeck.cli.errors import NotDone, UsageFault
+from quarterdeck.cli.options import Common, common_options
+from quarterdeck.cli.output import put, put_json, say
+from quarterdeck.cli.replica.follow import Following, follow_turn, until_active
+from quarterdeck.cli.replica.show_events import showing
+from quarterdeck.cli.running import run_with
+from quarterdeck.cli.target import Target, find_target
+from quarterdeck.wire.replicas import ReplicaDetail
+
+if TYPE_CHECKING:
+    from quarterdeck.client import Client
+    from quarterdeck.store.creation import Wish
+
+STDIN = "-"
+
+
+@click.command(name="create")
+@click.option("--repo", metavar="PATH|URL", help="Repository; default: the one you stand in.")
+@click.option("--environment", metavar="NAME|ID", help="An environment instead of a repository.")
+@click.option("--agent", metavar="AGENT", help="The coding agent; default: the service's choice.")
+@click.option("--name", help="Default: made from the message or the repository.")
+@click.option("-m", "--message", help="The first message; - reads it from stdin.")
+@click.option("--plan", is_flag=True, help="Ask for a plan instead of changes.")
+@click.option("--wait", is_flag=True, help="Wait until it is active and the first turn is over.")
+@common_options
+def command(
+    common: Common,
+    repo: str | None,
+    environment: str | None,
+    agent: str | None,
+    name: str | None,
+    message: str | None,
+    plan: bool,
+    wait: bool,
+) -> None:
+    """Make a replica: a sandbox in which an agent works on a repository.
+
+    Prints its name. With --wait the exit code is 1 when it fails to start or the first turn fails;
+    with --json the first line is the record, each event follows as a line.
+    """
+    from quarterdeck.store.creation import Wish
+
+    if repo and environment:
+        raise UsageFault("Give one of --repo and --environment.")
+    target = find_target(common.profile)
+    wish = Wish(
+        repository_url=None if environment else _repository(repo, target),
+        agent=agent,
+        name=name,
+        message=(sys.stdin.read() if message == STDIN else message) or "",
+        plan_mode=plan,
+    )
+
+    async def work(client: "Client") -> None:
+        made = await _create(client, wish, environment)
+        _tell(common, made)
+        if wait:
+            await _wait(client, common, made, bool(wish.message.strip()))
+
+    run_with(target, work)
+
+
+def _tell(common: Common, made: ReplicaDetail) -> None:
+    if common.json:
+        put_json({"replica": made})
+    else:
+        put(made.name)
+
+
+async def _create(client: "Client", wish: "Wish", environment: str | None) -> ReplicaDetail:
+    from dataclasses import replace
+
+    from quarterdeck.store.creation import create
+
+    if environment is not None:
+        wish = replace(wish, environment_id=await _environment_id(client, environment))
+    taken = [replica.name async for replica in client.replicas.all()]
+    return await create(client, wish, taken)
+
+
+async def _environment_id(client: "Client", wanted: str) -> UUID:
+    from quarterdeck.wire.environments import GLOBAL
+
+    if wanted == GLOBAL:
+        return (await client.environments.get(GLOBAL)).id
+    for known in await client.environments.list(scope="all"):
+        if wanted in {known.name, str(known.id)}:
+            return known.id
+    raise NotDone(f"There is no environment {wanted!r}.")
+
+
+async def _wait(client: "Client", common: Common, made: ReplicaDetail, has_message: bool) -> None:
+    detail = await until_active(client, made.id)
+    say(f"{made.name} is active.")
+    if not has_message:
+        return
+    chat = min(detail.chats, key=lambda chat: chat.created_at)
+    following = Following(made.id, chat.id, None, made.log_index or 0)
+    with showing(common, chat.id) as show:
+        await follow_turn(client, following, show)
+
+
+def _repository(wanted: str | None, target: Target) -> str | None:
+    """The repository's URL: a local path becomes absolute, and one given for a service elsewhere
+    becomes the URL of its origin, which is all that such a service can reach."""
+    if wanted is not None and not Path(wanted).exists():
+        return wanted
+    top = _git(wanted or ".", "rev-parse", "--show-toplevel")
+    if top is None and wanted is None:
+        return None
+    path = top or str(Path(wanted or ".").resolve())
+    if target.embedded:
+        return path
+    origin = _git(path, "remote", "get-url", "origin")
+    if origin is None and wanted is not None:
+        raise UsageFault(
+            f"{path} has no remote named origin, and {target.endpoint} cannot read it from here.",
+            "Give a git URL that the service can reach.",
+        )
+    return origin
+
+
+def _git(directory: str, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", directory, *arguments], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None

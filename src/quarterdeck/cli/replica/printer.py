@@ -1,0 +1,93 @@
+"""A transcript printed as it grows, as plain text."""
+
+from collections.abc import Callable, Iterable
+from uuid import UUID
+
+from quarterdeck.transcript.blocks import Block, SpeechBlock, ToolBlock, ToolState
+from quarterdeck.transcript.fold import Transcript
+from quarterdeck.transcript.plain import plain_lines
+from quarterdeck.wire.events import Event, TurnDelta, payload_of
+from quarterdeck.wire.history import AgentEvent
+
+_ENDED = {ToolState.COMPLETED, ToolState.FAILED, ToolState.STOPPED}
+
+
+class TranscriptPrinter:
+    """Prints speech letter by letter, tool output line by line, everything else when it changes.
+
+    `write` gets text that is safe to show, with its newlines.
+    """
+
+    def __init__(self, chat_id: UUID, write: Callable[[str], None]) -> None:
+        self._chat_id = str(chat_id)
+        self._write = write
+        self._transcript = Transcript()
+        self._shown: dict[int, list[str]] = {}
+        self._open: int | None = None
+        """The block whose last line was not ended yet."""
+
+    def take_page(self, events: Iterable[AgentEvent]) -> None:
+        """Events of history, printed as one."""
+        for event in events:
+            self._transcript.append(event)
+        for block in self._transcript.blocks:
+            self._show(block)
+
+    def take(self, event: Event) -> None:
+        """One event of the stream; those of other chats are left out."""
+        payload = payload_of(event)
+        if not isinstance(payload, TurnDelta) or payload.chat_id != self._chat_id:
+            return
+        change = self._transcript.append(payload.event)
+        for block_id in (*change.added, *change.changed):
+            block = self._transcript.block(block_id)
+            if block is not None:
+                self._show(block)
+
+    def finish(self) -> None:
+        """Ends a line that is open."""
+        if self._open is not None:
+            self._open = None
+            self._write("\n")
+
+    def _show(self, block: Block) -> None:
+        lines = plain_lines(block)
+        shown = self._shown.get(block.id, [])
+        if lines == shown:
+            return
+        self._shown[block.id] = lines
+        match block:
+            case SpeechBlock():
+                self._show_speech(block, "\n".join(lines), "\n".join(shown))
+            case ToolBlock():
+                self._show_tool(block, lines, shown)
+            case _:
+                self._show_lines(lines)
+
+    def _show_speech(self, block: Block, text: str, shown: str) -> None:
+        if self._open != block.id:
+            self.finish()
+            fresh = text.removeprefix(shown).removeprefix("\n")
+        elif text.startswith(shown):
+            fresh = text[len(shown) :]
+        else:
+            fresh = "\n" + text
+        self._open = block.id
+        self._write(fresh)
+
+    def _show_tool(self, block: ToolBlock, lines: list[str], shown: list[str]) -> None:
+        is_new = not shown
+        ended = block.state in _ENDED
+        # The last line of output may still grow; it waits for the end.
+        grown = lines[1:] if ended else lines[1:-1]
+        self._shown[block.id] = [lines[0], *grown]
+        before = shown[1:]
+        fresh = grown[len(before) :] if grown[: len(before)] == before else grown
+        head = [lines[0]] if is_new and not ended else []
+        tail = [lines[0]] if ended and (is_new or shown[0] != lines[0]) else []
+        if head or fresh or tail:
+            self._show_lines([*head, *fresh, *tail])
+
+    def _show_lines(self, lines: Iterable[str]) -> None:
+        self.finish()
+        self._write("".join(f"{line}\n" for line in lines))
