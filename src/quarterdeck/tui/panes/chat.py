@@ -12,6 +12,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.changes import TranscriptChanged
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.deck import Deck
+from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.tui.widgets.composer import Composer
@@ -43,7 +44,7 @@ class ChatPane(Vertical):
         self.chat_id = chat_id
 
     def compose(self) -> ComposeResult:
-        yield TranscriptView()
+        yield TranscriptView(Transcript())
         yield QueueView()
         yield Static(id="turn", markup=False)
         yield Composer()
