@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from quarterdeck.sandboxes.git import GitError, quoted
+from quarterdeck.sandboxes.git import DiskFullError, GitError, quoted
 from quarterdeck.sandboxes.guarded import make_directory, write_file
 from quarterdeck.sandboxes.identity import SandboxUser
 from quarterdeck.sandboxes.layout import MIRRORS_INSIDE, Places
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import CloneError, Progress, RepositorySource
+from quarterdeck.sandboxes.port import CloneError, Progress, RepositorySource, SandboxError
 from quarterdeck.sandboxes.record import CloneBook, CloneEntry, Mode, load_book, store
 from quarterdeck.sandboxes.removal import remove_tree
 from quarterdeck.sandboxes.sources import safe_name, without_password
 from quarterdeck.wire.engine import EngineRepository
 
 CHECKOUT_SECONDS = 1800.0
+_ROOM = 1 << 20  # bytes; with less, git fails for want of room whatever it says
 _NEUTRAL_NAME = "quarterdeck"
 _NEUTRAL_EMAIL = "quarterdeck@localhost"
 
@@ -101,21 +102,29 @@ class Provisioner:
         await self.mirrors.refresh(source, report)
         report(f"{source.name}: cloning")
         part = places.parts / safe_name(source.id)
-        await asyncio.to_thread(remove_tree, part)
         try:
-            base = await self._fill(part, source, branch)
+            await asyncio.to_thread(remove_tree, part)
+            base = await self._fill(part, source, branch, report)
+            objects = await asyncio.to_thread(self._finish, part, source)
+            directory = _free_name(places, book, source)
+            book.clones[source.id] = CloneEntry(
+                directory=directory, base_commit=base, objects=objects
+            )
+            await asyncio.to_thread(store, places.clones, book)
+            await asyncio.to_thread(part.rename, places.files / directory)
         except GitError as e:
-            raise CloneError(f"{source.name} could not be cloned.", str(e)) from e
-        objects = await asyncio.to_thread(self._finish, part, source)
-        directory = _free_name(places, book, source)
-        book.clones[source.id] = CloneEntry(directory=directory, base_commit=base, objects=objects)
-        await asyncio.to_thread(store, places.clones, book)
-        await asyncio.to_thread(part.rename, places.files / directory)
+            full = await asyncio.to_thread(_is_full, places.parts)
+            raise _failure(source, str(e), full) from e
+        finally:
+            # a clone cut short would keep the disk full
+            await asyncio.to_thread(remove_tree, part)
 
-    async def _fill(self, part: Path, source: RepositorySource, branch: str) -> str | None:
+    async def _fill(
+        self, part: Path, source: RepositorySource, branch: str, report: Progress
+    ) -> str | None:
         git = self.mirrors.git
         mirror = str(self.mirrors.path(source.id))
-        start = await self.mirrors.start_commit(source)
+        start = await self.mirrors.start_commit(source, report)
         shared = ("clone", "--quiet", "--shared", "--no-checkout", "--template=")
         await git.run(*shared, "--", mirror, str(part), seconds=CHECKOUT_SECONDS)
         await git.run("remote", "set-url", "origin", without_password(source.url), directory=part)
@@ -136,6 +145,17 @@ class Provisioner:
         if self.user.drop:
             _give(part, self.user)
         return objects
+
+
+def _is_full(directory: Path) -> bool:
+    room = os.statvfs(directory)
+    return room.f_bavail * room.f_frsize < _ROOM or (room.f_files > 0 and room.f_favail == 0)
+
+
+def _failure(source: RepositorySource, said: str, full: bool) -> SandboxError:
+    if full:
+        return DiskFullError("The disk is full. Make room, and try again.", said)
+    return CloneError(f"{source.name} could not be cloned.", said)
 
 
 def _is_there(places: Places, book: CloneBook, source: RepositorySource) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from quarterdeck.sandboxes.port import SandboxError
 
 _TAIL_LINES = 12
-_FULL_DISK = ("No space left on device", "Disk quota exceeded")
+_FULL_DISK = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
 _PROTOCOLS = "file:git:http:https:ssh"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from quarterdeck.sandboxes.guarded import hold_socket
 
-READ_LIMIT = 1 << 20
+READ_LIMIT = 1 << 18
 """Bytes a stream buffers before it holds the sender back (twice this, at the most)."""
 
 _BUSY_TRIES = 200

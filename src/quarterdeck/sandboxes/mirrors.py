@@ -10,7 +10,6 @@ from collections import defaultdict
 from pathlib import Path
 
 from quarterdeck.sandboxes.git import (
-    DiskFullError,
     Git,
     GitError,
     GitTimeoutError,
@@ -108,16 +107,21 @@ class Mirrors:
                     "going on with what was fetched before"
                 )
 
-    async def start_commit(self, source: RepositorySource) -> str | None:
+    async def start_commit(self, source: RepositorySource, report: Progress) -> str | None:
         """The commit a workspace starts from: the default branch, else the source's HEAD.
 
         None when the repository has no commit.
         """
-        for name in (f"refs/heads/{source.default_branch}", HEAD_REF):
-            found = await self._resolve(self.path(source.id), name)
-            if found:
-                return found
-        return None
+        mirror = self.path(source.id)
+        found = await self._resolve(mirror, f"refs/heads/{source.default_branch}")
+        if found:
+            return found
+        found = await self._resolve(mirror, HEAD_REF)
+        if found:
+            report(
+                f"{source.name}: there is no branch {source.default_branch}; starting from its HEAD"
+            )
+        return found
 
     def _prepare(self) -> None:
         self._root.mkdir(parents=True, mode=0o700, exist_ok=True)
@@ -219,6 +223,3 @@ class Mirrors:
 def _branch(ref: str | None) -> str | None:
     prefix = "refs/heads/"
     return ref.removeprefix(prefix) if ref and ref.startswith(prefix) else None
-
-
-__all__ = ["HEAD_REF", "DiskFullError", "Mirrors"]

@@ -1,0 +1,290 @@
+"""Starting, finding again, stopping and removing sandboxes."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.layout import places_of
+from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.process import ProcessDriver
+from quarterdeck.sandboxes.processes import ProcessRef, find, is_running, send
+from quarterdeck.sandboxes.record import load_record, store
+
+STARTER = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.process import ProcessDriver
+
+async def main():
+    home, workspace, engine = Home(Path(sys.argv[1])), sys.argv[2], sys.argv[3:]
+    driver = ProcessDriver(home, engine=engine)
+    await driver.provision(workspace, [], "qd/one", print)
+    await driver.start(workspace)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+WORKSPACE = "7d1f6e0a-9a3b-4c5d-8e7f-001122334455"
+DETACH = "setsid -f sh -c 'exec 0<&- 1>&- 2>&-; exec {}'"
+
+
+def running(marker: str) -> list[str]:
+    done = subprocess.run(["pgrep", "-f", marker], capture_output=True, text=True)
+    return done.stdout.split()
+
+
+async def test_starting_twice_leaves_the_engine_alone(bench):
+    workspace = await bench.started()
+    first = await bench.said(workspace, "echo $PPID; readlink /proc/$PPID/ns/pid")
+    await asyncio.gather(bench.driver.start(workspace), bench.driver.start(workspace))
+    assert await bench.said(workspace, "echo $PPID; readlink /proc/$PPID/ns/pid") == first
+
+
+async def test_racing_starts_give_one_engine(bench):
+    workspace = await bench.provision()
+    await asyncio.gather(*(bench.driver.start(workspace) for _ in range(4)))
+    assert len(running(f"bind.*{places_of(bench.home, workspace).run}")) <= 2
+    assert await bench.driver.alive(workspace)
+
+
+async def test_a_later_service_finds_it(home, engine, bench):
+    command = [sys.executable, "-c", STARTER, str(home.root), WORKSPACE, *engine]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert await bench.driver.alive(WORKSPACE)
+    assert await bench.said(WORKSPACE, "echo here") == "here"
+    await bench.driver.stop(WORKSPACE)
+    assert not await bench.driver.alive(WORKSPACE)
+
+
+async def test_without_a_record_the_socket_leads_to_it(bench):
+    workspace = await bench.started()
+    places = places_of(bench.home, workspace)
+    before = load_record(places.record)
+    places.record.unlink()
+    again = ProcessDriver(bench.home)
+    assert await again.alive(workspace)
+    assert load_record(places.record) == before
+    await again.stop(workspace)
+    assert not await bench.driver.alive(workspace)
+
+
+async def test_a_recycled_pid_is_not_killed(bench):
+    workspace = await bench.provision()
+    places = places_of(bench.home, workspace)
+    with subprocess.Popen(["sleep", "60"]) as bystander:
+        try:
+            true = find(bystander.pid)
+            assert true
+            old = ProcessRef(true.pid, true.started - 1)
+            await bench.driver.start(workspace)
+            record = load_record(places.record)
+            assert record
+            await bench.driver.stop(workspace)
+            store(places.record, record.model_copy(update={"init": old, "engine": old}))
+            assert not await bench.driver.alive(workspace)
+            await bench.driver.stop(workspace)
+            send(old, signal.SIGKILL)
+            assert is_running(true)
+        finally:
+            bystander.kill()
+
+
+async def test_another_boot_means_nothing_runs(bench):
+    workspace = await bench.provision()
+    await bench.driver.start(workspace)
+    places = places_of(bench.home, workspace)
+    record = load_record(places.record)
+    assert record
+    await bench.driver.stop(workspace)
+    with subprocess.Popen(["sleep", "60"]) as bystander:
+        try:
+            other = find(bystander.pid)
+            store(places.record, record.model_copy(update={"boot": "other", "engine": other}))
+            assert not await bench.driver.alive(workspace)
+            await bench.driver.stop(workspace)
+            assert other
+            assert is_running(other)
+        finally:
+            bystander.kill()
+
+
+async def test_stop_ends_what_detached_itself(bench):
+    workspace = await bench.started()
+    for seconds in (91.25, 92.25):
+        await bench.said(workspace, DETACH.format(f"sleep {seconds}"))
+    stubborn = 'trap "" TERM HUP; sleep 93.25; sleep 93.25'
+    await bench.said(workspace, f"setsid -f sh -c '{stubborn}' >/dev/null 2>&1")
+    await bench.driver.stop(workspace)
+    assert running("sleep 9[123].25") == []
+    await bench.driver.stop(workspace)
+
+
+async def test_a_dead_engine_is_noticed_and_started_again(bench):
+    workspace = await bench.started()
+    await bench.said(workspace, DETACH.format("sleep 94.25"))
+    record = load_record(places_of(bench.home, workspace).record)
+    assert record
+    assert record.engine
+    send(record.engine, signal.SIGKILL)
+    while await bench.driver.alive(workspace):
+        await asyncio.sleep(0.01)
+    with pytest.raises(ConnectionError):
+        await bench.driver.connect(workspace)
+    await bench.driver.start(workspace)
+    assert running("sleep 94.25") == []
+    assert await bench.said(workspace, "echo again") == "again"
+
+
+@pytest.mark.parametrize("script", ["raise SystemExit('no such agent')", "print('lost'); 1/0"])
+async def test_an_engine_that_ends_at_once(home, script):
+    driver = ProcessDriver(home, engine=(sys.executable, "-I", "-c", script))
+    await driver.provision(WORKSPACE, [], "qd/one", print)
+    with pytest.raises(SandboxError) as caught:
+        await driver.start(WORKSPACE)
+    assert caught.value.details
+    assert "no such agent" in caught.value.details or "ZeroDivisionError" in caught.value.details
+    assert not await driver.alive(WORKSPACE)
+    await driver.destroy(WORKSPACE)
+
+
+async def test_an_engine_that_never_answers(home):
+    script = "import time; print('thinking', flush=True); time.sleep(95.25)"
+    driver = ProcessDriver(home, engine=(sys.executable, "-I", "-c", script), start_limit=0.5)
+    await driver.provision(WORKSPACE, [], "qd/one", print)
+    with pytest.raises(SandboxError, match="did not answer") as caught:
+        await driver.start(WORKSPACE)
+    assert caught.value.details == "thinking"
+    assert running("sleep.95.25") == []
+    await driver.destroy(WORKSPACE)
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing(home):
+    script = "import time; time.sleep(96.25)"
+    driver = ProcessDriver(home, engine=(sys.executable, "-I", "-c", script))
+    await driver.provision(WORKSPACE, [], "qd/one", print)
+    start = asyncio.create_task(driver.start(WORKSPACE))
+    while not running("sleep.96.25"):
+        await asyncio.sleep(0.01)
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    assert running("sleep.96.25") == []
+    await driver.destroy(WORKSPACE)
+
+
+async def test_a_start_before_provision_is_refused(bench):
+    with pytest.raises(SandboxError, match="provisioned"):
+        await bench.driver.start(WORKSPACE)
+
+
+async def test_a_home_with_a_very_long_path(tmp_path, engine):
+    deep = tmp_path.joinpath(*(["a-rather-long-directory-name"] * 9))
+    assert len(str(deep)) > 200
+    driver = ProcessDriver(Home(deep), engine=engine)
+    await driver.provision(WORKSPACE, [], "qd/one", print)
+    await driver.start(WORKSPACE)
+    try:
+        _, writer = await driver.connect(WORKSPACE)
+        writer.close()
+        await writer.wait_closed()
+    finally:
+        await driver.destroy(WORKSPACE)
+
+
+async def test_destroy_removes_what_nobody_may_write(bench, checkout):
+    source = await bench.connect(checkout)
+    workspace = await bench.started(source)
+    await bench.said(
+        workspace, "mkdir -p a/b && touch a/b/c && ln -s / a/root && chmod 0 a/b/c a/b a"
+    )
+    await bench.driver.destroy(workspace)
+    assert [path.name for path in bench.home.workspaces.iterdir()] == []
+    assert Path("/usr").is_dir()
+    await bench.driver.destroy(workspace)
+
+
+async def test_configuration_is_readable_inside_alone(bench):
+    workspace = await bench.provision()
+    await bench.driver.write_config(workspace, '{"secret": "x"}')
+    path = places_of(bench.home, workspace).run / "engine.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    await bench.driver.start(workspace)
+    run_dir = (await bench.driver.layout(workspace)).run_dir
+    assert await bench.said(workspace, f"cat {run_dir}/engine.json") == '{"secret": "x"}'
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+async def test_without_bubblewrap(bench, checkout, monkeypatch):
+    monkeypatch.setenv("SERVICE_SECRET", "tell-nobody")
+    isolation = await bench.driver.isolation()
+    assert isolation.mode == "none"
+    assert "apt install bubblewrap" in (isolation.note or "")
+    workspace = await bench.started(await bench.connect(checkout))
+    layout = await bench.driver.layout(workspace)
+    told = await bench.said(workspace, "/bin/pwd; echo $HOME; /usr/bin/id -u; /usr/bin/env")
+    assert told.splitlines()[:2] == [layout.workspace_dir, layout.home_dir]
+    assert told.splitlines()[2] != "0"
+    assert "tell-nobody" not in told
+    assert "change 1" in await bench.said(workspace, "cd tools && git log --format=%s")
+    await bench.said(workspace, DETACH.format("env -i sleep 97.25"))
+    await bench.driver.stop(workspace)
+    monkeypatch.undo()
+    assert running("sleep 97.25") == []
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+async def test_without_bubblewrap_a_killed_supervisor_leaves_nothing_marked(bench, monkeypatch):
+    workspace = await bench.started()
+    await bench.said(workspace, DETACH.format("sleep 98.25"))
+    record = load_record(places_of(bench.home, workspace).record)
+    assert record
+    send(record.init, signal.SIGKILL)
+    await bench.driver.stop(workspace)
+    monkeypatch.undo()
+    assert running("sleep 98.25") == []
+
+
+async def test_bubblewrap_that_came_later(
+    home, engine, checkout, require_tool, monkeypatch, tmp_path
+):
+    """A workspace made without bubblewrap still finds its objects with it."""
+    require_tool("bwrap")
+    programs = tmp_path / "few"
+    programs.mkdir()
+    (programs / "git").symlink_to(require_tool("git"))
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(programs))
+        first = ProcessDriver(home, engine=engine)
+        info = await first.connect_repository(WORKSPACE, str(checkout))
+        from quarterdeck.sandboxes.port import RepositorySource
+
+        source = RepositorySource(WORKSPACE, "tools", str(checkout), info.default_branch)
+        await first.provision(WORKSPACE, [source], "qd/one", print)
+    second = ProcessDriver(home, engine=engine)
+    assert (await second.isolation()).mode == "bubblewrap"
+    await second.start(WORKSPACE)
+    from json import dumps, loads
+
+    reader, writer = await second.connect(WORKSPACE)
+    writer.write(dumps("cd tools && git log --format=%s 2>/dev/null").encode() + b"\n")
+    code, said = loads(await reader.readline())
+    writer.close()
+    await writer.wait_closed()
+    await second.destroy(WORKSPACE)
+    assert code == 0
+    assert "change 0" in said
+
+
+def test_ended_children_are_not_taken_for_running():
+    pid = os.posix_spawn("/bin/true", ["true"], {})
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert find(pid) is None
+    os.waitpid(pid, 0)
