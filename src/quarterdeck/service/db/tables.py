@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData(
@@ -90,7 +91,7 @@ environments = Table(
 
 _shared = environments.c.user_id.is_(None)
 _personal = environments.c.user_id.is_not(None)
-_for_all = environments.c.is_global
+_for_all = text("is_global")
 # A plain constraint would let two shared ones have one name: null is never equal to null.
 Index(
     "uq_environments_shared_name",

@@ -8,6 +8,6 @@ from sqlalchemy import Connection
 from quarterdeck.service.db.tables import metadata
 
 connection = cast("Connection", context.config.attributes["connection"])
-context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)
+context.configure(connection=connection, target_metadata=metadata)
 with context.begin_transaction():
     context.run_migrations()

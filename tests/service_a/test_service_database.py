@@ -1,0 +1,219 @@
+"""One writer with group commit, readers beside it, and what goes wrong below them."""
+
+import asyncio
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import IntegrityError
+
+from quarterdeck.service.db import engines
+from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.engines import sqlite_url
+from quarterdeck.service.errors import (
+    DatabaseClosedError,
+    DatabaseFullError,
+    DatabaseLockedError,
+    StorageError,
+)
+
+PATIENCE = 10
+
+
+def put(name: str, value: str = "x"):
+    statement = text("INSERT INTO settings (name, value, revision) VALUES (:name, :value, 0)")
+
+    def run(connection: Connection) -> str:
+        connection.execute(statement, {"name": name, "value": value})
+        return name
+
+    return run
+
+
+async def names(database: Database) -> list[str]:
+    statement = text("SELECT name FROM settings ORDER BY name")
+    return await database.read(lambda c: list(c.execute(statement).scalars()))
+
+
+class Gate:
+    """Holds the writer thread, so that what is asked meanwhile becomes one group."""
+
+    def __init__(self) -> None:
+        self.entered, self.release = threading.Event(), threading.Event()
+
+    def __call__(self, connection: Connection) -> None:
+        self.entered.set()
+        assert self.release.wait(PATIENCE)
+
+
+async def grouped(database: Database, *writes: asyncio.Future | object) -> list[object]:
+    gate = Gate()
+    first = asyncio.create_task(database.write(gate))
+    await asyncio.to_thread(gate.entered.wait, PATIENCE)
+    tasks = [asyncio.ensure_future(write) for write in writes]  # type: ignore[arg-type]
+    await asyncio.sleep(0)  # each has put its job into the queue once it ran to its first await
+    gate.release.set()
+    await first
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_what_was_written_is_read_back(database: Database) -> None:
+    assert await database.write(put("a")) == "a"
+    assert await names(database) == ["a"]
+
+
+async def test_a_failing_write_of_a_group_spoils_no_other(database: Database) -> None:
+    def fail(connection: Connection) -> None:
+        put("undone")(connection)
+        raise ValueError("no")
+
+    first, failed, last = await grouped(
+        database, database.write(put("a")), database.write(fail), database.write(put("b"))
+    )
+    assert (first, last) == ("a", "b")
+    assert isinstance(failed, ValueError)
+    assert await names(database) == ["a", "b"]
+
+
+async def test_a_violated_constraint_is_the_callers(database: Database) -> None:
+    first, second, third = await grouped(
+        database, database.write(put("a")), database.write(put("a")), database.write(put("b"))
+    )
+    assert (first, third) == ("a", "b")
+    assert isinstance(second, IntegrityError)
+    with pytest.raises(IntegrityError):
+        await database.write(put("b"))
+
+
+async def test_a_group_is_one_commit(database: Database) -> None:
+    seen: list[int] = []
+    count = text("SELECT count(*) FROM settings")
+
+    def after(_: str) -> None:
+        seen.append(1)
+
+    def watch(connection: Connection) -> int:
+        return connection.execute(count).scalar_one()
+
+    # The last of the group sees the others' rows although nobody was answered yet.
+    results = await grouped(
+        database,
+        database.write(put("a"), after),
+        database.write(put("b"), after),
+        database.write(watch),
+    )
+    assert results == ["a", "b", 2]
+    assert seen == [1, 1]
+
+
+async def test_after_is_called_in_order_and_for_a_canceled_caller(database: Database) -> None:
+    done: list[str] = []
+    gate = Gate()
+    first = asyncio.create_task(database.write(gate))
+    await asyncio.to_thread(gate.entered.wait, PATIENCE)
+    tasks = [asyncio.create_task(database.write(put(n), done.append)) for n in "abc"]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.sleep(0)
+    gate.release.set()
+    await asyncio.gather(first, *tasks, return_exceptions=True)
+    assert done == ["a", "b", "c"]
+    assert await names(database) == ["a", "b", "c"]
+
+
+async def test_a_reader_cannot_write(database: Database) -> None:
+    with pytest.raises(StorageError, match="readonly"):
+        await database.read(put("a"))
+    assert await names(database) == []
+
+
+async def test_a_read_sees_one_moment(database: Database) -> None:
+    entered, release = threading.Event(), threading.Event()
+    count = text("SELECT count(*) FROM settings")
+
+    def twice(connection: Connection) -> tuple[int, int]:
+        first = connection.execute(count).scalar_one()
+        entered.set()
+        assert release.wait(PATIENCE)
+        return first, connection.execute(count).scalar_one()
+
+    reading = asyncio.create_task(database.read(twice))
+    await asyncio.to_thread(entered.wait, PATIENCE)
+    await database.write(put("a"))
+    release.set()
+    assert await reading == (0, 0)
+
+
+async def test_durability_and_constraints_are_on(database: Database) -> None:
+    def look(connection: Connection) -> list[object]:
+        names = ("journal_mode", "synchronous", "foreign_keys")
+        return [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]
+
+    assert await database.write(look) == ["wal", 2, 1]
+
+
+def limit_size(connection: Connection) -> None:
+    pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+    connection.exec_driver_sql(f"PRAGMA max_page_count={pages + 4}")
+
+
+def lift_limit(connection: Connection) -> None:
+    connection.exec_driver_sql("PRAGMA max_page_count=1000000")
+
+
+async def test_a_full_disk_is_told_and_recovered_from(database: Database) -> None:
+    await database.write(limit_size)
+    with pytest.raises(DatabaseFullError, match="disk"):
+        await database.write(put("big", "x" * 100_000))
+    await database.write(lift_limit)
+    await database.write(put("big", "x" * 100_000))
+    assert await names(database) == ["big"]
+
+
+async def test_a_full_disk_fails_only_the_writes_that_need_room(database: Database) -> None:
+    await database.write(limit_size)
+    small, big, other = await grouped(
+        database,
+        database.write(put("small")),
+        database.write(put("big", "x" * 100_000)),
+        database.write(put("other")),
+    )
+    assert (small, other) == ("small", "other")
+    assert isinstance(big, DatabaseFullError)
+    assert await names(database) == ["other", "small"]
+
+
+async def test_a_database_held_by_another_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "BUSY_SECONDS", 0.1)
+    path = tmp_path / "held"
+    database = await Database.open(sqlite_url(path))
+    other = sqlite3.connect(path)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(DatabaseLockedError):
+        await database.write(put("a"))
+    other.rollback()
+    other.close()
+    await database.write(put("a"))
+    await database.close()
+
+
+async def test_a_closed_database_answers_what_was_asked_and_no_more(tmp_path: Path) -> None:
+    database = await Database.open(sqlite_url(tmp_path / "closed"))
+    writes = [asyncio.create_task(database.write(put(n))) for n in "abc"]
+    await asyncio.sleep(0)
+    await database.close()
+    assert await asyncio.gather(*writes) == ["a", "b", "c"]
+    with pytest.raises(DatabaseClosedError):
+        await database.write(put("d"))
+    with pytest.raises(DatabaseClosedError):
+        await database.read(put("d"))
+    await database.close()
+
+
+async def test_a_path_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="unable to open"):
+        await Database.open(sqlite_url(tmp_path / "missing" / "db"))
