@@ -3,18 +3,25 @@
 import asyncio
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from quarterdeck.tui.terminal.channel import Parcel, Report, Splitter, pack
 from quarterdeck.tui.terminal.errors import BadFrame
 
-MODULE = "quarterdeck.tui.terminal.worker"
+END_SECONDS = 0.5
+COMMAND = (sys.executable, "-I", "-m", "quarterdeck.tui.terminal.worker")
 
 
 class Child(asyncio.Protocol):
     """One run of the process. `changed` is called when it is ready, and when it is gone."""
 
-    def __init__(self, take: Callable[[Parcel], None], changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        take: Callable[[Parcel], None],
+        changed: Callable[[], None],
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        self._command = command
         self.ready = False
         self.gone = False
         self._take = take
@@ -40,11 +47,8 @@ class Child(asyncio.Protocol):
                 # Its own session: a hang-up or interrupt of the cockpit's terminal is not for it.
                 # What the library prints when it dies must not reach the reader's screen.
                 self._process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-I",
-                    "-m",
-                    MODULE,
-                    stdin=there,
+                    *self._command,
+                    stdin=there.fileno(),
                     stdout=asyncio.subprocess.DEVNULL,
                     stderr=asyncio.subprocess.DEVNULL,
                     start_new_session=True,
@@ -66,12 +70,13 @@ class Child(asyncio.Protocol):
         self.abort()
         if self._process is None:
             return
-        if self._process.returncode is None:
-            try:
-                self._process.kill()
-            except ProcessLookupError:
-                pass  # it ended by itself just now
-        await self._process.wait()
+        try:
+            # It ends by itself at the end of its input; a hung one does not.
+            async with asyncio.timeout(END_SECONDS):
+                await self._process.wait()
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Part of `asyncio.Protocol`."""

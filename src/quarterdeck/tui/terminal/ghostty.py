@@ -62,8 +62,8 @@ class GhosttyCore:
 
     def __init__(self, cols: int, rows: int) -> None:
         cols, rows = clamp(cols, rows)
-        self._terminal = pyghostty.Terminal(cols, rows, SCROLLBACK_LINES)
-        self._raw: Any = self._terminal._t[0]  # pyright: ignore[reportPrivateUsage]
+        self._terminal: Any = pyghostty.Terminal(cols, rows, SCROLLBACK_LINES)
+        self._raw: Any = self._terminal._t[0]
         self._replies: list[bytes] = []
         self._waiting = 0
         self._bells = 0

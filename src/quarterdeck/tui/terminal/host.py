@@ -12,9 +12,10 @@ is known and given up alone.
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 
 from quarterdeck.tui.terminal.channel import Parcel
-from quarterdeck.tui.terminal.child import Child
+from quarterdeck.tui.terminal.child import COMMAND, Child
 from quarterdeck.tui.terminal.emulator import Emulator, EmulatorSink, Phase
 
 STRIKES = 2
@@ -31,7 +32,8 @@ KEEPS_DYING = "This terminal cannot be shown: the terminal emulator keeps stoppi
 class EmulatorHost:
     """One per cockpit. Owns the process; `close` ends it."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+        self._command = command
         self._emulators: dict[int, Emulator] = {}
         self._number = 0
         self._child: Child | None = None
@@ -85,7 +87,7 @@ class EmulatorHost:
 
     async def _run(self) -> None:
         while True:
-            self._child = child = Child(self._take, self._changed)
+            self._child = child = Child(self._take, self._changed, self._command)
             try:
                 if await self._begin(child):
                     await self._serve(child)
