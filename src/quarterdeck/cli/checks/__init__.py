@@ -1,0 +1,1 @@
+"""What `qd doctor` looks at, one module per subject."""

@@ -1,0 +1,112 @@
+"""`qd serve`: composes the service of its drivers and runs it in the foreground."""
+
+import asyncio
+from collections.abc import Sequence
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from quarterdeck.cli.errors import NotDone, UsageFault
+from quarterdeck.cli.options import Common, common_options
+from quarterdeck.cli.output import put_json, say
+from quarterdeck.local.home import Home, find_home
+
+if TYPE_CHECKING:
+    from quarterdeck.service.listeners import Bound, Listener
+
+UNIX = "unix:"
+
+
+@click.command(name="serve")
+@click.option(
+    "--listen",
+    "addresses",
+    metavar="unix:PATH|HOST:PORT",
+    multiple=True,
+    help="Listen here too; may be given several times. The home's own socket is always there.",
+)
+@click.option("--background", is_flag=True, hidden=True, help="Started by qd: say nothing.")
+@common_options
+def command(common: Common, addresses: Sequence[str], background: bool) -> None:
+    """Run the service in the foreground until Ctrl+C or SIGTERM; engines outlive it.
+
+    Over TCP every request needs a key: qd auth key prints one. With --json one line is printed when
+    the service is ready; the log goes to stderr.
+    """
+    if common.profile:
+        raise UsageFault("--profile names a service elsewhere; serve runs one here.")
+    home = find_home()
+    listeners = [_own(home), *map(parse_address, addresses)]
+    if not background:
+        _warn(addresses)
+    _run(home, listeners, common.json, background)
+
+
+def _run(home: Home, listeners: "list[Listener]", as_json: bool, background: bool) -> None:
+    import uvloop
+
+    from quarterdeck.cli.compose import serve_home
+    from quarterdeck.service.errors import ServiceError
+    from quarterdeck.service.logs import configure_logging
+
+    def ready(bound: "list[Bound]") -> None:
+        where = [address_text(one.address) for one in bound]
+        if as_json:
+            put_json({"ready": True, "listening": where})
+        if not background:
+            say(f"Ready on {', '.join(where)}.")
+
+    configure_logging()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve_home(home, listeners, ready))
+    except ServiceError as e:
+        raise NotDone(str(e)) from e
+
+
+def _own(home: Home) -> "Listener":
+    from quarterdeck.service.listeners import UnixListener
+
+    return UnixListener(home.socket)
+
+
+def parse_address(text: str) -> "Listener":
+    """A listener from `unix:PATH`, `HOST:PORT` or `[IPv6]:PORT`.
+
+    Raises:
+        UsageFault: it is neither.
+    """
+    from quarterdeck.service.listeners import TcpListener, UnixListener
+
+    if text.startswith(UNIX):
+        return UnixListener(Path(text.removeprefix(UNIX)).expanduser().absolute())
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not (host and colon and port.isdecimal() and int(port) <= 65_535):
+        raise UsageFault(f"{text!r} is no address to listen on.", "Give unix:PATH or HOST:PORT.")
+    return TcpListener(host, int(port))
+
+
+def address_text(address: Path | tuple[str, int]) -> str:
+    """An address as a client is told it."""
+    if isinstance(address, Path):
+        return f"{UNIX}{address}"
+    host, port = address
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _warn(addresses: Sequence[str]) -> None:
+    for text in addresses:
+        host = text.rpartition(":")[0].strip("[]")
+        if not text.startswith(UNIX) and not _is_loopback(host):
+            say(f"qd: {text} is reached from other machines, and the key travels unencrypted.")
+            say("    Put a TLS proxy or an SSH tunnel before it.")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
