@@ -1,0 +1,199 @@
+"""Puts the parts of an engine together and names their methods.
+
+link -> Connection -> Methods -> Chats | Terminals | Repos | exec
+                                    |        |         |
+                                    +--- Journal ------+ -> every link that follows it
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from quarterdeck import __version__
+from quarterdeck.engine.agent_desk import AgentPlace, CatalogFactory
+from quarterdeck.engine.chat_state import ChatFold
+from quarterdeck.engine.chats import Chats
+from quarterdeck.engine.counts import Counts
+from quarterdeck.engine.drafts import event
+from quarterdeck.engine.exec import run_command
+from quarterdeck.engine.journal import Journal, Line
+from quarterdeck.engine.methods import Method, parse
+from quarterdeck.engine.repos import Repos
+from quarterdeck.engine.tasks import Tasks
+from quarterdeck.engine.terminals import Terminals
+from quarterdeck.wire.engine import (
+    Answer,
+    ChatCall,
+    DeliverMessage,
+    EngineConfig,
+    EngineHello,
+    EngineReport,
+    OpenChat,
+    RenameEngineChat,
+    StreamTerminal,
+    TerminalCall,
+    TerminalFrame,
+)
+from quarterdeck.wire.events import EngineReady, EventType
+from quarterdeck.wire.exec import ExecRequest, ExecResponse
+from quarterdeck.wire.terminals import CreateTerminal, ResizeTerminal, TerminalInput
+
+STOP_SECONDS = 8.0
+"""How long turns and terminals may take to end when the engine ends."""
+
+_Params = TypeVar("_Params", bound=BaseModel)
+
+
+class Engine:
+    """The parts of one running engine. Made with `open`, ended with `close`."""
+
+    def __init__(
+        self, config: EngineConfig, journal: Journal, fold: ChatFold, catalog: CatalogFactory
+    ) -> None:
+        workspace = Path(config.workspace_dir)
+        state = Path(config.state_dir)
+        environment = {**os.environ, **config.environment}
+        place = AgentPlace(catalog, workspace, state / "agents", environment)
+        self._config = config
+        self._workspace = workspace
+        self._environment = environment
+        self._journal = journal
+        self._tasks = Tasks()
+        self._booted_at = int(time.time() * 1000)
+        self._counts = Counts(len(config.repositories), lambda: journal.subscribers)
+        self._repos = Repos(config.repositories, environment, journal, self._tasks)
+        self._terminals = Terminals(workspace, environment, self._happened)
+        self._chats = Chats(fold.chats, place, journal, self._happened, self._counts.news)
+        self.ending = asyncio.Event()
+        """Set when the engine was asked to end."""
+        self.table = self._methods()
+
+    @classmethod
+    async def open(cls, config: EngineConfig, catalog: CatalogFactory) -> "Engine":
+        """Reads the journal and takes up where the last engine of this workspace ended.
+
+        Raises:
+            OSError: the state directory cannot be used.
+        """
+        fold = ChatFold()
+        journal = await Journal.open(Path(config.state_dir), fold.visit)
+        return cls(config, journal, fold, catalog)
+
+    def start(self) -> None:
+        """Closes what was cut off, goes on with the queues and tells that the engine is ready."""
+        self._chats.start()
+        self._tasks.start(self._announce(), "engine ready")
+
+    async def close(self) -> None:
+        """Ends turns, agents, terminals and commands, and writes the journal's last entries."""
+        self._repos.close()
+        ending = Tasks()
+        ending.start(self._chats.stop(), "ending chats")
+        ending.start(self._terminals.close_all(), "ending terminals")
+        await ending.wait(STOP_SECONDS)
+        await ending.close()
+        await self._tasks.close()
+        await self._journal.close()
+
+    # What a connection asks for
+
+    def hello(self) -> EngineHello:
+        return EngineHello(
+            version=__version__,
+            workspace_id=self._config.workspace_id,
+            last_index=self._journal.last_index,
+            boot_time_ms=self._booted_at,
+            pid=os.getpid(),
+        )
+
+    def journal(self, after: int) -> AsyncGenerator[list[Line], None]:
+        return self._journal.follow(after)
+
+    def watch(self, request: StreamTerminal) -> AsyncGenerator[TerminalFrame, None]:
+        return self._terminals.watch(request.session_id, request.offset)
+
+    # Methods
+
+    def _methods(self) -> dict[str, Method]:
+        chats, terminals = self._chats, self._terminals
+        return {
+            "status": Method(self._status),
+            "shutdown": Method(self._shutdown),
+            "exec": Method(_taking(ExecRequest, self._exec), lasting=False),
+            "terminal.list": Method(self._terminal_list),
+            "terminal.create": Method(_taking(CreateTerminal, terminals.create)),
+            "terminal.input": Method(self._terminal_input, lasting=False),
+            "terminal.resize": Method(self._terminal_resize),
+            "terminal.close": Method(_taking(TerminalCall, self._terminal_close)),
+            "chat.open": Method(_taking(OpenChat, chats.open)),
+            "chat.rename": Method(_taking(RenameEngineChat, chats.rename)),
+            "chat.send": Method(_taking(DeliverMessage, self._chat_send)),
+            "chat.interrupt": Method(_taking(ChatCall, lambda call: chats.interrupt(call.chat_id))),
+            "chat.respond": Method(_taking(Answer, chats.respond)),
+            "repos.refresh": Method(lambda _: self._repos.refresh()),
+        }
+
+    async def _status(self, _: dict[str, Any] | None) -> EngineReport:
+        status = self._counts.status(self._chats.total, self._chats.processing)
+        return EngineReport(
+            **status.model_dump(by_alias=False),
+            terminals=self._terminals.running,
+            terminals_attached=self._terminals.attached,
+            last_activity_at=self._counts.last_activity_at,
+            journal_fault=self._journal.fault,
+        )
+
+    async def _shutdown(self, _: dict[str, Any] | None) -> None:
+        self.ending.set()
+
+    async def _exec(self, request: ExecRequest) -> ExecResponse:
+        self._counts.touch()
+        try:
+            return await run_command(request, self._workspace, self._environment)
+        finally:
+            self._happened()
+
+    async def _terminal_list(self, _: dict[str, Any] | None) -> BaseModel:
+        return self._terminals.list()
+
+    async def _terminal_input(self, params: dict[str, Any] | None) -> None:
+        session = parse(TerminalCall, params).session_id
+        await self._terminals.type(session, parse(TerminalInput, params))
+        self._counts.touch()
+
+    async def _terminal_resize(self, params: dict[str, Any] | None) -> None:
+        session = parse(TerminalCall, params).session_id
+        self._terminals.resize(session, parse(ResizeTerminal, params))
+
+    async def _terminal_close(self, call: TerminalCall) -> None:
+        await self._terminals.close(call.session_id)
+
+    async def _chat_send(self, message: DeliverMessage) -> BaseModel:
+        self._counts.touch()
+        return await self._chats.send(message)
+
+    # Inside
+
+    async def _announce(self) -> None:
+        await self._journal.append(
+            event(EventType.ENGINE_READY, EngineReady(version=__version__)), durable=True
+        )
+        await self._repos.refresh()
+
+    def _happened(self) -> None:
+        self._counts.touch()
+        self._repos.changed()
+
+
+def _taking(
+    model: type[_Params], handler: Callable[[_Params], Awaitable[BaseModel | None]]
+) -> Callable[[dict[str, Any] | None], Awaitable[BaseModel | None]]:
+    async def call(params: dict[str, Any] | None) -> BaseModel | None:
+        return await handler(parse(model, params))
+
+    return call

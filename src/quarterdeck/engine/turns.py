@@ -1,0 +1,285 @@
+"""Runs the turns of one chat, one after the other, and journals them in the contract's order.
+
+accepted (chats.py) -> started -> updated -> user-message -> the agent's events ...
+-> turn-result -> completed [-> interrupted] -> updated
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from quarterdeck.agents.port import (
+    AgentDiedError,
+    AgentError,
+    Prompt,
+    StopReason,
+    TurnOutcome,
+)
+from quarterdeck.engine import turn_events
+from quarterdeck.engine.agent_desk import AgentDesk, AgentPlace
+from quarterdeck.engine.chat_state import ChatState, OpenTurn
+from quarterdeck.engine.drafts import Draft, EntryTooLarge, Note, event
+from quarterdeck.engine.errors import EngineRefused
+from quarterdeck.engine.last_words import LastWords
+from quarterdeck.engine.tasks import Tasks
+from quarterdeck.wire.chats import Interrupted
+from quarterdeck.wire.engine import Answer, DeliverMessage
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.events import ErrorEvent, EventType
+from quarterdeck.wire.history import AgentEvent, AgentEventType
+
+logger = logging.getLogger(__name__)
+
+RESTARTED = "The engine was restarted in the middle of this turn."
+STOPPED = "The workspace was stopped in the middle of this turn."
+INTERRUPT_SECONDS = 10.0
+"""An agent that does not end its turn within this is killed."""
+
+Publish = Callable[..., Awaitable[None]]
+"""Journals drafts; `durable=True` waits for the disk."""
+
+
+class _Turn:
+    """A running turn."""
+
+    def __init__(self, message: DeliverMessage) -> None:
+        self.message = message
+        self.words = LastWords(message.text)
+        self.prompting = False
+        self.interrupting = False
+        self.task: asyncio.Task[TurnOutcome] | None = None
+        self.ended = asyncio.Event()
+        self.outcome: TurnOutcome | None = None
+        self.questions: set[str] = set()
+
+
+class ChatRunner:
+    """One chat's worker: `wake` makes it run what is queued, `stop` ends it with its agent."""
+
+    def __init__(
+        self,
+        chat: ChatState,
+        place: AgentPlace,
+        publish: Publish,
+        tasks: Tasks,
+        on_turn_end: Callable[[], None],
+    ) -> None:
+        self.chat = chat
+        self._publish = publish
+        self._tasks = tasks
+        self._on_turn_end = on_turn_end
+        self._desk = AgentDesk(place, chat, self._hear)
+        self._turn: _Turn | None = None
+        self._worker: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    def wake(self) -> None:
+        """Runs what waits, unless that is being done."""
+        if self._stopping or (self._worker is not None and not self._worker.done()):
+            return
+        if self.chat.open_turn is not None or self.chat.queue:
+            self._worker = self._tasks.start(self._work(), f"chat {self.chat.record.id}")
+
+    async def interrupt(self) -> Interrupted:
+        """Stops the running turn and waits for its end."""
+        turn = self._turn
+        if turn is None or turn.ended.is_set():
+            return Interrupted(interrupted=False, queue=self.chat.waiting_ids())
+        turn.interrupting = True
+        await self._ask_to_stop(turn)
+        await self._wait_or_kill(turn)
+        cancelled = turn.outcome is not None and turn.outcome.stop_reason == StopReason.CANCELLED
+        return Interrupted(interrupted=cancelled, queue=self.chat.waiting_ids())
+
+    async def respond(self, answer: Answer) -> None:
+        """Passes an answer to the agent.
+
+        Raises:
+            EngineRefused: CONFLICT: nothing is awaited under this id any more.
+        """
+        session = self._desk.session
+        if session is None or not await session.respond(
+            answer.request_id, answer.option_id, answer.text
+        ):
+            raise EngineRefused.conflict("The agent no longer waits for this answer.")
+
+    async def stop(self) -> None:
+        """Ends the running turn as failed, and the agent."""
+        self._stopping = True
+        if self._turn is not None and self._turn.task is not None:
+            self._turn.task.cancel()
+        await self._desk.drop()
+        if self._worker is not None:
+            await asyncio.wait({self._worker})
+
+    # The worker
+
+    async def _work(self) -> None:
+        if self.chat.open_turn is not None:
+            await self._close_broken(self.chat.open_turn)
+        while self.chat.queue and not self._stopping:
+            await self._run(self.chat.queue.pop(0))
+
+    async def _close_broken(self, turn: OpenTurn) -> None:
+        failed = TurnOutcome(StopReason.FAILED, error=RESTARTED)
+        drafts: list[Draft] = []
+        if not turn.message_shown:
+            drafts.append(turn_events.user_message(turn.message))
+        if not turn.result_shown:
+            drafts.append(turn_events.turn_result(turn.message, failed))
+        more = bool(self.chat.queue)
+        drafts.append(turn_events.completed(turn.message, is_complete=False, processing=more))
+        self.chat.open_turn = None
+        drafts.append(turn_events.updated(self.chat, processing=more, awaiting_input=False))
+        await self._publish(*drafts, durable=True)
+
+    async def _run(self, message: DeliverMessage) -> None:
+        turn = self._turn = _Turn(message)
+        self.chat.current = message
+        await self._publish(
+            turn_events.started(message),
+            turn_events.updated(self.chat, processing=True, last_message_text=turn.words.text),
+            turn_events.user_message(message),
+        )
+        turn.outcome = await self._outcome(turn)
+        await self._finish(turn, turn.outcome)
+
+    async def _outcome(self, turn: _Turn) -> TurnOutcome:
+        """However the turn ends: this never raises but for the cancelling of the worker."""
+        if self._stopping:
+            return TurnOutcome(StopReason.FAILED, error=STOPPED)
+        if turn.interrupting:
+            return TurnOutcome(StopReason.CANCELLED)
+        turn.task = self._tasks.start(self._prompt(turn), f"turn {turn.message.message_id}")
+        await asyncio.wait({turn.task})
+        if self._stopping:
+            return TurnOutcome(StopReason.FAILED, error=STOPPED)
+        if turn.task.cancelled():
+            return TurnOutcome(StopReason.CANCELLED)
+        outcome = turn.task.result()
+        if turn.interrupting and outcome.stop_reason == StopReason.FAILED:
+            return TurnOutcome(StopReason.CANCELLED)  # it died of being stopped
+        return outcome
+
+    async def _prompt(self, turn: _Turn) -> TurnOutcome:
+        try:
+            return await self._ask_agent(turn)
+        except AgentDiedError as error:
+            await self._desk.drop()
+            return TurnOutcome(StopReason.FAILED, error=_sentence(error))
+        except AgentError as error:
+            return TurnOutcome(StopReason.FAILED, error=_sentence(error))
+        except Exception as error:
+            logger.exception("an agent's driver failed")
+            await self._desk.drop()
+            return TurnOutcome(StopReason.FAILED, error=f"The agent failed: {error!r}")
+
+    async def _ask_agent(self, turn: _Turn) -> TurnOutcome:
+        message = turn.message
+        session = await self._desk.open(message.model)
+        if session.id != self.chat.session_id:
+            self.chat.session_id = session.id
+            await self._publish(turn_events.session_opened(self.chat))
+        prompt = Prompt(
+            message_id=str(message.message_id),
+            text=message.text,
+            images=message.images or [],
+            plan_mode=message.plan_mode,
+            model=message.model,
+        )
+        turn.prompting = True
+        return await session.prompt(prompt)
+
+    async def _finish(self, turn: _Turn, outcome: TurnOutcome) -> None:
+        message, chat = turn.message, self.chat
+        cancelled = outcome.stop_reason == StopReason.CANCELLED
+        failed = outcome.stop_reason == StopReason.FAILED
+        more = bool(chat.queue) and not self._stopping
+        chat.current = None
+        drafts = [
+            turn_events.turn_result(message, outcome),
+            turn_events.completed(message, not (cancelled or failed), processing=more),
+        ]
+        if cancelled:
+            drafts.append(turn_events.interrupted(chat))
+        words = turn.words.text or None
+        drafts.append(
+            turn_events.updated(
+                chat, processing=more, awaiting_input=False, last_message_text=words
+            )
+        )
+        await self._publish(*drafts, durable=True)
+        self._turn = None
+        turn.ended.set()
+        self._on_turn_end()
+
+    # The agent's events
+
+    async def _hear(self, agent_event: AgentEvent) -> None:
+        turn = self._turn
+        drafts: list[Draft | Note] = [self._delta(turn, agent_event)]
+        if turn is not None:
+            turn.words.hear(agent_event)
+            if self._awaiting_changed(turn, agent_event):
+                drafts.append(turn_events.updated(self.chat, awaiting_input=bool(turn.questions)))
+        await self._publish(*drafts)
+
+    def _delta(self, turn: _Turn | None, agent_event: AgentEvent) -> Draft:
+        message = turn.message if turn else None
+        try:
+            return turn_events.delta(self.chat.record.id, message, agent_event)
+        except EntryTooLarge as error:
+            told = ErrorEvent(
+                code=ErrorCode.PAYLOAD_TOO_LARGE,
+                message="Something the agent said was too large to keep.",
+                details=str(error),
+            )
+            return event(EventType.ERROR, told)
+
+    def _awaiting_changed(self, turn: _Turn, agent_event: AgentEvent) -> bool:
+        before = bool(turn.questions)
+        request = str(agent_event.payload.get("requestId"))
+        match agent_event.type:
+            case AgentEventType.PERMISSION_REQUEST:
+                turn.questions.add(request)
+            case AgentEventType.PERMISSION_OUTCOME:
+                turn.questions.discard(request)
+            case _:
+                pass
+        return bool(turn.questions) != before
+
+    # Interrupting
+
+    async def _ask_to_stop(self, turn: _Turn) -> None:
+        session = self._desk.session
+        if session is None or not turn.prompting:
+            if turn.task is not None:
+                turn.task.cancel()
+            return
+        try:
+            async with asyncio.timeout(INTERRUPT_SECONDS):
+                await session.interrupt()
+        except (TimeoutError, AgentError) as error:
+            logger.warning("an agent did not take the interrupt: %r", error)
+
+    async def _wait_or_kill(self, turn: _Turn) -> None:
+        if await _in_time(turn.ended):
+            return
+        await self._desk.drop()
+        if turn.task is not None:
+            turn.task.cancel()
+        if not await _in_time(turn.ended):
+            raise EngineRefused(ErrorCode.INTERNAL_ERROR, "The end of the turn cannot be recorded.")
+
+
+async def _in_time(ended: asyncio.Event) -> bool:
+    try:
+        async with asyncio.timeout(INTERRUPT_SECONDS):
+            await ended.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _sentence(error: AgentError) -> str:
+    return str(error) or "The agent's process ended unexpectedly."
