@@ -1,6 +1,6 @@
 """Opens sessions of an Agent Client Protocol agent.
 
-Kept free of the SDK: an engine without a chat does not pay for its import (0.4 s, 10 MB).
+Kept free of the SDK: an engine without a chat does not pay for its import.
 """
 
 import asyncio

@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from acp.exceptions import RequestError
-from acp.meta import PROTOCOL_VERSION
-
 from quarterdeck import __version__
 from quarterdeck.agents.acp.choices import Choices
 from quarterdeck.agents.acp.link import AgentLink
+from quarterdeck.agents.acp.sdk import PROTOCOL_VERSION, RequestError
 from quarterdeck.agents.acp.shapes import AgentCapabilities, Initialized, Opened, Shape
 from quarterdeck.agents.port import AgentUnavailableError, SessionSpec
 from quarterdeck.agents.presets import Preset

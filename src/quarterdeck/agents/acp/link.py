@@ -2,14 +2,13 @@
 
 from typing import Any, TypeVar
 
-from acp.connection import Connection
-from acp.exceptions import RequestError
 from pydantic import ValidationError
 
 from quarterdeck.agents.acp.choices import Choices
 from quarterdeck.agents.acp.permissions import PermissionDesk
 from quarterdeck.agents.acp.process import AgentProcess
 from quarterdeck.agents.acp.recorder import Recorder
+from quarterdeck.agents.acp.sdk import Connection, RequestError
 from quarterdeck.agents.acp.shapes import Shape, as_object
 from quarterdeck.agents.acp.transport import LINE_LIMIT, LineTransport, Message
 from quarterdeck.wire.history import AgentEventType
@@ -100,6 +99,11 @@ class AgentLink:
             case "session/request_permission":
                 request_id = await self._desk.announce(message.get("params"))
                 return {**message, "params": {"requestId": request_id}}
+            case None if message.get("id") == self._transport.asked.get("session/prompt"):
+                # Here, not when `prompt` wakes up: lines that follow are read before that.
+                await self._desk.cancel_all()
+                self._recorder.close_turn()
+                return message
             case _:
                 return message
 

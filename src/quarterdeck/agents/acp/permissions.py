@@ -49,10 +49,13 @@ class PermissionDesk:
 
     async def outcome(self, request_id: str) -> dict[str, Any]:
         """Waits for the answer, as the protocol's `outcome` object."""
-        try:
-            return await self._open[request_id].outcome
-        finally:
-            del self._open[request_id]
+        waiting = self._open.get(request_id)
+        if waiting is None:
+            return CANCELLED
+        # Shielded: a connection that closes cancels this wait, not the request.
+        outcome = await asyncio.shield(waiting.outcome)
+        self._open.pop(request_id, None)
+        return outcome
 
     async def answer(self, request_id: str, option_id: str | None) -> bool:
         """Answers with one of the options; False when the request is no longer awaited.
@@ -73,6 +76,7 @@ class PermissionDesk:
         """Answers everything that is open with `cancelled`."""
         for request_id, waiting in list(self._open.items()):
             await self._conclude(request_id, waiting, CANCELLED)
+            self._open.pop(request_id, None)
 
     async def _conclude(self, request_id: str, waiting: _Open, outcome: dict[str, Any]) -> None:
         if waiting.concluded:

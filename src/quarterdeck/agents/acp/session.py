@@ -3,8 +3,6 @@
 import asyncio
 from dataclasses import dataclass, field, replace
 
-from acp.exceptions import RequestError
-
 from quarterdeck.agents.acp.choices import Choice, NotOfferedError
 from quarterdeck.agents.acp.content import prompt_blocks
 from quarterdeck.agents.acp.driver import Patience, start_process
@@ -13,6 +11,7 @@ from quarterdeck.agents.acp.link import AgentLink, LinkLostError
 from quarterdeck.agents.acp.permissions import PermissionDesk
 from quarterdeck.agents.acp.process import AgentProcess
 from quarterdeck.agents.acp.recorder import Recorder
+from quarterdeck.agents.acp.sdk import RequestError
 from quarterdeck.agents.acp.shapes import AgentCapabilities, Answered, ConfigOptions
 from quarterdeck.agents.port import (
     AgentDiedError,

@@ -41,10 +41,14 @@ class LineTransport:
         self._inbound = inbound
         self._lines = 0
         self.overflowed = False
+        self.asked: dict[str, int] = {}
+        """Id of the latest request of each method."""
         self.noise: deque[str] = deque(maxlen=_NOISE_LINES)
 
     async def send(self, message: Message) -> None:
         """Writes one message; waits while the agent does not read."""
+        if "id" in message and "method" in message:
+            self.asked[message["method"]] = message["id"]
         self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
         await self._writer.drain()
 

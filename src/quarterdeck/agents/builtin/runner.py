@@ -18,6 +18,7 @@ Show = Callable[[str], Awaitable[None]]
 _CHUNK = 1 << 16
 _GRACE = 0.5
 _SETTLE = 0.1
+_SETTLE_ROUNDS = 5
 _MARK = "QUARTERDECK_BLOCK"
 # The script comes from a file: a command line has a length limit and everyone can read it.
 # Evaluated rather than run from there, so that messages say "bash: line 2", not a long path.
@@ -138,10 +139,11 @@ async def _keep_showing(output: Output, show: Show) -> None:
 
 async def _left_open(reading: asyncio.Task[None], output: Output) -> bool:
     """After the shell's end: reads what is still in the pipe; whether someone else holds it."""
-    before = -1
-    while not reading.done() and output.total != before:
+    for _ in range(_SETTLE_ROUNDS):
         before = output.total
         await asyncio.wait([reading], timeout=_SETTLE)
+        if reading.done() or output.total == before:
+            break
     return not reading.done()
 
 
