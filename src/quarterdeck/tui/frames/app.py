@@ -1,0 +1,111 @@
+"""The differ as a part of the app."""
+
+import os
+from importlib.metadata import version
+from typing import Any, Final
+
+from rich.color import ColorSystem
+from rich.console import COLOR_SYSTEMS, RenderableType
+from textual import events
+from textual._ansi_sequences import SYNC_END, SYNC_START
+from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual.app import App
+from textual.driver import Driver
+from textual.screen import Screen
+
+from quarterdeck.tui.frames.cells import CellMaker
+from quarterdeck.tui.frames.pens import Pens
+from quarterdeck.tui.frames.screen import ShownScreen
+from quarterdeck.tui.frames.updates import Update, placed_strips
+
+KNOWN_VERSION: Final = "8.2.8"
+"""The Textual whose private parts this knows."""
+SWITCH: Final = "QD_FRAMES"
+"""Environment variable: `off` leaves Textual's output as it is."""
+
+
+def is_possible() -> bool:
+    """This Textual is known, and nobody switched the differ off."""
+    return version("textual") == KNOWN_VERSION and os.environ.get(SWITCH, "") != "off"
+
+
+class DiffedFrames(App[Any]):
+    """Put before `App` among an app's bases; sends only changed cells."""
+
+    _shown: ShownScreen | None = None
+    _cell_maker: CellMaker | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._diffs = is_possible()
+
+    def forget_frame(self) -> None:
+        """The terminal may show anything; the next frame is sent in full."""
+        self._shown = None
+
+    def action_redraw(self) -> None:
+        """Draws the whole screen again, for when something else wrote on the terminal."""
+        self.forget_frame()
+        self.screen.refresh()
+
+    def _build_driver(
+        self, headless: bool, inline: bool, mouse: bool, size: tuple[int, int] | None
+    ) -> Driver:
+        driver = super()._build_driver(headless, inline, mouse, size)
+        start = driver.start_application_mode
+
+        def start_afresh() -> None:
+            self.forget_frame()
+            start()
+
+        # Entering the terminal, at first and after each suspension, means an unknown screen.
+        driver.start_application_mode = start_afresh  # pyright: ignore[reportAttributeAccessIssue]
+        return driver
+
+    async def on_event(self, event: events.Event) -> None:
+        """A resize leaves the terminal with anything on it, even one to the same size."""
+        if isinstance(event, events.Resize) and self._diffs:
+            self.forget_frame()
+            if self._size == event.size and self._screen_stack:
+                self.screen.refresh()
+        await super().on_event(event)
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        if not self._diffs or renderable is None or self._batch_count:
+            super()._display(screen, renderable)
+            return
+        driver = self._driver
+        if driver is None or self.is_headless or driver.is_inline:
+            super()._display(screen, renderable)
+            return
+        if not isinstance(renderable, LayoutUpdate | ChopsUpdate):
+            self.forget_frame()
+            super()._display(screen, renderable)
+            return
+        if self._running and not self._closed:
+            self._send(driver, renderable)
+        self.post_display_hook()
+
+    def _send(self, driver: Driver, update: Update) -> None:
+        cursor = self.screen.outer_size.clamp_offset(self.cursor_position)
+        self._previous_cursor_position = cursor
+        written = self._shown_screen().draw(placed_strips(update), (cursor.x, cursor.y))
+        if not written:
+            return
+        if self._sync_available:
+            written = f"{SYNC_START}{written}{SYNC_END}"
+        driver.write(written)
+        driver.flush()
+
+    def _shown_screen(self) -> ShownScreen:
+        width, height = self.size
+        shown = self._shown
+        if shown is None or (shown.width, shown.height) != (width, height):
+            shown = self._shown = ShownScreen(width, height, self._maker())
+        return shown
+
+    def _maker(self) -> CellMaker:
+        if self._cell_maker is None:
+            system = COLOR_SYSTEMS.get(self.console.color_system or "", ColorSystem.TRUECOLOR)
+            self._cell_maker = CellMaker(Pens(system))
+        return self._cell_maker

@@ -1,0 +1,82 @@
+"""Strips as cells."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from rich.cells import cell_len, split_graphemes
+from textual.strip import Strip
+
+from quarterdeck.tui.frames.pens import PLAIN, Pen, Pens
+
+
+class Cell(NamedTuple):
+    """What one cell shows. A wide character is its cell and, right of it, one whose text is empty.
+
+    `steady`: after drawing it every terminal has its cursor at the same place. Not so after
+    combining sequences and pictographs, whose width terminals disagree on.
+    """
+
+    text: str
+    pen: Pen
+    width: int = 1
+    steady: bool = True
+
+
+UNKNOWN = Cell("\x00", PLAIN)
+"""Nobody knows what the terminal shows there."""
+
+
+class _CellsOfPen(dict[str, Cell]):
+    """One cell for each character, so that cells compare by identity."""
+
+    def __init__(self, pen: Pen) -> None:
+        super().__init__()
+        self.pen = pen
+
+    def __missing__(self, text: str) -> Cell:
+        if len(self) > 8_192:
+            self.clear()
+        cell = self[text] = Cell(text, self.pen, cell_len(text), _is_steady(text))
+        return cell
+
+
+class CellMaker:
+    """Turns strips into lists of cells."""
+
+    def __init__(self, pens: Pens) -> None:
+        self._pens = pens
+        self._cells: dict[Pen, _CellsOfPen] = {}
+
+    def cells(self, strip: Strip) -> list[Cell]:
+        """The cells of a strip, from the left."""
+        made: list[Cell] = []
+        for text, style, _ in strip:
+            pen = self._pens.of(style)
+            cells = self._cells.get(pen)
+            if cells is None:
+                cells = self._cells[pen] = _CellsOfPen(pen)
+            if text.isascii() and text.isprintable():
+                made += map(cells.__getitem__, text)
+            else:
+                made += map(cells.__getitem__, _graphemes(text))
+        return made
+
+
+@lru_cache(maxsize=4_096)
+def _graphemes(text: str) -> tuple[str, ...]:
+    """The text of each cell. Control characters never get this far into the terminal."""
+    safe = "".join(c for c in text if c >= " " and not "\x7f" <= c <= "\x9f")
+    safe = safe.encode("utf-8", "replace").decode()
+    cells: list[str] = []
+    for start, end, width in split_graphemes(safe)[0]:
+        if width:
+            cells.append(safe[start:end])
+            cells += [""] * (width - 1)
+        elif cells:
+            lead = -1 if cells[-1] else -2
+            cells[lead] += safe[start:end]
+    return tuple(cells)
+
+
+def _is_steady(text: str) -> bool:
+    return len(text) <= 1 and text < "\U0001f000"
