@@ -5,7 +5,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -137,13 +138,29 @@ async def walled(bench: Bench, require_tool: Callable[[str], str]) -> Bench:
 
 
 @pytest.fixture
-def without_bubblewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A PATH on which there is git and no bubblewrap."""
+def few_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_tool: Callable[[str], str]
+) -> Callable[[], AbstractContextManager[None]]:
+    """Makes a PATH for a while on which there is git and no bubblewrap."""
     programs = tmp_path / "programs"
     programs.mkdir()
-    found = subprocess.run(["which", "git"], capture_output=True, text=True, check=True)
-    (programs / "git").symlink_to(found.stdout.strip())
-    monkeypatch.setenv("PATH", str(programs))
+    (programs / "git").symlink_to(require_tool("git"))
+
+    @contextmanager
+    def few() -> Generator[None]:
+        with monkeypatch.context() as patch:
+            patch.setenv("PATH", str(programs))
+            yield
+
+    return few
+
+
+@pytest.fixture
+async def bare(bench: Bench, few_programs: Callable[[], AbstractContextManager[None]]) -> Bench:
+    """A bench whose sandboxes are plain processes."""
+    with few_programs():
+        assert (await bench.driver.isolation()).mode == "none"
+    return bench
 
 
 @pytest.fixture

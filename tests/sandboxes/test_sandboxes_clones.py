@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 from uuid import uuid4
 
@@ -11,6 +12,10 @@ from quarterdeck.sandboxes.clones import Provisioner
 from quarterdeck.sandboxes.identity import sandbox_user
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import CloneError, RepositorySource, SandboxError
+
+
+async def command(*words: str) -> None:
+    await asyncio.to_thread(subprocess.run, words, check=True)
 
 
 def files(bench, workspace):
@@ -142,7 +147,7 @@ async def test_a_clone_that_fails_can_be_made_again(bench, checkout):
 
 async def test_a_lost_mirror_is_made_again(bench, checkout):
     source = await bench.connect(checkout)
-    subprocess.run(["rm", "-r", str(bench.home.mirrors)], check=True)
+    await asyncio.to_thread(shutil.rmtree, bench.home.mirrors)
     workspace = await bench.provision(source)
     assert (files(bench, workspace) / "tools/file.txt").exists()
 
@@ -195,17 +200,17 @@ async def test_a_full_disk_while_cloning(bench, checkout, tmp_path, git):
     place = bench.home.workspaces / workspace
     place.mkdir(parents=True, mode=0o700)
     small = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "tmpfs", str(place)]
-    subprocess.run(small, check=True)
+    await command(*small)
     try:
         with pytest.raises(SandboxError, match="disk is full") as caught:
             await bench.provision(source, workspace_id=workspace)
         assert not isinstance(caught.value, CloneError)
         assert list((place / "files").iterdir()) == []
-        subprocess.run(["mount", "-o", "remount,size=20m", str(place)], check=True)
+        await command("mount", "-o", "remount,size=20m", str(place))
         await bench.provision(source, workspace_id=workspace)
         assert (place / "files/tools/large").stat().st_size == 3 << 20
     finally:
-        subprocess.run(["umount", str(place)], check=True)
+        await command("umount", str(place))
 
 
 async def test_a_provisioner_of_its_own(home, checkout):

@@ -9,6 +9,7 @@ from quarterdeck.sandboxes.port import NotARepositoryError
 
 _SCHEMES = frozenset(("http", "https", "ssh", "git", "git+ssh", "ssh+git"))
 _SCP_LIKE = re.compile(r"[A-Za-z0-9_.@-]+:(?!/?/).*", re.ASCII)
+_HELPER = re.compile(r"[A-Za-z0-9+.-]+::")
 _UNSAFE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LIMIT = 100
 
@@ -24,7 +25,7 @@ def local_path(url: str) -> Path | None:
         raise NotARepositoryError(f"{url!r} is no path and no git URL.")
     if text.startswith("file://"):
         return Path(unquote(urlsplit(text).path))
-    if "://" in text:
+    if "://" in text or _HELPER.match(text):
         return _remote(text)
     path = Path(text).expanduser()
     if _SCP_LIKE.fullmatch(text) and not path.exists():
@@ -37,8 +38,8 @@ def local_path(url: str) -> Path | None:
 
 
 def _remote(text: str) -> None:
-    scheme = text.partition("://")[0].lower()
-    if scheme not in _SCHEMES:
+    scheme = re.split("://|::", text)[0].lower()
+    if scheme not in _SCHEMES or _HELPER.match(text):
         known = ", ".join(sorted(_SCHEMES))
         raise NotARepositoryError(
             f"Addresses beginning with {scheme}:// are not supported, only {known}."
