@@ -157,6 +157,23 @@ def _running(pid: int) -> bool:
     return state != "Z"
 
 
+def _content(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+@pytest.fixture
+def appears() -> Callable[[Path], Awaitable[str]]:
+    """Waits for a file that says something and returns what it says."""
+
+    async def wait(path: Path) -> str:
+        async with asyncio.timeout(20):
+            while not (text := _content(path)):  # noqa: ASYNC110 (another process writes it)
+                await asyncio.sleep(0.01)
+        return text
+
+    return wait
+
+
 @pytest.fixture
 def gone() -> Callable[..., Awaitable[bool]]:
     """Waits until none of the processes runs any more."""
@@ -164,7 +181,7 @@ def gone() -> Callable[..., Awaitable[bool]]:
     async def wait(*pids: int, within: float = 5.0) -> bool:
         try:
             async with asyncio.timeout(within):
-                while any(map(_running, pids)):
+                while any(map(_running, pids)):  # noqa: ASYNC110 (not our children: no event)
                     await asyncio.sleep(0.01)
         except TimeoutError:
             return False

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.agents.port import AgentDiedError, Prompt, StopReason
+from quarterdeck.agents.port import AgentDiedError, AgentUnavailableError, Prompt, StopReason
 
 
 def message(*blocks: str, language: str = "sh", **options) -> Prompt:
@@ -124,7 +124,7 @@ async def test_a_message_without_a_block_gets_an_honest_answer(builtin, heard) -
     assert heard.payloads("tool_call") == []
 
 
-async def test_an_interrupt_kills_the_whole_tree(builtin, heard, workspace, gone) -> None:
+async def test_an_interrupt_kills_the_whole_tree(builtin, heard, workspace, gone, appears) -> None:
     session = await builtin()
     script = (
         "sleep 1000 & echo $! > one; setsid sleep 1000 & echo $! > two;"
@@ -132,9 +132,7 @@ async def test_an_interrupt_kills_the_whole_tree(builtin, heard, workspace, gone
     )
     turn = asyncio.create_task(session.prompt(message(script, "touch never")))
     await heard.until(lambda e: "started" in output(e.payload))
-    async with asyncio.timeout(5):
-        while not (workspace / "three").exists() or not (workspace / "three").read_text():
-            await asyncio.sleep(0.01)
+    await appears(workspace / "three")
     await session.interrupt()
     assert (await turn).stop_reason == StopReason.CANCELLED
     pids = [int((workspace / name).read_text()) for name in ("one", "two", "three")]
@@ -159,7 +157,7 @@ async def test_the_background_goes_on_until_the_session_closes(
 
 
 async def test_a_killed_agent_takes_its_blocks_along_and_is_reloaded(
-    builtin, heard, spec, workspace, gone
+    builtin, heard, spec, workspace, gone, appears
 ) -> None:
     session = await builtin()
     await session.prompt(message("echo first"))
@@ -179,16 +177,17 @@ async def test_a_killed_agent_takes_its_blocks_along_and_is_reloaded(
     assert "second" in output(heard.payloads("tool_call_update")[-1])
     assert "first" not in str(heard.events)
     assert heard.payloads("user_message_chunk") == []
-    stored = next(Path(spec.state_directory).glob("*.json")).read_text()
+    stored = await appears(Path(spec.state_directory, f"{session.id}.json"))
     assert "echo first" in stored
     assert "echo second" in stored
 
 
-async def test_secrets_of_the_state_stay_private(builtin, spec) -> None:
+async def test_what_is_stored_is_for_its_owner_only(builtin, spec) -> None:
     session = await builtin()
     await session.prompt(message("true"))
-    for path in Path(spec.state_directory).iterdir():
-        assert path.stat().st_mode & 0o077 == 0
+    stored = Path(spec.state_directory, session.id)
+    for suffix in (".json", ".block"):
+        assert stored.with_suffix(suffix).stat().st_mode & 0o077 == 0
 
 
 async def test_a_block_is_never_on_a_command_line(builtin, heard) -> None:
@@ -214,8 +213,21 @@ async def test_a_vanished_directory_is_a_failed_call(builtin, heard, workspace) 
 
 
 async def test_an_unusable_state_directory_is_told(builtin, spec, tmp_path) -> None:
-    from quarterdeck.agents.port import AgentUnavailableError
-
     (tmp_path / "file").touch()
-    with pytest.raises(AgentUnavailableError, match="Not a directory|exists"):
+    with pytest.raises(AgentUnavailableError, match=r"Not a directory|exists"):
         await builtin(replace(spec, state_directory=str(tmp_path / "file")))
+
+
+async def test_all_it_says_fits_the_models_of_the_protocol(builtin, heard, workspace) -> None:
+    from acp.schema import SessionNotification
+
+    session = await builtin()
+    turns = [message("echo a", "false"), message("true", plan_mode=True), Prompt("m", "hello")]
+    for prompt in turns:
+        await session.prompt(prompt)
+    kinds = {event.payload["sessionUpdate"] for event in heard.events}
+    assert kinds == {"tool_call", "tool_call_update", "plan", "agent_message_chunk"}
+    for event in heard.events:
+        notification = {"sessionId": session.id, "update": event.payload}
+        known = SessionNotification.model_validate(notification, extra="forbid")
+        assert known.model_dump(by_alias=True, exclude_none=True, mode="json") == notification

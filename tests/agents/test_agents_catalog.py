@@ -1,6 +1,7 @@
 """Which agents there are and which can be used."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,6 @@ def empty_path(tmp_path) -> dict[str, str]:
 
 
 def install(directory: str, name: str) -> None:
-    from pathlib import Path
-
     program = Path(directory, name)
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -54,7 +53,7 @@ def test_codex_is_unavailable_with_an_honest_reason_even_when_installed(empty_pa
 
 
 def test_an_unknown_agent_is_refused_with_the_known_ones(empty_path) -> None:
-    with pytest.raises(AgentUnavailableError, match="no agent 'hal'.*builtin"):
+    with pytest.raises(AgentUnavailableError, match=r"no agent 'hal'.*builtin"):
         default_catalog(empty_path).driver("hal")
 
 

@@ -14,7 +14,7 @@ from quarterdeck.wire.history import AgentEvent
 from quarterdeck.wire.messages import Image
 
 AgentSink = Callable[[AgentEvent], Awaitable[None]]
-"""Takes one event of the running turn."""
+"""Takes one event of the running turn. Must not call back into the session."""
 
 
 class AgentError(Exception):
@@ -81,14 +81,19 @@ class AgentSession(Protocol):
 
     @property
     def id(self) -> str:
-        """The agent's own session id; kept by the engine to reopen the session."""
+        """The agent's own session id; kept by the engine to reopen the session.
+
+        Ask again after each turn: an agent that forgot its session gets a new one.
+        """
         ...
 
     async def prompt(self, prompt: Prompt) -> TurnOutcome:
         """Runs one turn to its end. Never two at once.
 
         Raises:
-            AgentDiedError: the process ended; the session must be opened again.
+            AgentDiedError: the process ended. The next prompt opens the session again.
+            AgentUnavailableError: the session had to be opened again, and could not be.
+            Exception: what the sink raised.
         """
         ...
 
@@ -97,7 +102,11 @@ class AgentSession(Protocol):
         ...
 
     async def respond(self, request_id: str, option_id: str | None, text: str | None) -> bool:
-        """Answers a permission request or question; False when it is no longer awaited."""
+        """Answers a permission request or question; False when it is no longer awaited.
+
+        Raises:
+            AgentError: there is no such option. Still awaited.
+        """
         ...
 
     async def close(self) -> None:

@@ -4,24 +4,41 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import cast
 
-from acp.core import run_agent
-from acp.interfaces import Agent
-
+from quarterdeck.agents.acp.sdk import Connection
+from quarterdeck.agents.acp.transport import LineTransport, Message
 from quarterdeck.agents.builtin.agent import BuiltinAgent
 from quarterdeck.agents.builtin.sessions import SessionStore
 
 STATE_VARIABLE = "QUARTERDECK_AGENT_STATE"
+_LIMIT = 1 << 18
 
 
 async def _serve(state: Path) -> None:
     agent = BuiltinAgent(SessionStore(state))
+    transport = await _standard_streams()
+    connection = Connection(agent.handle, transport, listening=False)
+    agent.tell = connection.send_notification
     try:
-        # The SDK answers "method not found" for what an agent leaves out of its `Agent`.
-        await run_agent(cast("Agent", agent))
+        await connection.main_loop()
     finally:
+        await connection.close()
         await agent.close()
+
+
+async def _standard_streams() -> LineTransport:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=_LIMIT)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    pipe, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), sys.stdout
+    )
+    writer = asyncio.StreamWriter(pipe, protocol, None, loop)
+    return LineTransport(reader, writer, _as_it_is)
+
+
+async def _as_it_is(message: Message) -> Message:
+    return message
 
 
 def main() -> int:

@@ -1,9 +1,12 @@
 """What the built-in agent says, as Markdown."""
 
+from typing import TYPE_CHECKING
+
 from quarterdeck.agents.builtin.blocks import Block, Parsed
 from quarterdeck.agents.builtin.runner import Ran
-from quarterdeck.agents.catalog import default_catalog
-from quarterdeck.agents.port import AgentStatus
+
+if TYPE_CHECKING:
+    from quarterdeck.agents.port import AgentStatus
 
 _HELP = """\
 I am the built-in agent. I have no model, so I cannot answer questions or write code by myself. \
@@ -57,11 +60,14 @@ def done(blocks: list[Block], runs: list[Ran], skipped: list[str], changes: str)
 
 
 def _agents() -> str:
+    # Imported here: only this answer needs it, and every start would pay 0.15 s for it.
+    from quarterdeck.agents.catalog import default_catalog
+
     others = [status for status in default_catalog().statuses() if status.id != "builtin"]
     return "Other agents here:\n\n" + "\n".join(map(_agent, others))
 
 
-def _agent(status: AgentStatus) -> str:
+def _agent(status: "AgentStatus") -> str:
     return f"- **{status.name}** (`{status.id}`): {status.reason or 'available'}"
 
 
