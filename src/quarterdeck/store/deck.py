@@ -16,6 +16,7 @@ from uuid import UUID
 from quarterdeck.client.errors import (
     ClientError,
     Forbidden,
+    NotConnected,
     NotFound,
     TimedOut,
     Unauthorized,
@@ -43,6 +44,9 @@ from quarterdeck.wire.replicas import Replica, WorkspaceStatus
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
 
+Revive = Callable[[], Awaitable[str | None]]
+"""Sees to it that the embedded service runs; answers a sentence when it cannot."""
+
 LIST_PERIOD = 20.0
 """Seconds between two looks for replicas that someone else made."""
 
@@ -56,14 +60,15 @@ class Deck:
 
     def __init__(
         self,
-        client: "Client",
+        make_client: "Callable[[], Client]",
         *,
         endpoint: str,
         disk: ClientDisk,
-        revive: Callable[[], Awaitable[None]] | None = None,
+        revive: Revive | None = None,
     ) -> None:
-        """`revive` starts the embedded service again; None for a service elsewhere."""
-        self.client = client
+        """`make_client` is called once, when the service is there: it may need the service's key."""
+        self._make_client = make_client
+        self._client: Client | None = None
         self.disk = disk
         self.changed: Signal[Change] = Signal()
         self.connection = ConnectionState(endpoint)
@@ -75,13 +80,35 @@ class Deck:
         self._feeds: dict[UUID, ReplicaFeed] = {}
         self._poke = asyncio.Event()
         self._tasks = Tasks()
-        self.outbox = Outbox(client, disk, self)
+        self.outbox = Outbox(disk, self)
+
+    @property
+    def client(self) -> "Client":
+        """The client of the service.
+
+        Raises:
+            NotConnected: the service has not been reached yet.
+        """
+        if self._client is None:
+            raise NotConnected("The service is still starting.", next_step="Wait a moment.")
+        return self._client
 
     async def run(self) -> None:
         """Follows the service until canceled."""
         self.outbox.load()
-        async with self._tasks:
+        await self._begin()
+        async with self.client, self._tasks:
             await self._watch_service()
+
+    async def _begin(self) -> None:
+        while (problem := await self._revived()) is not None:
+            self._phase(Phase.RECONNECTING, problem)
+            self._poke.clear()
+            await self._pause(LONGEST_DELAY)
+        self._client = self._make_client()
+
+    async def _revived(self) -> str | None:
+        return await self._revive() if self._revive is not None else None
 
     # what others read
 
@@ -320,13 +347,13 @@ class Deck:
                 del self._feeds[replica_id]
 
     async def _lost(self, error: ClientError, delay: float) -> None:
-        first = self.connection.phase != Phase.RECONNECTING
-        self.connection.retry_at = time.monotonic() + delay
-        if first:
+        if self.connection.phase != Phase.RECONNECTING:
             self.connection.lost_at = time.monotonic()
             self._phase(Phase.RECONNECTING, str(error))
-        if self._revive is not None:
-            await self._revive()
+        self.connection.retry_at = time.monotonic() + delay
+        problem = await self._revived()
+        if problem is not None and problem != self.connection.problem:
+            self._phase(Phase.RECONNECTING, problem)
 
     def _refused(self, error: ClientError) -> None:
         self._phase(Phase.REFUSED, str(error))

@@ -12,7 +12,6 @@ from quarterdeck.client.errors import ClientError, LinkError, NotConnected
 from quarterdeck.store.changes import Change, ChatChanged, Noticed
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.disk import ClientDisk, Outgoing
-from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.history import AgentEventType
 from quarterdeck.wire.messages import MessageAccepted, SendMessage
@@ -27,7 +26,8 @@ RECENT = 40
 class OutboxOwner(Protocol):
     """What the outbox needs of the deck."""
 
-    replicas: dict[UUID, ReplicaState]
+    @property
+    def client(self) -> "Client": ...
 
     def publish(self, change: Change) -> None: ...
 
@@ -41,8 +41,7 @@ class OutboxOwner(Protocol):
 class Outbox:
     """Sends messages, and keeps those that have not arrived."""
 
-    def __init__(self, client: "Client", disk: ClientDisk, owner: OutboxOwner) -> None:
-        self._client = client
+    def __init__(self, disk: ClientDisk, owner: OutboxOwner) -> None:
         self._disk = disk
         self._owner = owner
         self._kept: list[Outgoing] = []
@@ -114,7 +113,7 @@ class Outbox:
             plan_mode=message.plan_mode or None,
         )
         try:
-            accepted = await self._client.messages.send(message.replica_id, body)
+            accepted = await self._owner.client.messages.send(message.replica_id, body)
         except LinkError as error:
             self._keep(message, error)
             return None
@@ -135,10 +134,10 @@ class Outbox:
     async def _arrived(self, message: Outgoing) -> bool:
         if message.chat_id is None:
             return False
-        page = await self._client.history.page(
+        page = await self._owner.client.history.page(
             message.replica_id, chat_id=message.chat_id, limit=RECENT
         )
-        queue = await self._client.messages.queue(message.replica_id, message.chat_id)
+        queue = await self._owner.client.messages.queue(message.replica_id, message.chat_id)
         said = {
             event.payload.get("text")
             for event in page.events

@@ -4,21 +4,19 @@ The first frame is drawn before the HTTP library is loaded: the client is made a
 """
 
 import gc
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import work
 from textual.app import App
 
-from quarterdeck.store.deck import Deck, open_disk
+from quarterdeck.store.deck import Deck, Revive, open_disk
 from quarterdeck.tui.screens.deck import DeckScreen
 from quarterdeck.tui.terminal.host import EmulatorHost
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
-
-Revive = Callable[[], Awaitable[None]]
 
 
 class Cockpit(App[int]):
@@ -37,31 +35,26 @@ class Cockpit(App[int]):
         directory: Path | None,
     ) -> None:
         super().__init__()
-        self._client_factory = client_factory
-        self._endpoint = endpoint
-        self._drafts = drafts
-        self._revive = revive
+        disk = open_disk(drafts, endpoint)
+        self._deck = Deck(client_factory, endpoint=endpoint, disk=disk, revive=revive)
         self._directory = directory
         self._host = EmulatorHost()
 
+    def get_default_screen(self) -> DeckScreen:
+        return DeckScreen(self._deck, self._host, self._directory)
+
     def on_mount(self) -> None:
-        self.call_after_refresh(self._follow)
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        # What is there after the first frame stays: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        self._follow()
 
     @work
     async def _follow(self) -> None:
-        client = self._client_factory()
-        deck = Deck(
-            client,
-            endpoint=self._endpoint,
-            disk=open_disk(self._drafts, self._endpoint),
-            revive=self._revive,
-        )
-        screen = DeckScreen(deck, self._host, self._directory)
-        async with client:
-            await self.push_screen(screen)
-            gc.collect()
-            gc.freeze()
-            await deck.run()
+        await self._deck.run()
 
     async def on_unmount(self) -> None:
         await self._host.close()
@@ -77,7 +70,7 @@ def run(
 ) -> int:
     """Opens the cockpit and returns the program's exit status.
 
-    `client_factory` is called after the first frame. `endpoint` is shown and names the directory
+    `client_factory` is called after the first frame, when the service is there. `endpoint` is shown and names the directory
     under `drafts` where unsent text is kept. `revive` starts the embedded service again when it
     is gone. `directory` is offered as the repository of new replicas.
     """
