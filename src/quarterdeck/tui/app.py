@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import work
-from textual.app import App
 
 from quarterdeck.store.deck import Deck, Revive, open_disk
+from quarterdeck.tui.frames import DiffedFrames
 from quarterdeck.tui.screens.deck import DeckScreen
 from quarterdeck.tui.terminal.host import EmulatorHost
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quarterdeck.client.client import Client
 
 
-class Cockpit(App[int]):
+class Cockpit(DiffedFrames):
     """One full screen over one `Deck`. Closing it stops nothing."""
 
     TITLE = "quarterdeck"
