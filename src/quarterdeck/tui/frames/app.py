@@ -66,7 +66,7 @@ class DiffedFrames(App[Any]):
         """A resize leaves the terminal with anything on it, even one to the same size."""
         if isinstance(event, events.Resize) and self._diffs:
             self.forget_frame()
-            if self._size == event.size and self._screen_stack:
+            if self._screen_stack:
                 self.screen.refresh()
         await super().on_event(event)
 
