@@ -1,11 +1,26 @@
 """A workspace's row."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from quarterdeck.service.db.tables import workspaces
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+BUSY = (WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING)
+"""States that count against the limit of active workspaces."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +57,26 @@ class WorkspaceRow:
         return f"WorkspaceRow(id={self.id!r}, name={self.name!r}, status={self.status!r})"
 
 
+@dataclass(frozen=True)
+class WorkspaceFilter:
+    """Which workspaces of an organization a list shows."""
+
+    organization_id: str
+    status: str | None = None
+    source: str | None = None
+    environment_id: str | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """The filter as conditions of a statement."""
+        given = {
+            workspaces.c.organization_id: self.organization_id,
+            workspaces.c.status: self.status,
+            workspaces.c.source: self.source,
+            workspaces.c.environment_id: self.environment_id,
+        }
+        return [column == value for column, value in given.items() if value is not None]
+
+
 def workspace_columns() -> Select[Any]:
     """A select of the columns of `WorkspaceRow`, for a `where` of the caller's."""
     return select(*(workspaces.c[field.name] for field in fields(WorkspaceRow)))
@@ -51,3 +86,79 @@ def find_workspace(connection: Connection, workspace_id: str) -> WorkspaceRow | 
     """The workspace of an id, whoever owns it."""
     row = connection.execute(workspace_columns().where(workspaces.c.id == workspace_id)).first()
     return None if row is None else WorkspaceRow(*row)
+
+
+def workspaces_in(connection: Connection, statuses: Sequence[str]) -> list[WorkspaceRow]:
+    """Every workspace in one of the states, oldest first."""
+    statement = (
+        workspace_columns()
+        .where(workspaces.c.status.in_(statuses))
+        .order_by(workspaces.c.created_at)
+    )
+    return [WorkspaceRow(*row) for row in connection.execute(statement)]
+
+
+def page_of_workspaces(
+    connection: Connection, which: WorkspaceFilter, offset: int, limit: int
+) -> tuple[list[WorkspaceRow], int]:
+    """A page of a list, newest first, and how many there are in all.
+
+    Archived ones, asked for alone, come by their last activity.
+    """
+    conditions = which.conditions()
+    total = connection.execute(
+        select(func.count()).select_from(workspaces).where(*conditions)
+    ).scalar_one()
+    newest = workspaces.c.created_at
+    if which.status == WorkspaceStatus.ARCHIVED:
+        newest = func.coalesce(workspaces.c.last_activity_at, workspaces.c.created_at)
+    statement = (
+        workspace_columns()
+        .where(*conditions)
+        .order_by(newest.desc(), workspaces.c.id.desc())
+        .offset(offset)
+        .limit(limit)
+    )
+    return [WorkspaceRow(*row) for row in connection.execute(statement)], total
+
+
+def count_busy(connection: Connection, organization_id: str) -> int:
+    """How many workspaces of an organization are active or preparing."""
+    statement = (
+        select(func.count())
+        .select_from(workspaces)
+        .where(workspaces.c.organization_id == organization_id, workspaces.c.status.in_(BUSY))
+    )
+    return connection.execute(statement).scalar_one()
+
+
+def add_workspace(
+    connection: Connection, row_id: str, repositories: list[dict[str, str]], **values: Any
+) -> None:
+    """Stores a workspace that begins to be prepared.
+
+    Raises:
+        IntegrityError: its name is taken in its organization.
+    """
+    start = {
+        "id": row_id,
+        "status": WorkspaceStatus.PREPARING,
+        "repositories_json": json.dumps(repositories),
+        "repository_statuses_json": "[]",
+        "wake_wanted": False,
+        "next_event_index": 1,
+        "next_history_index": 0,
+        "journal_index": 0,
+    }
+    connection.execute(insert(workspaces).values(**start, **values))
+
+
+def change_workspace(connection: Connection, workspace_id: str, **values: Any) -> None:
+    """Sets columns of a workspace; nothing happens when it is gone."""
+    connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**values))
+
+
+def remove_workspace(connection: Connection, workspace_id: str) -> bool:
+    """Removes a workspace with its chats, messages and events; False when it was gone."""
+    done = connection.execute(delete(workspaces).where(workspaces.c.id == workspace_id))
+    return done.rowcount > 0

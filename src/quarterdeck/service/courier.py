@@ -1,0 +1,177 @@
+"""Delivers accepted messages to a workspace's engine.
+
+In order within a chat, at least once: the message's id lets the engine take a repeat as known. A
+message leaves the state `accepted` only when the engine's journal says so, so whatever is killed,
+it is either still here to be delivered or already there.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from time import monotonic
+
+from pydantic_core import from_json
+
+from quarterdeck.engine.link import EngineLink, EngineRefused
+from quarterdeck.service.db.database import Database
+from quarterdeck.service.errors import UnknownWorkspaceError
+from quarterdeck.service.event_log import EventLog
+from quarterdeck.service.patience import until_stored
+from quarterdeck.service.records.chats import find_chat
+from quarterdeck.service.records.events import NewEvent
+from quarterdeck.service.records.messages import Undelivered, undelivered
+from quarterdeck.wire.chats import Chat
+from quarterdeck.wire.engine import DeliverMessage, OpenChat
+from quarterdeck.wire.events import EventType
+
+log = logging.getLogger(__name__)
+
+
+class Courier:
+    """Delivers for one workspace, on one link at a time.
+
+    `pauses` are the seconds between attempts for a message that the engine refuses, `limit` those
+    an engine may take to answer.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        event_log: EventLog,
+        workspace_id: str,
+        pauses: Sequence[float],
+        limit: float,
+    ) -> None:
+        self._database = database
+        self._event_log = event_log
+        self._workspace_id = workspace_id
+        self._pauses = pauses
+        self._limit = limit
+        self._called = asyncio.Event()
+        self._refused: dict[str, int] = {}
+        self._retry_at: dict[str, float] = {}
+        self.paused = False
+        """Set while the engine is being stopped: what is accepted now waits for the next one."""
+
+    def nudge(self) -> None:
+        """A message was accepted."""
+        self._called.set()
+
+    async def run(self, link: EngineLink) -> None:
+        """Delivers for ever.
+
+        Raises:
+            EngineGone: the link was lost.
+            TimeoutError: the engine does not answer.
+        """
+        handed: set[str] = set()
+        self._retry_at.clear()
+        while True:
+            self._called.clear()
+            waiting = await until_stored(self._waiting)
+            handed &= {message.id for message in waiting}
+            if not self.paused:
+                await self._deliver(link, waiting, handed)
+            await self._next_call()
+
+    async def _waiting(self) -> list[Undelivered]:
+        return await self._database.read(lambda c: undelivered(c, self._workspace_id))
+
+    async def _next_call(self) -> None:
+        soonest = min(self._retry_at.values(), default=None)
+        delay = None if soonest is None else max(soonest - monotonic(), 0)
+        try:
+            await asyncio.wait_for(self._called.wait(), delay)
+        except TimeoutError:
+            return  # time for the next attempt
+
+    async def _deliver(
+        self, link: EngineLink, waiting: list[Undelivered], handed: set[str]
+    ) -> None:
+        by_chat: defaultdict[str, list[Undelivered]] = defaultdict(list)
+        for message in waiting:
+            by_chat[message.chat_id].append(message)
+        for chat_id, messages in by_chat.items():
+            if self._retry_at.get(chat_id, 0) <= monotonic():
+                await self._deliver_chat(link, chat_id, messages, handed)
+
+    async def _deliver_chat(
+        self, link: EngineLink, chat_id: str, messages: list[Undelivered], handed: set[str]
+    ) -> None:
+        self._retry_at.pop(chat_id, None)
+        for message in messages:
+            if message.id in handed:
+                continue
+            try:
+                async with asyncio.timeout(self._limit):
+                    await self._hand_over(link, message)
+            except EngineRefused as e:
+                await self._refusal(message, e)
+                return
+            handed.add(message.id)
+            self._refused.pop(message.id, None)
+
+    async def _hand_over(self, link: EngineLink, message: Undelivered) -> None:
+        await open_chat(link, await self._chat(message))
+        await link.chat_send(as_delivery(message))
+
+    async def _chat(self, message: Undelivered) -> Chat:
+        chat = await until_stored(
+            lambda: self._database.read(lambda c: find_chat(c, self._workspace_id, message.chat_id))
+        )
+        if chat is None:
+            raise EngineRefused.not_found("The chat of this message is gone.")
+        return chat
+
+    async def _refusal(self, message: Undelivered, error: EngineRefused) -> None:
+        attempts = self._refused.get(message.id, 0)
+        self._refused[message.id] = attempts + 1
+        pause = self._pauses[min(attempts, len(self._pauses) - 1)]
+        self._retry_at[message.chat_id] = monotonic() + pause
+        if attempts == 0:
+            log.warning("A message was refused: %s", error.message)
+            await self._tell(message, error)
+
+    async def _tell(self, message: Undelivered, error: EngineRefused) -> None:
+        payload = {
+            "code": str(error.code),
+            "message": f"A message waits to be delivered. {error.message}",
+            "details": {"chatId": message.chat_id, "messageId": message.id},
+        }
+        told = NewEvent(EventType.ERROR, payload)
+        try:
+            await until_stored(lambda: self._event_log.append(self._workspace_id, [told]))
+        except UnknownWorkspaceError:
+            return  # deleted meanwhile: nobody is there to be told
+
+
+async def open_chat(link: EngineLink, chat: Chat, client_request_id: str | None = None) -> None:
+    """Makes a chat known to the engine; a known one is left alone.
+
+    Raises:
+        EngineRefused: it was not made.
+        EngineGone: the link was lost.
+    """
+    await link.chat_open(
+        OpenChat(
+            chat_id=chat.id,
+            provider=chat.provider,
+            title=chat.title,
+            parent_chat_id=chat.parent_chat_id,
+            client_request_id=client_request_id,
+            created_at=chat.created_at,
+        )
+    )
+
+
+def as_delivery(message: Undelivered) -> DeliverMessage:
+    """The message as the engine takes it."""
+    return DeliverMessage.model_validate(
+        {
+            **from_json(message.delivery_json),
+            "chat_id": message.chat_id,
+            "message_id": message.id,
+            "text": message.text,
+        }
+    )

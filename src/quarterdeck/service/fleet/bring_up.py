@@ -1,0 +1,66 @@
+"""From a row to a running engine: files, configuration, process."""
+
+import json
+import logging
+
+from quarterdeck.sandboxes.port import RepositorySource
+from quarterdeck.service.fleet.branches import branch_of
+from quarterdeck.service.fleet.site import Site
+from quarterdeck.service.patience import until_stored
+from quarterdeck.service.records.workspaces import WorkspaceRow, change_workspace
+from quarterdeck.wire.engine import EngineConfig, EngineRepository
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+log = logging.getLogger(__name__)
+
+
+async def bring_up(site: Site, row: WorkspaceRow) -> None:
+    """Starts the workspace's engine, unless it runs.
+
+    Safe to be cut short anywhere and done again.
+
+    Raises:
+        SandboxError: the files cannot be made, or the engine does not start.
+    """
+    sandboxes = site.tools.context.sandboxes
+    if await sandboxes.alive(site.id):
+        return
+    async with site.tools.slots:
+        sources = [RepositorySource(**one) for one in json.loads(row.repositories_json)]
+        repositories = await sandboxes.provision(
+            site.id, sources, branch_of(row.name), lambda line: _report(site, line)
+        )
+        await sandboxes.write_config(site.id, await _config(site, row, repositories))
+        await _note_start(site, row)
+        await sandboxes.start(site.id)
+    site.pulse.progress = None
+
+
+async def _config(site: Site, row: WorkspaceRow, repositories: list[EngineRepository]) -> str:
+    sandboxes = site.tools.context.sandboxes
+    layout = await sandboxes.layout(site.id)
+    isolation = await sandboxes.isolation()
+    config = EngineConfig(
+        workspace_id=row.id,  # pyright: ignore[reportArgumentType] - text is read as an id
+        secret=row.engine_secret,
+        workspace_dir=layout.workspace_dir,
+        state_dir=layout.state_dir,
+        run_dir=layout.run_dir,
+        isolation=isolation.mode,
+        repositories=repositories,
+    )
+    return config.model_dump_json(by_alias=True)
+
+
+async def _note_start(site: Site, row: WorkspaceRow) -> None:
+    """From here on this start of the machine is the one that the engine runs in."""
+    columns: dict[str, str | None] = {"boot_id": site.tools.settings.boot_id}
+    if row.status == WorkspaceStatus.PREPARING:
+        columns["engine_version"] = None  # set again by the engine's `engine.ready`
+    database = site.tools.context.database
+    await until_stored(lambda: database.write(lambda c: change_workspace(c, row.id, **columns)))
+
+
+def _report(site: Site, line: str) -> None:
+    site.pulse.progress = line
+    log.debug("%s: %s", site.id, line)

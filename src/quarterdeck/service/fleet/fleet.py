@@ -1,0 +1,104 @@
+"""All living replicas of one service."""
+
+import asyncio
+import logging
+from typing import Annotated
+
+from fastapi import Depends
+
+from quarterdeck.service.context import Context, ServiceContext
+from quarterdeck.service.errors import DatabaseClosedError, StorageError
+from quarterdeck.service.fleet.removal import finish_removals
+from quarterdeck.service.fleet.settings import FleetSettings
+from quarterdeck.service.fleet.site import Tools
+from quarterdeck.service.fleet.supervisor import Supervisor
+from quarterdeck.service.fleet.transitions import enter_sleeping
+from quarterdeck.service.log_writer import LogWriter
+from quarterdeck.service.records.messages import has_undelivered
+from quarterdeck.service.records.workspaces import BUSY, WorkspaceRow, workspaces_in
+
+log = logging.getLogger(__name__)
+
+
+class Fleet:
+    """The `FleetLife` of a service: `context.fleet = Fleet(context)` before the application is built."""
+
+    def __init__(self, context: ServiceContext, settings: FleetSettings | None = None) -> None:
+        self.settings = settings or FleetSettings()
+        slots = asyncio.Semaphore(self.settings.preparing_at_once)
+        self._tools = Tools(context, self.settings, slots)
+        self._supervisors: dict[str, Supervisor] = {}
+        self._clearing: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Takes up every workspace that was preparing or active; returns before they are found.
+
+        Engines of this start of the machine are found again, or started again when they died. Those
+        of an earlier one are gone with it: their workspaces sleep, unless somebody had asked for
+        them, or a message waits.
+        """
+        context = self._tools.context
+        self._clearing = asyncio.create_task(self._clear(), name="removals")
+        for row in await context.event_log.write(self._sort_out):
+            self.of(row.id).begin()
+
+    async def close(self) -> None:
+        """Lets go of every engine, which run on."""
+        if self._clearing is not None:
+            self._clearing.cancel()
+            await asyncio.gather(self._clearing, return_exceptions=True)
+        await asyncio.gather(*(one.close() for one in self._supervisors.values()))
+        self._supervisors.clear()
+
+    def of(self, workspace_id: str) -> Supervisor:
+        """The supervisor of a workspace that is in the database."""
+        if workspace_id not in self._supervisors:
+            self._supervisors[workspace_id] = Supervisor(workspace_id, self._tools)
+        return self._supervisors[workspace_id]
+
+    async def delete(self, workspace_id: str) -> None:
+        """Removes a workspace; see `Supervisor.delete`."""
+        supervisor = self.of(workspace_id)
+        try:
+            await supervisor.delete()
+        finally:
+            if supervisor.over:
+                self._supervisors.pop(workspace_id, None)
+
+    def _sort_out(self, writer: LogWriter) -> list[WorkspaceRow]:
+        """Puts those of an earlier start of the machine to sleep; returns the others."""
+        staying: list[WorkspaceRow] = []
+        for row in workspaces_in(writer.connection, BUSY):
+            if self._survived(row) or self._wanted(writer, row):
+                staying.append(row)
+            else:
+                enter_sleeping(writer, row.id)
+        return staying
+
+    def _survived(self, row: WorkspaceRow) -> bool:
+        return row.boot_id in (None, self.settings.boot_id)
+
+    def _wanted(self, writer: LogWriter, row: WorkspaceRow) -> bool:
+        return row.wake_wanted or has_undelivered(writer.connection, row.id)
+
+    async def _clear(self) -> None:
+        try:
+            await finish_removals(self._tools.context)
+        except DatabaseClosedError:
+            return
+        except StorageError:
+            log.exception("Removals could not be finished")
+
+
+def fleet_of(context: ServiceContext) -> Fleet:
+    """The fleet of a context."""
+    assert isinstance(context.fleet, Fleet), "the application was built without a fleet"
+    return context.fleet
+
+
+def _fleet(context: Context) -> Fleet:
+    return fleet_of(context)
+
+
+FleetDep = Annotated[Fleet, Depends(_fleet)]
+"""Annotation of a route's parameter that takes the fleet."""

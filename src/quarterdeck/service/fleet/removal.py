@@ -1,0 +1,68 @@
+"""Removing a workspace for good: the record first, then what it leaves on the disk.
+
+The record's end and a note of the files that are left are one transaction, so a service that is
+killed in between finishes at its next start, and nobody ever sees half a workspace.
+"""
+
+import logging
+
+from sqlalchemy import Connection, delete, insert, select
+
+from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.tables import settings
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.records.workspaces import remove_workspace
+from quarterdeck.wire.errors import ErrorCode
+
+NOTE = "remove/"
+
+log = logging.getLogger(__name__)
+
+
+async def remove(context: ServiceContext, workspace_id: str) -> None:
+    """Removes the record, ends its streams, destroys its sandbox.
+
+    Raises:
+        ApiError: NOT_FOUND; INTERNAL_ERROR when the sandbox could not be destroyed.
+        StorageError: nothing was removed.
+    """
+    if not await context.database.write(lambda c: _forget(c, workspace_id)):
+        raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.", f"id: {workspace_id}")
+    context.event_log.drop(workspace_id)
+    try:
+        await _destroy(context, workspace_id)
+    except SandboxError as e:
+        raise ApiError(
+            ErrorCode.INTERNAL_ERROR,
+            "The replica is removed, but its files are not: "
+            f"{e} This is tried again when the service starts.",
+            e.details,
+        ) from e
+
+
+async def finish_removals(context: ServiceContext) -> None:
+    """Destroys the sandboxes that an earlier service had no time for."""
+    for workspace_id in await context.database.read(_left):
+        try:
+            await _destroy(context, workspace_id)
+        except SandboxError as e:
+            log.error("The files of %s cannot be removed: %s", workspace_id, e)
+
+
+async def _destroy(context: ServiceContext, workspace_id: str) -> None:
+    await context.sandboxes.destroy(workspace_id)
+    gone = delete(settings).where(settings.c.name == NOTE + workspace_id)
+    await context.database.write(lambda c: c.execute(gone) and None)
+
+
+def _forget(connection: Connection, workspace_id: str) -> bool:
+    if not remove_workspace(connection, workspace_id):
+        return False
+    connection.execute(insert(settings).values(name=NOTE + workspace_id, value="", revision=0))
+    return True
+
+
+def _left(connection: Connection) -> list[str]:
+    names = connection.execute(select(settings.c.name).where(settings.c.name.startswith(NOTE)))
+    return [name.removeprefix(NOTE) for name in names.scalars()]

@@ -1,0 +1,149 @@
+"""One connection to a running engine: its journal is stored, its messages delivered, its pulse felt."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from quarterdeck.engine.link import EngineError, EngineLink, EngineRefused
+from quarterdeck.service.courier import open_chat
+from quarterdeck.service.errors import UnknownWorkspaceError
+from quarterdeck.service.fleet.links import open_link
+from quarterdeck.service.fleet.site import Site
+from quarterdeck.service.fleet.transitions import enter_active
+from quarterdeck.service.patience import until_stored
+from quarterdeck.service.records.chats import list_chats
+from quarterdeck.service.records.workspaces import WorkspaceRow, change_workspace, find_workspace
+from quarterdeck.service.relay.relay import relay
+from quarterdeck.wire.engine import JournalEntry
+from quarterdeck.wire.events import EventType
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+log = logging.getLogger(__name__)
+
+LAST_ENTRIES_SECONDS = 5.0
+"""When a call's link is lost, the journal's may still bring entries for so long."""
+
+
+class NotReadyError(Exception):
+    """The engine runs, but did not become ready."""
+
+
+class Session:
+    """Made for one connection. `rebooted` says that the machine was started since the last one."""
+
+    def __init__(self, site: Site, rebooted: bool) -> None:
+        self._site = site
+        self._rebooted = rebooted
+        self._ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serves until the link is lost; everything that it brought is stored then.
+
+        Raises:
+            EngineGone: no link could be opened.
+            EngineRefused: the engine has another secret.
+            NotReadyError: it did not become ready in time.
+            UnknownWorkspaceError: the workspace was deleted.
+        """
+        row = await self._row()
+        journal = await self._open_journal(row)
+        try:
+            calls = await open_link(self._site, row.engine_secret)
+            try:
+                self._site.pulse.hello = calls.hello
+                await self._serve(row, journal, calls)
+            finally:
+                self._site.line.clear()
+                await calls.close()
+        finally:
+            await journal.close()
+
+    async def _serve(self, row: WorkspaceRow, journal: EngineLink, calls: EngineLink) -> None:
+        if row.engine_version is not None:
+            self._ready.set()
+        try:
+            async with asyncio.TaskGroup() as group:
+                begun = [
+                    group.create_task(self._aside(journal, self._start(row, calls))),
+                    group.create_task(self._aside(journal, self._feel(calls))),
+                ]
+                context = self._site.tools.context
+                await relay(journal, context.event_log, row.id, self._stored)
+                for task in begun:
+                    task.cancel()
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from failures
+
+    async def _aside(self, journal: EngineLink, work: Coroutine[Any, Any, None]) -> None:
+        """Runs beside the relay. When the engine is lost, the relay still stores what it gets."""
+        try:
+            await work
+        except (EngineError, TimeoutError) as e:
+            log.info("A link to an engine was lost: %s", e)
+            self._site.line.clear()
+            try:
+                async with asyncio.timeout(LAST_ENTRIES_SECONDS):
+                    await journal.wait_closed()
+            except TimeoutError:
+                await journal.close()
+
+    async def _start(self, row: WorkspaceRow, calls: EngineLink) -> None:
+        await self._open_chats(calls)
+        if row.status == WorkspaceStatus.PREPARING:
+            await self._become_active()
+        self._site.line.put(calls)
+        await self._site.courier.run(calls)
+
+    async def _open_chats(self, calls: EngineLink) -> None:
+        database = self._site.tools.context.database
+        chats = await until_stored(lambda: database.read(lambda c: list_chats(c, self._site.id)))
+        for chat in chats:
+            try:
+                async with asyncio.timeout(self._site.tools.settings.call_limit):
+                    await open_chat(calls, chat)
+            except EngineRefused as e:
+                # Not a reason to fail: the courier opens it again with the first message.
+                log.warning("A chat could not be opened: %s", e.message)
+
+    async def _become_active(self) -> None:
+        try:
+            async with asyncio.timeout(self._site.tools.settings.ready_limit):
+                await self._ready.wait()
+        except TimeoutError as e:
+            raise NotReadyError("The replica's engine did not become ready in time.") from e
+        event_log = self._site.tools.context.event_log
+        await until_stored(lambda: event_log.write(lambda w: enter_active(w, self._site.id)))
+
+    async def _feel(self, calls: EngineLink) -> None:
+        settings = self._site.tools.settings
+        while True:
+            async with asyncio.timeout(settings.call_limit):
+                self._site.pulse.report = await calls.status()
+            self._site.seen()
+            await asyncio.sleep(settings.heartbeat)
+
+    def _stored(self, entries: Sequence[JournalEntry]) -> None:
+        self._site.seen()
+        if any(entry.type == EventType.ENGINE_READY for entry in entries):
+            self._ready.set()
+
+    async def _open_journal(self, row: WorkspaceRow) -> EngineLink:
+        link = await open_link(self._site, row.engine_secret, row.journal_index)
+        # After a crash of the machine an engine numbers on far above what it may have lost.
+        if link.hello.last_index >= row.journal_index or self._rebooted:
+            return link
+        log.error("The journal of %s begins anew; its file was removed", row.id)
+        await link.close()
+        database = self._site.tools.context.database
+        await until_stored(
+            lambda: database.write(lambda c: change_workspace(c, row.id, journal_index=0))
+        )
+        return await open_link(self._site, row.engine_secret, 0)
+
+    async def _row(self) -> WorkspaceRow:
+        database = self._site.tools.context.database
+        row = await until_stored(lambda: database.read(lambda c: find_workspace(c, self._site.id)))
+        if row is None:
+            raise UnknownWorkspaceError(f"There is no workspace {self._site.id}.")
+        return row

@@ -1,0 +1,58 @@
+"""What belongs to one workspace while the service runs."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.courier import Courier
+from quarterdeck.service.fleet.line import Line
+from quarterdeck.service.fleet.settings import FleetSettings
+from quarterdeck.wire.engine import EngineHello, EngineReport
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What all workspaces share. `slots` bounds how many are prepared at once."""
+
+    context: ServiceContext
+    settings: FleetSettings
+    slots: asyncio.Semaphore
+
+
+@dataclass
+class Pulse:
+    """When the engine was last heard of, and what it said of itself."""
+
+    last_seen: datetime | None = None
+    hello: EngineHello | None = None
+    report: EngineReport | None = None
+    progress: str | None = None
+    """What is being done while the workspace is prepared."""
+
+
+@dataclass
+class Site:
+    """One workspace: its parts, shared by its supervisor, its life and its sessions."""
+
+    id: str
+    tools: Tools
+    line: Line
+    courier: Courier
+    pulse: Pulse = field(default_factory=Pulse)
+
+    def seen(self) -> None:
+        """The engine has just been heard of."""
+        self.pulse.last_seen = self.tools.context.clock()
+
+
+def new_site(workspace_id: str, tools: Tools) -> Site:
+    """The parts of a workspace."""
+    courier = Courier(
+        tools.context.database,
+        tools.context.event_log,
+        workspace_id,
+        pauses=tools.settings.redelivery,
+        limit=tools.settings.call_limit,
+    )
+    return Site(workspace_id, tools, Line(tools.settings.link_wait), courier)

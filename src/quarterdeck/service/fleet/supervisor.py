@@ -1,0 +1,236 @@
+"""What may be asked of one workspace: to live, to sleep, to wake, to be gone."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from quarterdeck.engine.link import EngineError, EngineGone, EngineLink
+from quarterdeck.service.errors import ApiError, StorageError
+from quarterdeck.service.fleet.life import Life
+from quarterdeck.service.fleet.links import open_link
+from quarterdeck.service.fleet.removal import remove
+from quarterdeck.service.fleet.site import Pulse, Tools, new_site
+from quarterdeck.service.fleet.transitions import RESTING, enter_sleeping, wake_up
+from quarterdeck.service.log_writer import LogWriter
+from quarterdeck.service.records.messages import has_undelivered, last_position
+from quarterdeck.service.records.workspaces import BUSY, WorkspaceRow, find_workspace
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """The one owner of a workspace's tasks. Commands that change its state come one at a time."""
+
+    def __init__(self, workspace_id: str, tools: Tools) -> None:
+        self._site = new_site(workspace_id, tools)
+        self._tools = tools
+        self._lock = asyncio.Lock()
+        self._life: tuple[Life, asyncio.Task[None]] | None = None
+        self.over = False
+        """Nothing is begun any more: the workspace or the service ends."""
+        self._wake_after = False
+        self.stopping = False
+        """The engine is being stopped; the row still says active."""
+
+    @property
+    def pulse(self) -> Pulse:
+        """When the engine was last heard of."""
+        return self._site.pulse
+
+    def begin(self) -> None:
+        """The row says preparing or active: sees to it. Nothing changes when that goes on already."""
+        if self.over or self.stopping or (self._life and not self._life[1].done()):
+            return
+        life = Life(self._site)
+        task = asyncio.create_task(life.run(), name=f"life of {self._site.id}")
+        self._life = life, task
+
+    def nudge(self) -> None:
+        """A message was accepted."""
+        self._site.courier.nudge()
+
+    async def call(
+        self,
+        row: WorkspaceRow,
+        ask: Callable[[EngineLink], Awaitable[T]],
+        limit: float | None = None,
+    ) -> T:
+        """Asks the engine of an active workspace; `limit` is how many seconds it may take.
+
+        Raises:
+            ApiError: WORKSPACE_NOT_ACTIVE, or as `Line.call`.
+        """
+        require_active(row)
+        return await self._site.line.call(ask, limit or self._tools.settings.call_limit)
+
+    async def open_link(self, row: WorkspaceRow) -> EngineLink:
+        """A link of the caller's own, for a stream.
+
+        Raises:
+            ApiError: as `call`.
+        """
+        return await self.call(row, lambda _: open_link(self._site, row.engine_secret))
+
+    async def sleep(self) -> None:
+        """Stops the engine and keeps the files; nothing changes for one that rests.
+
+        Messages that the engine had no time for wait until it is woken. One that is accepted while
+        the engine is being stopped wakes it again, and so does a call of `wake`.
+
+        Raises:
+            ApiError: WORKSPACE_NOT_ACTIVE while preparing, WORKSPACE_ERROR_STATE, NOT_FOUND.
+            SandboxError: the sandbox cannot be stopped; the workspace goes on.
+        """
+        async with self._lock:
+            status, mark = await self._tools.context.database.read(self._standing)
+            if status in RESTING:
+                return
+            _require_sleepable(status)
+            try:
+                slept = await self._stop()
+            except BaseException:
+                self.begin()
+                raise
+            if not slept:  # it failed in the meantime
+                raise _in_error()
+            await self._wake_for_news(mark)
+
+    async def wake(self) -> None:
+        """Makes a resting or failed workspace prepare; nothing changes for another.
+
+        Raises:
+            ApiError: WORKSPACE_LIMIT_REACHED, NOT_FOUND.
+        """
+        self._wake_after = True  # counts when it is just being put to sleep
+        await self._tools.context.event_log.write(self._wake)
+        self.begin()
+
+    async def delete(self) -> None:
+        """Stops everything, removes the record, then the files.
+
+        Raises:
+            ApiError: NOT_FOUND; INTERNAL_ERROR when files are left, which is tried again later.
+            StorageError: nothing was removed; the workspace goes on.
+        """
+        async with self._lock:
+            self.over = True
+            await self._cancel_life()
+            try:
+                await remove(self._tools.context, self._site.id)
+            except StorageError:
+                self.over = False
+                self.begin()
+                raise
+
+    async def close(self) -> None:
+        """Lets go of the engine, which runs on."""
+        self.over = True
+        await self._cancel_life()
+
+    async def _stop(self) -> bool:
+        """Ends the engine, then enters sleeping; False when the state is another by now."""
+        self.stopping, self._wake_after = True, False
+        self._site.courier.paused = True
+        try:
+            await self._end_engine()
+            await self._cancel_life()
+            await self._tools.context.sandboxes.stop(self._site.id)
+            return await self._tools.context.event_log.write(
+                lambda writer: enter_sleeping(writer, self._site.id)
+            )
+        finally:
+            self.stopping = self._site.courier.paused = False
+
+    async def _end_engine(self) -> None:
+        """Asks the engine to end, and waits until its journal was taken over to the last entry."""
+        link = self._site.line.link
+        if self._life is None or link is None:
+            return
+        life, task = self._life
+        life.ending = True
+        try:
+            async with asyncio.timeout(self._tools.settings.link_limit):
+                await link.shutdown()
+        except EngineGone:
+            pass  # it ended before it could answer
+        except (EngineError, TimeoutError) as e:
+            log.warning("The engine of %s does not end by itself: %s", self._site.id, e)
+            return
+        await asyncio.wait({task}, timeout=self._tools.settings.drain_limit)
+
+    async def _wake_for_news(self, mark: int) -> None:
+        database, event_log = self._tools.context.database, self._tools.context.event_log
+        new = await database.read(lambda c: has_undelivered(c, self._site.id, after=mark))
+        if not (new or self._wake_after):
+            return
+        try:
+            await event_log.write(self._wake)
+        except ApiError as e:
+            log.warning("Workspace %s was not woken again: %s", self._site.id, e.message)
+            return
+        self.begin()
+
+    async def _cancel_life(self) -> None:
+        if self._life is not None:
+            _, task = self._life
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            self._life = None
+
+    def _wake(self, writer: LogWriter) -> None:
+        row = find_workspace(writer.connection, self._site.id)
+        if row is None:
+            raise _not_found()
+        if row.status not in BUSY:
+            wake_up(writer, row, self._tools.settings.active_limit)
+
+    def _standing(self, connection: Connection) -> tuple[str, int]:
+        row = find_workspace(connection, self._site.id)
+        if row is None:
+            raise _not_found()
+        return row.status, last_position(connection, self._site.id)
+
+
+def require_active(row: WorkspaceRow) -> None:
+    """Operations that need the engine answer 409 in every state but active.
+
+    Raises:
+        ApiError: WORKSPACE_NOT_ACTIVE; the message says what to do.
+    """
+    if row.status == WorkspaceStatus.ACTIVE:
+        return
+    advice = {
+        WorkspaceStatus.PREPARING: "It is being prepared; try again when it is active.",
+        WorkspaceStatus.ERROR: "It failed; wake it to try again.",
+    }.get(WorkspaceStatus(row.status), "Wake it first.")
+    raise ApiError(
+        ErrorCode.WORKSPACE_NOT_ACTIVE, f"The replica is not active. {advice}", row.status
+    )
+
+
+def _require_sleepable(status: str) -> None:
+    if status == WorkspaceStatus.ERROR:
+        raise _in_error()
+    if status == WorkspaceStatus.PREPARING:
+        raise ApiError(
+            ErrorCode.WORKSPACE_NOT_ACTIVE,
+            "The replica is being prepared and cannot be put to sleep yet.",
+            status,
+        )
+
+
+def _in_error() -> ApiError:
+    return ApiError(
+        ErrorCode.WORKSPACE_ERROR_STATE, "The replica has failed; wake it to try again."
+    )
+
+
+def _not_found() -> ApiError:
+    return ApiError(ErrorCode.NOT_FOUND, "No replica has this id.")

@@ -1,0 +1,87 @@
+"""Chats as rows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from quarterdeck.service.db.tables import chats
+from quarterdeck.wire.chats import Chat
+
+_columns = (
+    chats.c.id,
+    chats.c.provider,
+    chats.c.title,
+    chats.c.created_at,
+    chats.c.updated_at,
+    chats.c.processing,
+    chats.c.awaiting_input,
+    chats.c.parent_chat_id,
+    chats.c.last_message_text,
+)
+
+
+def add_chat(
+    connection: Connection, workspace_id: str, chat_id: str, provider: str, now: str, **values: Any
+) -> None:
+    """Stores a chat; `values` are further columns.
+
+    Raises:
+        IntegrityError: the id is taken.
+    """
+    start: dict[str, Any] = {
+        "processing": False,
+        "awaiting_input": False,
+        "next_history_index": 0,
+        "created_at": now,
+        "updated_at": now,
+    }
+    row = {"id": chat_id, "workspace_id": workspace_id, "provider": provider, **start, **values}
+    connection.execute(insert(chats).values(**row))
+
+
+def find_chat(connection: Connection, workspace_id: str, chat_id: str) -> Chat | None:
+    """The chat of an id, in one workspace."""
+    statement = select(*_columns).where(chats.c.id == chat_id, chats.c.workspace_id == workspace_id)
+    row = connection.execute(statement).mappings().first()
+    return None if row is None else _as_chat(row)
+
+
+def list_chats(connection: Connection, workspace_id: str) -> list[Chat]:
+    """All chats of a workspace, the first made first."""
+    statement = (
+        select(*_columns)
+        .where(chats.c.workspace_id == workspace_id)
+        .order_by(chats.c.created_at, chats.c.id)
+    )
+    return [_as_chat(row) for row in connection.execute(statement).mappings()]
+
+
+def change_chat(connection: Connection, workspace_id: str, chat_id: str, **values: Any) -> bool:
+    """Sets columns of a chat; False when the workspace has no such chat."""
+    statement = (
+        update(chats)
+        .where(chats.c.id == chat_id, chats.c.workspace_id == workspace_id)
+        .values(**values)
+    )
+    return connection.execute(statement).rowcount > 0
+
+
+def rest_chats(connection: Connection, workspace_id: str) -> None:
+    """No chat of the workspace works or waits any more: its engine has ended."""
+    statement = (
+        update(chats)
+        .where(chats.c.workspace_id == workspace_id)
+        .values(processing=False, awaiting_input=False)
+    )
+    connection.execute(statement)
+
+
+def newest_message_chat(of: Sequence[Chat]) -> Chat | None:
+    """The chat in which something was said last."""
+    spoken = [chat for chat in of if chat.last_message_text]
+    return max(spoken, key=lambda chat: chat.updated_at, default=None)
+
+
+def _as_chat(row: RowMapping) -> Chat:
+    return Chat.model_validate(dict(row))

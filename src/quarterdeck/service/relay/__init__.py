@@ -1,0 +1,1 @@
+"""Takes what engines journal into the service's log, once and in order."""
