@@ -80,12 +80,18 @@ def _client_exit(error: Exception) -> Exit | None:
     """The exit code of a failed call. The client is only looked for if it was imported."""
     if "quarterdeck.client.errors" not in sys.modules:
         return None
-    from quarterdeck.client.errors import ApiError, ClientError
+    from quarterdeck.client.errors import ApiError, BadKey, ClientError
 
     if not isinstance(error, ClientError):
         return None
     _tell(_sentence(error), error.next_step)
-    return Exit.REFUSED if isinstance(error, ApiError) else Exit.UNREACHABLE
+    match error:
+        case ApiError():
+            return Exit.REFUSED
+        case BadKey():
+            return Exit.USAGE
+        case _:
+            return Exit.UNREACHABLE
 
 
 def _sentence(error: "ClientError") -> str:

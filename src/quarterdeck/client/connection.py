@@ -7,13 +7,12 @@ from ipaddress import ip_address
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
-from urllib.parse import urlsplit
 
 import httpx
 from httpx_sse import EventSource, ServerSentEvent
 from pydantic import BaseModel, ValidationError
 
-from quarterdeck.client.errors import ClientError, ProtocolError, Unreachable
+from quarterdeck.client.errors import BadKey, ClientError, ProtocolError, Unreachable
 from quarterdeck.client.faults import api_error, mapped
 from quarterdeck.client.names import NEUTRAL, WireNames
 from quarterdeck.client.retry import CALL_PACE, CALL_TRIES, Pace, wait_before
@@ -53,6 +52,9 @@ class Connection:
 
         `organization` is sent as the organization header, which a user token needs. With `socket`
         the host in `base_url` is only a name. `transport` replaces the network, as in tests.
+
+        Raises:
+            BadKey: the key cannot be sent at all.
         """
         self.names = names
         self.endpoint = f"unix:{socket}" if socket else base_url
@@ -239,6 +241,8 @@ five seconds of a server, so that no request meets a connection that is being cl
 def _headers(key: str | None, names: WireNames, organization: str | None) -> dict[str, str]:
     headers = {names.version_header: names.version, "Accept": "application/json"}
     if key:
+        if not (key.isascii() and key.isprintable()):
+            raise BadKey("The API key holds characters that no key has.")
         headers["Authorization"] = f"Bearer {key}"
     if organization:
         headers[names.organization_header] = organization
@@ -247,11 +251,10 @@ def _headers(key: str | None, names: WireNames, organization: str | None) -> dic
 
 def _is_plain_loopback(url: str) -> bool:
     """Loopback without TLS: no proxy may come between, and no certificates need loading."""
-    parts = urlsplit(url)
+    parts = httpx.URL(url)
     if parts.scheme != "http":
         return False
-    host = parts.hostname or ""
     try:
-        return ip_address(host).is_loopback
+        return ip_address(parts.host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return parts.host == "localhost"

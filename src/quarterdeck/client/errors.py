@@ -13,6 +13,7 @@
     │   ├── RateLimited          429 (retry_after)
     │   └── ServerError          5xx
     │       └── Unavailable      502, 503, 504
+    ├── BadKey                   the key cannot even be sent
     └── LinkError                no usable answer came
         ├── Unreachable          nothing listens, or the line broke
         │   └── NotConnected     nothing listens: the request was surely not carried out
@@ -138,6 +139,15 @@ class Unavailable(ServerError):
 
     title: ClassVar[str] = "Not available now"
     default_step: ClassVar[str] = "Try again in a moment."
+
+
+class BadKey(ClientError):
+    """The key holds characters that cannot be sent."""
+
+    title: ClassVar[str] = "Not a key"
+    default_step: ClassVar[str] = (
+        "Check the API key of this connection (QD_API_KEY or the profile)."
+    )
 
 
 class LinkError(ClientError):

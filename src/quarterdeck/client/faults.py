@@ -73,7 +73,7 @@ def _link_error(error: Exception, endpoint: str) -> LinkError:
         case httpx.InvalidURL() | httpx.UnsupportedProtocol():
             return Unreachable(f"{endpoint} is not an address that can be called: {error}.")
         case _:
-            return ProtocolError(f"The answer of {endpoint} could not be read: {error}.")
+            return ProtocolError(f"The answer of {endpoint} could not be read.")
 
 
 def api_error(status: int, headers: httpx.Headers, body: bytes) -> ApiError:
