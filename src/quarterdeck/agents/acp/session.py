@@ -92,11 +92,13 @@ class AcpSession:
             if turn.interrupted:
                 return _CANCELLED
             raise
+        except asyncio.CancelledError:
+            # Left alone, the agent would go on and speak into the next turn.
+            if self._link:
+                await self._link.close(0)
+            raise
         finally:
-            await self._desk.cancel_all()
-            self._recorder.close_turn()
-            self._turn = None
-            turn.ended.set()
+            await self._finish(turn)
 
     async def interrupt(self) -> None:
         """Cancels the running turn; an agent that does not obey in time is killed."""
@@ -136,6 +138,14 @@ class AcpSession:
         self._capabilities = handshake.capabilities
         if handshake.forgotten:
             await self._tell_forgotten(handshake.forgotten)
+
+    async def _finish(self, turn: _Turn) -> None:
+        try:
+            await self._desk.cancel_all()
+        finally:
+            self._recorder.close_turn()
+            self._turn = None
+            turn.ended.set()
 
     async def _run(self, prompt: Prompt, turn: _Turn) -> TurnOutcome:
         try:
@@ -198,7 +208,7 @@ class AcpSession:
         link = self._link
         assert link is not None
         try:
-            if turn.interrupted:
+            if turn.interrupted or self._closed:
                 return _CANCELLED
             if link.sink_fault:
                 raise link.sink_fault
