@@ -36,6 +36,7 @@ class Terminals:
         self._on_output = on_output
         self._terminals: dict[UUID, Terminal] = {}
         self._made = 0
+        self._closing = False
 
     @property
     def running(self) -> int:
@@ -55,6 +56,8 @@ class Terminals:
         Raises:
             EngineRefused: TERMINAL_LIMIT_REACHED, or INTERNAL_ERROR when no shell can be started.
         """
+        if self._closing:
+            raise EngineRefused.conflict("The workspace is being stopped.")
         if self.running >= MAX_SESSIONS:
             raise EngineRefused(
                 ErrorCode.TERMINAL_LIMIT_REACHED,
@@ -93,7 +96,8 @@ class Terminals:
         self._terminals.pop(id, None)
 
     async def close_all(self) -> None:
-        """Ends every terminal."""
+        """Ends every terminal, for good."""
+        self._closing = True
         await asyncio.gather(*(terminal.close() for terminal in self._terminals.values()))
 
     async def _forget_oldest_ended(self) -> None:

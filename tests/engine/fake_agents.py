@@ -1,0 +1,133 @@
+"""An agent that does what the message says; run as a program, an engine that has it.
+
+say TEXT      one chunk a word            ask        asks for permission, then says the answer
+wait          until it is interrupted     die        the process ends in the turn
+deaf          never ends, whatever        huge N     one chunk of N characters
+many N        N chunks                    unpaired   half a surrogate pair
+"""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from quarterdeck.agents.port import (
+    AgentDiedError,
+    AgentSink,
+    AgentStatus,
+    AgentUnavailableError,
+    Prompt,
+    SessionSpec,
+    StopReason,
+    TurnOutcome,
+)
+from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.history import AgentEvent
+
+
+class FakeSession:
+    def __init__(self, id: str, sink: AgentSink) -> None:
+        self.id = id
+        self._sink = sink
+        self._interrupted = asyncio.Event()
+        self._answer: asyncio.Future[str] | None = None
+        self.closed = False
+
+    async def prompt(self, prompt: Prompt) -> TurnOutcome:
+        self._interrupted.clear()
+        verb, _, rest = prompt.text.partition(" ")
+        match verb:
+            case "say":
+                for word in rest.split():
+                    await self._say(word)
+            case "many":
+                for number in range(int(rest)):
+                    await self._say(str(number))
+            case "stamp":  # for measuring: when each was said
+                for _ in range(int(rest)):
+                    await self._say(str(time.time()))
+                    await asyncio.sleep(0.001)
+            case "huge":
+                await self._say("x" * int(rest))
+            case "unpaired":
+                await self._say("\ud800 half")
+            case "wait":
+                await self._say("waiting")
+                await self._interrupted.wait()
+                return TurnOutcome(StopReason.CANCELLED)
+            case "deaf":
+                await self._say("not listening")
+                await asyncio.Event().wait()
+            case "die":
+                await self._say("about to die")
+                raise AgentDiedError("The agent's process ended with status 9.")
+            case "ask":
+                await self._say("was told " + await self._ask())
+            case "session":
+                await self._say(self.id)
+            case _:
+                raise ValueError(verb)
+        return TurnOutcome(StopReason.END_TURN, usage={"totalTokens": 3})
+
+    async def interrupt(self) -> None:
+        self._interrupted.set()
+
+    async def respond(self, request_id: str, option_id: str | None, text: str | None) -> bool:
+        if request_id != "q1" or self._answer is None or self._answer.done():
+            return False
+        self._answer.set_result(option_id or text or "")
+        return True
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def _ask(self) -> str:
+        self._answer = asyncio.get_running_loop().create_future()
+        await self._tell("acp-permission_request", {"requestId": "q1", "options": []})
+        answer = await self._answer
+        await self._tell("acp-permission_outcome", {"requestId": "q1", "outcome": answer})
+        return answer
+
+    async def _say(self, text: str) -> None:
+        content = {"type": "text", "text": text}
+        await self._tell(
+            "acp-session_update", {"sessionUpdate": "agent_message_chunk", "content": content}
+        )
+
+    async def _tell(self, type: str, payload: dict[str, Any]) -> None:
+        await self._sink(AgentEvent(timestamp=utc_now(), type=type, payload=payload))
+
+
+class FakeDriver:
+    def __init__(self) -> None:
+        self.opened: list[SessionSpec] = []
+        self.sessions: list[FakeSession] = []
+
+    async def open(self, spec: SessionSpec, sink: AgentSink) -> FakeSession:
+        self.opened.append(spec)
+        session = FakeSession(spec.session_id or f"session-{len(self.opened)}", sink)
+        self.sessions.append(session)
+        return session
+
+
+class FakeCatalog:
+    def __init__(self) -> None:
+        self.fake = FakeDriver()
+
+    def __call__(self) -> "FakeCatalog":
+        return self
+
+    def statuses(self) -> list[AgentStatus]:
+        return [AgentStatus("fake", "Fake", available=True)]
+
+    def driver(self, agent_id: str) -> FakeDriver:
+        if agent_id != "fake":
+            raise AgentUnavailableError(f"There is no agent {agent_id!r}.")
+        return self.fake
+
+
+if __name__ == "__main__":
+    from quarterdeck.engine.daemon import run
+
+    sys.exit(run(Path(sys.argv[1]), FakeCatalog()))

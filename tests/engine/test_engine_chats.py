@@ -1,0 +1,229 @@
+import asyncio
+from uuid import UUID, uuid4
+
+import pytest
+
+from quarterdeck.engine.errors import EngineRefused
+from quarterdeck.wire.engine import Answer, OpenChat, RenameEngineChat
+
+TURN = [
+    "chat.turn.accepted", "chat.turn.started", "chat.updated", "chat.turn.delta",
+    "chat.turn.delta", "chat.turn.delta", "chat.turn.completed", "chat.updated",
+]  # fmt: skip
+
+
+async def started(place, agents):
+    catalog = agents.FakeCatalog()
+    task = await place.start(catalog)
+    entries = await place.entries()
+    link = await place.link()
+    return task, catalog.fake, entries, link
+
+
+async def new_chat(link, provider: str = "fake") -> UUID:
+    chat = uuid4()
+    await link.chat_open(OpenChat(chat_id=chat, provider=provider, client_request_id="r"))
+    return chat
+
+
+def of_chat(entries, chat: UUID):
+    def chat_of(payload) -> str | None:
+        return payload.get("chatId") or payload.get("chat", {}).get("id")
+
+    return [entry for entry in entries.all if chat_of(entry.payload) == str(chat)]
+
+
+def deltas(entries, chat: UUID) -> list[tuple[str, dict]]:
+    found = [e.payload["event"] for e in of_chat(entries, chat) if e.type == "chat.turn.delta"]
+    return [(event["type"], event["payload"]) for event in found]
+
+
+async def test_a_turn_in_the_contracts_order(place, agents, message):
+    _, fake, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    assert (await link.chat_send(message(chat, "say hello"))).queued is False
+    await entries.wait("chat.updated", 2)
+    mine = of_chat(entries, chat)
+    assert [entry.type for entry in mine] == ["chat.created", *TURN]
+    assert mine[0].payload["clientRequestId"] == "r"
+    assert [entry.index for entry in entries.all] == list(range(1, len(entries.all) + 1))
+    kinds = deltas(entries, chat)
+    assert [kind for kind, _ in kinds] == ["user-message", "acp-session_update", "turn-result"]
+    assert kinds[0][1]["text"] == "say hello"
+    assert kinds[1][1]["sessionUpdate"] == "agent_message_chunk"
+    assert kinds[2][1]["stopReason"] == "end_turn" and kinds[2][1]["usage"] == {"totalTokens": 3}
+    assert mine[3].payload["chat"]["processing"] is True
+    assert mine[-2].payload["isComplete"] is True
+    last = mine[-1].payload["chat"]
+    assert last["processing"] is False and last["lastMessageText"] == "hello"
+    spec = fake.opened[0]
+    assert spec.working_directory == str(place.workspace)
+    assert spec.state_directory == str(place.root / "state" / "agents" / str(chat))
+    assert spec.environment["SHELL"] == "/bin/bash" and "PATH" in spec.environment
+
+
+async def test_a_busy_chat_queues_in_order_and_repeats_run_once(place, agents, message):
+    _, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    first = message(chat, "wait")
+    await link.chat_send(first)
+    await entries.wait("chat.turn.started")
+    rest = [message(chat, f"say {n}") for n in range(3)]
+    places = [await link.chat_send(one) for one in rest]
+    assert [(place.queued, place.position) for place in places] == [(True, 1), (True, 2), (True, 3)]
+    repeated = await link.chat_send(rest[1])
+    assert (repeated.queued, repeated.position) == (True, 2)
+    assert (await link.chat_send(first)).queued is False
+    stopped = await link.chat_interrupt(chat)
+    assert stopped.interrupted
+    await entries.wait("chat.turn.completed", 4)
+    order = [e.payload["messageId"] for e in entries.all if e.type == "chat.turn.started"]
+    assert order == [str(one.message_id) for one in (first, *rest)]
+    assert entries.types().count("chat.turn.accepted") == 4
+
+
+async def test_interrupting_tells_what_still_waits(place, agents, message):
+    _, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    nothing = await link.chat_interrupt(chat)
+    assert nothing.interrupted is False and nothing.queue == []
+    await link.chat_send(message(chat, "wait"))
+    await entries.wait("chat.turn.delta", 2)
+    waiting = message(chat, "wait")
+    await link.chat_send(waiting)
+    assert (await link.chat_interrupt(chat)).interrupted
+    told = await entries.wait("chat.interrupted")
+    assert told.payload["queue"] == [str(waiting.message_id)]
+    ended = await entries.wait("chat.turn.completed")
+    assert ended.payload["isComplete"] is False and ended.payload["processing"] is True
+    assert ended.index < told.index
+    assert deltas(entries, chat)[2][1]["stopReason"] == "cancelled"
+    await entries.wait("chat.turn.started", 2)
+    assert (await link.chat_interrupt(chat)).interrupted
+
+
+async def test_an_agent_that_ignores_the_interrupt_is_ended(
+    place, agents, message, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("quarterdeck.engine.turns.INTERRUPT_SECONDS", 0.2)
+    _, fake, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "deaf"))
+    await entries.wait("chat.turn.delta", 2)
+    assert (await link.chat_interrupt(chat)).interrupted
+    assert fake.sessions[0].closed
+    await link.chat_send(message(chat, "say again"))
+    await entries.wait("chat.turn.completed", 2)
+    assert fake.opened[1].session_id == "session-1"
+
+
+async def test_an_agent_that_dies_fails_the_turn_and_is_opened_again(place, agents, message):
+    _, fake, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "die"))
+    await link.chat_send(message(chat, "session"))
+    await entries.wait("chat.turn.completed", 2)
+    results = [payload for kind, payload in deltas(entries, chat) if kind == "turn-result"]
+    assert results[0]["stopReason"] == "failed" and "status 9" in results[0]["error"]
+    assert results[1]["stopReason"] == "end_turn"
+    assert fake.sessions[0].closed and fake.opened[1].session_id == "session-1"
+    assert entries.all[-1].payload.get("chat", {}).get("processing") is not True
+
+
+async def test_an_unknown_agent_and_a_broken_driver_fail_the_turn(place, agents, message):
+    _, _, entries, link = await started(place, agents)
+    nobody, broken = await new_chat(link, "nobody"), await new_chat(link)
+    await link.chat_send(message(nobody, "say x"))
+    await link.chat_send(message(broken, "no such verb"))
+    await entries.wait("chat.turn.completed", 2)
+    assert "no agent 'nobody'" in deltas(entries, nobody)[-1][1]["error"]
+    assert "ValueError" in deltas(entries, broken)[-1][1]["error"]
+
+
+async def test_a_question_waits_for_its_answer(place, agents, message):
+    _, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "ask"))
+    asked = await entries.wait("chat.updated", 2)
+    assert asked.payload["chat"]["awaitingInput"] is True
+    await link.chat_respond(Answer(chat_id=chat, request_id="q1", option_id="allow"))
+    await entries.wait("chat.turn.completed")
+    with pytest.raises(EngineRefused) as late:
+        await link.chat_respond(Answer(chat_id=chat, request_id="q1", option_id="allow"))
+    assert late.value.code == "CONFLICT"
+    updates = [e.payload["chat"] for e in entries.all if e.type == "chat.updated"]
+    assert [update["awaitingInput"] for update in updates[:3]] == [False, True, False]
+    assert updates[-1]["lastMessageText"] == "was told allow"
+
+
+async def test_chats_are_made_once_and_renamed(place, agents):
+    _, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_open(OpenChat(chat_id=chat, provider="other", title="no"))
+    renamed = await link.chat_rename(RenameEngineChat(chat_id=chat, title="New name"))
+    assert renamed.title == "New name" and renamed.provider == "fake"
+    await entries.wait("chat.updated")
+    assert entries.types().count("chat.created") == 1
+    with pytest.raises(EngineRefused) as missing:
+        await link.chat_rename(RenameEngineChat(chat_id=uuid4(), title="x"))
+    assert missing.value.code == "NOT_FOUND"
+
+
+async def test_odd_text_and_counts_are_journaled(place, agents, message):
+    _, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "unpaired"))
+    await entries.wait("chat.turn.completed")
+    assert deltas(entries, chat)[1][1]["content"]["text"].endswith(" half")
+    status = await link.status()
+    assert (status.chats_total, status.chats_processing) == (1, 0)
+    counts = [e.payload["status"] for e in entries.all if e.type == "engine.status.changed"]
+    assert [c["chatsProcessing"] for c in counts] == [0, 1, 0]
+
+
+async def test_an_orderly_end_fails_the_turn_and_keeps_the_queue(place, agents, message):
+    task, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "wait"))
+    await entries.wait("chat.turn.delta", 2)
+    await link.chat_send(message(chat, "say later"))
+    await link.shutdown()
+    await asyncio.wait_for(task, 20)
+    await asyncio.wait_for(entries.link.wait_closed(), 5)
+    last = await entries.wait("chat.turn.completed")
+    assert last.payload["isComplete"] is False
+    assert "was stopped" in deltas(entries, chat)[-1][1]["error"]
+    seen = entries.all[-1].index
+    await place.start(agents.FakeCatalog())
+    again = await place.entries(after=seen)
+    await again.wait("chat.turn.completed")
+    assert "later" in [p["content"]["text"] for k, p in deltas(again, chat) if "session" in k]
+    assert again.all[0].index == seen + 1
+
+
+async def test_a_killed_engine_closes_its_turn_and_goes_on_with_the_queue(place, agents, message):
+    program = (agents.__file__, str(place.run_dir))
+    engine = await place.spawn(program=program)
+    entries, link = await place.entries(), await place.link()
+    chat = await new_chat(link)
+    first, second = message(chat, "wait"), message(chat, "session")
+    await link.chat_send(first)
+    await entries.wait("chat.turn.delta", 2)
+    await link.chat_send(second)
+    engine.kill()
+    await asyncio.to_thread(engine.wait)
+    await asyncio.wait_for(entries.link.wait_closed(), 5)
+    seen = entries.all[-1].index
+    await place.spawn(program=program)
+    again, link = await place.entries(after=seen), await place.link()
+    assert (await link.chat_send(first)).queued is False
+    assert (await link.chat_send(second)).queued is False
+    await again.wait("chat.turn.completed", 2)
+    assert [entry.index for entry in again.all] == list(range(seen + 1, seen + 1 + len(again.all)))
+    ends = [p for kind, p in deltas(again, chat) if kind == "turn-result"]
+    assert ends[0]["messageId"] == str(first.message_id) and ends[0]["stopReason"] == "failed"
+    assert ends[0]["error"] == "The engine was restarted in the middle of this turn."
+    assert ends[1]["messageId"] == str(second.message_id)
+    spoken = [p["content"]["text"] for kind, p in deltas(again, chat) if "session" in kind]
+    assert spoken == ["session-1"], "the agent's session was not reopened"
+    assert [k for k, _ in deltas(again, chat)].count("user-message") == 1

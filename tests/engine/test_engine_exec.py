@@ -1,0 +1,81 @@
+import asyncio
+import os
+import resource
+import time
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.engine.exec import run_command
+from quarterdeck.wire.exec import EXEC_OUTPUT_LIMIT, ExecRequest, ExecResponse
+
+
+async def run(command: str, directory: Path, seconds: int = 30) -> ExecResponse:
+    request = ExecRequest(command=command, timeout_seconds=seconds)
+    return await run_command(request, directory, dict(os.environ))
+
+
+async def test_output_and_exit_code_in_the_directory(tmp_path: Path):
+    answer = await run("pwd; echo wrong >&2; exit 7", tmp_path)
+    assert answer == ExecResponse(
+        output=f"{tmp_path}\nwrong\n", exit_code=7, timed_out=False, truncated=False
+    )
+
+
+async def test_time_out_kills_grandchildren_in_groups_of_their_own(tmp_path: Path, wait_until):
+    script = "echo before; (sleep 300 & echo $! > a); bash -mc 'sleep 300 & echo $! > b; wait'"
+    began = time.monotonic()
+    answer = await run(script, tmp_path, seconds=1)
+    assert time.monotonic() - began < 3
+    assert answer.timed_out and answer.exit_code is None and answer.output.startswith("before\n")
+    for name in ("a", "b"):
+        pid = int((tmp_path / name).read_text())
+        await wait_until(lambda pid=pid: not alive(pid))
+
+
+async def test_a_cancelled_call_stops_its_command(tmp_path: Path, wait_until):
+    task = asyncio.create_task(run("echo $$ > pid; sleep 300", tmp_path))
+    pid = int(await wait_until(lambda: read(tmp_path / "pid")))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not alive(pid)
+
+
+async def test_a_gigabyte_of_output_keeps_the_tail_in_little_memory(tmp_path: Path):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    answer = await run("head -c 1000000000 /dev/zero; printf end", tmp_path, seconds=50)
+    assert answer.exit_code == 0 and answer.truncated
+    assert len(answer.output) == EXEC_OUTPUT_LIMIT and answer.output.endswith("\0end")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
+
+
+async def test_a_background_child_does_not_hang_the_answer(tmp_path: Path):
+    began = time.monotonic()
+    answer = await run("sleep 30 & echo $!", tmp_path)
+    os.kill(int(answer.output), 9)
+    assert answer.exit_code == 0 and time.monotonic() - began < 5
+
+
+async def test_a_signal_is_told_like_a_shell_does(tmp_path: Path):
+    assert (await run("kill -9 $$", tmp_path)).exit_code == 137
+
+
+async def test_pipes_end_quietly(tmp_path: Path):
+    answer = await run("yes | head -n 1", tmp_path)
+    assert answer.output == "y\n" and answer.exit_code == 0
+
+
+async def test_bytes_that_are_no_text_are_replaced(tmp_path: Path):
+    assert (await run(r"printf 'a\377b'", tmp_path)).output == "a\ufffdb"
+
+
+def read(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""
+
+
+def alive(pid: int) -> bool:
+    try:
+        return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
