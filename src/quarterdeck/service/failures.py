@@ -83,7 +83,9 @@ async def _http(_: Request, error: Exception) -> Response:
     if error.status_code in _OF_STATUS:
         code, message = _OF_STATUS[error.status_code]
         return answer(ApiError(code, message), error.headers)
-    return answer(ApiError(ErrorCode.INVALID_REQUEST, "The request is not valid.", error.detail))
+    # What remains is the framework's 400 for a body that it could not decode.
+    details = f"body: {error.detail}"
+    return answer(ApiError(ErrorCode.INVALID_REQUEST, "The request is not valid.", details))
 
 
 def _explain(error: Mapping[str, Any]) -> str:

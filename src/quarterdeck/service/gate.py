@@ -7,6 +7,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quarterdeck.service.auth import Keys, bearer_of
+from quarterdeck.service.bodies import check_length, limited
 from quarterdeck.service.errors import ApiError, ServiceError
 from quarterdeck.service.failures import error_response, unexpected
 from quarterdeck.wire.errors import ErrorCode
@@ -18,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Gate:
-    """Admits requests with a valid key and a version header that is known.
+    """Admits requests with a valid key, a known version header and a body of bounded size.
 
     The caller goes into the request's scope. Without a valid key an unknown route is 404 and
     everything else 401, before the path, the method or the body is looked at.
@@ -31,13 +32,15 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
-        if scope["type"] == "http":
-            try:
-                await self._admit(scope)
-            except ServiceError as e:
-                await error_response(e)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._admit(scope)
+        except ServiceError as e:
+            await error_response(e)(scope, receive, send)
+            return
+        await self._app(scope, limited(receive), send)
 
     async def _admit(self, scope: Scope) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
@@ -50,6 +53,7 @@ class Gate:
                 "This API version is not known.",
                 f"X-Service-Api-Version: the only version is {API_VERSION}",
             )
+        check_length(headers.get(b"content-length"))
 
     async def _authenticate(self, scope: Scope, authorization: str | None) -> None:
         key = bearer_of(authorization)

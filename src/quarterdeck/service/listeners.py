@@ -13,6 +13,7 @@ from quarterdeck.service.errors import AddressInUseError, ListenError
 
 BACKLOG = 512
 OWNER_ONLY = 0o177
+LAST_PORT = 65_535
 
 
 @dataclass(frozen=True)
@@ -63,16 +64,17 @@ def bind(listener: Listener) -> Bound:
 
 
 def _bind_tcp(host: str, port: int) -> Bound:
+    if not 0 <= port <= LAST_PORT:
+        raise ListenError(f"Cannot listen on port {port}: ports go from 0 to {LAST_PORT}.")
     try:
         info = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         opened = socket.create_server(info[0][4][:2], family=info[0][0], backlog=BACKLOG)
-    except (OSError, OverflowError) as e:
-        if isinstance(e, OSError) and e.errno == errno.EADDRINUSE:
+    except OSError as e:
+        if e.errno == errno.EADDRINUSE:
             raise AddressInUseError(
                 f"Port {port} on {host} is in use by another program; choose another port."
             ) from e
-        why = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
-        raise ListenError(f"Cannot listen on {host} port {port}: {why}.") from e
+        raise ListenError(f"Cannot listen on {host} port {port}: {e.strerror or e}.") from e
     opened.setblocking(False)
     return Bound(opened, (host, opened.getsockname()[1]))
 

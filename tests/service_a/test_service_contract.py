@@ -1,0 +1,226 @@
+"""What holds for every route: keys, versions, errors, limits, both path families."""
+
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+from fastapi import APIRouter, FastAPI
+from pydantic import BaseModel, Field
+from sqlalchemy import text
+
+from quarterdeck.local.home import Home
+from quarterdeck.service.auth import Keys
+from quarterdeck.service.bodies import BODY_LIMIT
+from quarterdeck.service.context import ServiceContext, Workspace
+from quarterdeck.service.db.database import Database
+from quarterdeck.service.errors import DatabaseFullError
+from quarterdeck.service.first_start import ensure_installation
+from quarterdeck.service.routes import both_families, replica_router
+from quarterdeck.wire.errors import ErrorObject
+
+New = Callable[..., Awaitable[str]]
+
+
+class Body(BaseModel):
+    text: str
+    count: Annotated[int, Field(ge=1, le=5)] = 1
+
+
+@pytest.fixture
+def app(app: FastAPI) -> FastAPI:
+    """With routes that fail on purpose, and one that any body can be sent to."""
+    router, replica = APIRouter(), replica_router("test")
+
+    @router.post("/v1/test/body")
+    async def take(body: Body) -> Body:
+        return body
+
+    @router.get("/v1/test/crash")
+    async def crash() -> None:
+        raise RuntimeError("the secret of the crash")
+
+    @router.get("/v1/test/full")
+    async def full() -> None:
+        raise DatabaseFullError("The disk is full.")
+
+    @replica.get("/test/{item_id}")
+    async def read(workspace: Workspace, item_id: UUID) -> dict[str, str]:
+        return {"id": workspace.id}
+
+    app.include_router(router)
+    app.include_router(both_families(replica))
+    return app
+
+
+def failed(response: httpx.Response, status: int, code: str) -> ErrorObject:
+    assert response.status_code == status, response.text
+    error = ErrorObject.model_validate(response.json())
+    assert error.code == code
+    assert error.error.endswith(".")
+    return error
+
+
+async def test_health_needs_no_key(client: httpx.AsyncClient) -> None:
+    response = await client.get("/v1/health", headers={"Authorization": ""})
+    assert response.status_code == 200
+    assert response.json()["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Bearer", "Bearer ", "Bearer sk_wrong", "Basic abc", "sk_wrong", "Bearer \u00e9"]
+)
+async def test_without_a_valid_key_nothing_is_told(client: httpx.AsyncClient, header: str) -> None:
+    headers = {"Authorization": header.encode()}
+    asked = [
+        client.get("/v1/environments", headers=headers),
+        client.get(f"/v1/replica/{uuid4()}/events", headers=headers),
+        client.get("/v1/environments/no-uuid", headers=headers),
+        client.put("/v1/environments", headers=headers),
+        client.post("/v1/test/body", headers=headers, content=b"{no json"),
+        client.get("/v1/agents", headers=headers | {"X-Service-Api-Version": "1"}),
+    ]
+    for request in asked:
+        response = await request
+        failed(response, 401, "UNAUTHORIZED")
+        assert response.headers["www-authenticate"] == "Bearer"
+    failed(await client.get("/v1/nothing", headers=headers), 404, "NOT_FOUND")
+
+
+async def test_the_scheme_is_read_in_any_case(client: httpx.AsyncClient, home: Home) -> None:
+    headers = {"Authorization": f"bearer  {home.key.read_text().strip()}"}
+    assert (await client.get("/v1/agents", headers=headers)).status_code == 200
+
+
+async def test_a_key_is_looked_up_again_after_a_while(context: ServiceContext, home: Home) -> None:
+    now = [0.0]
+    keys = Keys(context.database, lambda: now[0])
+    key = home.key.read_text().strip()
+    assert await keys.caller_of(key) is not None
+    await context.database.write(lambda c: c.execute(text("DELETE FROM api_keys")))
+    assert await keys.caller_of(key) is not None
+    now[0] = 5.1
+    assert await keys.caller_of(key) is None
+
+
+async def test_a_known_version_only(client: httpx.AsyncClient) -> None:
+    known = await client.get("/v1/agents", headers={"X-Service-Api-Version": "2026-10-07"})
+    assert known.status_code == 200
+    other = await client.get("/v1/agents", headers={"X-Service-Api-Version": "2026-10-08"})
+    assert "X-Service-Api-Version" in (failed(other, 400, "INVALID_REQUEST").details or "")
+
+
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        (b"{no json", "body"),
+        (b"", "body"),
+        (b"[]", "body"),
+        (b"\xff\xfe{}", "body"),
+        (b"{}", "text"),
+        (b'{"text": 5}', "text"),
+        (b'{"text": "a", "count": 0}', "count"),
+        (b'{"text": "a", "count": 6}', "count"),
+        (b'{"text": "a", "count": "many"}', "count"),
+        (b'{"text": null}', "text"),
+        (b"[" * 100_000, "body"),
+        (b'{"text": "\xff"}', "body"),
+    ],
+    ids=range(12),
+)
+async def test_a_bad_body_names_its_field(
+    client: httpx.AsyncClient, content: bytes, field: str
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    response = await client.post("/v1/test/body", content=content, headers=headers)
+    details = failed(response, 400, "INVALID_REQUEST").details
+    assert details is not None and details.startswith(f"{field}:")
+
+
+async def test_unknown_fields_are_ignored(client: httpx.AsyncClient) -> None:
+    response = await client.post("/v1/test/body", json={"text": "a", "other": 1})
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
+async def test_a_wrong_method_is_405(client: httpx.AsyncClient, method: str) -> None:
+    response = await client.request(method, "/v1/environments")
+    failed(response, 405, "METHOD_NOT_ALLOWED")
+    assert response.headers["allow"]
+
+
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/environments/", "/docs"])
+async def test_an_unknown_route_is_404(client: httpx.AsyncClient, path: str) -> None:
+    failed(await client.get(path), 404, "NOT_FOUND")
+
+
+async def test_a_body_over_the_limit_is_413(client: httpx.AsyncClient) -> None:
+    body = json.dumps({"text": "x" * BODY_LIMIT}).encode()
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for first in range(0, len(body), 1 << 20):
+            yield body[first : first + (1 << 20)]
+
+    headers = {"Content-Type": "application/json"}
+    fixed = await client.post("/v1/test/body", content=body, headers=headers)
+    failed(fixed, 413, "PAYLOAD_TOO_LARGE")
+    chunked = await client.post("/v1/test/body", content=chunks(), headers=headers)
+    failed(chunked, 413, "PAYLOAD_TOO_LARGE")
+    fitting = json.dumps({"text": "x" * (BODY_LIMIT - 100)}).encode()
+    answered = await client.post("/v1/test/body", content=fitting, headers=headers)
+    assert answered.status_code == 200
+
+
+async def test_an_unexpected_error_is_logged_and_not_told(
+    client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        response = await client.get("/v1/test/crash")
+    failed(response, 500, "INTERNAL_ERROR")
+    assert "secret" not in response.text
+    assert "the secret of the crash" in caplog.text and "Traceback" in caplog.text
+
+
+async def test_a_full_disk_is_a_clear_500(client: httpx.AsyncClient) -> None:
+    error = failed(await client.get("/v1/test/full"), 500, "INTERNAL_ERROR")
+    assert error.error == "The disk is full."
+
+
+@pytest.mark.parametrize("family", ["replica", "workspaces"])
+async def test_both_families_find_the_callers_workspace(
+    client: httpx.AsyncClient, context: ServiceContext, new_workspace: New, family: str
+) -> None:
+    workspace = await new_workspace(context.database)
+    other = await new_workspace(context.database, organization_id=await _other(context.database))
+    base, item = f"/v1/{family}", uuid4()
+    found = await client.get(f"{base}/{workspace}/test/{item}")
+    assert found.json() == {"id": workspace}
+    failed(await client.get(f"{base}/{other}/test/{item}"), 404, "NOT_FOUND")
+    failed(await client.get(f"{base}/{uuid4()}/test/{item}"), 404, "NOT_FOUND")
+    bad = failed(await client.get(f"{base}/nothing/test/{item}"), 400, "INVALID_REQUEST")
+    assert (bad.details or "").startswith("id:")
+    bad = failed(await client.get(f"{base}/{workspace}/test/nothing"), 400, "INVALID_REQUEST")
+    assert (bad.details or "").startswith("item_id:")
+
+
+async def _other(database: Database) -> str:
+    organization = str(uuid4())
+    statement = text("INSERT INTO organizations (id, name, created_at) VALUES (:id, 'Other', '9')")
+    await database.write(lambda c: c.execute(statement, {"id": organization}))
+    return organization
+
+
+async def test_a_lost_key_file_is_made_anew(
+    client: httpx.AsyncClient, context: ServiceContext, home: Home
+) -> None:
+    before = home.key.read_text()
+    home.key.unlink()
+    await ensure_installation(context.database, home)
+    assert home.key.read_text() != before
+    assert home.key.stat().st_mode & 0o777 == 0o600
+    headers = {"Authorization": f"Bearer {home.key.read_text().strip()}"}
+    assert (await client.get("/v1/agents", headers=headers)).status_code == 200
+    assert len((await client.get("/v1/environments")).json()["environments"]) == 1
