@@ -32,6 +32,10 @@ async def test_only_the_own_workspace_is_seen(walled, checkout):
 
 async def test_the_system_is_read_only(walled, checkout):
     workspace = await walled.started(await walled.connect(checkout))
+    mounts = await walled.said(workspace, "cat /proc/self/mountinfo")
+    options = {line.split()[4]: line.split()[5].split(",") for line in mounts.splitlines()}
+    for place in ("/", "/usr", "/etc"):
+        assert "ro" in options[place]
     for place in ("/usr", "/etc", "/", "/home", "/var"):
         code, said = await walled.inside(workspace, f"touch {place}/x")
         assert code != 0
