@@ -45,8 +45,7 @@ class Transcript:
         self._ids = count(1)
         self._fold = Fold(self._ids)
         self._positions: dict[int, int] = {}
-        for event in events:
-            self.append(event)
+        _fold_all(self._fold, events)
 
     @property
     def blocks(self) -> Sequence[Block]:
@@ -90,13 +89,17 @@ class Transcript:
     def prepend(self, events: Iterable[AgentEvent]) -> Change:
         """A page of events, in order, that came right before everything known so far."""
         older = Fold(self._ids)
-        for event in events:
-            older.apply(_read(event), event.timestamp)
+        _fold_all(older, events)
         known = {block.id for block in self._fold.blocks}
         self._fold, changed, removed = join(older, self._fold)
         self._positions.clear()
         added = tuple(block.id for block in self._fold.blocks if block.id not in known)
         return Change(added, tuple(changed), tuple(removed), older=True)
+
+
+def _fold_all(fold: Fold, events: Iterable[AgentEvent]) -> None:
+    for event in events:
+        fold.apply(_read(event), event.timestamp)
 
 
 def _read(event: AgentEvent) -> Sequence[Step]:

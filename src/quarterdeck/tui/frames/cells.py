@@ -22,6 +22,9 @@ class Cell(NamedTuple):
     steady: bool = True
 
 
+_KEPT_STRIPS = 1_000
+"""Strips whose cells are remembered: scrolling shows them again on other rows."""
+
 UNKNOWN = Cell("\x00", PLAIN)
 """Nobody knows what the terminal shows there."""
 
@@ -46,9 +49,21 @@ class CellMaker:
     def __init__(self, pens: Pens) -> None:
         self._pens = pens
         self._cells: dict[Pen, _CellsOfPen] = {}
+        self._made: dict[int, tuple[Strip, list[Cell]]] = {}
 
     def cells(self, strip: Strip) -> list[Cell]:
-        """The cells of a strip, from the left."""
+        """The cells of a strip, from the left. Not to be changed."""
+        # Strips cannot be hashed; the one kept beside its cells keeps its id from being reused.
+        known = self._made.get(id(strip))
+        if known is not None:
+            return known[1]
+        if len(self._made) >= _KEPT_STRIPS:
+            self._made.clear()
+        cells = self._make(strip)
+        self._made[id(strip)] = (strip, cells)
+        return cells
+
+    def _make(self, strip: Strip) -> list[Cell]:
         made: list[Cell] = []
         for text, style, _ in strip:
             pen = self._pens.of(style)

@@ -41,6 +41,8 @@ class TranscriptView(ScrollView, can_focus=True):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
     DEFAULT_CSS = CSS
+    ALLOW_SELECT = False
+    """Blocks are copied whole (`text_of`); selecting by mouse would cost every strip its cache."""
     BINDINGS: ClassVar[list[BindingType]] = [
         *BINDINGS,
         *(Binding(str(n), f"answer({n - 1})", f"Answer {n}", show=False) for n in range(1, 10)),
@@ -125,9 +127,20 @@ class TranscriptView(ScrollView, can_focus=True):
     # Drawing.
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Lays out what came since the last frame, then draws."""
+        """Lays out what came since the last frame, then draws.
+
+        Strips go to the compositor as they are kept, past Textual's own cache of styled lines:
+        most of a frame's cost would be in there. So the view has no border or padding of its own.
+        """
         self._settle()
-        return super().render_lines(crop)
+        background = self.background_colors[1]
+        filters = self.get_line_filters()
+        strips = [self.render_line(y) for y in crop.line_range]
+        for line_filter in filters:
+            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        if crop.column_span != (0, self.size.width):
+            strips = [strip.crop(*crop.column_span) for strip in strips]
+        return strips
 
     def render_line(self, y: int) -> Strip:
         """A row of the window."""
@@ -174,7 +187,6 @@ class TranscriptView(ScrollView, can_focus=True):
             self.vertical_scrollbar.window_size = self.size.height
         if y != self.scroll_y:
             self.set_reactive(_SCROLL_Y, float(y))
-            self._styles_cache.clear()
         self.set_reactive(_SCROLL_TARGET_Y, float(y))
         self.vertical_scrollbar.position = y
 
@@ -196,7 +208,7 @@ class TranscriptView(ScrollView, can_focus=True):
             viewport.move(by)
         else:
             viewport.jump(round(new_value))
-        self._moved()
+        self.refresh()
 
     def watch_has_older(self) -> None:
         """A server that has more than was thought."""
@@ -207,10 +219,6 @@ class TranscriptView(ScrollView, can_focus=True):
     def watch_working_since(self, since: datetime | None) -> None:
         """The last line changed."""
         self._reader.working_since = since
-
-    def _moved(self) -> None:
-        self._styles_cache.clear()
-        self.refresh()
 
     def notify_style_update(self) -> None:
         """Another theme: every strip is of the old one."""
@@ -227,7 +235,7 @@ class TranscriptView(ScrollView, can_focus=True):
         event.stop()
         event.prevent_default()
         self._reader.viewport.move(by)
-        self._moved()
+        self.refresh()
 
     def on_click(self, event: events.Click) -> None:
         """A click opens, folds or answers; elsewhere it moves the cursor."""
@@ -244,33 +252,33 @@ class TranscriptView(ScrollView, can_focus=True):
             self._reader.toggle(block)
         elif target.startswith(OPTION) and isinstance(block, QuestionBlock):
             self._answer(block, int(target.removeprefix(OPTION)))
-        self._moved()
+        self.refresh()
 
     def action_line(self, by: int) -> None:
         """The cursor to the next or previous block, or option of a question."""
         steering.step(self._reader, by)
-        self._moved()
+        self.refresh()
 
     def action_page(self, by: int) -> None:
         """A window further."""
         steering.page(self._reader, by)
-        self._moved()
+        self.refresh()
 
     def action_top(self) -> None:
         """The first line that is loaded."""
         steering.top(self._reader)
-        self._moved()
+        self.refresh()
 
     def action_bottom(self) -> None:
         """The end; new text is followed again."""
         steering.bottom(self._reader)
-        self._moved()
+        self.refresh()
 
     def action_prompt(self, by: int) -> None:
         """From user message to user message."""
         if not steering.prompt(self._reader, by) and by < 0:
             steering.top(self._reader)
-        self._moved()
+        self.refresh()
 
     def action_activate(self) -> None:
         """Opens or folds the block, or gives the chosen answer."""
@@ -279,13 +287,13 @@ class TranscriptView(ScrollView, can_focus=True):
             self._answer(block, self._reader.choice(block))
         elif block is not None:
             self._reader.toggle(block)
-        self._moved()
+        self.refresh()
 
     def action_answer(self, number: int) -> None:
         """Answers the open question by its option's number."""
         if question := steering.open_question(self._reader):
             self._answer(question, number)
-            self._moved()
+            self.refresh()
 
     def _answer(self, question: QuestionBlock, number: int) -> None:
         if question.is_open and self._reader.choose(question, number):

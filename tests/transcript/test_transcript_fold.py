@@ -1,0 +1,140 @@
+"""Events become blocks."""
+
+from typing import Any
+
+from quarterdeck.transcript import (
+    Change,
+    DiffPart,
+    MessageBlock,
+    NoteBlock,
+    PlanBlock,
+    PlanState,
+    QuestionBlock,
+    ResultBlock,
+    TextPart,
+    ThoughtBlock,
+    ToolBlock,
+    ToolState,
+    Transcript,
+    UserBlock,
+    plain_lines,
+)
+
+
+def only(transcript: Transcript, kind: type[Any]) -> Any:
+    found = [block for block in transcript.blocks if isinstance(block, kind)]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_a_turn(chat: Any) -> None:
+    chat.user("do it").think("hm").say("I ").say("will.").call("t", title="Run").end()
+    transcript = Transcript(chat.events)
+    kinds = [type(block) for block in transcript.blocks]
+    assert kinds == [UserBlock, ThoughtBlock, MessageBlock, ToolBlock]
+    assert only(transcript, MessageBlock).text == "I will."
+
+
+def test_changes_name_blocks(chat: Any) -> None:
+    transcript = Transcript()
+    chat.user("x").say("a").say("b").update("usage_update", used=1, size=2)
+    first, second, third, silent = (transcript.append(event) for event in chat.events)
+    assert first == Change(added=(transcript.blocks[0].id,))
+    assert second == Change(added=(transcript.blocks[1].id,))
+    assert third == Change(changed=(transcript.blocks[1].id,))
+    assert not silent
+
+
+def test_a_tool_call_is_upserted(chat: Any) -> None:
+    chat.call("t", title="pytest -q", kind="execute", rawInput={"command": ["pytest", "-q"]})
+    chat.told("t", status="in_progress").say("...")
+    text = {"type": "content", "content": {"type": "text", "text": "1 \x1b[31mfailed"}}
+    diff = {"type": "diff", "path": "a.py", "oldText": "a", "newText": "b"}
+    chat.told("t", status="failed", content=[text, diff], rawOutput={"exit_code": 1})
+    chat.told("t", locations=[{"path": "a.py", "line": 3}])
+    tool = only(Transcript(chat.events), ToolBlock)
+    assert (tool.state, tool.exit_code, tool.command) == (ToolState.FAILED, 1, "pytest -q")
+    assert tool.parts == (TextPart("1 failed"), DiffPart("a.py", "a", "b"))
+    assert tool.duration == 3.0
+    assert tool.locations[0].line == 3
+
+
+def test_raw_output_stands_in_for_missing_content(chat: Any) -> None:
+    chat.call("t", title="ls", status="completed", rawOutput={"stdout": "a\n", "stderr": "e"})
+    tool = only(Transcript(chat.events), ToolBlock)
+    assert tool.shown_parts == (TextPart("a\n\ne"),)
+
+
+def test_a_tool_call_does_not_outlive_its_turn(chat: Any) -> None:
+    chat.user("x").call("t", title="sleep", status="in_progress")
+    transcript = Transcript(chat.events)
+    tool = only(transcript, ToolBlock)
+    assert tool.state is ToolState.IN_PROGRESS
+    change = transcript.append(type(chat)().end("cancelled").events[0])
+    assert tool.state is ToolState.STOPPED and tool.id in change.changed
+    assert only(transcript, ResultBlock).reason == "cancelled"
+
+
+def test_a_plan_is_replaced_within_its_turn(chat: Any) -> None:
+    chat.user("x").plan(("a", "pending")).plan(("a", "completed"), ("b", "odd")).end()
+    chat.user("y").plan(("c", "pending"))
+    plans = [b for b in Transcript(chat.events).blocks if isinstance(b, PlanBlock)]
+    assert [[(e.text, e.state) for e in plan.entries] for plan in plans] == [
+        [("a", PlanState.COMPLETED), ("b", PlanState.PENDING)],
+        [("c", PlanState.PENDING)],
+    ]
+
+
+def test_a_question_opens_and_settles(chat: Any) -> None:
+    chat.user("x").ask("q", "t", title="Write /etc/x")
+    transcript = Transcript(chat.events)
+    question = only(transcript, QuestionBlock)
+    assert transcript.open_questions == [question] and question.is_open
+    assert question.title == "Write /etc/x"
+    assert transcript.tool("t") is not None
+    transcript.append(type(chat)().answer("q", "yes").events[0])
+    assert not question.is_open and question.chosen_name == "Allow"
+    assert transcript.open_questions == []
+
+
+def test_the_end_of_a_turn_closes_its_questions(chat: Any) -> None:
+    chat.user("x").ask("q", "t").end("cancelled")
+    assert not only(Transcript(chat.events), QuestionBlock).is_open
+
+
+def test_unknown_events_are_kept_as_notes(chat: Any) -> None:
+    chat.add("claude-thing", a=1).update("from_the_future", x=1).add("acp-session_update")
+    chat.update("tool_call", title=5).update("plan", entries="no").add("user-message", text=1)
+    blocks = Transcript(chat.events).blocks
+    assert all(isinstance(block, NoteBlock) for block in blocks) and len(blocks) == 6
+    assert plain_lines(blocks[1]) == ["(acp-session_update: from_the_future)"]
+
+
+def test_everything_shown_is_cleaned(chat: Any) -> None:
+    evil = "\x1b]0;x\x07e\x1b[2Jvil\u202e\x00"
+    content = [{"type": "content", "content": {"type": "text", "text": evil}}]
+    chat.user(evil, images=[{"type": "image", "source": {"type": "url", "url": evil}}])
+    chat.say(evil).think(evil).plan((evil, "pending")).add(evil, type=evil)
+    chat.call("t", title=evil, kind=evil, content=content, rawInput={"command": evil, "k": evil})
+    chat.told("t", locations=[{"path": evil}], rawOutput={"output": evil})
+    chat.add("acp-permission_request", requestId="q", options=[{"optionId": "a", "name": evil}])
+    chat.call("u", title="\x1b[1m").end("failed", evil)
+    transcript = Transcript(chat.events)
+    shown = "".join(line for block in transcript.blocks for line in plain_lines(block))
+    tool = transcript.tool("t")
+    assert tool is not None
+    shown += tool.input_text + (tool.output or "") + repr(tool.locations) + (tool.command or "")
+    assert "\x1b" not in shown and "\x00" not in shown and "\u202e" not in shown
+    assert "\\x1b" not in shown
+    assert shown.count("evil") >= 12
+
+
+def test_plain_lines_hold_no_newlines(chat: Any) -> None:
+    chat.user("a\nb").say("c\nd").think("e\nf").call("t", title="g\nh", rawOutput="i\nj")
+    for block in Transcript(chat.events).blocks:
+        assert all("\n" not in line for line in plain_lines(block))
+
+
+def test_an_echo_of_the_prompt_is_shown_once(chat: Any) -> None:
+    chat.user("hello").echo("hel").echo("lo").say("hi")
+    assert [type(b) for b in Transcript(chat.events).blocks] == [UserBlock, MessageBlock]
