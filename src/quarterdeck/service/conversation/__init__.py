@@ -1,0 +1,1 @@
+"""Chats and messages: what the routes of both stand on."""

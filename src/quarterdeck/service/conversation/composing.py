@@ -1,0 +1,54 @@
+"""A request's text and switches as a message to store."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from quarterdeck.service.auth import Caller
+from quarterdeck.service.records.messages import NewMessage
+from quarterdeck.wire.messages import MODE_PREFIXES, SendMessage
+from quarterdeck.wire.replicas import CreateReplica
+
+MODES = ("plan_mode", "goal_mode", "fast_mode")
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A message without a place: its text after the prefixes, and what goes with it."""
+
+    text: str
+    delivery: dict[str, Any]
+
+    def placed(self, chat_id: str, caller: Caller, now: str, model: str | None) -> NewMessage:
+        """The message in a chat; `model` is used when the request named none."""
+        delivery = self.delivery if model is None else {"model": model, **self.delivery}
+        return NewMessage(
+            id=str(uuid4()),
+            chat_id=chat_id,
+            text=self.text,
+            delivery_json=json.dumps(delivery),
+            created_at=now,
+            sender_user_id=caller.user_id,
+        )
+
+
+def compose(body: SendMessage | CreateReplica) -> Composed:
+    """Reads a request's message: leading `/plan`, `/goal`, `/fast` are stripped and set modes."""
+    text, modes = split_modes(body.message or "")
+    delivery = body.model_dump(
+        mode="json",
+        include={*MODES, "model", "images", "thinking_level"},
+        exclude_none=True,
+    )
+    return Composed(text, delivery | modes)
+
+
+def split_modes(message: str) -> tuple[str, dict[str, bool]]:
+    """The text behind leading mode words, and the modes they set. Other white space is kept."""
+    modes: dict[str, bool] = {}
+    text = message
+    while (words := text.split(maxsplit=1)) and words[0] in MODE_PREFIXES:
+        modes[MODE_PREFIXES[words[0]]] = True
+        text = words[1] if len(words) > 1 else ""
+    return text, modes

@@ -1,0 +1,148 @@
+"""Accepting a message: stored before it is answered, in whatever state the replica is.
+
+| state | answer | also |
+|---|---|---|
+| active | `sent`, or `queued` behind unfinished messages of the chat | |
+| preparing | `waking` | |
+| sleeping, archived | `waking` | the replica is woken in the same transaction |
+| error | WORKSPACE_ERROR_STATE | nothing is stored |
+"""
+
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection
+
+from quarterdeck.service.auth import Caller
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.conversation.agents import usable_agent
+from quarterdeck.service.conversation.composing import Composed, compose
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.fleet.fleet import Fleet
+from quarterdeck.service.fleet.transitions import RESTING, wake_up
+from quarterdeck.service.log_writer import LogWriter
+from quarterdeck.service.moments import moment_text
+from quarterdeck.service.records.chats import add_chat, find_chat, list_chats
+from quarterdeck.service.records.messages import UNFINISHED, WAITING, add_message, count_in
+from quarterdeck.service.records.workspaces import (
+    WorkspaceRow,
+    change_workspace,
+    find_workspace,
+)
+from quarterdeck.wire.agents import BUILTIN
+from quarterdeck.wire.chats import Chat
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.messages import Delivery, MessageAccepted, SendMessage
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+
+@dataclass(frozen=True)
+class _Sending:
+    """One request: what is sent, by whom, and where to."""
+
+    workspace_id: str
+    body: SendMessage
+    composed: Composed
+    caller: Caller
+    now: str
+    limit: int
+    stopping: bool
+
+
+async def send_message(
+    context: ServiceContext, fleet: Fleet, caller: Caller, workspace_id: str, body: SendMessage
+) -> MessageAccepted:
+    """Stores a message, and wakes the replica when it rests.
+
+    Without `chat_id` it goes to the replica's first chat; with `coding_agent` as well, to the first
+    chat of that agent, which is made if there is none. A `coding_agent` that is not the named
+    chat's is refused: a chat runs one agent.
+
+    Raises:
+        ApiError: INVALID_REQUEST, NOT_FOUND for an unknown chat, WORKSPACE_ERROR_STATE,
+            WORKSPACE_LIMIT_REACHED when the replica would have to be woken.
+    """
+    composed = compose(body)
+    _check(composed, body)
+    if body.coding_agent is not None:
+        await usable_agent(context, body.coding_agent, "coding_agent")
+    supervisor = fleet.of(workspace_id)
+    now = moment_text(context.clock())
+    limit = fleet.settings.active_limit
+    sending = _Sending(workspace_id, body, composed, caller, now, limit, supervisor.stopping)
+    accepted = await context.event_log.write(lambda writer: _accept(writer, sending))
+    supervisor.begin()
+    supervisor.nudge()
+    return accepted
+
+
+def _check(composed: Composed, body: SendMessage) -> None:
+    if body.canvas_upload_ids:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            "There is no such upload.",
+            f"canvasUploadIds: {', '.join(body.canvas_upload_ids)}",
+        )
+    if not composed.text.strip():
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, "A message needs text or uploads.", "message: empty"
+        )
+
+
+def _accept(writer: LogWriter, sending: _Sending) -> MessageAccepted:
+    connection = writer.connection
+    row = find_workspace(connection, sending.workspace_id)
+    if row is None:
+        raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.")
+    if row.status == WorkspaceStatus.ERROR:
+        raise ApiError(
+            ErrorCode.WORKSPACE_ERROR_STATE,
+            "The replica has failed. Wake it to try again, then send the message.",
+            row.error,
+        )
+    chat = _chat(connection, row, sending)
+    ahead = count_in(connection, str(chat.id), UNFINISHED)
+    place = count_in(connection, str(chat.id), WAITING) + 1
+    model = row.model if chat.provider == row.coding_agent else None
+    message = sending.composed.placed(str(chat.id), sending.caller, sending.now, model)
+    add_message(connection, row.id, message)
+    change_workspace(connection, row.id, last_activity_at=sending.now)
+    if row.status in RESTING:
+        wake_up(writer, row, sending.limit)
+    if row.status != WorkspaceStatus.ACTIVE or sending.stopping:
+        status, position = Delivery.WAKING, None
+    elif ahead:
+        status, position = Delivery.QUEUED, place
+    else:
+        status, position = Delivery.SENT, None
+    return MessageAccepted(
+        status=status, message_id=UUID(message.id), position=position, chat_id=chat.id
+    )
+
+
+def _chat(connection: Connection, row: WorkspaceRow, sending: _Sending) -> Chat:
+    wanted = sending.body.coding_agent
+    if sending.body.chat_id is not None:
+        return _named(connection, row, str(sending.body.chat_id), wanted)
+    for chat in list_chats(connection, row.id):
+        if wanted in (None, chat.provider):
+            return chat
+    provider = wanted or row.coding_agent or BUILTIN
+    chat_id = str(uuid4())
+    add_chat(connection, row.id, chat_id, provider, sending.now)
+    made = find_chat(connection, row.id, chat_id)
+    assert made is not None  # stored just now
+    return made
+
+
+def _named(connection: Connection, row: WorkspaceRow, chat_id: str, wanted: str | None) -> Chat:
+    chat = find_chat(connection, row.id, chat_id)
+    if chat is None:
+        raise ApiError(ErrorCode.NOT_FOUND, "The replica has no chat with this id.")
+    if wanted not in (None, chat.provider):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"This chat runs {chat.provider}. Leave out chat_id to use another agent.",
+            "coding_agent",
+        )
+    return chat

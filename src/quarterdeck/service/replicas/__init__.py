@@ -1,0 +1,1 @@
+"""Making, listing and describing replicas."""

@@ -1,0 +1,108 @@
+"""Terminals (specification, operations 10, 20, 21; INTERFACE 6)."""
+
+import re
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Header
+from starlette.responses import Response
+
+from quarterdeck.engine.link import EngineError
+from quarterdeck.service.context import Context, Workspace
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.event_log import PING_SECONDS
+from quarterdeck.service.fleet.fleet import FleetDep
+from quarterdeck.service.fleet.line import api_error
+from quarterdeck.service.routes import both_families, replica_router
+from quarterdeck.service.streams import StreamResponse
+from quarterdeck.service.terminal_feed import TerminalFeed
+from quarterdeck.wire.base import Success
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.terminals import (
+    CreateTerminal,
+    ResizeTerminal,
+    TerminalAnswer,
+    TerminalInput,
+    TerminalList,
+)
+
+_OFFSET = re.compile(r"[0-9]{1,18}")
+_SESSION = "/terminal/sessions/{session_id}"
+
+_replica = replica_router("terminals")
+
+
+@_replica.get("/terminal/sessions")
+async def list_all(fleet: FleetDep, workspace: Workspace) -> TerminalList:
+    """All sessions, ended ones that were not closed included."""
+    return await fleet.of(workspace.id).call(workspace, lambda link: link.terminal_list())
+
+
+@_replica.post("/terminal/sessions", status_code=201)
+async def create(body: CreateTerminal, fleet: FleetDep, workspace: Workspace) -> TerminalAnswer:
+    """Opens a terminal in the sandbox."""
+    return await fleet.of(workspace.id).call(workspace, lambda link: link.terminal_create(body))
+
+
+@_replica.post(_SESSION + "/input")
+async def send_input(
+    session_id: UUID, body: TerminalInput, fleet: FleetDep, workspace: Workspace
+) -> Success:
+    """Types; a repeat of what was typed already is dropped."""
+    await fleet.of(workspace.id).call(workspace, lambda link: link.terminal_input(session_id, body))
+    return Success()
+
+
+@_replica.post(_SESSION + "/resize")
+async def resize(
+    session_id: UUID, body: ResizeTerminal, fleet: FleetDep, workspace: Workspace
+) -> Success:
+    """Changes the size."""
+    await fleet.of(workspace.id).call(
+        workspace, lambda link: link.terminal_resize(session_id, body)
+    )
+    return Success()
+
+
+@_replica.delete(_SESSION)
+async def close(session_id: UUID, fleet: FleetDep, workspace: Workspace) -> Success:
+    """Ends everything in a terminal and forgets it."""
+    await fleet.of(workspace.id).call(workspace, lambda link: link.terminal_close(session_id))
+    return Success()
+
+
+@_replica.get(_SESSION + "/stream", response_class=StreamResponse)
+async def stream(
+    session_id: UUID,
+    context: Context,
+    fleet: FleetDep,
+    workspace: Workspace,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Output from `Last-Event-ID` on when it is retained, else a replay first."""
+    offset = _offset(last_event_id)
+    link = await fleet.of(workspace.id).open_link(workspace)
+    try:
+        await link.terminal_stream(session_id, offset)
+    except EngineError as e:
+        await link.close()
+        raise api_error(e) from e
+    except BaseException:
+        await link.close()
+        raise
+    return StreamResponse(TerminalFeed(link, PING_SECONDS), context.stopping)
+
+
+def _offset(last_event_id: str | None) -> int | None:
+    if not last_event_id:
+        return None
+    if not _OFFSET.fullmatch(last_event_id):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            "The stream cannot be resumed from there.",
+            "Last-Event-ID: the `id:` of a message of this stream, a whole number",
+        )
+    return int(last_event_id)
+
+
+router = both_families(_replica)

@@ -1,0 +1,33 @@
+"""A replica's life on request: sleep, wake, status (INTERFACE 3)."""
+
+from quarterdeck.service.context import Context, Workspace
+from quarterdeck.service.fleet.fleet import FleetDep
+from quarterdeck.service.replicas.status import read_status
+from quarterdeck.service.routes import both_families, replica_router
+from quarterdeck.wire.base import Success
+from quarterdeck.wire.replicas import Waking, WorkspaceStatusAnswer
+
+_replica = replica_router("workspaces")
+
+
+@_replica.post("/sleep")
+async def sleep(fleet: FleetDep, workspace: Workspace) -> Success:
+    """Stops the engine and keeps the files; answered when it sleeps."""
+    await fleet.of(workspace.id).sleep()
+    return Success()
+
+
+@_replica.post("/wake", status_code=202)
+async def wake(fleet: FleetDep, workspace: Workspace) -> Waking:
+    """Makes it prepare again; also a way out of `error`. Changes nothing on an active one."""
+    await fleet.of(workspace.id).wake()
+    return Waking()
+
+
+@_replica.get("/status", response_model_exclude_none=True)
+async def status(context: Context, fleet: FleetDep, workspace: Workspace) -> WorkspaceStatusAnswer:
+    """The state and the engine's pulse."""
+    return await read_status(context, fleet, workspace)
+
+
+router = both_families(_replica)
