@@ -15,7 +15,6 @@ from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.failures import install_handlers
 from quarterdeck.service.gate import Gate, Guard
 
-
 # The framework would export requests and errors to whatever the environment names.
 SILENT: TelemetryConfig = {
     "tracing": False,

@@ -10,6 +10,7 @@ from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.engines import sqlite_url
 from quarterdeck.service.event_log import EventLog
 from quarterdeck.service.first_start import ensure_installation
+from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.home import take_home
 from quarterdeck.wire.agents import Agent
 
@@ -34,7 +35,9 @@ async def open_service(
         database = await Database.open(database_url or sqlite_url(home.database))
         try:
             await ensure_installation(database, home)
-            yield ServiceContext(database, EventLog(database), sandboxes, agents, home)
+            context = ServiceContext(database, EventLog(database), sandboxes, agents, home)
+            context.fleet = Fleet(context)
+            yield context
         finally:
             await database.close()
     finally:

@@ -86,8 +86,8 @@ def read_payloads(connection: Connection, thread: Thread, start: int, end: int) 
 def read_senders(
     connection: Connection, workspace_id: str, message_ids: Sequence[str]
 ) -> list[Sender]:
-    """Who sent the given messages, oldest first."""
-    found: list[Sender] = []
+    """Who sent the given messages, in their order."""
+    found: dict[str, Sender] = {}
     for first in range(0, len(message_ids), IDS_AT_ONCE):
         statement = select(
             messages.c.sender_user_id,
@@ -99,8 +99,8 @@ def read_senders(
             messages.c.id.in_(message_ids[first : first + IDS_AT_ONCE]),
         )
         rows = connection.execute(statement).mappings()
-        found += [Sender.model_validate(dict(row)) for row in rows]
-    return sorted(found, key=lambda sender: sender.recorded_at)
+        found |= {row["message_id"]: Sender.model_validate(dict(row)) for row in rows}
+    return [found[message_id] for message_id in dict.fromkeys(message_ids) if message_id in found]
 
 
 def read_canceled(connection: Connection, thread: Thread) -> list[str]:
