@@ -79,6 +79,18 @@ async def test_commits_have_an_author(bench, checkout, tmp_path, monkeypatch):
     assert told.splitlines() == ["Zoë Z \\ B", "zoe@example.org"]
 
 
+async def test_filters_of_the_services_user_do_not_run(bench, checkout, tmp_path, git, monkeypatch):
+    user, witness = tmp_path / "user", tmp_path / "witness"
+    user.mkdir()
+    (user / ".gitconfig").write_text(f'[filter "x"]\n\tsmudge = touch {witness} && cat\n')
+    monkeypatch.setenv("HOME", str(user))
+    (checkout / ".gitattributes").write_text("* filter=x\n")
+    git("add", ".", at=checkout)
+    git("commit", "--quiet", "-m", "filtered", at=checkout)
+    await bench.provision(await bench.connect(checkout))
+    assert not witness.exists()
+
+
 async def test_asked_again_a_finished_clone_is_left_alone(bench, checkout):
     source = await bench.connect(checkout)
     workspace = await bench.provision(source)
