@@ -14,7 +14,6 @@ organization_header = "Service-Org-Id"
 transcript_key = "agentAspTranscript"
 """
 
-import os
 import tomllib
 from pathlib import Path
 from typing import Annotated, Self
@@ -22,9 +21,6 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from quarterdeck.cli.errors import ConfigFault
-from quarterdeck.local.home import HOME_VARIABLE
-
-FILE_NAME = "config.toml"
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -74,16 +70,6 @@ class Config(_Table):
         if self.default is not None and self.default not in self.profiles:
             raise ValueError(f"default names the profile {self.default!r}, which is not there")
         return self
-
-
-def config_path() -> Path:
-    """`config.toml` in `QUARTERDECK_HOME`, else in the platform's configuration directory."""
-    named = os.environ.get(HOME_VARIABLE)
-    if named:
-        return Path(named).expanduser().absolute() / FILE_NAME
-    from platformdirs import user_config_path  # slow to import, rarely needed
-
-    return user_config_path("quarterdeck", appauthor=False) / FILE_NAME
 
 
 def read_config(path: Path) -> Config:

@@ -31,7 +31,7 @@ def run_with(target: Target, work: Callable[["Client"], Awaitable[Result]]) -> R
         async with target.client() as client:
             return await work(client)
 
-    if target.embedded and target.current_key() is None:
+    if target.embedded and not _was_started(target):
         raise _not_running(target)
     from quarterdeck.client.errors import Unreachable
 
@@ -41,6 +41,10 @@ def run_with(target: Target, work: Callable[["Client"], Awaitable[Result]]) -> R
         if not target.embedded:
             raise
         raise _not_running(target) from e
+
+
+def _was_started(target: Target) -> bool:
+    return target.home.socket.exists() and target.current_key() is not None
 
 
 def _not_running(target: Target) -> NoService:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quarterdeck.cli.config_path import config_path
 from quarterdeck.cli.errors import ConfigFault, NoService
 from quarterdeck.local.home import Home, find_home
 
@@ -109,11 +110,11 @@ def _from_address(address: str, home: Home) -> Target:
 
 
 def _profile(name: str | None) -> "tuple[str, Profile] | None":
-    from quarterdeck.cli.config import config_path, read_config
-
     path = config_path()
     if name is None and not path.exists():
         return None
+    from quarterdeck.cli.config import read_config  # pydantic is only needed for a file
+
     config = read_config(path)
     name = name or config.default
     if name is None:

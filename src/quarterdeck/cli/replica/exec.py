@@ -10,7 +10,6 @@ from quarterdeck.cli.options import Common, common_options, replica_argument
 from quarterdeck.cli.output import put_json, put_safe, say
 from quarterdeck.cli.replica.find import find_replica
 from quarterdeck.cli.running import with_client
-from quarterdeck.transcript.clean import clean_output
 from quarterdeck.wire.exec import DEFAULT_TIMEOUT_SECONDS, ExecResponse
 
 if TYPE_CHECKING:
@@ -52,6 +51,8 @@ def command(common: Common, replica: str, command_line: tuple[str, ...], timeout
 def _print(result: ExecResponse) -> None:
     if result.truncated:
         say("Only the last 64 KB are shown.")
+    from quarterdeck.transcript.clean import clean_output  # slow to import
+
     put_safe(clean_output(result.output), end="")
 
 

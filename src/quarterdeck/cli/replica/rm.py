@@ -8,10 +8,9 @@ import click
 
 from quarterdeck.cli.errors import UsageFault
 from quarterdeck.cli.options import Common, common_options
-from quarterdeck.cli.output import put_json, say
+from quarterdeck.cli.output import put_json, safe_line, say
 from quarterdeck.cli.replica.find import find_replica
 from quarterdeck.cli.running import with_client
-from quarterdeck.transcript.clean import one_line
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -44,5 +43,5 @@ def command(common: Common, replicas: tuple[str, ...], yes: bool) -> None:
 def _ask(names: list[str]) -> None:
     if not sys.stdin.isatty():
         raise UsageFault("Deleting asks first, and stdin is no terminal.", "Add --yes.")
-    what = one_line(", ".join(names))
+    what = safe_line(", ".join(names))
     click.confirm(f"Delete {what} with all files?", abort=True, err=True)

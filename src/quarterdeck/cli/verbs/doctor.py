@@ -11,9 +11,8 @@ from quarterdeck.cli.checks.machine import check_machine
 from quarterdeck.cli.checks.screen import check_screen
 from quarterdeck.cli.errors import NotDone
 from quarterdeck.cli.options import Common, common_options
-from quarterdeck.cli.output import put, put_json
+from quarterdeck.cli.output import put, put_json, safe_line
 from quarterdeck.cli.target import Target, find_target
-from quarterdeck.transcript.clean import one_line
 
 
 @click.command(name="doctor")
@@ -40,6 +39,6 @@ async def _look(target: Target, say_each: bool) -> list[Finding]:
 
 
 def _print(finding: Finding) -> None:
-    put(f"{finding.level:<4}  {finding.name:<16}  {one_line(finding.message)}")
+    put(f"{finding.level:<4}  {finding.name:<16}  {safe_line(finding.message)}")
     if finding.next_step:
-        put(f"{'':24}{one_line(finding.next_step)}")
+        put(f"{'':24}{safe_line(finding.next_step)}")

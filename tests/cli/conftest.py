@@ -1,0 +1,99 @@
+"""The real program in a home of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = [sys.executable, "-P", "-m", "quarterdeck"]
+SECONDS = 60
+
+
+@dataclass
+class Ended:
+    """What one run of the program left."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass
+class Installation:
+    """A home and a way to run `qd` on it."""
+
+    home: Path
+    environment: dict[str, str]
+
+    def qd(
+        self, *arguments: str, stdin: str = "", cwd: Path | None = None, **variables: str
+    ) -> Ended:
+        done = subprocess.run(
+            [*PROGRAM, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            env=self.environment | variables,
+            cwd=cwd or self.home.parent,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*PROGRAM, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+            cwd=self.home.parent,
+        )
+
+    @property
+    def pid(self) -> int | None:
+        try:
+            return int((self.home / "service" / "lock").read_text())
+        except (OSError, ValueError):
+            return None
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Iterator[Installation]:
+    """A home that nothing was started in; its service is stopped afterwards."""
+    home = tmp_path / "home"
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("QD_", "QUARTERDECK_"))
+    }
+    made = Installation(home, environment | {"QUARTERDECK_HOME": str(home)})
+    yield made
+    made.qd("stop")
+
+
+@pytest.fixture
+def service(installation: Installation) -> Iterator[Installation]:
+    """A home whose service runs and listens on TCP too; `QD_TEST_URL` names it."""
+    process = installation.start("serve", "--listen", "127.0.0.1:0", "--json")
+    assert process.stdout is not None
+    ready = json.loads(process.stdout.readline())
+    installation.environment["QD_TEST_URL"] = ready["listening"][1]
+    yield installation
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=SECONDS)

@@ -1,0 +1,127 @@
+"""Which service is meant, and what a wrong file gets."""
+
+import sys
+
+import pytest
+
+from quarterdeck.cli.config import read_config
+from quarterdeck.cli.errors import ConfigFault
+from quarterdeck.cli.target import find_target
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    for name in ("QD_URL", "QD_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("QUARTERDECK_HOME", str(tmp_path))
+    return tmp_path
+
+
+def write(home, text):
+    (home / "config.toml").write_text(text)
+
+
+def test_without_anything_it_is_the_embedded_service(home):
+    target = find_target(None)
+    assert target.embedded
+    assert target.endpoint == f"unix:{home}/service/qd.sock"
+    assert target.current_key() is None
+    (home / "service").mkdir()
+    (home / "service" / "key").write_text("sk_1\n")
+    assert target.current_key() == "sk_1"
+
+
+def test_variables_name_a_service_and_a_profile_wins(home, monkeypatch):
+    write(home, '[profiles.work]\nurl = "https://work"\nkey = "sk_work"\n')
+    monkeypatch.setenv("QD_URL", "http://other:1")
+    monkeypatch.setenv("QD_API_KEY", "sk_other")
+    other = find_target(None)
+    assert (other.endpoint, other.current_key()) == ("http://other:1", "sk_other")
+    work = find_target("work")
+    assert (work.endpoint, work.current_key()) == ("https://work", "sk_work")
+    assert not other.embedded and not work.embedded
+
+
+def test_a_unix_address_of_this_home_is_the_embedded_service(home, monkeypatch):
+    monkeypatch.setenv("QD_URL", f"unix:{home}/service/qd.sock")
+    assert find_target(None).embedded
+    monkeypatch.setenv("QD_URL", "unix:/elsewhere.sock")
+    assert not find_target(None).embedded
+
+
+def test_the_default_profile_is_used(home):
+    write(home, 'default = "w"\n[profiles.w]\nsocket = "/run/w.sock"\n')
+    assert find_target(None).endpoint == "unix:/run/w.sock"
+
+
+def test_a_key_from_a_command_and_from_a_variable(home, monkeypatch):
+    write(
+        home,
+        '[profiles.a]\nurl = "http://a"\n'
+        f'key_command = ["{sys.executable}", "-c", "print(\'sk_told\')"]\n'
+        '[profiles.b]\nurl = "http://b"\nkey_variable = "B_KEY"\n',
+    )
+    assert find_target("a").current_key() == "sk_told"
+    with pytest.raises(ConfigFault, match="B_KEY"):
+        find_target("b")
+    monkeypatch.setenv("B_KEY", "sk_b")
+    assert find_target("b").current_key() == "sk_b"
+
+
+def test_names_are_renamed(home):
+    write(
+        home,
+        '[profiles.h]\nurl = "https://h"\norganization = "o"\n'
+        '[profiles.h.names]\nversion_header = "X-V"\ntranscript_key = "t"\n',
+    )
+    target = find_target("h")
+    assert target.names is not None
+    assert (target.names.version_header, target.names.transcript_key) == ("X-V", "t")
+    assert target.names.version == "2026-10-07"
+    assert target.organization == "o"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("= 1", "config.toml"),
+        ("[profiles.x]\n", "give one of url and socket"),
+        ('[profiles.x]\nurl = "http://a"\nsocket = "/s"\n', "give one of url and socket"),
+        ('[profiles.x]\nurl = "nonsense"\n', "profiles.x.url"),
+        ('[profiles.x]\nurl = "http://a"\nkye = "k"\n', "profiles.x.kye"),
+        ('[profiles.x]\nurl = "http://a"\nkey = "k"\nkey_variable = "V"\n', "give one of key"),
+        ('default = "gone"\n', "'gone'"),
+        ("[profiles]\nx = 3\n", "profiles.x"),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_place(home, text, told):
+    write(home, text)
+    with pytest.raises(ConfigFault) as caught:
+        read_config(home / "config.toml")
+    assert told in caught.value.message
+    assert str(home) in caught.value.message
+
+
+def test_a_secret_in_a_wrong_file_is_not_repeated(home):
+    write(home, '[profiles.x]\nurl = "sk_verysecret"\nkey = ["sk_verysecret"]\n')
+    with pytest.raises(ConfigFault) as caught:
+        read_config(home / "config.toml")
+    assert "verysecret" not in caught.value.message
+
+
+def test_a_failing_key_command_is_named_without_its_output(home):
+    write(home, '[profiles.x]\nurl = "http://a"\nkey_command = ["false"]\n')
+    with pytest.raises(ConfigFault, match="key command of profile 'x'"):
+        find_target("x")
+
+
+def test_the_program_ends_with_usage(installation):
+    installation.home.mkdir()
+    (installation.home / "config.toml").write_text("[profiles.x]\n")
+    ended = installation.qd("replica", "ls", "--profile", "x")
+    assert (ended.code, ended.out) == (2, "")
+    assert "config.toml" in ended.err
+    assert installation.qd("--profile", "nope", "replica", "ls").code == 2
+    assert installation.qd("replica", "ls", QD_URL="nonsense").code == 2
+    assert installation.qd("replica", "ls", QD_URL="http://127.0.0.1:9", QD_API_KEY="k").code == 3
+    assert installation.qd("replica", "ls", QD_URL="http://127.0.0.1:9", QD_API_KEY="ä").code == 2

@@ -1,0 +1,57 @@
+"""What verbs may load: a verb that does not draw is no slower for those that do."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+DRAWING = {"textual", "rich", "pygments", "fastapi", "starlette", "uvicorn", "sqlalchemy"}
+
+RUN = """
+import json, sys
+from quarterdeck.cli.program import run
+code = run(sys.argv[1:])
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def loaded(installation, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", RUN, *arguments],
+        env=installation.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return set(json.loads(done.stderr.splitlines()[-1])), done.returncode
+
+
+LINES = [
+    "--version",
+    "--help",
+    "status",
+    "auth key",
+    "replica ls --json",
+    "replica show x",
+    "replica create --name x --environment global",
+    "replica send x y",
+    "replica watch x",
+    "replica exec x -- true",
+    "replica sleep x",
+    "replica wake x",
+    "replica rm -y x",
+]
+
+
+def test_a_verb_that_does_not_draw_loads_nothing_that_draws(service):
+    for line in LINES:
+        modules, _ = loaded(service, *line.split())
+        assert not modules & DRAWING, line
+
+
+@pytest.mark.parametrize("line", ["--version", "--help", "replica --help", "stop", "auth key"])
+def test_a_verb_that_does_not_call_loads_no_client(installation, line):
+    modules, _ = loaded(installation, *line.split())
+    assert not modules & {"httpx", "pydantic"}

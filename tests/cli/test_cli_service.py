@@ -1,0 +1,174 @@
+"""The embedded service from the outside: start, status, stop, keys."""
+
+import asyncio
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+
+from quarterdeck import __version__
+
+ENSURE = """
+import asyncio
+from quarterdeck.cli.background import ensure_service
+from quarterdeck.local.home import find_home
+asyncio.run(ensure_service(find_home(), print))
+"""
+
+
+def test_nothing_runs_yet(installation):
+    assert installation.qd("--version").out == f"qd {__version__}\n"
+    status = installation.qd("status", "--json")
+    assert (status.code, status.json["answers"]) == (3, False)
+    for verb in (["auth", "key"], ["replica", "ls"], ["replica", "show", "x"]):
+        ended = installation.qd(*verb)
+        assert (ended.code, ended.out) == (3, "")
+        assert "qd serve" in ended.err
+    stopped = installation.qd("stop", "--json")
+    assert (stopped.code, stopped.json["stopped"]) == (0, False)
+
+
+def test_serve_answers_on_both_sockets_and_the_key_opens_it(service):
+    url = service.environment["QD_TEST_URL"]
+    assert httpx.get(f"{url}/v1/health").json() == {"status": "ok", "version": __version__}
+    assert httpx.get(f"{url}/v1/environments").status_code == 401
+    key = service.qd("auth", "key").out.strip()
+    answer = httpx.get(f"{url}/v1/environments", headers={"Authorization": f"Bearer {key}"})
+    assert answer.status_code == 200
+    assert stat.S_IMODE((service.home / "service" / "key").stat().st_mode) == 0o600
+    assert service.qd("auth", "key", "--json").json == {"key": key}
+
+
+def test_another_service_on_one_home_is_refused(service):
+    second = service.qd("serve")
+    assert second.code == 1
+    assert "runs already" in second.err
+    assert "Traceback" not in second.err
+
+
+def test_a_port_in_use_is_refused(service, tmp_path):
+    port = service.environment["QD_TEST_URL"].rpartition(":")[2]
+    other = service.qd(
+        "serve", "--listen", f"127.0.0.1:{port}", QUARTERDECK_HOME=str(tmp_path / "o")
+    )
+    assert other.code == 1
+    assert f"Port {port}" in other.err
+
+
+def test_addresses_that_are_none(installation):
+    for address in ("nowhere", "127.0.0.1:port", "127.0.0.1:99999", ":80"):
+        ended = installation.qd("serve", "--listen", address)
+        assert ended.code == 2, address
+        assert address in ended.err
+
+
+def test_stop_ends_it_and_leaves_nothing(service):
+    pid = service.pid
+    stopped = service.qd("stop", "--json")
+    assert (stopped.code, stopped.json) == (0, {"stopped": True, "pid": pid})
+    assert not (service.home / "service" / "qd.sock").exists()
+    assert service.qd("status").code == 3
+
+
+def test_ctrl_c_ends_serve_in_order(installation):
+    process = installation.start("serve", "--json")
+    assert process.stdout is not None
+    json.loads(process.stdout.readline())
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert "Traceback" not in err
+    assert not (installation.home / "service" / "qd.sock").exists()
+
+
+def test_several_at_once_start_one_service_that_outlives_them(installation):
+    def ensure(_):
+        done = subprocess.run(
+            [sys.executable, "-c", ENSURE],
+            env=installation.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    with ThreadPoolExecutor(6) as pool:
+        told = list(pool.map(ensure, range(6)))
+    assert "".join(told).count("Starting the service.") == 1
+    pid = installation.pid
+    assert pid is not None
+    # A session of its own: the end of the terminal that started it does not reach it.
+    assert os.getsid(pid) == pid
+    assert installation.qd("status").code == 0
+    assert installation.pid == pid
+    log = installation.home / "service" / "service.log"
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert "sk_" not in log.read_text()
+
+
+def test_a_killed_service_is_started_again(installation):
+    async def check():
+        from quarterdeck.cli.background import answers, ensure_service, running_pid
+        from quarterdeck.local.home import Home
+
+        home = Home(installation.home)
+        await ensure_service(home, lambda _: None)
+        first = running_pid(home)
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        await asyncio.to_thread(os.waitpid, first, 0)
+        assert running_pid(home) is None
+        assert not await answers(home)
+        await ensure_service(home, lambda _: None)
+        assert running_pid(home) not in {None, first}
+
+    before = os.environ.copy()
+    os.environ.update(installation.environment)
+    try:
+        asyncio.run(check())
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def test_a_service_that_cannot_start_says_why(installation):
+    installation.home.mkdir()
+    (installation.home / "service").mkdir()
+    (installation.home / "service" / "key").mkdir()
+    ended = subprocess.run(
+        [sys.executable, "-c", ENSURE],
+        env=installation.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "NoService: The service ended right away." in ended.stderr
+    assert "cannot be read" in ended.stderr
+
+
+def test_a_directory_named_like_the_package_is_not_imported(installation, tmp_path: Path):
+    trap = tmp_path / "trap" / "quarterdeck"
+    trap.mkdir(parents=True)
+    (trap / "__init__.py").write_text("raise SystemExit('trapped')")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", ENSURE],
+        env=installation.environment,
+        cwd=trap.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_cockpit_needs_a_terminal(installation):
+    ended = installation.qd()
+    assert ended.code == 2
+    assert "terminal" in ended.err
+    assert not installation.home.exists()
