@@ -138,6 +138,8 @@ class FrameDecoder:
             place, runs, size = _ROW.unpack_from(body, at)
             at += _ROW.size
             end = at + runs * _RUN.size
+            if end + size > len(body):
+                raise BadFrame("a row is cut")
             text = body[end : end + size].decode("utf-8", "replace")
             found.append((place, self._row(body[at:end], text)))
             at = end + size

@@ -8,7 +8,7 @@ the plain keys.
 
 from functools import lru_cache
 
-from textual.keys import key_to_character
+from textual.keys import REPLACED_KEYS, key_to_character
 
 from quarterdeck.tui.terminal.core import Mode
 
@@ -71,6 +71,12 @@ def _split(key: str) -> list[str]:
     return [*names[:-2], "+"] if len(names) > 1 and not names[-1] else names
 
 
+def _character(base: str) -> str | None:
+    if len(base) == 1:
+        return base
+    return key_to_character(REPLACED_KEYS.get(base, base))
+
+
 def _special(base: str, modifiers: int, modes: Mode) -> str | None:
     if final := _CURSOR.get(base):
         if modifiers:
@@ -104,7 +110,7 @@ def _text(base: str, modifiers: int, character: str | None) -> str | None:
     escape = "\x1b" if modifiers & _ALT else ""
     if not modifiers & (_CTRL | _ALT) and character and character.isprintable():
         return character
-    plain = _KEYPAD.get(base) or key_to_character(base)
+    plain = _KEYPAD.get(base) or _character(base)
     if plain is None or not plain.isprintable():
         return None
     if modifiers & _CTRL:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from quarterdeck.tui.terminal.channel import (
     CLEAR,
@@ -41,6 +42,7 @@ class Session:
         self._changed = True
         self._painting = False
         self._next = 0.0
+        self._old_bells = 0
         self._held_since: float | None = None
         self._last: State | None = None
 
@@ -88,7 +90,10 @@ class Session:
     def _feed(self, data: bytes, *, answer: bool) -> None:
         self._core.feed(data)
         replies = self._core.take_replies()
-        if replies and answer:
+        if not answer:
+            # Answered and rung long ago.
+            self._old_bells = self._core.state().bells
+        elif replies:
             self._report(Report.REPLY, replies)
 
     def _select(self, kind: int, x: int, y: int) -> None:
@@ -116,6 +121,7 @@ class Session:
         begun = time.monotonic()
         rows = self._core.take_rows()
         state = self._core.state()
+        state = replace(state, bells=state.bells - self._old_bells)
         self._changed = False
         if not rows and state == self._last:
             return

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
 
+from rich.style import Style
 from textual import events
 from textual.app import App
 from textual.geometry import Region, Size
@@ -216,18 +217,24 @@ class TerminalView(Widget, can_focus=True):
 
     def _look(self) -> Painter:
         if self._painter is None:
-            part = self.get_component_rich_style
             look = Look(
                 self.rich_style,
-                part("terminal--selection", partial=True),
-                part("terminal--cursor", partial=True),
-                part("terminal--cursor-idle", partial=True),
-                part("terminal--outside"),
-                part("terminal--note"),
+                self._part("terminal--selection"),
+                self._part("terminal--cursor"),
+                self._part("terminal--cursor-idle"),
+                self.get_component_rich_style("terminal--outside"),
+                self.get_component_rich_style("terminal--note"),
             )
             self._painter = Painter(look)
             self._tell_colors()
         return self._painter
+
+    def _part(self, name: str) -> Style:
+        """A component's colors, mixed into the widget's where they are transparent."""
+        styles = self.get_component_styles(name)
+        background = self.colors[2] + styles.background
+        color = styles.color.rich_color if styles.has_rule("color") else None
+        return Style(color=color, bgcolor=background.rich_color)
 
     def _tell_colors(self) -> None:
         _, _, background, foreground = self.colors

@@ -1,0 +1,90 @@
+"""What each key types, as xterm does."""
+
+import pytest
+
+from quarterdeck.tui.terminal.core import Mode
+from quarterdeck.tui.terminal.keys import encode_key
+
+
+@pytest.mark.parametrize(
+    ("key", "character", "typed"),
+    [
+        ("a", "a", "a"),
+        ("A", "A", "A"),
+        ("é", "é", "é"),
+        ("漢", "漢", "漢"),
+        ("space", " ", " "),
+        ("full_stop", ".", "."),
+        ("enter", "\r", "\r"),
+        ("tab", "\t", "\t"),
+        ("shift+tab", None, "\x1b[Z"),
+        ("escape", "\x1b", "\x1b"),
+        ("backspace", "\x7f", "\x7f"),
+        ("ctrl+backspace", None, "\x08"),
+        ("alt+backspace", None, "\x1b\x7f"),
+        ("alt+enter", None, "\x1b\r"),
+        ("up", None, "\x1b[A"),
+        ("down", None, "\x1b[B"),
+        ("right", None, "\x1b[C"),
+        ("left", None, "\x1b[D"),
+        ("home", None, "\x1b[H"),
+        ("end", None, "\x1b[F"),
+        ("insert", None, "\x1b[2~"),
+        ("delete", None, "\x1b[3~"),
+        ("pageup", None, "\x1b[5~"),
+        ("pagedown", None, "\x1b[6~"),
+        ("shift+up", None, "\x1b[1;2A"),
+        ("ctrl+right", None, "\x1b[1;5C"),
+        ("ctrl+shift+left", None, "\x1b[1;6D"),
+        ("alt+down", None, "\x1b[1;3B"),
+        ("ctrl+home", None, "\x1b[1;5H"),
+        ("ctrl+delete", None, "\x1b[3;5~"),
+        ("f1", None, "\x1bOP"),
+        ("f4", None, "\x1bOS"),
+        ("f5", None, "\x1b[15~"),
+        ("f10", None, "\x1b[21~"),
+        ("f12", None, "\x1b[24~"),
+        ("f13", None, "\x1b[1;2P"),
+        ("f17", None, "\x1b[15;2~"),
+        ("ctrl+f2", None, "\x1b[1;5Q"),
+        ("ctrl+a", "\x01", "\x01"),
+        ("ctrl+c", None, "\x03"),
+        ("ctrl+q", None, "\x11"),
+        ("ctrl+z", None, "\x1a"),
+        ("ctrl+j", "\n", "\n"),
+        ("ctrl+@", "\x00", "\x00"),
+        ("ctrl+space", None, "\x00"),
+        ("ctrl+backslash", "\x1c", "\x1c"),
+        ("ctrl+right_square_bracket", "\x1d", "\x1d"),
+        ("ctrl+circumflex_accent", "\x1e", "\x1e"),
+        ("ctrl+underscore", "\x1f", "\x1f"),
+        ("alt+x", "x", "\x1bx"),
+        ("alt+shift+x", None, "\x1bX"),
+        ("alt+full_stop", None, "\x1b."),
+        ("alt+ctrl+a", None, "\x1b\x01"),
+        ("decimal", None, "."),
+        ("ctrl++", None, "+"),
+    ],
+)
+def test_key(key: str, character: str | None, typed: str) -> None:
+    assert encode_key(key, character) == typed
+
+
+@pytest.mark.parametrize(
+    "key", ["left_shift", "super+a", "media_play", "caps_lock", "ctrl+kp_begin"]
+)
+def test_key_that_types_nothing(key: str) -> None:
+    assert encode_key(key, None) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "typed"),
+    [("up", "\x1bOA"), ("home", "\x1bOH"), ("end", "\x1bOF"), ("ctrl+up", "\x1b[1;5A")],
+)
+def test_application_cursor_keys(key: str, typed: str) -> None:
+    assert encode_key(key, None, Mode.CURSOR_KEYS) == typed
+
+
+def test_backarrow_mode_swaps() -> None:
+    assert encode_key("backspace", "\x7f", Mode.BACKARROW) == "\x08"
+    assert encode_key("ctrl+backspace", None, Mode.BACKARROW) == "\x7f"
