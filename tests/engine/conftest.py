@@ -88,8 +88,10 @@ class Place:
         return self.root / "state" / "journal.jsonl"
 
     def configure(self) -> None:
-        for name in ("run", "workspace", "state"):
+        for name in ("run", "workspace", "state", "home"):
             (self.root / name).mkdir(exist_ok=True)
+        # a shell's start-up files are not the test's; killed in them, it leaves their locks behind
+        self.environment["HOME"] = str(self.root / "home")
         config = EngineConfig(
             workspace_id=uuid4(),
             secret=SECRET,

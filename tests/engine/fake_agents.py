@@ -9,6 +9,7 @@ many N        N chunks                    unpaired   half a surrogate pair
 import asyncio
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +39,6 @@ class FakeSession:
         self._interrupted.clear()
         verb, _, rest = prompt.text.partition(" ")
         match verb:
-            case "say":
-                for word in rest.split():
-                    await self._say(word)
-            case "many":
-                for number in range(int(rest)):
-                    await self._say(str(number))
-            case "stamp":  # for measuring: when each was said
-                for _ in range(int(rest)):
-                    await self._say(str(time.time()))
-                    await asyncio.sleep(0.001)
-            case "huge":
-                await self._say("x" * int(rest))
-            case "unpaired":
-                await self._say("\ud800 half")
             case "wait":
                 await self._say("waiting")
                 await self._interrupted.wait()
@@ -64,11 +51,28 @@ class FakeSession:
                 raise AgentDiedError("The agent's process ended with status 9.")
             case "ask":
                 await self._say("was told " + await self._ask())
+            case _:
+                for text in self._texts(verb, rest):
+                    await self._say(text)
+                    await asyncio.sleep(0.001 if verb == "stamp" else 0)
+        return TurnOutcome(StopReason.END_TURN, usage={"totalTokens": 3})
+
+    def _texts(self, verb: str, rest: str) -> Iterator[str]:
+        match verb:
+            case "say":
+                yield from rest.split()
+            case "many":
+                yield from map(str, range(int(rest)))
+            case "stamp":
+                yield from (str(time.time()) for _ in range(int(rest)))
+            case "huge":
+                yield "x" * int(rest)
+            case "unpaired":
+                yield "\ud800 half"
             case "session":
-                await self._say(self.id)
+                yield self.id
             case _:
                 raise ValueError(verb)
-        return TurnOutcome(StopReason.END_TURN, usage={"totalTokens": 3})
 
     async def interrupt(self) -> None:
         self._interrupted.set()

@@ -58,7 +58,8 @@ class Engine:
         workspace = Path(config.workspace_dir)
         state = Path(config.state_dir)
         environment = {**os.environ, **config.environment}
-        place = AgentPlace(catalog, workspace, state / "agents", environment)
+        home = _home_of_work(config)
+        place = AgentPlace(catalog, home, state / "agents", environment)
         self._config = config
         self._workspace = workspace
         self._environment = environment
@@ -67,7 +68,7 @@ class Engine:
         self._booted_at = int(time.time() * 1000)
         self._counts = Counts(len(config.repositories), lambda: journal.subscribers)
         self._repos = Repos(config.repositories, environment, journal, self._tasks)
-        self._terminals = Terminals(workspace, environment, self._happened)
+        self._terminals = Terminals(home, environment, self._happened)
         self._chats = Chats(fold.chats, place, journal, self._happened, self._counts.news)
         self.ending = asyncio.Event()
         """Set when the engine was asked to end."""
@@ -197,3 +198,12 @@ def _taking(
         return await handler(parse(model, params))
 
     return call
+
+
+def _home_of_work(config: EngineConfig) -> Path:
+    """Where agents and terminals begin: in the only repository, else above all of them."""
+    match config.repositories:
+        case [only]:
+            return Path(only.path)
+        case _:
+            return Path(config.workspace_dir)

@@ -51,7 +51,7 @@ class Terminals:
         return TerminalList(sessions=[t.record() for t in self._terminals.values()])
 
     async def create(self, request: CreateTerminal) -> TerminalAnswer:
-        """Opens a terminal in the workspace root.
+        """Opens a terminal where the work is.
 
         Raises:
             EngineRefused: TERMINAL_LIMIT_REACHED, or INTERNAL_ERROR when no shell can be started.
