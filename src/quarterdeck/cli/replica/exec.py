@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quarterdeck.client import Client
 
 
-@click.command(name="exec", context_settings={"allow_interspersed_args": False})
+@click.command(name="exec")
 @click.option(
     "--timeout",
     metavar="SECONDS",
@@ -35,6 +35,10 @@ def command(common: Common, replica: str, command_line: tuple[str, ...], timeout
     command ended with 0, else 1; --json tells its own status. What it prints comes without control
     sequences; --json has it as it was, at most the last 64 KB.
     """
+    if command_line[0] == "--":  # it stands behind REPLICA, where click takes it for a word
+        command_line = command_line[1:]
+    if not command_line:
+        raise click.UsageError("Missing argument '-- COMMAND...'.")
     line = command_line[0] if len(command_line) == 1 else shlex.join(command_line)
 
     async def run(client: "Client") -> ExecResponse:
