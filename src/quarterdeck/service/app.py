@@ -2,10 +2,8 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from importlib import import_module
-from importlib.util import find_spec
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 
@@ -14,6 +12,36 @@ from quarterdeck.service.auth import Keys
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.failures import install_handlers
 from quarterdeck.service.gate import Gate, Guard
+from quarterdeck.service.routes import (
+    agents,
+    chats,
+    environments,
+    events,
+    exec,
+    health,
+    history,
+    messages,
+    replicas,
+    repositories,
+    terminals,
+    workspaces,
+)
+
+# Literal paths such as /v1/replica/repositories come before those with an id in their place.
+RESOURCES = (
+    health,
+    agents,
+    repositories,
+    environments,
+    replicas,
+    workspaces,
+    history,
+    events,
+    chats,
+    messages,
+    exec,
+    terminals,
+)
 
 # The framework would export requests and errors to whatever the environment names.
 SILENT: TelemetryConfig = {
@@ -41,17 +69,9 @@ def build_app(context: ServiceContext) -> FastAPI:
     )
     app.state.context = context
     install_handlers(app)
-    for router in _routers():
-        app.include_router(router)
+    for module in RESOURCES:
+        app.include_router(module.router)
     return app
-
-
-def _routers() -> list[APIRouter]:
-    # Literal paths such as /v1/replica/repositories come before those with an id in their place.
-    modules = ("health", "agents", "repositories", "environments", "history", "events")
-    later = ("replicas", "workspaces", "chats", "messages", "exec", "terminals")
-    names = [f"quarterdeck.service.routes.{name}" for name in modules + later]
-    return [import_module(name).router for name in names if find_spec(name)]
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import Depends
 from sqlalchemy import Connection, select
 
-from quarterdeck.service.context import caller
+from quarterdeck.service.context import provide_caller
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import api_keys
 
@@ -37,7 +37,7 @@ class Caller:
     kind: CallerKind
 
 
-CallerDep = Annotated[Caller, Depends(caller)]
+CallerDep = Annotated[Caller, Depends(provide_caller)]
 """Annotation of a route's parameter that takes the caller."""
 
 

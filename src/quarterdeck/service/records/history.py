@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, String, bindparam, or_, select
 
 from quarterdeck.service.db.tables import chats, events, messages, workspaces
 from quarterdeck.wire.messages import Sender
@@ -55,6 +55,15 @@ _of_chat = (
     )
     .order_by(events.c.chat_history_index)
 )
+_canceled = (
+    select(messages.c.id)
+    .where(
+        messages.c.workspace_id == bindparam("of"),
+        messages.c.state == "canceled",
+        or_(bindparam("in", type_=String).is_(None), messages.c.chat_id == bindparam("in")),
+    )
+    .order_by(messages.c.position)
+)
 
 
 def find_thread(connection: Connection, workspace_id: str, chat_id: str | None) -> Thread | None:
@@ -105,9 +114,5 @@ def read_senders(
 
 def read_canceled(connection: Connection, thread: Thread) -> list[str]:
     """Ids of the thread's messages that were canceled in the queue."""
-    statement = select(messages.c.id).where(
-        messages.c.workspace_id == thread.workspace_id, messages.c.state == "canceled"
-    )
-    if thread.chat_id is not None:
-        statement = statement.where(messages.c.chat_id == thread.chat_id)
-    return list(connection.execute(statement.order_by(messages.c.position)).scalars())
+    rows = connection.execute(_canceled, {"of": thread.workspace_id, "in": thread.chat_id})
+    return list(rows.scalars())

@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    bindparam,
     delete,
     func,
     insert,
@@ -82,9 +83,12 @@ def workspace_columns() -> Select[Any]:
     return select(*(workspaces.c[field.name] for field in fields(WorkspaceRow)))
 
 
+_one = workspace_columns().where(workspaces.c.id == bindparam("of"))
+
+
 def find_workspace(connection: Connection, workspace_id: str) -> WorkspaceRow | None:
     """The workspace of an id, whoever owns it."""
-    row = connection.execute(workspace_columns().where(workspaces.c.id == workspace_id)).first()
+    row = connection.execute(_one, {"of": workspace_id}).first()
     return None if row is None else WorkspaceRow(*row)
 
 
