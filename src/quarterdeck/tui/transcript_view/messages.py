@@ -13,6 +13,8 @@ class ViewMessage(Message):
 
     def __init__(self, view: "TranscriptView") -> None:
         super().__init__()
+        # Some are sent while the screen draws; a message whose sender is the screen would end there.
+        self.set_sender(view)
         self.view = view
 
     @property

@@ -1,0 +1,136 @@
+"""Blocks as rows, without a screen."""
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+from rich.cells import cell_len
+
+from quarterdeck.tui.transcript_view.code import code_lines
+from quarterdeck.tui.transcript_view.heights import Heights
+from quarterdeck.tui.transcript_view.inline import safe_link
+from quarterdeck.tui.transcript_view.lines import Line, Mark, Role, Span, plain
+from quarterdeck.tui.transcript_view.markdown import draw, parse
+from quarterdeck.tui.transcript_view.prose import Prose
+from quarterdeck.tui.transcript_view.wrap import fit, wrap, wrap_hard
+
+TEXT = """# Title
+
+Some **bold**, *thin*, ~~gone~~ and `code` [link](https://a.b/c) in one long paragraph that wraps.
+
+- one
+- two
+  1. deep \u6f22\u5b57
+  2. deeper
+
+- loose
+
+> quoted **text**
+> goes on
+
+| a | wide \u6f22\u5b57 |
+|---|:-:|
+| 1 | `x` |
+
+```python
+def f(x):
+\treturn "\u6f22"  # why
+```
+
+    indented
+
+---
+<b>html</b> &amp; \\* end
+"""
+
+
+def width_of(row: Line) -> int:
+    return sum(cell_len(span.text) for span in row)
+
+
+def rows(text: str, width: int = 40) -> list[Line]:
+    return draw(parse(text), width)
+
+
+@pytest.mark.parametrize("width", [4, 11, 30, 80])
+def test_no_row_is_wider_than_the_view(width: int) -> None:
+    long = "\u6f22" * 99 + " " + "x" * 99 + " a" * 99
+    for text in (long, f"- {long}", f"> {long}", f"```\n{long}\n```", f"# {long}"):
+        assert all(width_of(row) <= max(width, 8) for row in rows(text, max(width, 8)))
+    assert all(width_of(row) <= width for row in wrap([Span(long)], width))
+    assert all(width_of(row) <= width for row in wrap_hard([Span(long)], width))
+    assert width_of(fit((Span(long),), width)) <= width
+
+
+def test_tables_shrink_to_the_view() -> None:
+    text = "| a | b |\n|---|---|\n| " + "word " * 30 + " | " + "other " * 30 + "|"
+    drawn = rows(text, 40)
+    assert all(width_of(row) <= 40 for row in drawn) and len(drawn) > 5
+
+
+def test_markdown_as_text() -> None:
+    shown = plain(rows(TEXT, 60))
+    assert shown[0] == "Title"
+    assert "\u2022 one" in shown and "  1. deep \u6f22\u5b57" in shown
+    assert "\u258e quoted text goes on" in shown
+    assert "  def f(x):" in shown and '      return "\u6f22"  # why' in shown
+    assert shown[-1] == "<b>html</b> & * end"
+
+
+def test_emphasis_and_links() -> None:
+    spans = {span.text: span for span in rows("**b** *i* ~~s~~ `c` [l](https://x.y)")[0]}
+    assert spans["b"].marks is Mark.BOLD and spans["i"].marks is Mark.ITALIC
+    assert spans["s"].marks is Mark.STRIKE and spans["c"].role is Role.CODE
+    assert spans["l"].link == "https://x.y" and spans["l"].role is Role.LINK
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "file:///etc/passwd", "https://a\x1b\\b", "https://a b", ""]
+)
+def test_unsafe_links_are_text(url: str) -> None:
+    assert safe_link(url) == ""
+
+
+def test_code_has_colors_and_any_language_is_survived() -> None:
+    colored = code_lines("def f():\n    return 'a'", "python")
+    assert {span.role for row in colored for span in row} >= {Role.KEYWORD, Role.STRING, Role.NAME}
+    assert plain(code_lines("a\n\nb", "no-such-language")) == ["a", "", "b"]
+    source = "\n".join(f"x = {n}" for n in range(1_000))
+    assert plain(code_lines(source, "python")) == source.split("\n")
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_streamed_markdown_is_drawn_like_the_whole(seed: int) -> None:
+    chosen = random.Random(seed)
+    prose = Prose(50)
+    at = 0
+    while at < len(TEXT):
+        at += chosen.randrange(1, 20)
+        assert prose.rows(TEXT[:at]) == rows(TEXT[:at], 50), TEXT[:at]
+
+
+def test_hostile_markdown_is_drawn_in_time() -> None:
+    started = datetime.now(UTC)
+    for text in ("[" * 50_000, "*a **b " * 10_000, "> " * 5_000, "`" * 30_000, "|" * 20_000):
+        rows(text, 80)
+    assert (datetime.now(UTC) - started).total_seconds() < 10
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_heights_are_sums(seed: int) -> None:
+    chosen = random.Random(seed)
+    plain_list = [chosen.randrange(5) for _ in range(chosen.randrange(40))]
+    heights = Heights(plain_list)
+    for _ in range(60):
+        if plain_list and chosen.random() < 0.6:
+            index, value = chosen.randrange(len(plain_list)), chosen.randrange(9)
+            plain_list[index] = heights[index] = value
+        else:
+            plain_list.append(3)
+            heights.append(3)
+    assert heights.total == sum(plain_list)
+    assert [heights.before(n) for n in range(len(plain_list) + 1)] == [
+        sum(plain_list[:n]) for n in range(len(plain_list) + 1)
+    ]
+    lines = [(i, k) for i, height in enumerate(plain_list) for k in range(height)]
+    assert [heights.at(n) for n in range(len(lines))] == lines
