@@ -13,6 +13,7 @@ from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.events import TurnDelta
 from quarterdeck.wire.history import AgentEvent, History
+from quarterdeck.wire.messages import QueuedMessage
 from quarterdeck.wire.replicas import Replica
 
 
@@ -128,3 +129,11 @@ def test_a_chat_that_is_gone_from_the_record_is_dropped() -> None:
     detail = state.record.model_copy(update={"chats": [kept]})
     state.take_detail(detail)
     assert set(state.chats) == {UUID(str(kept.id))}
+
+
+def test_a_queue_read_before_a_turn_began_does_not_bring_its_message_back() -> None:
+    chat = chat_state()
+    waiting = QueuedMessage(id=uuid4(), message="go", queued_at=utc_now())
+    chat.start_turn(str(waiting.id), utc_now())
+    chat.take_queue([waiting])
+    assert chat.queue == []

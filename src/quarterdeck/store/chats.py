@@ -26,6 +26,7 @@ class ChatState:
     turn_message_id: str | None = None
     last_turn_failed: bool = False
     loading: bool = False
+    _started: set[str] = field(default_factory=set[str])
     _early: list[tuple[int | None, AgentEvent]] = field(
         default_factory=list[tuple[int | None, AgentEvent]]
     )
@@ -87,9 +88,21 @@ class ChatState:
             return None
         return self.transcript.append(delta.event)
 
-    def drop_from_queue(self, message_id: str) -> bool:
-        """Takes a message that is running now out of the queue."""
-        kept = [entry for entry in self.queue if str(entry.id) != message_id]
-        changed = len(kept) != len(self.queue)
-        self.queue = kept
-        return changed
+    def take_queue(self, queue: list[QueuedMessage]) -> None:
+        """Takes over the queue as read; what has started since it was read is left out."""
+        self.queue = [entry for entry in queue if str(entry.id) not in self._started]
+
+    def start_turn(self, message_id: str, at: datetime) -> None:
+        """The agent has a message now: it waits no longer."""
+        self._started.add(message_id)
+        self.take_queue(self.queue)
+        self.turn_started_at = at
+        self.turn_message_id = message_id
+        self.last_turn_failed = False
+        self.record.processing = True
+
+    def end_turn(self, processing: bool) -> None:
+        """The turn is over."""
+        self.turn_started_at = None
+        self.turn_message_id = None
+        self.record.processing = processing

@@ -256,7 +256,7 @@ class Deck:
         if chat is None:
             return
         try:
-            chat.queue = (await self.client.messages.queue(replica_id, chat_id)).queue
+            chat.take_queue((await self.client.messages.queue(replica_id, chat_id)).queue)
         except ClientError as error:
             self.line_lost(error)
             return
@@ -286,9 +286,6 @@ class Deck:
             return
 
     async def _look(self) -> None:
-        begun = time.monotonic()
-        await self.client.health.get()
-        latency = (time.monotonic() - begun) * 1000
         found = [record async for record in self.client.replicas.all()]
         known = {record.id for record in found}
         changed = not self.listed
@@ -304,11 +301,16 @@ class Deck:
         if changed:
             self.publish(ListChanged())
         if self.connection.phase != Phase.ONLINE:
-            self.connection.latency_ms = latency
+            self.connection.latency_ms = await self._latency()
             self._phase(Phase.ONLINE, None)
             for feed in self._feeds.values():
                 feed.reconnect_now()
             self._tasks.start("outbox", self.outbox.flush())
+
+    async def _latency(self) -> float:
+        begun = time.monotonic()
+        await self.client.health.get()
+        return (time.monotonic() - begun) * 1000
 
     def _take(self, record: Replica) -> ReplicaState:
         state = self.replicas.get(record.id)

@@ -122,7 +122,7 @@ class ReplicaFeed:
             raise
         chat.finish_loading(page)
         queue = await self._client.messages.queue(self._state.id, chat.id)
-        chat.queue = queue.queue
+        chat.take_queue(queue.queue)
         self._publish(TranscriptChanged(self._state.id, chat.id, None))
         self._publish(ChatChanged(self._state.id, chat.id))
 
@@ -186,11 +186,7 @@ class ReplicaFeed:
         chat = self._chat(started.chat_id)
         if chat is None:
             return
-        chat.turn_started_at = event.ts
-        chat.turn_message_id = started.message_id
-        chat.last_turn_failed = False
-        chat.record.processing = True
-        chat.drop_from_queue(started.message_id)
+        chat.start_turn(started.message_id, event.ts)
         self._publish(ChatChanged(self._state.id, chat.id))
         self._publish(ListChanged())
 
@@ -199,9 +195,7 @@ class ReplicaFeed:
         chat = self._chat(completed.chat_id)
         if chat is None:
             return
-        chat.turn_started_at = None
-        chat.turn_message_id = None
-        chat.record.processing = completed.processing
+        chat.end_turn(completed.processing)
         state.done_at = event.ts
         state.record.last_activity_at = event.ts
         if self._owner.looks_at(state.id):

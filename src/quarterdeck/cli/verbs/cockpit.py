@@ -33,7 +33,7 @@ def open_cockpit(common: Common) -> int:
 
     return run(
         target.client,
-        endpoint=target.endpoint,
+        endpoint="local" if target.embedded else target.endpoint,
         drafts=target.home.client,
         revive=_reviver(target),
         directory=repository_of(Path.cwd()),

@@ -42,6 +42,7 @@ class ChatPane(Vertical):
         self._deck = deck
         self.replica_id = replica_id
         self.chat_id = chat_id
+        self._draft = deck.disk.draft(chat_id)
 
     def compose(self) -> ComposeResult:
         yield TranscriptView(Transcript())
@@ -63,7 +64,7 @@ class ChatPane(Vertical):
         return self.query_one(TranscriptView)
 
     def on_mount(self) -> None:
-        self.composer.text = self._deck.disk.draft(self.chat_id)
+        self.composer.text = self._draft
         self.composer.move_cursor(self.composer.document.end)
         self.show_state()
         self._open()
@@ -147,7 +148,6 @@ class ChatPane(Vertical):
             step = error.next_step if isinstance(error, ClientError) else "Free some disk space."
             self._trouble(f"not sent: {error} {step}")
             return
-        self._save_draft()
 
     @on(Composer.Interrupted)
     def _interrupt_asked(self) -> None:
@@ -173,6 +173,7 @@ class ChatPane(Vertical):
 
     @on(Composer.Changed)
     def _draft_changed(self) -> None:
+        self._draft = self.composer.text
         self._save_soon()
 
     @work(group="draft", exclusive=True)
@@ -184,9 +185,10 @@ class ChatPane(Vertical):
 
     def _save_draft(self) -> None:
         try:
-            self._deck.disk.save_draft(self.chat_id, self.composer.text)
+            self._deck.disk.save_draft(self.chat_id, self._draft)
         except OSError as error:
-            self._trouble(f"the draft cannot be kept: {error.strerror}. Free some disk space.")
+            if self.is_running:
+                self._trouble(f"draft not kept: {error.strerror}. Free some disk space.")
 
     @on(TranscriptView.OlderWanted)
     def _older_wanted(self) -> None:

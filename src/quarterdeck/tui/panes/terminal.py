@@ -82,7 +82,7 @@ class TerminalPane(Vertical):
             found = await terminals.list(self._replica_id)
             open_ones = [session for session in found if not session.exited]
             if not open_ones:
-                open_ones = [await terminals.create(self._replica_id, *self._size())]
+                open_ones = [await terminals.create(self._replica_id, *self._room())]
         except ClientError as error:
             self._say(f"{error} {error.next_step}")
             return
@@ -92,13 +92,13 @@ class TerminalPane(Vertical):
     @work(exclusive=True, group="sessions")
     async def _open(self) -> None:
         try:
-            session = await self._deck.client.terminals.create(self._replica_id, *self._size())
+            session = await self._deck.client.terminals.create(self._replica_id, *self._room())
         except ClientError as error:
             self._say(f"{error} {error.next_step}")
             return
         await self._add(TerminalLink(self._deck.client, self._replica_id, session))
 
-    def _size(self) -> tuple[int, int]:
+    def _room(self) -> tuple[int, int]:
         size = self.query_one(ContentSwitcher).size
         return max(2, min(500, size.width)), max(1, min(200, size.height))
 

@@ -204,6 +204,10 @@ class TranscriptView(ScrollView, can_focus=True):
         by = round(new_value) - viewport.y
         if not by:
             return
+        if viewport.following and new_value >= self.max_scroll_y:
+            # A taller window: the position was cut to the end, nobody scrolled away from it.
+            self.refresh()
+            return
         if abs(by) <= _FAR * max(1, viewport.height):
             viewport.move(by)
         else:
