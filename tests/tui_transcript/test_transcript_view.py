@@ -174,6 +174,9 @@ async def test_a_resize_keeps_the_place() -> None:
         await pilot.resize_terminal(70, 25)
         await settle(pilot)
         assert app.view.following and "Run 79" in app.seen()[-1]
+        await pilot.resize_terminal(70, 45)
+        await settle(pilot)
+        assert app.view.following and "Run 79" in app.seen()[-1]
 
 
 async def test_tool_calls_open_and_fold() -> None:
