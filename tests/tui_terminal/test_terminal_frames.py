@@ -16,8 +16,9 @@ from quarterdeck.tui.terminal.core import (
     Scrollback,
     State,
 )
+from quarterdeck.tui.terminal.decoder import FrameDecoder
 from quarterdeck.tui.terminal.errors import BadFrame
-from quarterdeck.tui.terminal.frames import FrameDecoder, FrameEncoder
+from quarterdeck.tui.terminal.frames import FrameEncoder
 
 STATE = State(
     80,

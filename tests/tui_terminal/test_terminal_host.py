@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -271,3 +272,13 @@ async def test_flood_in_two_terminals_is_shared(host, open_terminal, wait_for) -
     stop.set()
     sizes = await asyncio.gather(*floods)
     assert min(sizes) / (time.monotonic() - begun) > 200_000
+
+
+def test_the_process_is_light() -> None:
+    code = (
+        "import sys, quarterdeck.tui.terminal.worker\n"
+        "heavy = {'asyncio', 'textual', 'rich', 'pydantic', 'httpx', 'ssl'} & set(sys.modules)\n"
+        "sys.exit(', '.join(heavy) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, check=False)
+    assert done.stderr == b""

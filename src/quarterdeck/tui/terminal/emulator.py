@@ -19,8 +19,9 @@ from quarterdeck.tui.terminal.channel import (
 )
 from quarterdeck.tui.terminal.child import Child
 from quarterdeck.tui.terminal.core import Mode, Rgb, SelectionKind
+from quarterdeck.tui.terminal.decoder import FrameDecoder
 from quarterdeck.tui.terminal.errors import BadFrame
-from quarterdeck.tui.terminal.frames import Frame, FrameDecoder
+from quarterdeck.tui.terminal.frames import Frame
 from quarterdeck.tui.terminal.history import Chunk, Entry, History, Resize, restore
 
 WINDOW = 128 << 10

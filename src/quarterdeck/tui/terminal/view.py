@@ -114,6 +114,8 @@ class TerminalView(Widget, can_focus=True):
         self._painter: Painter | None = None
         self._strips: dict[int, Strip] = {}
         self._prefixed = False
+        self._laid_out = False
+        self._seen = False
         self._failure = ""
 
     # --- for whoever holds the view ---
@@ -147,7 +149,9 @@ class TerminalView(Widget, can_focus=True):
         """Starts what the view does."""
         runs = (self._feeder.run(), self._typist.run(), self._sizer.run())
         self._tasks = [asyncio.create_task(run) for run in runs]
-        self.watch(cast("App[object]", self.app), "theme", self._theme_changed, init=False)
+        app = cast("App[object]", self.app)
+        app.theme_changed_signal.subscribe(self, self._theme_changed)
+        app.screen_change_signal.subscribe(self, self._seen_changed)
 
     async def on_unmount(self) -> None:
         """Ends it."""
@@ -158,11 +162,24 @@ class TerminalView(Widget, can_focus=True):
 
     def on_show(self) -> None:
         """Frames are wanted."""
-        self._emulator.show()
+        self._laid_out = True
+        self._seen_changed()
 
     def on_hide(self) -> None:
         """Frames are not wanted: a hidden terminal costs nothing here."""
-        self._emulator.hide()
+        self._laid_out = False
+        self._seen_changed()
+
+    def _seen_changed(self, _: object = None) -> None:
+        """Asks for frames while the view can be seen: displayed, and under no opaque screen."""
+        seen = self._laid_out and _is_uncovered(self)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        if seen:
+            self._emulator.show()
+        else:
+            self._emulator.hide()
 
     def on_resize(self, event: events.Resize) -> None:
         """The widget has another size."""
@@ -186,6 +203,8 @@ class TerminalView(Widget, can_focus=True):
             self.post_message(self.BellRang(self))
         self._repaint(changed)
         self.call_after_refresh(self._emulator.painted)
+        # A new screen is told before its style says whether it covers this one.
+        self._seen_changed()
 
     def on_reply(self, data: bytes) -> None:
         """Part of `EmulatorSink`."""
@@ -205,7 +224,7 @@ class TerminalView(Widget, can_focus=True):
 
     # --- painting ---
 
-    def _theme_changed(self) -> None:
+    def _theme_changed(self, _: object = None) -> None:
         self._painter = None
         self._repaint()
 
@@ -245,6 +264,7 @@ class TerminalView(Widget, can_focus=True):
             self._strips.clear()
             self.refresh()
             return
+        rows = {y for y in rows if 0 <= y < self.size.height}
         for y in rows:
             self._strips.pop(y, None)
         if rows:
@@ -396,6 +416,14 @@ class TerminalView(Widget, can_focus=True):
         event.prevent_default()
         if not self._feeder.ended or not self._content.state.modes & Mode.ALTERNATE_SCREEN:
             self._pointer.wheel(event, self._spot(event), self._content.state.modes, lines)
+
+
+def _is_uncovered(widget: Widget) -> bool:
+    stack = widget.app.screen_stack
+    if widget.screen not in stack:
+        return False
+    above = stack[stack.index(widget.screen) + 1 :]
+    return all([screen.styles.background.a < 1 for screen in above])
 
 
 def _regions(rows: Iterable[int], size: Size) -> list[Region]:
