@@ -1,0 +1,192 @@
+"""A service with a fleet over doubled sandboxes, and ways to look at what happened in it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+import pytest
+from tests.service_b.doubles import DoubleDriver
+
+from quarterdeck.local.home import Home
+from quarterdeck.service.app import build_app
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.fleet.fleet import Fleet
+from quarterdeck.service.fleet.settings import FleetSettings
+from quarterdeck.service.listeners import UnixListener
+from quarterdeck.service.server import serve
+from quarterdeck.service.start import open_service
+from quarterdeck.wire.agents import Agent
+
+AGENTS = [
+    Agent(id="builtin", name="Built-in", available=True),
+    Agent(id="gemini", name="Gemini", available=True),
+    Agent(id="codex", name="Codex", available=False, reason="codex is not installed."),
+]
+SETTINGS = FleetSettings(
+    link_wait=1.0,
+    link_limit=5.0,
+    call_limit=5.0,
+    drain_limit=5.0,
+    backoff=(0.01, 0.05),
+    redelivery=(0.05,),
+)
+PATIENCE = 20.0
+
+
+async def until(check: Callable[[], Awaitable[Any]], what: str = "the condition") -> Any:
+    """Returns the first true result of a check, or fails after some patience."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                if found := await check():
+                    return found
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        pytest.fail(f"waited in vain for {what}")
+
+
+@dataclass
+class World:
+    """One installation; `start` and `stop` are those of its service."""
+
+    home: Home
+    driver: DoubleDriver
+    settings: FleetSettings
+    context: ServiceContext = field(init=False)
+    fleet: Fleet = field(init=False)
+    client: httpx.AsyncClient = field(init=False)
+    environment: str = field(init=False)
+    _opened: Any = None
+    _names: int = 0
+
+    async def start(self) -> None:
+        self._opened = open_service(self.home, self.driver, lambda: AGENTS)
+        self.context = await self._opened.__aenter__()
+        self.fleet = Fleet(self.context, self.settings)
+        self.context.fleet = self.fleet
+        await self.fleet.start()
+        self.client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(build_app(self.context)),
+            base_url="http://test",
+            headers=self.headers,
+        )
+        answer = await self.client.get("/v1/environments/global")
+        self.environment = answer.json()["environment"]["id"]
+
+    async def stop(self) -> None:
+        """As a service that is stopped: engines run on."""
+        await self.client.aclose()
+        await self.fleet.close()
+        await self._opened.__aexit__(None, None, None)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.home.key.read_text().strip()}"}
+
+    async def create(self, wait: bool = True, **body: Any) -> str:
+        """A replica; active when this returns, unless told not to wait."""
+        self._names += 1
+        body = {"name": f"r{self._names}", "environment_id": self.environment, **body}
+        answer = await self.client.post("/v1/replica", json=body)
+        assert answer.status_code == 201, answer.text
+        made = answer.json()["replica"]["id"]
+        if wait:
+            await self.reach(made, "active")
+        return made
+
+    async def get(self, id: str) -> dict[str, Any]:
+        answer = await self.client.get(f"/v1/replica/{id}")
+        assert answer.status_code == 200, answer.text
+        return answer.json()["replica"]
+
+    async def reach(self, id: str, status: str) -> dict[str, Any]:
+        """Waits until a replica is in a state."""
+
+        async def there() -> dict[str, Any] | None:
+            replica = await self.get(id)
+            assert status == "error" or replica["status"] != "error", replica["error"]
+            return replica if replica["status"] == status else None
+
+        return await until(there, f"{status}")
+
+    async def post(self, id: str, path: str, body: Any = None) -> httpx.Response:
+        return await self.client.post(f"/v1/replica/{id}{path}", json=body)
+
+    async def send(self, id: str, message: str, **body: Any) -> dict[str, Any]:
+        answer = await self.post(id, "/messages", {"message": message, **body})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def events(self, id: str, type: str | None = None) -> list[dict[str, Any]]:
+        """The whole log, or the payloads of one type in it."""
+        stored = await self.context.event_log.read_after(id, 0, 100_000)
+        if type is not None:
+            return [json.loads(one.payload_json) for one in stored if one.type == type]
+        return [
+            {"index": one.index, "type": one.type, "payload": json.loads(one.payload_json)}
+            for one in stored
+        ]
+
+    async def states(self, id: str) -> list[str]:
+        """The states that the log tells of, in order."""
+        told = await self.events(id, "engine.status.changed")
+        return [one["workspaceStatus"] for one in told if "workspaceStatus" in one]
+
+    async def done(self, id: str, message_id: str) -> list[dict[str, Any]]:
+        """Waits for the end of a message's turn; returns all ends of it, which should be one."""
+
+        async def ended() -> list[dict[str, Any]]:
+            ends = await self.events(id, "chat.turn.completed")
+            return [one for one in ends if one["messageId"] == message_id]
+
+        return await until(ended, "the end of a turn")
+
+    async def queue(self, id: str, chat_id: str) -> dict[str, Any]:
+        answer = await self.client.get(f"/v1/replica/{id}/chats/{chat_id}/queue")
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+@pytest.fixture
+def settings() -> FleetSettings:
+    return SETTINGS
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    # Not pytest's own directory: sockets have short names.
+    with TemporaryDirectory(prefix="qd-") as directory:
+        yield Home(Path(directory))
+
+
+@pytest.fixture
+async def world(home: Home, settings: FleetSettings) -> AsyncIterator[World]:
+    made = World(home, DoubleDriver(home.workspaces), settings)
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.stop()
+        made.driver.kill_all()
+
+
+@pytest.fixture
+async def served(world: World) -> AsyncIterator[httpx.AsyncClient]:
+    """The same service on a real server, for streams."""
+    ready = asyncio.Event()
+    running = asyncio.create_task(
+        serve(world.context, [UnixListener(world.home.socket)], lambda _: ready.set())
+    )
+    await ready.wait()
+    transport = httpx.AsyncHTTPTransport(uds=str(world.home.socket))
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://test", headers=world.headers, timeout=PATIENCE
+    ) as client:
+        yield client
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

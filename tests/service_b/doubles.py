@@ -1,0 +1,162 @@
+"""A sandbox driver for tests: plain directories and the engine of `double_engine.py`."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+
+from quarterdeck.sandboxes.port import (
+    Isolation,
+    Layout,
+    MirrorInfo,
+    Progress,
+    RepositorySource,
+    SandboxError,
+)
+from quarterdeck.wire.engine import EngineRepository
+
+ENGINE = Path(__file__).with_name("double_engine.py")
+
+
+class DoubleDriver:
+    """Keeps what it knows in files, so that a later one finds the same engines."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.calls: Counter[str] = Counter()
+        self.provision_error: SandboxError | None = None
+        self.start_error: SandboxError | None = None
+        self.stop_error: SandboxError | None = None
+        self.destroy_error: SandboxError | None = None
+        self.gate: asyncio.Event | None = None
+        """Provisioning waits for it."""
+        self.preparing = 0
+        self.most_preparing = 0
+        self.branches: list[str] = []
+
+    def place(self, workspace_id: str) -> Path:
+        return self.root / workspace_id
+
+    def fault(self, workspace_id: str, name: str, on: bool = True) -> None:
+        """Makes the workspace's engine do something wrong, or right again."""
+        path = self.place(workspace_id) / "faults" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if on:
+            path.touch()
+        else:
+            path.unlink(missing_ok=True)
+
+    def let_go(self, workspace_id: str) -> None:
+        """Turns that wait go on."""
+        (self.place(workspace_id) / "go").touch()
+
+    def pid(self, workspace_id: str) -> int | None:
+        try:
+            return int((self.place(workspace_id) / "pid").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def signal(self, workspace_id: str, number: int) -> None:
+        pid = self.pid(workspace_id)
+        assert pid is not None
+        os.kill(pid, number)
+
+    def running(self, workspace_id: str) -> bool:
+        pid = self.pid(workspace_id)
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except FileNotFoundError:
+            return False
+        return state not in "ZX"
+
+    def kill_all(self) -> None:
+        """Nothing is left behind by a test."""
+        for place in self.root.glob("*"):
+            if place.is_dir() and self.running(place.name):
+                self.signal(place.name, signal.SIGKILL)
+
+    # The port
+
+    async def isolation(self) -> Isolation:
+        return Isolation("none", "tester", "This is a double.")
+
+    async def connect_repository(self, repository_id: str, url: str) -> MirrorInfo:
+        return MirrorInfo("main", url.rsplit("/", 1)[-1])
+
+    async def provision(
+        self, workspace_id: str, repositories: list[RepositorySource], branch: str, report: Progress
+    ) -> list[EngineRepository]:
+        self.calls["provision"] += 1
+        self.branches.append(branch)
+        self.preparing += 1
+        self.most_preparing = max(self.most_preparing, self.preparing)
+        try:
+            self.place(workspace_id).mkdir(parents=True, exist_ok=True)
+            report("Making directories")
+            if self.gate is not None:
+                await self.gate.wait()
+            if self.provision_error is not None:
+                raise self.provision_error
+        finally:
+            self.preparing -= 1
+        path = str(self.place(workspace_id))
+        return [
+            EngineRepository(id=one.id, name=one.name, path=path, default_branch=one.default_branch)  # type: ignore[arg-type]
+            for one in repositories
+        ]
+
+    async def layout(self, workspace_id: str) -> Layout:
+        place = str(self.place(workspace_id))
+        return Layout(place, place, place, place)
+
+    async def write_config(self, workspace_id: str, text: str) -> None:
+        (self.place(workspace_id) / "engine.json").write_text(text)
+
+    async def start(self, workspace_id: str) -> None:
+        self.calls["start"] += 1
+        if self.start_error is not None:
+            raise self.start_error
+        if self.running(workspace_id):
+            return
+        place = str(self.place(workspace_id))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-S", str(ENGINE), place
+        )
+        waiting = asyncio.create_task(process.wait())
+        try:
+            code = await asyncio.shield(waiting)
+        finally:
+            await waiting  # also when cancelled: nothing of the process is left open
+        if code != 0:
+            raise SandboxError("The engine did not start.", "its log")
+
+    async def alive(self, workspace_id: str) -> bool:
+        return self.running(workspace_id)
+
+    async def connect(self, workspace_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        try:
+            return await asyncio.open_unix_connection(self.place(workspace_id) / "engine.sock")
+        except FileNotFoundError as e:
+            raise ConnectionError("no engine listens") from e
+
+    async def stop(self, workspace_id: str) -> None:
+        self.calls["stop"] += 1
+        if self.stop_error is not None:
+            raise self.stop_error
+        with contextlib.suppress(ProcessLookupError, AssertionError):
+            self.signal(workspace_id, signal.SIGKILL)
+        while True:
+            if not self.running(workspace_id):
+                return
+            await asyncio.sleep(0.002)
+
+    async def destroy(self, workspace_id: str) -> None:
+        self.calls["destroy"] += 1
+        if self.destroy_error is not None:
+            raise self.destroy_error
+        await self.stop(workspace_id)
+        shutil.rmtree(self.place(workspace_id), ignore_errors=True)

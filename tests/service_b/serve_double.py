@@ -1,0 +1,26 @@
+"""A whole service over doubled sandboxes in a process of its own, to be killed by tests."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from tests.service_b.doubles import DoubleDriver
+
+from quarterdeck.local.home import Home
+from quarterdeck.service.fleet.fleet import Fleet
+from quarterdeck.service.listeners import UnixListener
+from quarterdeck.service.server import serve
+from quarterdeck.service.start import open_service
+from quarterdeck.wire.agents import Agent
+
+AGENTS = [Agent(id="builtin", name="Built-in", available=True)]
+
+
+async def main(root: Path) -> None:
+    home = Home(root)
+    async with open_service(home, DoubleDriver(home.workspaces), lambda: AGENTS) as context:
+        context.fleet = Fleet(context)
+        await serve(context, [UnixListener(home.socket)], lambda _: print("ready", flush=True))
+
+
+asyncio.run(main(Path(sys.argv[1])))

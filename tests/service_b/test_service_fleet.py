@@ -1,0 +1,313 @@
+"""Replicas come to life, sleep, wake, fail, are found again and go."""
+
+import asyncio
+import signal
+from dataclasses import replace
+
+import pytest
+from tests.service_b.conftest import SETTINGS, World, until
+
+from quarterdeck.sandboxes.port import CloneError, SandboxError
+from quarterdeck.service.fleet.settings import FleetSettings
+
+
+async def test_a_replica_is_answered_at_once_and_becomes_active(world: World) -> None:
+    world.driver.gate = asyncio.Event()
+    made = await world.create(wait=False)
+    assert (await world.get(made))["status"] == "preparing"
+    assert (await world.get(made))["waking"] is False
+    status = (await world.client.get(f"/v1/workspaces/{made}/status")).json()
+    assert status["status"] == "preparing"
+    world.driver.gate.set()
+    await world.reach(made, "active")
+    assert await world.states(made) == ["preparing", "active"]
+    types = [event["type"] for event in await world.events(made)]
+    assert types.index("engine.ready") < len(types) - 1 - types[::-1].index("engine.status.changed")
+
+
+async def test_the_status_tells_what_is_being_done(world: World) -> None:
+    world.driver.gate = asyncio.Event()
+    made = await world.create(wait=False)
+
+    async def told() -> bool:
+        status = (await world.client.get(f"/v1/workspaces/{made}/status")).json()
+        return status.get("message") == "Making directories"
+
+    await until(told)
+    world.driver.gate.set()
+    await world.reach(made, "active")
+
+    async def felt() -> bool:
+        status = (await world.client.get(f"/v1/workspaces/{made}/status")).json()
+        return "uptimeSeconds" in status.get("engineHeartbeat", {})
+
+    await until(felt)
+    status = (await world.client.get(f"/v1/workspaces/{made}/status")).json()
+    assert status["engineHeartbeat"]["fresh"] is True
+    assert "message" not in status and "error" not in status
+
+
+async def test_sleep_and_wake(world: World) -> None:
+    made = await world.create(message="first")
+    assert (await world.post(made, "/sleep")).json() == {"success": True}
+    replica = await world.get(made)
+    assert replica["status"] == "sleeping"
+    assert not world.driver.running(made)
+    assert (await world.post(made, "/sleep")).status_code == 200  # no-op
+    answer = await world.post(made, "/wake")
+    assert (answer.status_code, answer.json()) == (202, {"status": "waking"})
+    await world.reach(made, "active")
+    assert (await world.post(made, "/wake")).status_code == 202  # no-op
+    assert await world.states(made) == ["preparing", "active", "sleeping", "preparing", "active"]
+
+
+async def test_sleeping_keeps_everything_the_engine_journaled(world: World) -> None:
+    made = await world.create()
+    sent = await world.send(made, "wait for ever")
+
+    async def started() -> bool:
+        return bool(await world.events(made, "chat.turn.started"))
+
+    await until(started)
+    await world.post(made, "/sleep")
+    ends = await world.done(made, sent["message_id"])
+    assert [end["isComplete"] for end in ends] == [False]
+    assert [event["type"] for event in await world.events(made)][-1] == "engine.status.changed"
+    assert (await world.get(made))["chats"][0]["processing"] is False
+
+
+async def test_a_sleep_that_cannot_stop_the_sandbox_leaves_it_active(world: World) -> None:
+    made = await world.create()
+    world.driver.stop_error = SandboxError("It cannot be stopped.")
+    answer = await world.post(made, "/sleep")
+    assert answer.status_code == 500
+    assert answer.json()["error"] == "It cannot be stopped."
+    world.driver.stop_error = None
+    sent = await world.send(made, "still there")
+    await world.done(made, sent["message_id"])
+
+
+async def test_a_message_accepted_while_falling_asleep_wakes_again(world: World) -> None:
+    made = await world.create()
+    await world.send(made, "wait")
+    world.driver.fault(made, "slow")
+    sleeping = asyncio.create_task(world.post(made, "/sleep"))
+
+    async def stopping() -> bool:
+        return world.fleet.of(made).stopping
+
+    await until(stopping)
+    sent = await world.send(made, "wake up")
+    assert sent["status"] == "waking"
+    world.driver.fault(made, "slow", on=False)
+    assert (await sleeping).status_code == 200
+    world.driver.let_go(made)
+    ends = await world.done(made, sent["message_id"])
+    assert len(ends) == 1
+    assert await world.states(made) == ["preparing", "active", "sleeping", "preparing", "active"]
+
+
+async def test_delete_removes_record_files_and_process(world: World) -> None:
+    made = await world.create(message="hello")
+    answer = await world.client.delete(f"/v1/replica/{made}")
+    assert answer.json() == {"success": True}
+    assert (await world.client.get(f"/v1/replica/{made}")).status_code == 404
+    assert (await world.client.delete(f"/v1/replica/{made}")).status_code == 404
+    assert not world.driver.place(made).exists()
+
+
+async def test_delete_while_preparing(world: World) -> None:
+    world.driver.gate = asyncio.Event()
+    made = await world.create(wait=False)
+
+    async def provisioning() -> bool:
+        return world.driver.preparing == 1
+
+    await until(provisioning)
+    assert (await world.client.delete(f"/v1/replica/{made}")).status_code == 200
+    assert world.driver.preparing == 0
+    assert not world.driver.place(made).exists()
+
+
+async def test_files_that_cannot_be_removed_are_removed_at_the_next_start(world: World) -> None:
+    made = await world.create()
+    world.driver.destroy_error = SandboxError("A file is held.")
+    answer = await world.client.delete(f"/v1/replica/{made}")
+    assert answer.status_code == 500
+    assert "tried again" in answer.json()["error"]
+    assert (await world.client.get(f"/v1/replica/{made}")).status_code == 404
+    assert world.driver.place(made).exists()
+    world.driver.destroy_error = None
+    await world.stop()
+    await world.start()
+
+    async def gone() -> bool:
+        return not world.driver.place(made).exists()
+
+    await until(gone)
+
+
+async def test_a_failed_clone_is_an_error_that_waking_retries(world: World) -> None:
+    world.driver.provision_error = CloneError("Cloning failed.", "fatal: early EOF")
+    made = await world.create(wait=False, message="later")
+    replica = await world.reach(made, "error")
+    assert replica["error"] == "Cloning failed.\nfatal: early EOF"
+    told = await world.events(made, "engine.status.changed")
+    assert told[-1] == {"workspaceStatus": "error", "error": replica["error"]}
+    world.driver.provision_error = None
+    assert (await world.post(made, "/wake")).status_code == 202
+    replica = await world.reach(made, "active")
+    assert replica["error"] is None
+
+    async def delivered() -> bool:
+        return len(await world.events(made, "chat.turn.completed")) == 1
+
+    await until(delivered)
+
+
+async def test_an_engine_that_does_not_start_is_an_error(world: World) -> None:
+    world.driver.start_error = SandboxError("The engine did not come up.", "Traceback")
+    made = await world.create(wait=False)
+    assert (await world.reach(made, "error"))["error"] == "The engine did not come up.\nTraceback"
+
+
+async def test_a_dead_engine_is_started_again(world: World) -> None:
+    made = await world.create()
+    first = world.driver.pid(made)
+    world.driver.signal(made, signal.SIGKILL)
+
+    async def again() -> bool:
+        return world.driver.pid(made) != first and world.driver.running(made)
+
+    await until(again)
+    sent = await world.send(made, "after")
+    await world.done(made, sent["message_id"])
+    assert await world.states(made) == ["preparing", "active"]
+
+
+async def test_an_engine_that_dies_again_and_again_is_given_up(world: World) -> None:
+    made = await world.create()
+    starts = world.driver.calls["start"]
+    world.driver.fault(made, "die")
+    world.driver.signal(made, signal.SIGKILL)
+    replica = await world.reach(made, "error")
+    assert "again and again" in replica["error"]
+    assert world.driver.calls["start"] == starts + 3
+    assert not world.driver.running(made)
+    world.driver.fault(made, "die", on=False)
+    await world.post(made, "/wake")
+    await world.reach(made, "active")
+
+
+class TestUnready:
+    @pytest.fixture
+    def settings(self) -> FleetSettings:
+        return replace(SETTINGS, ready_limit=0.2)
+
+    async def test_an_engine_that_never_reports_ready_is_an_error(self, world: World) -> None:
+        world.driver.gate = asyncio.Event()
+        made = await world.create(wait=False)
+        world.driver.fault(made, "unready")
+        world.driver.gate.set()
+        assert "ready in time" in (await world.reach(made, "error"))["error"]
+        assert not world.driver.running(made)
+
+
+class TestLimits:
+    @pytest.fixture
+    def settings(self) -> FleetSettings:
+        return replace(SETTINGS, active_limit=2, preparing_at_once=1)
+
+    async def test_only_so_many_may_be_active(self, world: World) -> None:
+        first = await world.create()
+        second = await world.create()
+        body = {"name": "third", "environment_id": world.environment}
+        answer = await world.client.post("/v1/replica", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (429, "WORKSPACE_LIMIT_REACHED")
+        await world.post(first, "/sleep")
+        assert (await world.client.post("/v1/replica", json=body)).status_code == 201
+        for refused in (
+            await world.post(first, "/wake"),
+            await world.post(first, "/messages", {"message": "hello"}),
+        ):
+            assert (refused.status_code, refused.json()["code"]) == (429, "WORKSPACE_LIMIT_REACHED")
+        assert (await world.get(first))["status"] == "sleeping"
+        chat = (await world.get(first))["chats"][0]["id"]
+        assert (await world.queue(first, chat))["queue"] == []
+        await world.client.delete(f"/v1/replica/{second}")
+        assert (await world.post(first, "/wake")).status_code == 202
+
+    async def test_preparing_is_bounded(self, world: World) -> None:
+        world.driver.gate = asyncio.Event()
+        both = [await world.create(wait=False) for _ in range(2)]
+
+        async def begun() -> bool:
+            return world.driver.preparing > 0
+
+        await until(begun)
+        world.driver.gate.set()
+        for one in both:
+            await world.reach(one, "active")
+        assert world.driver.most_preparing == 1
+
+
+async def test_a_stopped_service_finds_its_engine_again(world: World) -> None:
+    made = await world.create()
+    pid = world.driver.pid(made)
+    sent = await world.send(made, "wait")
+
+    async def started() -> bool:
+        return bool(await world.events(made, "chat.turn.started"))
+
+    await until(started)
+    await world.stop()
+    assert world.driver.running(made)
+    world.driver.let_go(made)
+    await world.start()
+    assert len(await world.done(made, sent["message_id"])) == 1
+    assert world.driver.pid(made) == pid
+    assert (await world.get(made))["status"] == "active"
+    assert await world.states(made) == ["preparing", "active"]
+
+
+async def test_a_service_starts_an_engine_that_died_meanwhile(world: World) -> None:
+    made = await world.create()
+    await world.stop()
+    world.driver.signal(made, signal.SIGKILL)
+    await world.start()
+    sent = await world.send(made, "again")
+    await world.done(made, sent["message_id"])
+
+
+async def test_after_another_boot_replicas_sleep(world: World) -> None:
+    made = await world.create()
+    awaited = await world.create()
+    world.driver.fault(awaited, "refuse")
+    await world.send(awaited, "for later")
+    await world.stop()
+    world.driver.kill_all()
+    world.driver.fault(awaited, "refuse", on=False)
+    world.settings = replace(world.settings, boot_id="another")
+    await world.start()
+    assert (await world.get(made))["status"] == "sleeping"
+    assert await world.states(made) == ["preparing", "active", "sleeping"]
+    await world.reach(awaited, "active")  # its message was accepted, so it wakes
+    await world.post(made, "/wake")
+    await world.reach(made, "active")
+
+
+async def test_a_hanging_engine_is_told_as_unreachable(world: World) -> None:
+    made = await world.create()
+    world.fleet.settings  # noqa: B018
+    world.driver.signal(made, signal.SIGSTOP)
+    answer = await world.client.post(
+        f"/v1/replica/{made}/exec", json={"command": "true", "timeout_seconds": 1}, timeout=60
+    )
+    world.driver.signal(made, signal.SIGCONT)
+    assert answer.status_code in (502, 503)
+    assert answer.json()["code"] in ("ENGINE_UNREACHABLE", "ENGINE_STARTING")
+
+
+async def test_the_branch_is_named_after_the_replica(world: World) -> None:
+    await world.create(name="a~b..c")
+    assert world.driver.branches == ["qd/a-b-c"]
