@@ -75,7 +75,7 @@ class CreateScreen(ModalScreen[ReplicaDetail | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel"),
-        Binding("ctrl+s", "submit", "Create", priority=True),
+        Binding("ctrl+s", "submit", "Create"),
     ]
 
     def __init__(self, deck: Deck, directory: Path | None) -> None:

@@ -50,6 +50,7 @@ class TerminalPane(Vertical):
         self._links: dict[str, TerminalLink] = {}
         self._titles: dict[str, str] = {}
         self._prefixed = False
+        self._focus_wanted = False
 
     def compose(self) -> ComposeResult:
         yield Static("opening …", id="sessions", markup=False)
@@ -71,7 +72,8 @@ class TerminalPane(Vertical):
         )
 
     def focus_terminal(self) -> None:
-        """Gives the keys to the terminal that is shown."""
+        """Gives the keys to the terminal that is shown, or to the first one when it opens."""
+        self._focus_wanted = self.current is None
         if self.current is not None:
             self.screen.set_focus(self.current)
 
@@ -111,13 +113,8 @@ class TerminalPane(Vertical):
             TerminalView(LinkSource(link), self._host, id=key), set_current=True
         )
         self._show_sessions()
-        if self.display and self.has_focus_within_or_none():
+        if self._focus_wanted:
             self.focus_terminal()
-
-    def has_focus_within_or_none(self) -> bool:
-        """Whether taking the focus takes it from nobody who is typing elsewhere."""
-        focused = self.screen.focused
-        return focused is None or self in focused.ancestors
 
     def _show_sessions(self) -> None:
         current = self.query_one(ContentSwitcher).current

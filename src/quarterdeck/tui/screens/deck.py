@@ -5,6 +5,7 @@
 Below 60 columns one of the two is shown at a time.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import ClassVar
@@ -74,6 +75,7 @@ class DeckScreen(Screen[None]):
         self._pending: set[type[Change]] = set()
         self._folds: list[TranscriptChanged] = []
         self._scheduled = False
+        self._pane_lock = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
         yield StatusLine()
@@ -185,12 +187,14 @@ class DeckScreen(Screen[None]):
         self.query_one(KeyLine).show(brief_keys(self.where))
 
     async def _show_replica(self, replica_id: UUID) -> ReplicaPane:
-        pane = self.pane
-        if pane is None or pane.replica_id != replica_id:
-            main = self.query_one("#main", Vertical)
-            await main.remove_children()
-            pane = ReplicaPane(self._deck, self._host, replica_id)
-            await main.mount(pane)
+        # Cursor moves and a new replica may ask at once: one pane at a time is mounted.
+        async with self._pane_lock:
+            pane = self.pane
+            if pane is None or pane.replica_id != replica_id:
+                main = self.query_one("#main", Vertical)
+                await main.remove_children()
+                pane = ReplicaPane(self._deck, self._host, replica_id)
+                await main.mount(pane)
         self._deck.look_at(replica_id)
         return pane
 
