@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,16 +74,32 @@ class Installation:
             return None
 
 
-@pytest.fixture
-def installation(tmp_path: Path) -> Iterator[Installation]:
-    """A home that nothing was started in; its service is stopped afterwards."""
-    home = tmp_path / "home"
+def _installation(home: Path) -> Installation:
     environment = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("QD_", "QUARTERDECK_"))
     }
-    made = Installation(home, environment | {"QUARTERDECK_HOME": str(home)})
+    return Installation(home, environment | {"QUARTERDECK_HOME": str(home)})
+
+
+@contextmanager
+def _serving(made: Installation) -> Generator[None]:
+    process = made.start("serve", "--listen", "127.0.0.1:0", "--json")
+    assert process.stdout is not None
+    ready = json.loads(process.stdout.readline())
+    made.environment["QD_TEST_URL"] = ready["listening"][1]
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS)
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Iterator[Installation]:
+    """A home that nothing was started in; its service is stopped afterwards."""
+    made = _installation(tmp_path / "home")
     yield made
     made.qd("stop")
 
@@ -90,10 +107,38 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
 @pytest.fixture
 def service(installation: Installation) -> Iterator[Installation]:
     """A home whose service runs and listens on TCP too; `QD_TEST_URL` names it."""
-    process = installation.start("serve", "--listen", "127.0.0.1:0", "--json")
-    assert process.stdout is not None
-    ready = json.loads(process.stdout.readline())
-    installation.environment["QD_TEST_URL"] = ready["listening"][1]
-    yield installation
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=SECONDS)
+    with _serving(installation):
+        yield installation
+
+
+@dataclass
+class Deck(Installation):
+    """A running service, a repository, and one active replica of it named `probe`."""
+
+    repository: Path = Path()
+
+    @property
+    def argv(self) -> list[str]:
+        return PROGRAM
+
+
+@pytest.fixture(scope="module")
+def deck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deck]:
+    """One for all tests of a module: sandboxes, engines and agents are real."""
+    base = tmp_path_factory.mktemp("deck")
+    repository = base / "shop"
+    repository.mkdir()
+    (repository / "README").write_text("A shop.\n")
+    for command in (["init", "-qb", "main"], ["add", "."], ["commit", "-qm", "Start"]):
+        identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *identity, *command], cwd=repository, check=True)
+    plain = _installation(base / "home")
+    made = Deck(plain.home, plain.environment, repository)
+    with _serving(made):
+        try:
+            created = made.qd("replica", "create", "--name", "probe", "--wait", cwd=repository)
+            assert created.code == 0, created.err
+            yield made
+        finally:
+            for record in made.qd("replica", "ls", "--json").json["replicas"]:
+                made.qd("replica", "rm", "--yes", record["id"])

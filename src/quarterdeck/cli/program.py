@@ -69,22 +69,34 @@ def run(arguments: Sequence[str]) -> int:
         _tell(e.message, e.next_step)
         return e.exit_code
     except Exception as e:
-        code = _client_exit(e)
+        code = _foreseen_exit(e)
         if code is None:
             raise
         return code
     return result if isinstance(result, int) else Exit.DONE
 
 
-def _client_exit(error: Exception) -> Exit | None:
-    """The exit code of a failed call. The client is only looked for if it was imported."""
+def _foreseen_exit(error: Exception) -> Exit | None:
+    """The exit code of a failed call; None for what nobody foresaw.
+
+    Nothing is imported for it: an error of the client means that the client was imported.
+    """
     if "quarterdeck.client.errors" not in sys.modules:
         return None
+    from pydantic import ValidationError
+
     from quarterdeck.client.errors import ApiError, BadKey, ClientError
 
-    if not isinstance(error, ClientError):
-        return None
-    _tell(_sentence(error), error.next_step)
+    match error:
+        case ValidationError():
+            # Answers are read by the client; what is left is a request that cannot be made.
+            first = error.errors(include_url=False, include_input=False)[0]
+            _tell(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.", None)
+            return Exit.USAGE
+        case ClientError():
+            _tell(_sentence(error), error.next_step)
+        case _:
+            return None
     match error:
         case ApiError():
             return Exit.REFUSED

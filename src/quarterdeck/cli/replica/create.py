@@ -52,6 +52,8 @@ def command(
 
     if repo and environment:
         raise UsageFault("Give one of --repo and --environment.")
+    if name is not None and (not name or any(map(str.isspace, name))):
+        raise UsageFault(f"{name!r} is no name: white space is not allowed in it.")
     target = find_target(common.profile)
     wish = Wish(
         repository_url=None if environment else _repository(repo, target),

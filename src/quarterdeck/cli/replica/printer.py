@@ -76,15 +76,17 @@ class TranscriptPrinter:
         self._write(fresh)
 
     def _show_tool(self, block: ToolBlock, lines: list[str], shown: list[str]) -> None:
-        is_new = not shown
         ended = block.state in _ENDED
+        if ended and not shown:
+            self._show_lines(lines)
+            return
         # The last line of output may still grow; it waits for the end.
-        grown = lines[1:] if ended else lines[1:-1]
-        self._shown[block.id] = [lines[0], *grown]
+        output = lines[1:] if ended else lines[1:-1]
         before = shown[1:]
-        fresh = grown[len(before) :] if grown[: len(before)] == before else grown
-        head = [lines[0]] if is_new and not ended else []
-        tail = [lines[0]] if ended and (is_new or shown[0] != lines[0]) else []
+        self._shown[block.id] = [lines[0], *output]
+        fresh = output[len(before) :] if output[: len(before)] == before else output
+        head = [] if shown else [f"[started]  {' '.join(block.name.split())}"]
+        tail = [lines[0]] if ended and shown[0] != lines[0] else []
         if head or fresh or tail:
             self._show_lines([*head, *fresh, *tail])
 

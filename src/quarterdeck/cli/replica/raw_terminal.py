@@ -23,6 +23,7 @@ _ASKS = re.compile(
     rb"\x1b\[[>=?]?[0-9;]*c"  # what are you
     rb"|\x1b\[\??[0-9;]*n"  # where is the cursor, are you well
     rb"|\x1b\[\??[0-9;]*\$p"  # is this mode on
+    rb"|\x1b\[\?[0-9;]*m"  # how are keys modified
     rb"|\x1b\[[>?]?u|\x1b\[>[0-9]*q|\x1b\[1[1-9]t"  # key protocol, version, sizes
     rb"|\x1b\][0-9;]*;\?[^\x07\x1b]*(?:\x07|\x1b\\)"  # what color is it
     rb"|\x1bP[+$]q[^\x1b]*\x1b\\"  # what can you, how is it set
@@ -44,7 +45,7 @@ def raw_terminal() -> Generator[None]:
     """
     source, sink = sys.stdin.fileno(), sys.stdout.fileno()
     before = termios.tcgetattr(source)
-    tty.setraw(source)
+    tty.setraw(source, termios.TCSADRAIN)  # keys that were typed already are kept
     try:
         yield
     finally:

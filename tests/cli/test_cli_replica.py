@@ -1,0 +1,219 @@
+"""The verbs on replicas: the real program, service, engine, sandbox and agent."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.support.program import Program
+
+HOSTILE = r"printf '\033]0;owned\007\033[31mred\033[0m \302\233[2J\r\nend\n'"
+ESCAPES = ("\x1b", "\x9b", "\x07")
+
+
+def test_ls_show_and_prefixes(deck):
+    (record,) = [
+        r for r in deck.qd("replica", "ls", "--json").json["replicas"] if r["name"] == "probe"
+    ]
+    shown = deck.qd("replica", "show", record["id"][:12], "--json").json["replica"]
+    assert shown["id"] == record["id"]
+    assert deck.qd("replica", "show", "prob", "--json").json["replica"]["id"] == record["id"]
+    plain = deck.qd("replica", "ls").out.splitlines()
+    assert plain[0].split() == ["NAME", "STATUS", "ACTIVE", "REPOSITORIES", "ID"]
+    assert any(line.startswith("probe") and "shop" in line for line in plain)
+    text = deck.qd("replica", "show", "probe").out
+    assert "status      active" in text and "shop on qd/probe" in text
+
+
+def test_create_connects_the_repository_where_one_stands(deck):
+    made = deck.qd("replica", "create", "-m", "Fix the *login* time-out!", cwd=deck.repository)
+    assert (made.code, made.out) == (0, "fix-the-login-time\n")
+    again = deck.qd("replica", "create", "-m", "Fix the login time", cwd=deck.repository)
+    assert again.out == "fix-the-login-time-2\n"
+    outside = deck.qd("replica", "create", "--name", "bare", "--json")
+    assert outside.json["replica"]["repositories"] == []
+    for name in ("fix-the-login-time", "fix-the-login-time-2", "bare"):
+        assert deck.qd("replica", "rm", "--yes", name).code == 0
+
+
+def test_an_ambiguous_prefix_names_the_candidates(deck):
+    for name in ("twin-one", "twin-two"):
+        assert deck.qd("replica", "create", "--name", name).code == 0
+    ended = deck.qd("replica", "show", "twin")
+    assert ended.code == 2
+    assert "twin-one" in ended.err and "twin-two" in ended.err
+    deleted = deck.qd("replica", "rm", "--yes", "--json", "twin-one", "twin-two")
+    assert len(deleted.json["deleted"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "told"),
+    [
+        (["create", "--name", "a b"], 2, "white space"),
+        (["create", "--name", "probe"], 1, "has this name"),
+        (["create", "--environment", "nope"], 1, "no environment"),
+        (["create", "--repo", "/", "--environment", "global"], 2, "--repo"),
+        (["create", "--repo", "/usr"], 1, "no git repository"),
+        (["show", "nobody"], 1, "no replica"),
+        (["show", "00000000-0000-4000-8000-000000000000"], 1, ""),
+        (["send", "probe", "  "], 2, "empty"),
+        (["send", "probe", "x", "--chat", "nope"], 1, "no chat"),
+        (["exec", "probe"], 2, "COMMAND"),
+        (["exec", "--timeout", "51", "probe", "--", "true"], 2, "51"),
+        (["rm", "probe"], 2, "--yes"),
+        (["attach", "probe"], 2, "terminal"),
+        (["attach", "--new", "--session", "x", "probe"], 2, "--new"),
+        (["nothing"], 2, "nothing"),
+    ],
+)
+def test_bad_input_gets_a_sentence_and_its_exit_code(deck, line, code, told):
+    ended = deck.qd("replica", *line)
+    assert (ended.code, ended.out) == (code, "")
+    assert told in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_exec(deck):
+    assert deck.qd("replica", "exec", "probe", "--", "cat", "shop/README").out == "A shop.\n"
+    assert deck.qd("replica", "exec", "probe", "--", "echo $((6*7)); exit 0").out == "42\n"
+    failed = deck.qd("replica", "exec", "probe", "--json", "--", "exit 7")
+    assert (failed.code, failed.json["exit_code"]) == (1, 7)
+    assert "status 7" in failed.err
+    stopped = deck.qd("replica", "exec", "--timeout", "1", "probe", "--", "sleep", "30")
+    assert stopped.code == 1 and "after 1 seconds" in stopped.err
+
+
+def test_nothing_printed_obeys_as_a_control_sequence(deck):
+    plain = deck.qd("replica", "exec", "probe", "--", HOSTILE)
+    assert plain.out == "red\nend\n" or ("red" in plain.out and "end" in plain.out)
+    message = f"```\n{HOSTILE}\n```"
+    turn = deck.qd("replica", "send", "probe", message, "--wait")
+    lines = deck.qd("replica", "send", "probe", message, "--wait", "--json")
+    exact = deck.qd("replica", "exec", "probe", "--json", "--", HOSTILE)
+    assert "\x1b[31mred" in exact.json["output"]
+    for ended in (plain, turn, lines, exact):
+        assert ended.code == 0, ended.err
+        assert not any(mark in ended.out + ended.err for mark in ESCAPES)
+
+
+def test_send_from_stdin_is_followed_to_its_end(deck):
+    sent = deck.qd(
+        "replica", "send", "probe", "-", "--wait", stdin="```\necho one; echo two\n```\n"
+    )
+    assert sent.code == 0, sent.err
+    assert "[started]  echo one; echo two" in sent.out
+    assert "  one\n  two\n[completed]" in sent.out
+    accepted, *events = deck.qd(
+        "replica", "send", "probe", "```\ntrue\n```", "--wait", "--json"
+    ).lines
+    types = [event["type"] for event in events]
+    assert accepted["status"] == "sent"
+    assert types[-1] == "chat.turn.completed"
+    indexes = [event["index"] for event in events]
+    assert indexes == list(range(indexes[0], indexes[0] + len(indexes)))
+
+
+def test_watch_prints_what_was_and_goes_on(deck):
+    deck.qd("replica", "send", "probe", "```\necho earlier\n```", "--wait")
+    once = deck.qd("replica", "watch", "probe", "--once")
+    assert once.code == 0 and "  earlier\n" in once.out
+    watcher = deck.start("replica", "watch", "probe", "--last", "0")
+    events = deck.start("replica", "watch", "probe", "--json", "--after", "0")
+    assert watcher.stdout is not None and events.stdout is not None
+    # The log is followed from its beginning, so the first line shows that it is open.
+    assert '"index": 1,' in events.stdout.readline()
+    deck.qd("replica", "send", "probe", '```\necho la""ter\n```', "--wait")
+    while "later" not in events.stdout.readline():
+        pass
+    for process in (watcher, events):
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert process.returncode == 130
+
+
+def test_sleep_wake_and_a_message_that_wakes(deck):
+    made = deck.qd("replica", "create", "--name", "sleeper", "--wait", cwd=deck.repository)
+    assert made.code == 0, made.err
+    assert deck.qd("replica", "sleep", "sleeper").code == 0
+    refused = deck.qd("replica", "exec", "sleeper", "--", "true")
+    assert refused.code == 1 and "wake" in refused.err.lower()
+    woken = deck.qd("replica", "wake", "sleeper", "--wait", "--json")
+    assert (woken.code, woken.json) == (0, {"status": "active"})
+    deck.qd("replica", "sleep", "sleeper")
+    sent = deck.qd("replica", "send", "sleeper", "```\necho up\n```", "--wait")
+    assert sent.code == 0 and "  up\n" in sent.out
+    assert deck.qd("replica", "rm", "--yes", "sleeper").code == 0
+    assert deck.qd("replica", "show", "sleeper").code == 1
+
+
+def test_an_interrupted_turn_is_not_done(deck):
+    waiting = deck.start("replica", "send", "probe", "```\necho began; sleep 60\n```", "--wait")
+    assert waiting.stdout is not None
+    while "[started]" not in waiting.stdout.readline():
+        pass
+    chat = deck.qd("replica", "show", "probe", "--json").json["replica"]
+    key = deck.qd("auth", "key").out.strip()
+    url = f"{deck.environment['QD_TEST_URL']}/v1/replica/{chat['id']}/chats"
+    route = f"{url}/{chat['chats'][0]['id']}/interrupt"
+    assert httpx.post(route, headers={"Authorization": f"Bearer {key}"}).status_code == 200
+    _, err = waiting.communicate(timeout=30)
+    assert waiting.returncode == 1
+    assert "interrupted" in err or "not complete" in err
+
+
+def attach(deck, directory, *arguments):
+    line = " ".join([*deck.argv, "replica", "attach", "probe", *arguments])
+    script = f'stty -a >before; {line}; echo "left $?"; stty -a >after; echo over'
+    return Program(["sh", "-c", script], environment=deck.environment, directory=directory)
+
+
+def test_attach_is_a_real_terminal_and_gives_the_tty_back(deck, tmp_path):
+    with attach(deck, tmp_path, "--new", "--json") as program:
+        program.wait_for("Ctrl+] detaches")
+        program.type("PS1='ready> '\r")
+        program.wait_for("\nready>")
+        program.type("echo $((40+2)); stty size\r")
+        program.wait_for("42")
+        program.wait_for("24 80")
+        program.resize(100, 30)
+        program.type("until stty size | grep '30 100'; do sleep 0.05; done; echo re''sized\r")
+        program.wait_for("\nresized")
+        program.type("clear; cat\r")
+        program.wait_gone("resized")
+        program.type("meow\r")
+        program.wait_for("meow\nmeow")
+        program.type("\x03")
+        program.wait_for("^C\nready>")
+        program.type("echo inter''rupted\r")
+        program.wait_for("\ninterrupted")
+        program.type("\x1d")
+        program.wait_for("over")
+        assert "left 0" in program.text
+        assert (tmp_path / "before").read_text().splitlines()[1:] == (
+            tmp_path / "after"
+        ).read_text().splitlines()[1:]
+        session = re.search(rb'"session": "([0-9a-f-]{36})"', bytes(program.raw))
+        assert session is not None
+    with attach(deck, tmp_path, "--session", session[1].decode()) as program:
+        program.wait_for("interrupted")
+        program.type("exit 4\r")
+        program.wait_for("over")
+        assert "status 4" in program.text
+
+
+def test_attach_restores_the_tty_when_it_is_ended(deck, tmp_path):
+    with attach(deck, tmp_path, "--new") as program:
+        program.wait_for("Ctrl+] detaches")
+        program.type("clear; printf '\\033[?1049h\\033[?25lsc''reen'; cat\r")
+        program.wait_for("screen")
+        # The verb's own process, found by its parent: the shell of the test.
+        shell = program.process.pid
+        (pid,) = map(int, Path(f"/proc/{shell}/task/{shell}/children").read_text().split())
+        os.kill(pid, signal.SIGTERM)
+        program.wait_for("over")
+        assert "left 130" in program.text
+        assert not program.screen.cursor.hidden
+        before, after = ((tmp_path / name).read_text() for name in ("before", "after"))
+        assert before.splitlines()[1:] == after.splitlines()[1:]
