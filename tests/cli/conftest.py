@@ -142,3 +142,4 @@ def deck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deck]:
         finally:
             for record in made.qd("replica", "ls", "--json").json["replicas"]:
                 made.qd("replica", "rm", "--yes", record["id"])
+            made.qd("stop")
