@@ -1,0 +1,236 @@
+"""`kill -9` of the whole service at each step, and what the next one makes of it."""
+
+import asyncio
+import json
+import random
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.service_b.conftest import PATIENCE, until
+from tests.service_b.doubles import DoubleDriver
+
+from quarterdeck.local.home import Home
+
+ROOT = Path(__file__).parents[2]
+
+
+class Killable:
+    """A service in a process of its own."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.driver = DoubleDriver(home.workspaces)
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.service_b.serve_double",
+            str(self.home.root),
+            stdout=asyncio.subprocess.PIPE,
+            cwd=ROOT,
+        )
+        assert self._process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            assert await self._process.stdout.readline() == b"ready\n"
+
+    async def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            await self._process.communicate()
+            self._process = None
+
+    def client(self) -> httpx.AsyncClient:
+        key = self.home.key.read_text().strip()
+        return httpx.AsyncClient(
+            transport=httpx.AsyncHTTPTransport(uds=str(self.home.socket)),
+            base_url="http://test",
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=PATIENCE,
+        )
+
+    async def create(self, message: str | None = None) -> str:
+        async with self.client() as client:
+            environment = (await client.get("/v1/environments/global")).json()["environment"]
+            body = {"name": "deck", "environment_id": environment["id"], "message": message}
+            answer = await client.post("/v1/replica", json=body)
+            assert answer.status_code == 201, answer.text
+            return answer.json()["replica"]["id"]
+
+    async def get(self, made: str, path: str = "") -> Any:
+        async with self.client() as client:
+            return (await client.get(f"/v1/replica/{made}{path}")).json()
+
+    async def reach(self, made: str, status: str) -> None:
+        async def there() -> bool:
+            return (await self.get(made))["replica"]["status"] == status
+
+        await until(there, status)
+
+    async def history(self, made: str, type: str) -> list[dict[str, Any]]:
+        events = (await self.get(made, "/history"))["events"]
+        return [one["payload"] for one in events if one["type"] == type]
+
+    async def answered(self, made: str, count: int) -> list[str]:
+        """Waits until so many turns ended; returns the texts of all turns."""
+
+        async def ended() -> bool:
+            return len(await self.history(made, "turn-result")) >= count
+
+        await until(ended, f"{count} turns")
+        return [one["text"] for one in await self.history(made, "user-message")]
+
+    async def log(self, made: str) -> list[tuple[int, str]]:
+        """(index, type) of the whole log, over the stream from its beginning."""
+        last = (await self.get(made))["replica"]["log_index"]
+        found: list[tuple[int, str]] = []
+        place = 0
+        async with (
+            self.client() as client,
+            client.stream(
+                "GET", f"/v1/replica/{made}/events", headers={"Last-Event-ID": "0"}
+            ) as response,
+        ):
+            async for line in response.aiter_lines():
+                if line.startswith("id: "):
+                    place = int(line[4:])
+                elif line.startswith("data: "):
+                    found.append((place, json.loads(line[6:])["type"]))
+                    if place >= last:
+                        return found
+        pytest.fail("the stream ended early")
+
+    def journaled(self, made: str) -> list[str]:
+        path = self.driver.place(made) / "journal.jsonl"
+        return [json.loads(line)["type"] for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+async def service(home: Home) -> AsyncIterator[Killable]:
+    made = Killable(home)
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.kill()
+        made.driver.kill_all()
+
+
+async def assert_complete(service: Killable, made: str) -> None:
+    """The log holds every entry of the journal once, in order, without a gap in its indices."""
+
+    async def caught_up() -> bool:
+        types = [type for _, type in await service.log(made)]
+        return len([one for one in types if one.startswith("chat.")]) == len(
+            [one for one in service.journaled(made) if one.startswith("chat.")]
+        )
+
+    await until(caught_up, "the whole journal")
+    log = await service.log(made)
+    assert [index for index, _ in log] == list(range(1, len(log) + 1))
+    own = "engine.status.changed"
+    assert [type for _, type in log if type != own] == service.journaled(made)
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.05, 0.1, 0.2])
+async def test_killed_while_preparing(service: Killable, delay: float) -> None:
+    made = await service.create("hello")
+    await asyncio.sleep(delay)  # where in the preparation it dies is the point
+    await service.kill()
+    await service.start()
+    await service.reach(made, "active")
+    assert await service.answered(made, 1) == ["hello"]
+    await assert_complete(service, made)
+
+
+async def test_killed_in_the_middle_of_a_turn(service: Killable) -> None:
+    made = await service.create("wait for it")
+
+    async def running() -> bool:
+        return len(await service.history(made, "user-message")) == 1
+
+    await until(running)
+    pid = service.driver.pid(made)
+    await service.kill()
+    service.driver.let_go(made)  # the turn ends while there is no service
+    await service.start()
+    assert await service.answered(made, 1) == ["wait for it"]
+    assert service.driver.pid(made) == pid
+    await assert_complete(service, made)
+
+
+async def test_killed_after_accepting_messages(service: Killable) -> None:
+    made = await service.create()
+    await service.reach(made, "active")
+    chance = random.Random(7)
+    sent: list[str] = []
+    for _ in range(4):
+        async with service.client() as client:
+            for _ in range(chance.randint(1, 6)):
+                text = f"message {len(sent)}"
+                answer = await client.post(f"/v1/replica/{made}/messages", json={"message": text})
+                assert answer.status_code == 200
+                sent.append(text)
+        await service.kill()
+        await service.start()
+    assert await service.answered(made, len(sent)) == sent
+    await assert_complete(service, made)
+
+
+async def test_killed_with_a_message_to_a_sleeper(service: Killable) -> None:
+    made = await service.create()
+    await service.reach(made, "active")
+    async with service.client() as client:
+        await client.post(f"/v1/workspaces/{made}/sleep")
+        answer = await client.post(f"/v1/replica/{made}/messages", json={"message": "up"})
+        assert answer.json()["status"] == "waking"
+    await service.kill()
+    await service.start()
+    assert await service.answered(made, 1) == ["up"]
+    await assert_complete(service, made)
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.01, 0.03, 0.1])
+async def test_killed_while_falling_asleep(service: Killable, delay: float) -> None:
+    made = await service.create("one")
+    await service.answered(made, 1)
+    client = service.client()
+    asked = asyncio.create_task(client.post(f"/v1/workspaces/{made}/sleep"))
+    await asyncio.sleep(delay)
+    await service.kill()
+    await asyncio.gather(asked, return_exceptions=True)
+    await client.aclose()
+    await service.start()
+    async with service.client() as client:
+        await client.post(f"/v1/replica/{made}/messages", json={"message": "two"})
+    assert await service.answered(made, 2) == ["one", "two"]
+    await assert_complete(service, made)
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.005, 0.02])
+async def test_killed_while_deleting(service: Killable, delay: float) -> None:
+    made = await service.create("one")
+    await service.answered(made, 1)
+    client = service.client()
+    asked = asyncio.create_task(client.delete(f"/v1/replica/{made}"))
+    await asyncio.sleep(delay)
+    await service.kill()
+    await asyncio.gather(asked, return_exceptions=True)
+    await client.aclose()
+    await service.start()
+
+    async def settled() -> bool:
+        async with service.client() as client:
+            found = (await client.get(f"/v1/replica/{made}")).status_code == 200
+        return found or not service.driver.place(made).exists()
+
+    await until(settled)  # either not begun, or finished: never half of it
+    if service.driver.place(made).exists():
+        await service.reach(made, "active")
+    else:
+        assert not service.driver.running(made)

@@ -1,0 +1,177 @@
+"""The journal is stored once, in order, with what it changes."""
+
+import asyncio
+import statistics
+import time
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.service_b.conftest import World, until
+
+from quarterdeck.service.errors import UnknownWorkspaceError
+from quarterdeck.service.records.workspaces import find_workspace
+from quarterdeck.service.relay.relay import store_entries
+from quarterdeck.wire.engine import JournalEntry
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def entry(index: int, type: str, **payload: Any) -> JournalEntry:
+    return JournalEntry(index=index, ts=NOW, type=type, payload=payload)
+
+
+async def store(world: World, made: str, *entries: JournalEntry) -> int:
+    return await world.context.event_log.write(lambda w: store_entries(w, made, entries))
+
+
+async def asleep(world: World) -> tuple[str, int]:
+    """A replica whose engine does not disturb, and the index of its newest entry."""
+    made = await world.create()
+    await world.post(made, "/sleep")
+    row = await world.context.database.read(lambda c: find_workspace(c, made))
+    assert row is not None
+    return made, row.journal_index
+
+
+async def test_entries_are_stored_once(world: World) -> None:
+    made, last = await asleep(world)
+    before = len(await world.events(made))
+    first, second = (entry(last + n, "something.new", n=n) for n in (1, 2))
+    assert await store(world, made, first) == 1
+    assert await store(world, made, first, second) == 1
+    assert await store(world, made, first, second) == 0
+    assert [one["payload"] for one in (await world.events(made))[before:]] == [{"n": 1}, {"n": 2}]
+
+
+async def test_a_gone_workspace(world: World) -> None:
+    with pytest.raises(UnknownWorkspaceError):
+        await store(world, str(uuid4()), entry(1, "x"))
+
+
+async def test_repositories_of_the_record(world: World) -> None:
+    made, last = await asleep(world)
+    repo = {
+        "name": "deck",
+        "path": "/workspace/deck",
+        "defaultBranch": "main",
+        "currentBranch": "qd/r1",
+        "prUrls": ["https://host/deck/pull/7"],
+        "gitDiff": {"added": 3, "removed": 1, "fullDiff": "+x"},
+        "startHooksCompleted": True,
+    }
+    await store(world, made, entry(last + 1, "repo.status.changed", repos=[repo]))
+    replica = await world.get(made)
+    assert replica["repository_statuses"] == [
+        {
+            "repository": "deck",
+            "branch": "qd/r1",
+            "default_branch": "main",
+            "pr_urls": ["https://host/deck/pull/7"],
+            "start_hooks_completed": True,
+            "git_diff": {"added": 3, "removed": 1},
+        }
+    ]
+    assert replica["pull_requests"] == [
+        {"repository": "deck", "number": 7, "url": "https://host/deck/pull/7"}
+    ]
+    full = (await world.client.get(f"/v1/replica/{made}?include=diffs")).json()["replica"]
+    assert full["repository_statuses"][0]["git_diff"]["full_diff"] == "+x"
+
+
+async def test_chats_of_the_engine(world: World) -> None:
+    made, last = await asleep(world)
+    elsewhere, _ = await asleep(world)
+    theirs = (await world.get(elsewhere))["chats"][0]
+    chat = {
+        "id": str(uuid4()),
+        "provider": "gemini",
+        "title": "t" * 150,
+        "createdAt": "2026-01-02T00:00:00Z",
+        "updatedAt": "2026-01-02T00:00:00Z",
+        "awaitingInput": True,
+    }
+    stolen = {**chat, "id": theirs["id"], "title": "mine"}
+    await store(
+        world,
+        made,
+        entry(last + 1, "chat.created", chat=chat),
+        entry(last + 2, "chat.created", chat=stolen),
+        entry(last + 3, "chat.updated", chat="no chat"),
+        entry(last + 4, "chat.turn.completed", chatId="?", messageId="?", isComplete=True),
+    )
+    chats = (await world.get(made))["chats"]
+    found = next(one for one in chats if one["id"] == chat["id"])
+    assert (found["provider"], found["title"], found["awaiting_input"]) == (
+        "gemini",
+        "t" * 100,
+        True,
+    )
+    assert (await world.get(elsewhere))["chats"] == [theirs]
+    assert len(chats) == 2
+
+
+async def test_an_engine_cannot_move_messages_of_another(world: World) -> None:
+    made, last = await asleep(world)
+    other = await world.create()
+    await world.send(other, "wait")
+    waiting = await world.send(other, "mine")
+    stolen = {"chatId": waiting["chat_id"], "messageId": waiting["message_id"]}
+    await store(world, made, entry(last + 1, "chat.turn.completed", **stolen, isComplete=True))
+    queue = await world.queue(other, waiting["chat_id"])
+    assert waiting["message_id"] in [one["id"] for one in queue["queue"]]
+
+
+async def test_history_of_a_chat_made_in_the_same_batch(world: World) -> None:
+    made, last = await asleep(world)
+    chat_id = str(uuid4())
+    moment = "2026-01-02T00:00:00Z"
+    chat = {"id": chat_id, "provider": "builtin", "createdAt": moment, "updatedAt": moment}
+    event = {"timestamp": moment, "type": "user-message", "payload": {"text": "hi"}}
+    await store(
+        world,
+        made,
+        entry(last + 1, "chat.created", chat=chat),
+        entry(last + 2, "chat.turn.delta", chatId=chat_id, messageId="m", event=event),
+    )
+    answer = await world.client.get(f"/v1/replica/{made}/history?chat_id={chat_id}")
+    assert [one["payload"] for one in answer.json()["events"]] == [{"text": "hi"}]
+
+
+async def test_a_removed_journal_begins_anew(world: World) -> None:
+    made = await world.create(message="one")
+
+    async def finished() -> bool:
+        return bool(await world.events(made, "chat.turn.completed"))
+
+    await until(finished)
+    await world.stop()
+    world.driver.kill_all()
+    (world.driver.place(made) / "journal.jsonl").unlink()
+    await world.start()
+    sent = await world.send(made, "two")
+    assert len(await world.done(made, sent["message_id"])) == 1
+
+
+async def test_from_the_engine_to_a_subscriber_quickly(world: World) -> None:
+    """The median of the whole way, engine's clock to subscriber, one event at a time."""
+    made = await world.create()
+    subscription = await world.context.event_log.subscribe(made, None)
+    path = f"/v1/replica/{made}/chats/{(await world.get(made))['chats'][0]['id']}"
+    took = []
+    try:
+        for n in range(40):
+            asked = asyncio.create_task(
+                world.client.patch(path, json={"display_name": f"title {n}"})
+            )
+            chunk = await anext(subscription)
+            seen = time.time()
+            await asked
+            stamp = chunk.split(b'"ts":"')[1][:24].decode()
+            took.append(seen - datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp())
+    finally:
+        await subscription.aclose()
+    median = statistics.median(took) * 1000
+    print(f"engine to subscriber: median {median:.1f} ms")
+    assert median < 50  # of a loaded test machine; the bench holds it to 5
