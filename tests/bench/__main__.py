@@ -1,0 +1,39 @@
+"""Runs the benchmarks that are named, or all: `python -m tests.bench [cockpit] [replicas] ...`."""
+
+import sys
+from collections.abc import Callable
+
+from tests.bench.cockpit import cockpit_rows
+from tests.bench.events import event_rows
+from tests.bench.installation import Installation, installation
+from tests.bench.replicas import replica_rows
+from tests.bench.table import Row, print_table
+from tests.bench.terminals import terminal_rows
+
+
+def _inside(measure: Callable[[Installation], list[Row]]) -> Callable[[], list[Row]]:
+    def run() -> list[Row]:
+        with installation() as made:
+            return measure(made)
+
+    return run
+
+
+BENCHES: dict[str, Callable[[], list[Row]]] = {
+    "cockpit": _inside(cockpit_rows),
+    "terminals": _inside(terminal_rows),
+    "events": _inside(event_rows),
+    "replicas": replica_rows,
+}
+
+
+def main(names: list[str]) -> int:
+    """Prints each table as it is done; 1 when a figure is over its limit."""
+    good = True
+    for name in names or list(BENCHES):
+        good = print_table(BENCHES[name]()) and good
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

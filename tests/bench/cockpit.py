@@ -1,0 +1,53 @@
+"""What the cockpit costs: start, idling, memory."""
+
+import sys
+from collections.abc import Sequence
+
+from tests.bench.installation import QD, Installation
+from tests.bench.table import Row, cpu_seconds, median_of, resident_mb
+from tests.support.program import Program
+
+IDLE_SECONDS = 10.0
+PEER = """
+from textual.app import App
+from textual.widgets import Label, ListItem, ListView
+class Peer(App):
+    def compose(self):
+        yield ListView(*(ListItem(Label(f"row {n}")) for n in range(30)))
+Peer().run()
+"""
+
+
+def _start_cost(argv: Sequence[str], shown: str, made: Installation) -> float:
+    with Program(argv, columns=120, lines=40, environment=made.environment) as program:
+        program.wait_for(shown)
+        return cpu_seconds(program.process.pid)
+
+
+def cockpit_rows(made: Installation) -> list[Row]:
+    """Start, output, idling and memory, with an app of one list as the peer."""
+    peer = median_of(lambda: _start_cost([sys.executable, "-c", PEER], "row 5", made), 5)
+    first = median_of(lambda: _start_cost(QD, "quarterdeck", made), 5)
+    rows = [
+        Row("cockpit: CPU to the first frame", first, "s", 2 * peer, f"a list app: {peer:.2f} s"),
+    ]
+    with Program(
+        QD, columns=120, lines=40, environment=made.environment, directory=made.repository
+    ) as program:
+        program.wait_for("online")
+        program.settle(1.0)
+        rows.append(Row("cockpit: output at start", program.sent / 1000, "kB", 20))
+        pid = program.process.pid
+        rows.append(Row("cockpit: resident memory", resident_mb(pid), "MB", 70))
+        sent, cpu = program.sent, cpu_seconds(pid)
+        program.settle(IDLE_SECONDS, timeout=3 * IDLE_SECONDS)
+        rows.append(
+            Row(f"cockpit: bytes while idle for {IDLE_SECONDS:.0f} s", program.sent - sent, "B", 0)
+        )
+        used = (cpu_seconds(pid) - cpu) / IDLE_SECONDS * 100
+        rows.append(Row("cockpit: CPU while idle", used, "%", 0.1, "ticks of 10 ms"))
+        sent = program.sent
+        program.type("j")
+        program.settle(0.3)
+        rows.append(Row("cockpit: bytes of one key in the list", program.sent - sent, "B", 600))
+    return rows

@@ -1,0 +1,99 @@
+"""A whole installation for the time of a benchmark: a home, a repository, the service."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+QD = (sys.executable, "-m", "quarterdeck")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """`directory` holds everything; `repository` is a git repository with some files."""
+
+    directory: Path
+    home: Path
+    repository: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "QUARTERDECK_HOME": str(self.home), "LANG": "C.UTF-8"}
+
+    def qd(self, *arguments: str) -> str:
+        """Runs a verb and gives back what it printed.
+
+        Raises:
+            RuntimeError: the verb failed; the text is what it said.
+        """
+        done = subprocess.run(
+            [*QD, *arguments],
+            env=self.environment,
+            cwd=self.repository,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"qd {' '.join(arguments)}: {done.stderr}")
+        return done.stdout
+
+    def json(self, *arguments: str) -> Any:
+        """Runs a verb with `--json`."""
+        return json.loads(self.qd(*arguments, "--json"))
+
+
+def make_repository(path: Path, files: int) -> None:
+    """A git repository with `files` small files in one commit."""
+    path.mkdir(parents=True)
+    for number in range(files):
+        file = path / f"d{number // 100:03}" / f"file{number:05}.txt"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"line {number}\n" * 20)
+    git = ["git", "-c", "user.name=Someone", "-c", "user.email=someone@example.invalid"]
+    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Start"]):
+        subprocess.run([*git, *command], cwd=path, check=True)
+
+
+@contextmanager
+def installation(files: int = 20) -> Generator[Installation]:
+    """Makes an installation with a running service, and leaves nothing behind."""
+    directory = Path(tempfile.mkdtemp(prefix="qd-bench-"))
+    made = Installation(directory, directory / "home", directory / "repository")
+    make_repository(made.repository, files)
+    log = (directory / "serve.log").open("wb")
+    service = subprocess.Popen([*QD, "serve"], env=made.environment, stderr=log, stdout=log)
+    try:
+        _wait_until_ready(made)
+        yield made
+    finally:
+        for replica in _replicas(made):
+            made.qd("replica", "rm", "--yes", str(replica["id"]))
+        service.terminate()
+        service.wait(timeout=20)
+        log.close()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _replicas(made: Installation) -> list[dict[str, Any]]:
+    found = made.json("replica", "ls")
+    return found["replicas"] if isinstance(found, dict) else found
+
+
+def _wait_until_ready(made: Installation) -> None:
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        try:
+            made.qd("status")
+        except RuntimeError:
+            continue
+        return
+    raise RuntimeError((made.directory / "serve.log").read_text())

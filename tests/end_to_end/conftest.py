@@ -1,0 +1,89 @@
+"""An installation of its own for each test: home, repository, and nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.support.program import Program
+
+GIT = ("git", "-c", "user.name=Someone", "-c", "user.email=someone@example.invalid")
+
+
+@dataclass
+class Place:
+    """Where a person works: a checkout, and a home for quarterdeck."""
+
+    home: Path
+    repository: Path
+    programs: list[Program] = field(default_factory=list[Program])
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "QUARTERDECK_HOME": str(self.home),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "QD_URL": "",
+            "QD_API_KEY": "",
+        }
+
+    def cockpit(self, columns: int = 100, lines: int = 30) -> Program:
+        """Opens `qd` in a terminal."""
+        program = Program(
+            [sys.executable, "-m", "quarterdeck"],
+            columns=columns,
+            lines=lines,
+            environment=self.environment,
+            directory=self.repository,
+        )
+        self.programs.append(program)
+        return program
+
+    def qd(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Runs a verb."""
+        return subprocess.run(
+            [sys.executable, "-m", "quarterdeck", *arguments],
+            env={**os.environ, **self.environment},
+            cwd=self.repository,
+            capture_output=True,
+            text=True,
+            check=check,
+            timeout=60,
+        )
+
+    def service_pid(self) -> int:
+        """The process that holds the home's lock."""
+        return int((self.home / "service" / "lock").read_text())
+
+    def kill_service(self) -> None:
+        """What a crash does to the service."""
+        os.kill(self.service_pid(), signal.SIGKILL)
+
+
+@pytest.fixture
+def place(tmp_path: Path, require_tool: Callable[[str], str]) -> Iterator[Place]:
+    """A checkout with a failing and a passing script."""
+    require_tool("git")
+    require_tool("bwrap")
+    repository = tmp_path / "shop"
+    repository.mkdir()
+    (repository / "check.sh").write_text("#!/bin/sh\necho checking\ntest -f fixed\n")
+    (repository / "README").write_text("A shop.\n")
+    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Start"]):
+        subprocess.run([*GIT, *command], cwd=repository, check=True)
+    made = Place(tmp_path / "home", repository)
+    yield made
+    for program in made.programs:
+        program.close()
+    listed = made.qd("replica", "ls", "--json", check=False)
+    if listed.returncode == 0:
+        import json
+
+        records = json.loads(listed.stdout)
+        for record in records["replicas"] if isinstance(records, dict) else records:
+            made.qd("replica", "rm", "--yes", record["id"], check=False)
+    made.qd("stop", check=False)

@@ -1,0 +1,124 @@
+"""The main job, as a person does it in a terminal."""
+
+import re
+
+import pytest
+from tests.end_to_end.conftest import Place
+from tests.support.program import Program
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(300)]
+
+ESCAPE = "\x1b"
+CTRL_G = "\x07"
+CTRL_S = "\x13"
+
+MESSAGE = "Run the check:\r\r```sh\rsh check.sh\r```"
+
+
+def create(program: Program, message: str, name: str) -> None:
+    """Fills the dialog in: the focus begins in the message."""
+    program.wait_for("online")
+    program.type("n")
+    program.wait_for("New replica")
+    program.wait_for("First message")
+    program.type(message)
+    program.wait_for(message.rpartition("\r")[2])
+    program.type(f"{ESCAPE}[Z")
+    program.settle(0.2)
+    program.type(name)
+    program.wait_for(name)
+    program.type(CTRL_S)
+    program.wait_gone("New replica", 30)
+
+
+def test_a_day_of_work_survives_everything(place: Place) -> None:
+    with place.cockpit() as program:
+        create(program, MESSAGE, "fix-shop")
+        program.wait_for("sh check.sh", 30)
+        program.wait_for("exit 1", 30)
+        program.wait_for("idle", 30)
+
+        program.type(ESCAPE)
+        program.wait_for("n new")
+        program.type("t")
+        program.wait_for("shop$", 30)
+        program.type("vim -N -u NONE fixed\r")
+        program.wait_for("[New", 20)
+        program.type("i")
+        program.wait_for("INSERT")
+        program.type("it works now")
+        program.wait_for("it works now")
+        program.type(ESCAPE)
+        program.wait_gone("INSERT")
+        program.type(":wq\r")
+        program.wait(lambda: re.search(r"\+[1-9]", program.text.splitlines()[1]) is not None, 20)
+        program.type("echo still-here-$((20+3))\r")
+        program.wait_for("still-here-23")
+
+        program.type(CTRL_G)
+        program.wait_for("ctrl+g itself")
+        program.type("l")
+        program.wait_for("n new")
+        program.type("q")
+        assert program.finish() == 0
+
+    place.kill_service()
+
+    with place.cockpit() as program:
+        program.wait_for("fix-shop", 30)
+        program.wait_for("online", 30)
+        program.type("\r")
+        program.wait_for("sh check.sh", 30)
+        program.wait_for("exit 1")
+        program.type(ESCAPE)
+        program.wait_for("n new")
+        program.type("t")
+        program.wait_for("still-here-23", 30)
+        program.type("cat fixed\r")
+        program.wait(lambda: program.text.count("it works now") >= 1, 20)
+
+
+def test_a_killed_service_is_seen_and_comes_back(place: Place) -> None:
+    with place.cockpit() as program:
+        create(
+            program,
+            "```sh\rfor i in 1 2 3 4 5 6 7 8; do echo tick-$i; sleep 0.5; done\r```",
+            "ticks",
+        )
+        program.wait_for("tick-2", 30)
+        place.kill_service()
+        program.wait_for("reconnecting", 20)
+        program.wait_for("online", 30)
+        program.wait_for("idle", 30)
+        program.wait_for("exit 0", 30)
+    shown = place.qd("replica", "show", "ticks").stdout
+    assert "active" in shown
+
+
+def test_a_name_with_white_space_is_refused_beside_its_field(place: Place) -> None:
+    with place.cockpit(80, 24) as program:
+        program.wait_for("online", 30)
+        program.type("n")
+        program.wait_for("New replica")
+        program.type(f"{ESCAPE}[Z")
+        program.settle(0.2)
+        program.type("two words")
+        program.wait_for("two words")
+        program.type(CTRL_S)
+        program.wait_for("no white space")
+        assert "two words" in program.text
+
+
+def test_a_repository_that_is_none_is_refused_beside_its_field(place: Place) -> None:
+    with place.cockpit(80, 24) as program:
+        program.wait_for("online", 30)
+        program.type("n")
+        program.wait_for("New replica")
+        for _ in range(4):
+            program.type(f"{ESCAPE}[Z")
+            program.settle(0.2)
+        program.type("/nowhere/at/all")
+        program.wait_for("/nowhere/at/all")
+        program.type(CTRL_S)
+        program.wait_for("epository", 20)
+        program.wait(lambda: "no git repository" in program.text or "not a" in program.text, 20)
