@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from quarterdeck.transcript import acp, native_turns
+from quarterdeck.transcript import acp
 from quarterdeck.transcript.apply import Fold
 from quarterdeck.transcript.blocks import Block, QuestionBlock, ToolBlock, Turn
 from quarterdeck.transcript.clean import one_line
@@ -15,7 +15,7 @@ from quarterdeck.wire.history import AgentEvent
 Dialect = Callable[[AgentEvent], Sequence[Step] | None]
 """Reads an event, or answers None when it does not know it."""
 
-DIALECTS: tuple[Dialect, ...] = (acp.read, native_turns.read)
+DIALECTS: tuple[Dialect, ...] = (acp.read,)
 
 
 @dataclass(frozen=True, slots=True)
