@@ -37,6 +37,19 @@ def test_exec_timeout_is_1_to_50(seconds: object, fits: bool) -> None:
     assert accepted(ExecRequest, {"command": "true", "timeout_seconds": seconds}) is fits
 
 
+@pytest.mark.parametrize("value", [30.0, "30", True, None])
+def test_an_integer_is_a_json_integer(value: object) -> None:
+    assert not accepted(ExecRequest, {"command": "true", "timeout_seconds": value})
+    assert not accepted(CreateTerminal, {"cols": value, "rows": 24})
+    assert not accepted(TerminalInput, {"data": "x", "generation": value, "sequence": 0})
+
+
+@pytest.mark.parametrize("value", ["true", 1, 0.0])
+def test_a_boolean_is_a_json_boolean(value: object) -> None:
+    assert not accepted(SendMessage, {"message": "x", "plan_mode": value})
+    assert not accepted(CreateReplica, {"name": "a", "environment_id": SOME_ID, "fast_mode": value})
+
+
 def test_exec_timeout_is_30_by_default() -> None:
     assert ExecRequest(command="true").timeout_seconds == 30
 

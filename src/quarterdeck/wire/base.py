@@ -8,7 +8,14 @@ from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    Strict,
+)
 from pydantic.alias_generators import to_camel
 
 
@@ -36,6 +43,12 @@ Timestamp = Annotated[
 
 Id = UUID
 """Ids of the contract are UUIDs unless it says otherwise."""
+
+Whole = Annotated[int, Strict()]
+"""An integer of a request body: `80.0`, `"80"` and `true` are refused, not turned into one."""
+
+Switch = Annotated[bool, Strict()]
+"""A boolean of a request body: `"true"` and `1` are refused, not turned into one."""
 
 
 class Record(BaseModel):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from quarterdeck.wire.base import Body, Record
+from quarterdeck.wire.base import Body, Record, Whole
 
 EXEC_OUTPUT_LIMIT = 65_536
 """Bytes of combined output that are kept: the last ones."""
@@ -16,7 +16,7 @@ class ExecRequest(Body):
     """A shell command and how many seconds it may take."""
 
     command: str
-    timeout_seconds: Annotated[int, Field(ge=1, le=50)] = DEFAULT_TIMEOUT_SECONDS
+    timeout_seconds: Annotated[Whole, Field(ge=1, le=50)] = DEFAULT_TIMEOUT_SECONDS
 
 
 class ExecResponse(Record):

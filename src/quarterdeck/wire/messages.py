@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from quarterdeck.wire.base import Body, CamelRecord, Id, Record, Timestamp
+from quarterdeck.wire.base import Body, CamelRecord, Id, Record, Switch, Timestamp
 
 ThinkingLevel = Literal["low", "medium", "high", "xhigh", "max"]
 
@@ -40,9 +40,9 @@ class SendMessage(Body):
     coding_agent: str | None = None
     model: str | None = None
     images: list[Image] | None = None
-    plan_mode: bool | None = None
-    goal_mode: bool | None = None
-    fast_mode: bool | None = None
+    plan_mode: Switch | None = None
+    goal_mode: Switch | None = None
+    fast_mode: Switch | None = None
     thinking_level: ThinkingLevel | None = None
     canvas_upload_ids: Annotated[list[str] | None, Field(alias="canvasUploadIds")] = None
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from quarterdeck.wire.base import Body, CamelRecord, Id, Record, Timestamp
+from quarterdeck.wire.base import Body, CamelRecord, Id, Record, Switch, Timestamp
 from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.messages import Image, ThinkingLevel
 
@@ -134,9 +134,9 @@ class CreateReplica(Body):
     coding_agent: str | None = None
     model: str | None = None
     images: list[Image] | None = None
-    plan_mode: bool | None = None
-    goal_mode: bool | None = None
-    fast_mode: bool | None = None
+    plan_mode: Switch | None = None
+    goal_mode: Switch | None = None
+    fast_mode: Switch | None = None
     thinking_level: ThinkingLevel | None = None
     lifecycle_policy: LifecyclePolicy | None = None
     config: dict[str, Any] | None = None

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from quarterdeck.wire.base import Body, CamelBody, CamelRecord, Id, Record, Timestamp
+from quarterdeck.wire.base import Body, CamelBody, CamelRecord, Id, Record, Timestamp, Whole
 
 MAX_SESSIONS = 8
 MAX_INPUT_CHARACTERS = 65_536
@@ -13,8 +13,8 @@ MIN_ROWS, MAX_ROWS = 1, 200
 REPLAY_BYTES = 1 << 20
 """At least this many bytes of output are retained for a replay."""
 
-Cols = Annotated[int, Field(ge=MIN_COLS, le=MAX_COLS)]
-Rows = Annotated[int, Field(ge=MIN_ROWS, le=MAX_ROWS)]
+Cols = Annotated[Whole, Field(ge=MIN_COLS, le=MAX_COLS)]
+Rows = Annotated[Whole, Field(ge=MIN_ROWS, le=MAX_ROWS)]
 
 
 class TerminalSession(CamelRecord):
@@ -50,8 +50,8 @@ class TerminalInput(Body):
     """Keys for a terminal, numbered so that a repeat is never typed twice."""
 
     data: Annotated[str, Field(max_length=MAX_INPUT_CHARACTERS)]
-    generation: Annotated[int, Field(ge=0)]
-    sequence: Annotated[int, Field(ge=0)]
+    generation: Annotated[Whole, Field(ge=0)]
+    sequence: Annotated[Whole, Field(ge=0)]
 
 
 class ResizeTerminal(Body):
