@@ -85,12 +85,26 @@ async def test_no_frame_before_the_last_one_is_painted(host, open_terminal, wait
     await emulator.feed(b"one")
     await wait_for(lambda: sink.frames)
     count = len(sink.frames)
-    for _ in range(20):
+    until = time.monotonic() + 0.2
+    while time.monotonic() < until:
         await emulator.feed(b"more\r\n" * 100)
         await emulator.selected_text()
     assert len(sink.frames) == count
     emulator.painted()
     await wait_for(lambda: len(sink.frames) == count + 1)
+
+
+async def test_reset_under_a_flood_of_styles(host, open_terminal, wait_for) -> None:
+    emulator, sink = open_terminal(host)
+    await emulator.feed(b"x")
+    pid = host.pid
+    for n in range(20):
+        colors = [b"\x1b[38;2;%d;%d;%dmx" % (n, m % 256, m // 256) for m in range(1000)]
+        await emulator.feed(b"".join(colors))
+        emulator.reset(80, 24)
+        await emulator.feed(b"anew %d" % n, replay=True)
+    await wait_for(lambda: sink.rows.get(0) == "anew 19")
+    assert host.pid == pid
 
 
 async def test_synchronized_output_is_not_torn(host, open_terminal, wait_for) -> None:

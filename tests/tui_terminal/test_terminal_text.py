@@ -18,6 +18,7 @@ from quarterdeck.tui.terminal.typist import paste_text
         ("👨\u200d👩\u200d👧", 2),
         ("❤\ufe0f", 2),
         ("\x1b[31m", 5),
+        ("e\x1b", 1),
         ("\x9b31m", 4),
         ("a\u202eb", 3),
         ("\u200b", 1),

@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 
+from quarterdeck.tui.terminal.frames import Frame
 from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.terminal.sizer import Sizer
 from quarterdeck.tui.terminal.source import (
@@ -376,6 +377,22 @@ async def test_the_emulator_killed_in_the_middle(host, list_source, wait_for) ->
         source.put(Output(b"after"))
         await wait_for(lambda: app.shown(1) == "after")
         assert app.shown(0) == "before"
+
+
+async def test_taken_away_under_a_flood(host, make_program, program_source, wait_for) -> None:
+    app = Cockpit(program_source(make_program("yes")), host)
+    async with app.run_test():
+        frames: list[Frame] = []
+        taken = app.view.on_frame
+        app.view.on_frame = lambda frame: (frames.append(frame), taken(frame))
+        await wait_for(lambda: app.shown(20) == "y" and frames)
+        pid = host.pid
+        await app.view.remove()
+        taken(frames[-1])  # one that was under way
+    other = Cockpit(program_source(make_program("echo", "still here")), host)
+    async with other.run_test():
+        await wait_for(lambda: other.shown(0) == "still here")
+    assert host.pid == pid
 
 
 async def test_unmounting_ends_everything(host, list_source, wait_for) -> None:

@@ -59,9 +59,10 @@ class Emulator:
     """One terminal. Made by `EmulatorHost.open`; every method may be called in every phase."""
 
     def __init__(
-        self, number: int, sink: EmulatorSink, cols: int, rows: int, wanted: Callable[[], None]
+        self, sink: EmulatorSink, cols: int, rows: int, wanted: Callable[[], None]
     ) -> None:
-        self.number = number
+        self.number = 0
+        """Its number in messages, another one each time it is attached: late ones are nobody's."""
         self.phase = Phase.WAITING
         self.strikes = 0
         self._sink = sink
@@ -102,6 +103,7 @@ class Emulator:
         self._history = History(cols, rows)
         self._modes = Mode.NONE
         self.strikes = 0
+        self._tell(Command.CLOSE)
         self._detach(Phase.WAITING)
         self._wanted()
 
@@ -165,12 +167,13 @@ class Emulator:
 
     # --- for the host ---
 
-    async def attach(self, child: Child) -> None:
+    async def attach(self, child: Child, number: int) -> None:
         """Brings a new process to this terminal's screen.
 
         When the process dies over it, the terminal is left waiting, with a strike.
         """
-        self._child, self._on_way, self._decoder = child, 0, FrameDecoder()
+        self.number, self._child, self._on_way = number, child, 0
+        self._decoder = FrameDecoder()
         history = self._history
         self.strikes += 1
         self._tell(Command.OPEN, SIZE.pack(history.start.cols, history.start.rows))

@@ -34,8 +34,10 @@ class EmulatorHost:
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
         self._command = command
-        self._emulators: dict[int, Emulator] = {}
+        self._emulators: list[Emulator] = []
+        self._numbered: dict[int, Emulator] = {}
         self._number = 0
+        self._failed_starts = 0
         self._child: Child | None = None
         self._stir = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -54,15 +56,14 @@ class EmulatorHost:
     def open(self, sink: EmulatorSink, cols: int, rows: int) -> Emulator:
         """A new terminal with an empty screen."""
         self.start()
-        self._number += 1
-        emulator = Emulator(self._number, sink, cols, rows, self._want)
-        self._emulators[emulator.number] = emulator
+        emulator = Emulator(sink, cols, rows, self._want)
+        self._emulators.append(emulator)
         self._stir.set()
         return emulator
 
     async def close(self) -> None:
         """Ends every terminal and the process."""
-        for emulator in self._emulators.values():
+        for emulator in self._emulators:
             emulator.close()
         self._emulators.clear()
         if self._task is not None:
@@ -75,13 +76,14 @@ class EmulatorHost:
         self._stir.set()
 
     def _take(self, parcel: Parcel) -> None:
-        if emulator := self._emulators.get(parcel.terminal):
+        emulator = self._numbered.get(parcel.terminal)
+        if emulator is not None and emulator.number == parcel.terminal:
             emulator.take(parcel)
 
     def _changed(self) -> None:
         child = self._child
         if child is not None and child.gone:
-            for emulator in list(self._emulators.values()):
+            for emulator in self._emulators:
                 emulator.lost()
         self._stir.set()
 
@@ -116,22 +118,28 @@ class EmulatorHost:
                 continue
             try:
                 async with asyncio.timeout(START_SECONDS):
-                    await waiting[0].attach(child)
+                    await waiting[0].attach(child, self._next_number(waiting[0]))
             except TimeoutError:
                 child.abort()
 
+    def _next_number(self, emulator: Emulator) -> int:
+        self._numbered.pop(emulator.number, None)
+        self._number += 1
+        self._numbered[self._number] = emulator
+        return self._number
+
     def _waiting(self) -> list[Emulator]:
-        for number, emulator in list(self._emulators.items()):
-            if emulator.phase is Phase.CLOSED:
-                del self._emulators[number]
-        return [e for e in self._emulators.values() if e.phase is Phase.WAITING]
+        self._emulators = [e for e in self._emulators if e.phase is not Phase.CLOSED]
+        self._numbered = {e.number: e for e in self._emulators if e.number}
+        return [e for e in self._emulators if e.phase is Phase.WAITING]
 
     def _judge(self, child: Child) -> None:
         """Decides which terminals are given up after the process died."""
         now = asyncio.get_running_loop().time()
         self._deaths.append(now)
         often = len(self._deaths) == DEATHS and now - self._deaths[0] < DEATHS_SECONDS
-        never = not child.ready and len(self._deaths) >= STRIKES
+        self._failed_starts = 0 if child.ready else self._failed_starts + 1
+        never = self._failed_starts >= STRIKES
         for emulator in self._waiting():
             if never:
                 emulator.fail(NOT_STARTED)
@@ -141,6 +149,7 @@ class EmulatorHost:
                 emulator.fail(KILLED)
         if never or often:
             self._deaths.clear()
+            self._failed_starts = 0
 
     async def _rest(self) -> None:
         """Waits until a process is needed again."""

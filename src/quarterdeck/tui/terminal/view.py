@@ -192,6 +192,8 @@ class TerminalView(Widget, can_focus=True):
 
     def on_frame(self, frame: Frame) -> None:
         """Part of `EmulatorSink`."""
+        if not self.is_attached:
+            return  # taken away a moment ago
         before = self._content.state
         changed = self._content.apply(frame, *self.size)
         state = frame.state
@@ -420,10 +422,10 @@ class TerminalView(Widget, can_focus=True):
 
 def _is_uncovered(widget: Widget) -> bool:
     stack = widget.app.screen_stack
-    if widget.screen not in stack:
+    if not widget.is_attached or widget.screen not in stack:
         return False
     above = stack[stack.index(widget.screen) + 1 :]
-    return all([screen.styles.background.a < 1 for screen in above])
+    return all(screen.styles.background.a < 1 for screen in above)
 
 
 def _regions(rows: Iterable[int], size: Size) -> list[Region]:
