@@ -2,7 +2,7 @@
 
 Run as `python double_engine.py RUN_DIR`; it goes into the background once its socket answers. What
 it should do wrong is told by files in `RUN_DIR/faults`: `refuse` (messages are refused), `hang` (no
-call is answered), `slow` (calls take 0.2 s), `unready` (it never reports ready), `die` (it ends at
+call is answered), `old` (it knows no terminals), `slow` (calls take 0.2 s), `unready` (it never reports ready), `die` (it ends at
 the first link). SIGUSR1 drops every link. A message that contains `wait` runs until `RUN_DIR/go` is there.
 Standard library only, so that it starts quickly.
 """
@@ -159,6 +159,8 @@ class Engine:
             await asyncio.sleep(3600)
         if self.fault("slow"):
             await asyncio.sleep(0.2)
+        if self.fault("old") and method.startswith("terminal."):
+            raise Refused("NOT_FOUND", f"The engine has no method {method!r}.")
         result = getattr(self, f"do_{method.replace('.', '_')}")(p)
         return await result if asyncio.iscoroutine(result) else result
 
@@ -350,8 +352,6 @@ class Engine:
                 message["result"] = await self.call(method, params)
         except Refused as e:
             message["error"] = e.fault
-        except AttributeError:
-            message["error"] = {"code": -32601, "message": "no such method"}
         self.write(writer, message)
 
     def drop(self) -> None:

@@ -88,7 +88,7 @@ async def turns(client: httpx.AsyncClient, made: str, count: int) -> list[dict]:
 
 async def test_the_main_job(client: httpx.AsyncClient, repository: Path, require_tool) -> None:
     require_tool("git")
-    made = await create(client, repository, "```sh\ncat deck/README && echo x >> deck/README\n```")
+    made = await create(client, repository, "```sh\ncat README && echo x >> README\n```")
     events = await turns(client, made, 1)
     assert events[-1]["payload"]["stopReason"] == "end_turn"
 

@@ -102,6 +102,16 @@ async def test_bounds_and_unknown_sessions(world: World, served: httpx.AsyncClie
     assert (await served.delete(path)).status_code == 404
 
 
+async def test_an_engine_without_terminals(world: World) -> None:
+    made = await world.create()
+    world.driver.fault(made, "old")
+    for answer in (
+        await world.client.get(f"/v1/replica/{made}/terminal/sessions"),
+        await world.post(made, "/terminal/sessions", SIZE),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (404, "TERMINAL_UNSUPPORTED")
+
+
 async def test_a_stream_ends_with_its_engine(world: World, served: httpx.AsyncClient) -> None:
     made = await world.create()
     path = await new_terminal(served, made)

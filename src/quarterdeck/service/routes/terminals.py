@@ -1,6 +1,8 @@
 """Terminals (specification, operations 10, 20, 21; INTERFACE 6)."""
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Annotated
 from uuid import UUID
 
@@ -35,13 +37,15 @@ _replica = replica_router("terminals")
 @_replica.get("/terminal/sessions")
 async def list_all(fleet: FleetDep, workspace: Workspace) -> TerminalList:
     """All sessions, ended ones that were not closed included."""
-    return await fleet.of(workspace.id).call(workspace, lambda link: link.terminal_list())
+    with _predating():
+        return await fleet.of(workspace.id).call(workspace, lambda link: link.terminal_list())
 
 
 @_replica.post("/terminal/sessions", status_code=201)
 async def create(body: CreateTerminal, fleet: FleetDep, workspace: Workspace) -> TerminalAnswer:
     """Opens a terminal in the sandbox."""
-    return await fleet.of(workspace.id).call(workspace, lambda link: link.terminal_create(body))
+    with _predating():
+        return await fleet.of(workspace.id).call(workspace, lambda link: link.terminal_create(body))
 
 
 @_replica.post(_SESSION + "/input")
@@ -91,6 +95,20 @@ async def stream(
         await link.close()
         raise
     return StreamResponse(TerminalFeed(link, PING_SECONDS), context.stopping)
+
+
+@contextmanager
+def _predating() -> Generator[None]:
+    """These two name no terminal: what is not found is the engine's support for terminals."""
+    try:
+        yield
+    except ApiError as e:
+        if e.code is not ErrorCode.NOT_FOUND:
+            raise
+        raise ApiError(
+            ErrorCode.TERMINAL_UNSUPPORTED,
+            "The replica's engine is older than terminals. Put it to sleep and wake it.",
+        ) from e
 
 
 def _offset(last_event_id: str | None) -> int | None:
