@@ -24,7 +24,7 @@ _ASKS = re.compile(
     rb"|\x1b\[\??[0-9;]*n"  # where is the cursor, are you well
     rb"|\x1b\[\??[0-9;]*\$p"  # is this mode on
     rb"|\x1b\[\?[0-9;]*m"  # how are keys modified
-    rb"|\x1b\[[>?]?u|\x1b\[>[0-9]*q|\x1b\[1[1-9]t"  # key protocol, version, sizes
+    rb"|\x1b\[\?u|\x1b\[>[0-9]*q|\x1b\[1[1-9]t"  # key protocol, version, sizes
     rb"|\x1b\][0-9;]*;\?[^\x07\x1b]*(?:\x07|\x1b\\)"  # what color is it
     rb"|\x1bP[+$]q[^\x1b]*\x1b\\"  # what can you, how is it set
 )

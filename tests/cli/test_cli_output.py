@@ -1,0 +1,74 @@
+"""What is printed is safe to show, and says the same."""
+
+import json
+
+import pytest
+
+from quarterdeck.cli.output import json_text, safe, safe_line, table
+from quarterdeck.cli.replica.raw_terminal import without_questions
+from quarterdeck.wire.health import Health
+
+HOSTILE = "a\x1b]0;t\x07\x1b[2Jb\x9b31mc\u202ed\x08\x7f"
+
+
+def test_text_loses_what_a_terminal_obeys():
+    assert safe("plain\n\ttext") == "plain\n\ttext"
+    shown = safe(HOSTILE)
+    assert not set(shown) & set("\x1b\x07\x9b\u202e\x08\x7f")
+    assert safe_line("one\ntwo\tthree") == "one two three"
+
+
+@pytest.mark.parametrize("value", [{"k": HOSTILE}, Health(status=HOSTILE, version="1")])
+def test_json_escapes_it_and_means_the_same(value):
+    text = json_text(value)
+    assert not set(text) & set("\x1b\x07\x9b\u202e\x08\x7f")
+    assert HOSTILE in json.loads(text).values()
+
+
+def test_json_of_models_inside_keeps_the_case_of_the_contract():
+    assert json.loads(json_text({"h": [Health(status="ok", version="1")]})) == {
+        "h": [{"status": "ok", "version": "1"}]
+    }
+
+
+def test_a_table_keeps_its_columns_whatever_is_in_it(capsys):
+    table(["NAME", "ID"], [["a\nb\x1b[2J", "1"], ["longer-name", "2"]])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["NAME         ID", "a b          1", "longer-name  2"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        b"\x1b[c",
+        b"\x1b[>c",
+        b"\x1b[6n",
+        b"\x1b[?6n",
+        b"\x1b[?2026$p",
+        b"\x1b[?u",
+        b"\x1b[>0q",
+        b"\x1b[14t",
+        b"\x1b[?4m",
+        b"\x1b]11;?\x07",
+        b"\x1b]10;?\x1b\\",
+        b"\x1bP+q544e\x1b\\",
+    ],
+)
+def test_questions_to_the_terminal_are_not_asked_again(question):
+    assert without_questions(b"a" + question + b"b") == b"ab"
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        b"\x1b[31m",
+        b"\x1b[2J",
+        b"\x1b[5;6H",
+        b"\x1b[?25l",
+        b"\x1b]2;title\x07",
+        b"\x1b[u",
+        b"\x1b[4m",
+    ],
+)
+def test_drawing_stays(drawing):
+    assert without_questions(b"a" + drawing + b"b") == b"a" + drawing + b"b"
