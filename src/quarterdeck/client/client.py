@@ -3,6 +3,7 @@
 from types import TracebackType
 from typing import Self
 
+from quarterdeck.client import _lean as _lean  # before the HTTP library, see there
 from quarterdeck.client.agents import Agents
 from quarterdeck.client.chats import Chats
 from quarterdeck.client.connection import Connection

@@ -19,6 +19,10 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 
+# Every model here defers its build to its first use: a process needs few of the many, and building
+# them all is most of what importing this package costs.
+
+
 def utc_now() -> datetime:
     """The present moment, aware, in UTC."""
     return datetime.now(UTC)
@@ -54,7 +58,9 @@ Switch = Annotated[bool, Strict()]
 class Record(BaseModel):
     """A resource or answer in snake_case. Unknown fields are kept, so a newer server breaks nothing."""
 
-    model_config = ConfigDict(extra="allow", validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        extra="allow", validate_by_name=True, validate_by_alias=True, defer_build=True
+    )
 
 
 class CamelRecord(BaseModel):
@@ -66,13 +72,16 @@ class CamelRecord(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
+        defer_build=True,
     )
 
 
 class Body(BaseModel):
     """A request body in snake_case. Unknown fields are ignored."""
 
-    model_config = ConfigDict(extra="ignore", validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        extra="ignore", validate_by_name=True, validate_by_alias=True, defer_build=True
+    )
 
 
 class CamelBody(BaseModel):
@@ -84,6 +93,7 @@ class CamelBody(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
+        defer_build=True,
     )
 
 
