@@ -12,7 +12,8 @@ RUN = """
 import json, sys
 from quarterdeck.cli.program import run
 code = run(sys.argv[1:])
-print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})), file=sys.stderr)
+names = sorted({name.partition(".")[0] for name in sys.modules})
+print("loaded:", json.dumps(names), file=sys.stderr, flush=True)
 sys.exit(code)
 """
 
@@ -25,7 +26,8 @@ def loaded(installation, *arguments):
         text=True,
         timeout=60,
     )
-    return set(json.loads(done.stderr.splitlines()[-1])), done.returncode
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("loaded: "))
+    return set(json.loads(line.partition(" ")[2])), done.returncode
 
 
 LINES = [
@@ -34,20 +36,21 @@ LINES = [
     "status",
     "auth key",
     "replica ls --json",
+    "replica create --name x --environment global --wait -m hello",
     "replica show x",
-    "replica create --name x --environment global",
-    "replica send x y",
-    "replica watch x",
+    "replica send x y --wait",
+    "replica watch x --once",
     "replica exec x -- true",
     "replica sleep x",
-    "replica wake x",
+    "replica wake x --wait",
     "replica rm -y x",
 ]
 
 
 def test_a_verb_that_does_not_draw_loads_nothing_that_draws(service):
     for line in LINES:
-        modules, _ = loaded(service, *line.split())
+        modules, code = loaded(service, *line.split())
+        assert code == 0, line
         assert not modules & DRAWING, line
 
 
