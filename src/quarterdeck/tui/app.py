@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from textual import work
 
 from quarterdeck.store.deck import Deck, Revive, open_disk
+from quarterdeck.tui import alt_keys
 from quarterdeck.tui.frames import DiffedFrames
 from quarterdeck.tui.screens.deck import DeckScreen
 from quarterdeck.tui.terminal.host import EmulatorHost
@@ -74,6 +75,7 @@ def run(
     under `drafts` where unsent text is kept. `revive` starts the embedded service again when it
     is gone. `directory` is offered as the repository of new replicas.
     """
+    alt_keys.install()
     app = Cockpit(
         client_factory,
         endpoint=endpoint,
