@@ -50,6 +50,14 @@ def test_a_boolean_is_a_json_boolean(value: object) -> None:
     assert not accepted(CreateReplica, {"name": "a", "environment_id": SOME_ID, "fast_mode": value})
 
 
+def test_half_a_character_is_no_text() -> None:
+    for text in ("\ud800", "x\udfff"):
+        assert not accepted(SendMessage, {"message": text})
+        assert not accepted(ExecRequest, {"command": text})
+        assert not accepted(CreateChat, {"provider": "builtin", "clientRequestId": text})
+    assert accepted(SendMessage, {"message": "\U0001f6a2"})
+
+
 def test_exec_timeout_is_30_by_default() -> None:
     assert ExecRequest(command="true").timeout_seconds == 30
 

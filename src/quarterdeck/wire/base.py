@@ -18,7 +18,6 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-
 # Every model here defers its build to its first use: a process needs few of the many, and building
 # them all is most of what importing this package costs.
 
@@ -54,6 +53,10 @@ Whole = Annotated[int, Strict()]
 Switch = Annotated[bool, Strict()]
 """A boolean of a request body: `"true"` and `1` are refused, not turned into one."""
 
+# A string with a bound, be it 0, is looked at when it is read: half a surrogate pair (`"\\ud800"`),
+# which nothing can store, is refused. One without would be taken as it is.
+_ANY_LENGTH = 0
+
 
 class Record(BaseModel):
     """A resource or answer in snake_case. Unknown fields are kept, so a newer server breaks nothing."""
@@ -80,7 +83,11 @@ class Body(BaseModel):
     """A request body in snake_case. Unknown fields are ignored."""
 
     model_config = ConfigDict(
-        extra="ignore", validate_by_name=True, validate_by_alias=True, defer_build=True
+        extra="ignore",
+        str_min_length=_ANY_LENGTH,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
     )
 
 
@@ -89,6 +96,7 @@ class CamelBody(BaseModel):
 
     model_config = ConfigDict(
         extra="ignore",
+        str_min_length=_ANY_LENGTH,
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
