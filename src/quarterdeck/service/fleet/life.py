@@ -12,7 +12,7 @@ from quarterdeck.service.fleet.session import NotReadyError, Session
 from quarterdeck.service.fleet.site import Site
 from quarterdeck.service.fleet.transitions import enter_error
 from quarterdeck.service.patience import until_stored
-from quarterdeck.service.records.workspaces import WorkspaceRow, find_workspace
+from quarterdeck.service.records.workspaces import BUSY, WorkspaceRow, find_workspace
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,8 @@ class Life:
 
     async def _run(self) -> None:
         row = await self._row()
+        if row.status not in BUSY:
+            return  # it was put to sleep, or failed, since somebody asked
         self._rebooted = row.boot_id not in (None, self._site.tools.settings.boot_id)
         await bring_up(self._site, row)
         pauses = self._site.tools.settings.backoff
