@@ -20,6 +20,15 @@ class ReplicaChanged:
 
 
 @dataclass(frozen=True)
+class ReplicaGone:
+    """A replica is no more; `elsewhere` when this cockpit did not delete it."""
+
+    replica_id: UUID
+    name: str
+    elsewhere: bool
+
+
+@dataclass(frozen=True)
 class ChatChanged:
     """A chat's record, queue or unsent messages changed."""
 
@@ -52,5 +61,11 @@ class Noticed:
 
 
 Change = (
-    ListChanged | ReplicaChanged | ChatChanged | TranscriptChanged | ConnectionChanged | Noticed
+    ListChanged
+    | ReplicaChanged
+    | ReplicaGone
+    | ChatChanged
+    | TranscriptChanged
+    | ConnectionChanged
+    | Noticed
 )

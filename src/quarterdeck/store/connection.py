@@ -15,11 +15,10 @@ class Phase(StrEnum):
 
 @dataclass
 class ConnectionState:
-    """`retry_at` is a monotonic time in seconds; `problem` says in a sentence what is wrong."""
+    """`problem` says in a sentence what is wrong; `retry_in` are seconds from one try to the next."""
 
     endpoint: str
     phase: Phase = Phase.CONNECTING
     latency_ms: float | None = None
     problem: str | None = None
-    lost_at: float | None = None
-    retry_at: float | None = None
+    retry_in: float | None = None

@@ -75,6 +75,13 @@ class ClientDisk:
         """The service has it, or the person dropped it."""
         (self._outbox / f"{key}.json").unlink(missing_ok=True)
 
+    def set_aside(self, key: str) -> Path:
+        """Keeps a message that can never be delivered out of the way, as a file for the person."""
+        path = self._outbox / f"{key}.json"
+        aside = path.with_suffix(".undelivered")
+        path.rename(aside)
+        return aside
+
     def outgoing(self) -> list[Outgoing]:
         """Messages kept from before, oldest first. `sending` ones are unsure now."""
         found: list[Outgoing] = []
@@ -94,6 +101,11 @@ class ClientDisk:
         """Keeps when each replica was last looked at."""
         text = json.dumps({str(key): moment.isoformat() for key, moment in seen.items()})
         self._write(self._directory / "seen.json", text)
+
+    def keep_seen(self, seen: dict[UUID, datetime]) -> None:
+        """As `save_seen`, for whom it is no matter when the disk does not take it."""
+        with contextlib.suppress(OSError):
+            self.save_seen(seen)
 
     def seen(self) -> dict[UUID, datetime]:
         """When each replica was last looked at."""

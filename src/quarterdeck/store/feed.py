@@ -21,7 +21,7 @@ from quarterdeck.store.changes import (
     TranscriptChanged,
 )
 from quarterdeck.store.chats import ChatState
-from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.replicas import RUNNING, ReplicaState
 from quarterdeck.wire.events import (
     ChatChanged as ChatPayload,
 )
@@ -62,6 +62,8 @@ class FeedOwner(Protocol):
 
     def seen(self, state: ReplicaState) -> None: ...
 
+    def status_changed(self, state: ReplicaState) -> None: ...
+
     def want_queue(self, replica_id: UUID, chat_id: UUID) -> None: ...
 
 
@@ -73,6 +75,8 @@ class ReplicaFeed:
         self._state = state
         self._owner = owner
         self._reconnect: Callable[[], None] | None = None
+        self.live = False
+        """Whether the record was read, and so each change since is known."""
 
     async def run(self) -> None:
         """Reads the record, then the stream, for ever.
@@ -105,6 +109,7 @@ class ReplicaFeed:
         """Reads the replica's record."""
         detail = await self._client.replicas.get(self._state.id)
         self._state.take_detail(detail)
+        self.live = True
         self._publish(ReplicaChanged(self._state.id))
         self._publish(ListChanged())
 
@@ -171,6 +176,9 @@ class ReplicaFeed:
             return
         self._state.record.status = payload.workspace_status
         self._state.record.error = payload.error
+        if payload.workspace_status not in RUNNING:
+            self._state.rest()
+        self._owner.status_changed(self._state)
         self._publish(ReplicaChanged(self._state.id))
         self._publish(ListChanged())
 

@@ -2,15 +2,14 @@
 
 A message whose fate is unknown (the line broke after it left) is never sent twice by itself: after
 a reconnect its chat's queue and history tell whether it arrived; only when they do not show it is
-the person asked. One that surely never left goes out again by itself.
+the person asked. One that surely never left goes out again by itself, in its order.
 """
 
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID, uuid4
 
-from quarterdeck.client.errors import ClientError, LinkError, NotConnected
+from quarterdeck.client.errors import ClientError, LinkError, NotConnected, NotFound
 from quarterdeck.store.changes import Change, ChatChanged, Noticed
-from quarterdeck.store.chats import ChatState
 from quarterdeck.store.disk import ClientDisk, Outgoing
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.history import AgentEventType
@@ -29,13 +28,16 @@ class OutboxOwner(Protocol):
     @property
     def client(self) -> "Client": ...
 
-    def publish(self, change: Change) -> None: ...
+    @property
+    def online(self) -> bool: ...
 
-    def chat(self, replica_id: UUID, chat_id: UUID) -> ChatState | None: ...
+    def publish(self, change: Change) -> None: ...
 
     def line_lost(self, error: Exception) -> None: ...
 
     def want_queue(self, replica_id: UUID, chat_id: UUID) -> None: ...
+
+    def want_flush(self) -> None: ...
 
 
 class Outbox:
@@ -71,18 +73,35 @@ class Outbox:
             plan_mode=plan_mode,
             created_at=utc_now(),
         )
+        earlier = [kept for kept in self.of_chat(chat_id) if kept.state == "unsent"]
+        if earlier or not self._owner.online:
+            # Without a line there is nothing to try, and what was written first goes first.
+            message.state = "unsent"
         self._disk.save_outgoing(message)
         self._kept.append(message)
         self._tell(message)
-        return await self._deliver(message)
+        if message.state == "sending":
+            return await self._deliver(message)
+        if self._owner.online:
+            self._owner.want_flush()
+        return None
 
     async def resend(self, message: Outgoing) -> MessageAccepted | None:
         """The person wants a message of unknown fate sent again.
 
         Raises:
-            ClientError: the service refused it.
+            ClientError: the service refused it; the text is still kept.
         """
-        return await self._deliver(message)
+        if message not in self._kept or message.state == "sending":
+            return None
+        before, message.state = message.state, "sending"
+        self._tell(message)
+        try:
+            return await self._deliver(message, forget=False)
+        except ClientError as error:
+            message.state, message.problem = before, str(error)
+            self._tell(message)
+            raise
 
     def drop(self, message: Outgoing) -> None:
         """The person does not want it any more, or it has arrived."""
@@ -95,17 +114,26 @@ class Outbox:
         """After a reconnect: finds out what arrived, and sends what never left."""
         for message in list(self._kept):
             try:
-                if message.state == "unsure" and await self._arrived(message):
-                    self.drop(message)
-                elif message.state == "unsent":
-                    await self._deliver(message)
+                if not await self._settle(message):
+                    return
             except LinkError as error:
                 self._owner.line_lost(error)
                 return
+            except NotFound:
+                self._give_up(message)
             except ClientError as error:
                 self._refuse(message, error)
 
-    async def _deliver(self, message: Outgoing) -> MessageAccepted | None:
+    async def _settle(self, message: Outgoing) -> bool:
+        """False when the line is down again."""
+        if message.state == "unsure" and await self._arrived(message):
+            self.drop(message)
+        elif message.state == "unsent" and message in self._kept:
+            return await self._deliver(message, forget=False) is not None
+        return True
+
+    async def _deliver(self, message: Outgoing, *, forget: bool = True) -> MessageAccepted | None:
+        """None when it did not leave. `forget` drops what the service refuses."""
         message.state = "sending"
         body = SendMessage(
             message=message.text,
@@ -118,7 +146,8 @@ class Outbox:
             self._keep(message, error)
             return None
         except ClientError:
-            self.drop(message)
+            if forget:
+                self.drop(message)
             raise
         self.drop(message)
         self._owner.want_queue(message.replica_id, accepted.chat_id)
@@ -150,8 +179,16 @@ class Outbox:
         message.state = "unsure"
         message.problem = str(error)
         self._disk.save_outgoing(message)
-        self._owner.publish(Noticed("error", "Message not sent", str(error), message.replica_id))
+        text = f"{error} {error.next_step}"
+        self._owner.publish(Noticed("error", "Message not sent", text, message.replica_id))
         self._tell(message)
+
+    def _give_up(self, message: Outgoing) -> None:
+        """Its replica or chat is gone: no chat will ever show it."""
+        aside = self._disk.set_aside(message.key)
+        self._kept.remove(message)
+        text = f"Its replica or chat is gone. The text is kept in {aside}."
+        self._owner.publish(Noticed("warning", "Message not sent", text))
 
     def _tell(self, message: Outgoing) -> None:
         if message.chat_id is not None:

@@ -16,6 +16,10 @@ from quarterdeck.wire.replicas import (
     WorkspaceStatus,
 )
 
+RUNNING = {WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING}
+
+NO_ISOLATION = "none"
+
 
 @dataclass
 class ReplicaState:
@@ -83,24 +87,43 @@ class ReplicaState:
             sum(int(diff.get("removed") or 0) for diff in diffs),
         )
 
+    @property
+    def unisolated(self) -> str | None:
+        """Why the sandbox is not kept apart from the machine; None when it is, or not known."""
+        environment = self.record.environment
+        if environment is None or environment.isolation != NO_ISOLATION:
+            return None
+        return environment.isolation_note or "This service runs agents without a sandbox."
+
     def take_summary(self, record: Replica) -> bool:
         """Takes over what a list says; True when anything is new."""
-        before = self.record.model_dump()
-        merged = ReplicaDetail.model_validate({**before, **record.model_dump(exclude_unset=True)})
-        if merged.model_dump() == before:
+        told = record.model_fields_set
+        new = {name: getattr(record, name) for name in told if hasattr(self.record, name)}
+        if all(getattr(self.record, name) == value for name, value in new.items()):
             return False
-        self.record = merged
+        self.record = self.record.model_copy(update=new)
+        if self.status not in RUNNING:
+            self.rest()
         return True
 
     def take_detail(self, record: ReplicaDetail) -> None:
         """Takes over a full record; chats that are gone are dropped."""
+        known = self.record.environment
         self.record = record
         self.detailed = True
+        if record.environment is None:
+            record.environment = known
         kept = {chat.id for chat in record.chats}
         for chat_id in [known for known in self.chats if known not in kept]:
             del self.chats[chat_id]
         for chat in record.chats:
             self.take_chat(chat)
+
+    def rest(self) -> None:
+        """Nothing runs in it any more."""
+        for chat in self.chats.values():
+            chat.end_turn(processing=False)
+            chat.record.awaiting_input = False
 
     def take_chat(self, record: Chat) -> ChatState:
         """Adds a chat or replaces its record."""
