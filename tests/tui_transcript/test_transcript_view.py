@@ -1,97 +1,12 @@
 """The view on a screen: what is seen, where the reader is, what it tells."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
 
 import pytest
-from textual.app import App, ComposeResult
-from textual.pilot import Pilot
-from textual.widgets import Input
+from view_app import START, Host, ask, event, say, settle, talk, text_rows, tool, user
 
 from quarterdeck.transcript import MessageBlock, ToolBlock, Transcript, UserBlock
 from quarterdeck.tui.transcript_view import TranscriptView
-from quarterdeck.wire.history import AgentEvent
-
-START = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-
-
-def event(kind: str, at: int = 0, /, **payload: Any) -> AgentEvent:
-    when = START + timedelta(seconds=at)
-    if kind in ("user-message", "turn-result") or kind.startswith("acp-"):
-        return AgentEvent(timestamp=when, type=kind, payload=payload)
-    update = {"sessionUpdate": kind, **payload}
-    return AgentEvent(timestamp=when, type="acp-session_update", payload=update)
-
-
-def user(n: int) -> AgentEvent:
-    return event("user-message", n, messageId=f"m{n}", text=f"prompt {n}")
-
-
-def say(text: str, message_id: str | None = None) -> AgentEvent:
-    extra = {"messageId": message_id} if message_id else {}
-    return event("agent_message_chunk", content={"type": "text", "text": text}, **extra)
-
-
-def tool(tool_id: str, **fields: Any) -> AgentEvent:
-    return event("tool_call", toolCallId=tool_id, **fields)
-
-
-def ask(request_id: str = "q") -> AgentEvent:
-    options = [{"optionId": "y", "name": "Allow"}, {"optionId": "n", "name": "Reject"}]
-    call = {"toolCallId": f"t-{request_id}", "title": "Write"}
-    return event("acp-permission_request", requestId=request_id, toolCall=call, options=options)
-
-
-def talk(turns: int, first: int = 0) -> list[AgentEvent]:
-    made: list[AgentEvent] = []
-    for n in range(first, first + turns):
-        made += [user(n), say(f"answer {n} " + "with some words " * (n % 7 * 5))]
-        made += [tool(f"t{n}", title=f"Run {n}", status="completed", rawOutput={"exitCode": n % 2})]
-    return made
-
-
-class Host(App[None]):
-    """Keeps what the view tells."""
-
-    def __init__(self, *events: AgentEvent) -> None:
-        super().__init__()
-        self.view = TranscriptView(Transcript(events))
-        self.told: list[Any] = []
-
-    def compose(self) -> ComposeResult:
-        yield self.view
-        yield Input()
-
-    def on_mount(self) -> None:
-        self.view.focus()
-
-    def on_transcript_view_answered(self, message: TranscriptView.Answered) -> None:
-        self.told.append((message.request_id, message.option_id))
-
-    def on_transcript_view_older_wanted(self) -> None:
-        self.told.append("older")
-
-    def on_transcript_view_new_below(self, message: TranscriptView.NewBelow) -> None:
-        self.told.append(message.count)
-
-    def add(self, *events: AgentEvent) -> None:
-        for one in events:
-            self.view.refresh_change(self.view.transcript.append(one))
-
-    def seen(self) -> list[str]:
-        height = self.view.size.height
-        strips = self.screen._compositor.render_strips()
-        texts = [strip.text[:-1] for strip in strips[:height]]  # without the scroll bar
-        return [text.removeprefix("\u258c").strip() for text in texts]
-
-
-async def settle(pilot: Pilot[None]) -> None:
-    await pilot.pause()
-    await pilot.pause()
-
-
-def text_rows(rows: list[str]) -> list[str]:
-    return [row for row in rows if row and "new below" not in row]
 
 
 async def test_the_end_is_followed() -> None:
@@ -184,14 +99,14 @@ async def test_tool_calls_open_and_fold() -> None:
     diff = [{"type": "diff", "path": "a.py", "oldText": "old\n", "newText": "new\n"}]
     app = Host(
         user(0),
-        tool("a", title="Run it", status="failed", content=text, rawOutput={"exitCode": 2}),
+        tool("a", title="Run it", status="completed", content=text, rawOutput={"exitCode": 2}),
         tool("b", title="Edit it", status="completed", content=diff),
     )
     async with app.run_test(size=(60, 20)) as pilot:
         await settle(pilot)
         rows = app.seen()
         head = next(row for row in rows if "Run it" in row)
-        assert head.startswith("\u25b8 \u2717 Run it") and "exit 2" in head
+        assert head.startswith("\u25b8 \u2713 Run it") and "exit 2" in head
         await pilot.press("up", "up", "enter")
         await settle(pilot)
         assert isinstance(app.view.cursor_block, ToolBlock)

@@ -12,6 +12,7 @@ from quarterdeck.tui.transcript_view.inline import safe_link
 from quarterdeck.tui.transcript_view.lines import Line, Mark, Role, Span, plain
 from quarterdeck.tui.transcript_view.markdown import draw, parse
 from quarterdeck.tui.transcript_view.prose import Prose
+from quarterdeck.tui.transcript_view.typed import typed_rows
 from quarterdeck.tui.transcript_view.wrap import fit, wrap, wrap_hard
 
 TEXT = """# Title
@@ -68,6 +69,33 @@ def test_tables_shrink_to_the_view() -> None:
     assert all(width_of(row) <= 40 for row in drawn) and len(drawn) > 5
 
 
+def test_columns_are_set_as_asked_and_folded_rows_are_told_apart() -> None:
+    shown = plain(rows("| a | num |\n|---|--:|\n| x | 1 |\n| y | 20 |", 40))
+    assert shown == ["a  \u2502 num", "\u2500" * 3 + "\u253c" + "\u2500" * 4, *shown[2:]]
+    assert shown[2:] == ["x  \u2502   1", "y  \u2502  20"]
+    folded = plain(rows("| a |\n|---|\n| " + "word " * 9 + "|\n| b |", 20))
+    assert folded[-2] == folded[1] and folded[-1].strip() == "b"
+
+
+def test_a_table_of_too_many_columns_is_listed() -> None:
+    head, cells = ("| " + " | ".join(f"{c}{n}" for n in range(12)) + " |" for c in "hc")
+    shown = plain(rows(f"{head}\n{'|-' * 12}|\n{cells}\n{cells}", 40))
+    assert shown[:2] == ["h0: c0", "h1: c1"] and len(shown) == 25 and shown[12] == ""
+
+
+def test_task_lists_have_checks() -> None:
+    assert plain(rows("- [ ] a\n- [X] b\n- [y] c")) == ["\u25cb a", "\u2713 b", "\u2022 [y] c"]
+
+
+def test_typed_text_stays_and_its_fences_are_code() -> None:
+    text = "look  at *this*:\n```python\ndef f(): ...\n\n```\n  - # as typed\n~~~\nopen `x`"
+    drawn = typed_rows(text, 60)
+    expected = ["look  at *this*:", "  def f(): ...", "  ", "  - # as typed", "  open `x`"]
+    assert plain(drawn) == expected
+    assert Role.KEYWORD in {span.role for span in drawn[1]}
+    assert plain(typed_rows("a ``` b\n``` x ` y", 60)) == ["a ``` b", "``` x ` y"]
+
+
 def test_markdown_as_text() -> None:
     shown = plain(rows(TEXT, 60))
     assert shown[0] == "Title"
@@ -80,7 +108,7 @@ def test_markdown_as_text() -> None:
 def test_emphasis_and_links() -> None:
     spans = {span.text: span for span in rows("**b** *i* ~~s~~ `c` [l](https://x.y)")[0]}
     assert spans["b"].marks is Mark.BOLD and spans["i"].marks is Mark.ITALIC
-    assert spans["s"].marks is Mark.STRIKE and spans["c"].role is Role.CODE
+    assert spans["s"].marks is Mark.STRIKE and spans["c"].role is Role.INLINE
     assert spans["l"].link == "https://x.y" and spans["l"].role is Role.LINK
 
 

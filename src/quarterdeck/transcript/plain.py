@@ -37,6 +37,14 @@ def diff_lines(part: DiffPart) -> list[str]:
     return lines[2:]
 
 
+def unfenced(text: str) -> str:
+    """The output of a command without the fence that several agents put around it."""
+    text = text.strip("\n")
+    if not (text.startswith("```") and text.endswith("\n```")):
+        return text
+    return text.partition("\n")[2].removesuffix("```").removesuffix("\n")
+
+
 def tool_line(block: ToolBlock) -> str:
     """A tool call in one line: state, name, exit code, duration."""
     words = [f"[{block.state}]", block.name]

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
-from quarterdeck.tui.transcript_view.lines import Line, Role, Span
+from quarterdeck.tui.transcript_view.lines import Line, Role, Span, line
+from quarterdeck.tui.transcript_view.wrap import indent, wrap_hard
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -30,6 +31,13 @@ _ROLES = {
     "Token.Generic.Deleted": Role.REMOVED,
     "Token.Generic.Heading": Role.HEADING,
 }
+
+
+def code_rows(source: str, info: str, width: int) -> list[Line]:
+    """The rows of a fenced block, set in. `info`: the words after the opening fence."""
+    language = info.split(maxsplit=1)[0] if info.strip() else ""
+    rows = [row for code in code_lines(source, language) for row in wrap_hard(code, width - 2)]
+    return list(indent(rows, line("  "), line("  ")))
 
 
 def code_lines(source: str, language: str) -> list[Line]:

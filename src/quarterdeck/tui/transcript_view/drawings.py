@@ -13,6 +13,8 @@ from quarterdeck.tui.transcript_view.prose import Prose
 
 MARGIN = 2
 """Columns left of the text: the cursor's bar and a blank."""
+RIGHT = 1
+"""Columns right of the text: a blank before the scroll bar."""
 _KEPT = 600
 
 
@@ -60,7 +62,7 @@ class Drawings:
         """A row of a drawing, with its margin."""
         strip = drawing.strips[row]
         if strip is None:
-            width = drawing.look.width + MARGIN
+            width = drawing.look.width + MARGIN + RIGHT
             strip = self._painter.strip(drawing.rows[row], width, MARGIN)
             drawing.strips[row] = strip
         return strip

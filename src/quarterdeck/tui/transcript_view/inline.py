@@ -23,7 +23,7 @@ def spans_of(tokens: Iterable[Token], role: Role = Role.TEXT) -> list[Span]:
             case "link_close":
                 link = ""
             case "code_inline":
-                spans.append(Span(token.content, Role.CODE, marks, link))
+                spans.append(Span(token.content, Role.INLINE, marks, link))
             case "softbreak":
                 spans.append(Span(" ", role, marks, link))
             case "hardbreak":

@@ -20,7 +20,9 @@ from quarterdeck.transcript import (
 from quarterdeck.transcript.words import outcome_text, question_text, result_text
 from quarterdeck.tui.transcript_view.lines import Line, Mark, Role, Span, line
 from quarterdeck.tui.transcript_view.prose import Prose
+from quarterdeck.tui.transcript_view.shapes import Shape
 from quarterdeck.tui.transcript_view.tool import tool_rows
+from quarterdeck.tui.transcript_view.typed import typed_rows
 from quarterdeck.tui.transcript_view.wrap import fit, indent, wrap
 
 TOGGLE = "toggle"
@@ -39,7 +41,7 @@ class Look:
     """How a block is to be drawn, besides its own content."""
 
     width: int
-    opened: bool = False
+    shape: Shape = Shape.FOLDED
     choice: int = 0
     gap: bool = False
     working_since: datetime | None = None
@@ -60,17 +62,12 @@ def is_compact(block: Block) -> bool:
     return isinstance(block, ToolBlock | ThoughtBlock | NoteBlock)
 
 
-def can_open(block: Block) -> bool:
-    """Blocks that fold."""
-    return isinstance(block, ToolBlock | ThoughtBlock)
-
-
 def clock(at: datetime) -> str:
     """The time of day, here."""
     return at.astimezone().strftime("%H:%M")
 
 
-def guess(block: Block, width: int, *, opened: bool) -> int:
+def guess(block: Block, width: int, shape: Shape) -> int:
     """About how many rows a block takes, cheaply."""
     match block:
         case MessageBlock():
@@ -84,7 +81,7 @@ def guess(block: Block, width: int, *, opened: bool) -> int:
         case QuestionBlock():
             return 1 + len(block.options or ()) if block.is_open else 1
         case ToolBlock() | ThoughtBlock():
-            return 8 if opened else 1
+            return 1 if shape is Shape.FOLDED else 8
         case _:
             return 1
 
@@ -100,7 +97,7 @@ def _content(block: Block, look: Look, tool: ToolBlock | None, prose: Prose) -> 
         case ThoughtBlock():
             return _thought(block, look)
         case ToolBlock():
-            return tool_rows(block, look.width, opened=look.opened, target=TOGGLE)
+            return tool_rows(block, look.width, look.shape, TOGGLE)
         case PlanBlock():
             return _plan(block, look)
         case QuestionBlock():
@@ -124,8 +121,10 @@ def _texts(text: str, role: Role, width: int, mark: Line = ()) -> list[Line]:
 def _user(block: UserBlock, look: Look) -> list[Line]:
     modes = [n for n, on in (("plan", block.plan_mode), ("goal", block.goal_mode)) if on]
     rows = _said(block, block.text, " ".join(modes), look)
-    rows += [fit(line(f"[image: {name}]", Role.DIM), look.width) for name in block.images]
-    rows += [fit(line(f"[file: {name}]", Role.DIM), look.width) for name in block.uploads]
+    named = [f"[image: {name}]" for name in block.images]
+    named += [f"[file: {name}]" for name in block.uploads]
+    bar = Span("\u258e ", Role.USER)
+    rows += [fit((bar, Span(name, Role.DIM)), look.width) for name in named]
     return rows
 
 
@@ -133,13 +132,15 @@ def _said(block: Block, text: str, modes: str, look: Look) -> list[Line]:
     head: Line = (Span("You", Role.USER, Mark.BOLD), Span(f" {clock(block.at)}", Role.DIM))
     if modes:
         head += (Span(f" {modes}", Role.ASKING),)
-    return [head, *(_texts(text, Role.PROMPT, look.width) if text else [])]
+    bar = line("\u258e ", Role.USER)
+    return [head, *(indent(typed_rows(text, look.width - 2), bar, bar) if text else ())]
 
 
 def _thought(block: SpeechBlock, look: Look) -> list[Line]:
     text = block.text.strip()
-    sign = "\u25be" if look.opened else "\u25b8"
-    if look.opened:
+    opened = look.shape is Shape.OPEN
+    sign = "\u25be" if opened else "\u25b8"
+    if opened:
         head: Line = (Span(f"{sign} thought", Role.DIM, target=TOGGLE),)
         pad = line("  ")
         return [head, *indent(_texts(text, Role.DIM, look.width - 2), pad, pad)]

@@ -20,6 +20,7 @@ class Role(StrEnum):
     DIM = "dim"
     HEADING = "heading"
     CODE = "code"
+    INLINE = "inline"
     QUOTE = "quote"
     RULE = "rule"
     LINK = "link"

@@ -7,15 +7,17 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
-from quarterdeck.tui.transcript_view.code import code_lines
+from quarterdeck.tui.transcript_view.code import code_rows
 from quarterdeck.tui.transcript_view.inline import spans_of, split_rows
 from quarterdeck.tui.transcript_view.lines import Line, Mark, Role, Span, line
 from quarterdeck.tui.transcript_view.table import table_rows
-from quarterdeck.tui.transcript_view.wrap import indent, wrap, wrap_hard
+from quarterdeck.tui.transcript_view.wrap import indent, wrap
 
 _LONGEST_INLINE = 20_000
 """Characters of a paragraph that are looked through for emphasis: hostile text can make it slow."""
 _BLANK: Line = ()
+_BULLET = line("\u2022 ", Role.DIM)
+_CHECKS = {"[ ] ": line("\u25cb ", Role.DIM), "[x] ": line("\u2713 ", Role.DONE)}
 
 
 @lru_cache(maxsize=1)
@@ -69,7 +71,7 @@ def _node(node: SyntaxTreeNode, width: int) -> list[Line]:
             bar = line("\u258e ", Role.QUOTE)
             return list(indent(_siblings(node.children, width - 2, loose=True), bar, bar))
         case "fence" | "code_block":
-            return _code(node, width)
+            return code_rows(node.content.removesuffix("\n"), node.info, width)
         case "hr":
             return [line("\u2500" * width, Role.RULE)]
         case "table":
@@ -103,22 +105,25 @@ def _list(node: SyntaxTreeNode, width: int) -> list[Line]:
     tight = _is_tight(node)
     rows: list[Line] = []
     for number, item in enumerate(node.children, start):
-        mark = f"{number}. " if ordered else "\u2022 "
-        drawn = _siblings(item.children, max(4, width - len(mark)), loose=not tight)
+        mark = line(f"{number}. ", Role.DIM) if ordered else _checked(item) or _BULLET
+        used = len(mark[0].text)
+        drawn = _siblings(item.children, max(4, width - used), loose=not tight)
         if rows and not tight:
             rows.append(_BLANK)
-        rest = line(" " * len(mark))
-        rows += indent(drawn or [_BLANK], line(mark, Role.DIM), rest)
+        rows += indent(drawn or [_BLANK], mark, line(" " * used))
     return rows
+
+
+def _checked(item: SyntaxTreeNode) -> Line | None:
+    """The mark of a task list's item, taken from its text."""
+    first = next((node for node in item.walk() if node.type == "text"), None)
+    token = first.token if first else None
+    mark = _CHECKS.get(token.content[:4].lower()) if token else None
+    if token and mark:
+        token.content = token.content[4:]
+    return mark
 
 
 def _is_tight(node: SyntaxTreeNode) -> bool:
     paragraphs = [c for item in node.children for c in item.children if c.type == "paragraph"]
     return all(paragraph.hidden for paragraph in paragraphs)
-
-
-def _code(node: SyntaxTreeNode, width: int) -> list[Line]:
-    language = node.info.split(maxsplit=1)[0] if node.info.strip() else ""
-    source = node.content.removesuffix("\n")
-    rows = [row for code in code_lines(source, language) for row in wrap_hard(code, width - 2)]
-    return list(indent(rows, line("  "), line("  ")))

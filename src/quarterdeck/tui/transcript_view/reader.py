@@ -11,11 +11,12 @@ from rich.cells import cell_len
 from textual.strip import Strip
 
 from quarterdeck.transcript import Block, Change, QuestionBlock, Transcript
-from quarterdeck.tui.transcript_view.drawings import MARGIN, Drawing, Drawings
+from quarterdeck.tui.transcript_view.drawings import MARGIN, RIGHT, Drawing, Drawings
 from quarterdeck.tui.transcript_view.heights import Heights
-from quarterdeck.tui.transcript_view.layout import Look, can_open, guess, is_compact
+from quarterdeck.tui.transcript_view.layout import Look, guess, is_compact
 from quarterdeck.tui.transcript_view.lines import Span
 from quarterdeck.tui.transcript_view.painter import Painter
+from quarterdeck.tui.transcript_view.shapes import Shape, Shapes, can_open
 from quarterdeck.tui.transcript_view.viewport import Viewport
 
 
@@ -37,27 +38,30 @@ class Reader:
         self.cursor: int | None = None
         self.working_since: datetime | None = None
         self._width = 2
-        self._opened: set[int] = set()
+        self._shapes = Shapes()
         self._choices: dict[int, int] = {}
         self._below: set[int] = set()
         self._seen: list[_Seen] = []
+        self._top: tuple[int, int] | None = None
+        """The tool call at the top as last seen, and its height."""
 
     # Size and changes.
 
     def resize(self, width: int, height: int) -> None:
         """The window's size in cells. The reader's place is kept."""
         self.viewport.height = height
-        text_width = max(4, width - MARGIN)
+        text_width = max(4, width - MARGIN - RIGHT)
         if text_width == self._width and len(self.viewport.heights):
             return
         self._width = text_width
+        self._top = None
         self._guess_all()
 
     def restart(self, transcript: Transcript) -> None:
         """Another transcript, from its end."""
         self.transcript = transcript
         self.drawings.clear()
-        self._opened.clear()
+        self._shapes.clear()
         self._choices.clear()
         self._below.clear()
         self.cursor = None
@@ -76,12 +80,16 @@ class Reader:
     def settle(self) -> None:
         """Lays out what is seen."""
         self._catch_up()
+        self._keep_place()
         self.viewport.settle()
+        if self._shapes.hold(self._live()):
+            self.viewport.settle()
         if self.viewport.following:
             self._below.clear()
         elif self._below:
             self._below = {block_id for block_id in self._below if self._ends_below(block_id)}
         self._seen = self._see()
+        self._top = self._at_top()
 
     @property
     def new_below(self) -> int:
@@ -126,16 +134,12 @@ class Reader:
 
     # Opening and answering.
 
-    def is_open(self, block: Block) -> bool:
-        """The block shows its content."""
-        return block.id in self._opened
-
     def toggle(self, block: Block) -> bool:
         """Opens or folds a block, its first line kept where it is; False when it does not fold."""
         index = self.transcript.position(block.id)
         if index is None or not can_open(block):
             return False
-        self._opened ^= {block.id}
+        self._shapes.toggle(block)
         viewport = self.viewport
         viewport.following = False
         if viewport.index == index and viewport.offset:
@@ -163,7 +167,7 @@ class Reader:
         gap = index > 0 and not (is_compact(block) and is_compact(blocks[index - 1]))
         return Look(
             width=self._width,
-            opened=block.id in self._opened,
+            shape=self._shapes.of(block),
             choice=self._choices.get(block.id, 0),
             gap=gap,
             working_since=self.working_since if index == len(blocks) - 1 else None,
@@ -178,13 +182,13 @@ class Reader:
 
     def _guess(self, index: int) -> int:
         block = self.transcript.blocks[index]
-        return guess(block, self._width, opened=block.id in self._opened) + (index > 0)
+        return guess(block, self._width, self._shapes.of(block)) + (index > 0)
 
     def _guess_all(self) -> None:
         width = self._width
-        opened = self._opened
+        shape = self._shapes.of
         self.viewport.heights = Heights(
-            guess(block, width, opened=block.id in opened) + 1 for block in self.transcript.blocks
+            guess(block, width, shape(block)) + 1 for block in self.transcript.blocks
         )
 
     def _catch_up(self) -> None:
@@ -229,6 +233,31 @@ class Reader:
         viewport = self.viewport
         viewport.index, viewport.offset = index, 0
         viewport.move((self._measure(index) if at_end else self.look(index).gap) - row)
+
+    def _live(self) -> frozenset[int]:
+        """The calls whose rows are being read."""
+        if self.viewport.following:
+            return frozenset()
+        seen = (self.transcript.blocks[index] for index, _ in self.viewport.rows())
+        return frozenset(block.id for block in seen if self._shapes.of(block) is Shape.LIVE)
+
+    def _keep_place(self) -> None:
+        """A call that reaches out of the window at its top grows and shrinks upwards."""
+        viewport = self.viewport
+        top = self._at_top()
+        if top is None or top != self._top or viewport.following or not viewport.offset:
+            return
+        more = self._measure(viewport.index) - top[1]
+        if more and top[1] - viewport.offset < viewport.height:
+            viewport.heights[viewport.index] += more
+            viewport.move(more)
+
+    def _at_top(self) -> tuple[int, int] | None:
+        viewport = self.viewport
+        if viewport.index >= len(viewport.heights):
+            return None
+        block = self.transcript.blocks[viewport.index]
+        return (block.id, viewport.heights[viewport.index]) if can_open(block) else None
 
     def _see(self) -> list[_Seen]:
         blocks = self.transcript.blocks

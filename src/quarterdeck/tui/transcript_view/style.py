@@ -37,26 +37,27 @@ TranscriptView {
     scrollbar-size-vertical: 1;
 }
 TranscriptView > .transcript--text { color: $foreground; }
-TranscriptView > .transcript--user { color: $primary; }
-TranscriptView > .transcript--prompt { color: $foreground; text-style: bold; }
+TranscriptView > .transcript--user { color: $text-primary; }
+TranscriptView > .transcript--prompt { color: $foreground; }
 TranscriptView > .transcript--dim { color: $text-muted; }
-TranscriptView > .transcript--heading { color: $primary; }
+TranscriptView > .transcript--heading { color: $text-primary; }
 TranscriptView > .transcript--code { color: $foreground; }
+TranscriptView > .transcript--inline { color: $text-accent; background: $panel; }
 TranscriptView > .transcript--quote { color: $text-muted; }
 TranscriptView > .transcript--rule { color: $text-disabled; }
-TranscriptView > .transcript--link { color: $accent; text-style: underline; }
-TranscriptView > .transcript--working { color: $primary; }
-TranscriptView > .transcript--done { color: $success; }
-TranscriptView > .transcript--failed { color: $error; }
-TranscriptView > .transcript--asking { color: $warning; }
-TranscriptView > .transcript--chosen { color: $warning; text-style: reverse; }
-TranscriptView > .transcript--added { color: $success; }
-TranscriptView > .transcript--removed { color: $error; }
-TranscriptView > .transcript--keyword { color: $primary; }
-TranscriptView > .transcript--string { color: $success; }
+TranscriptView > .transcript--link { color: $text-accent; text-style: underline; }
+TranscriptView > .transcript--working { color: $text-primary; }
+TranscriptView > .transcript--done { color: $text-success; }
+TranscriptView > .transcript--failed { color: $text-error; }
+TranscriptView > .transcript--asking { color: $text-warning; }
+TranscriptView > .transcript--chosen { color: $text-warning; text-style: reverse; }
+TranscriptView > .transcript--added { color: $text-success; }
+TranscriptView > .transcript--removed { color: $text-error; }
+TranscriptView > .transcript--keyword { color: $text-primary; }
+TranscriptView > .transcript--string { color: $text-success; }
 TranscriptView > .transcript--comment { color: $text-muted; }
-TranscriptView > .transcript--number { color: $warning; }
-TranscriptView > .transcript--name { color: $accent; }
-TranscriptView > .transcript--cursor { color: $primary; }
-TranscriptView > .transcript--below { color: $primary; text-style: reverse; }
+TranscriptView > .transcript--number { color: $text-warning; }
+TranscriptView > .transcript--name { color: $text-accent; }
+TranscriptView > .transcript--cursor { color: $text-primary; }
+TranscriptView > .transcript--below { color: $text-primary; text-style: reverse; }
 """

@@ -1,17 +1,25 @@
-"""Tool calls: one line, and their content when open."""
+"""Tool calls: one line, and as much of their content as their shape shows."""
 
 from rich.cells import cell_len
 
 from quarterdeck.transcript import DiffPart, Part, TerminalPart, TextPart, ToolBlock, ToolState
-from quarterdeck.transcript.plain import diff_lines
+from quarterdeck.transcript.plain import unfenced
 from quarterdeck.transcript.words import duration_text
-from quarterdeck.tui.transcript_view.lines import Line, Mark, Role, Span, line
+from quarterdeck.tui.transcript_view.changes import diff_rows
+from quarterdeck.tui.transcript_view.glance import glance
+from quarterdeck.tui.transcript_view.lines import Line, Role, Span, line
+from quarterdeck.tui.transcript_view.shapes import Shape
 from quarterdeck.tui.transcript_view.wrap import fit, indent, wrap_hard
 
+LIVE_ROWS = 8
+"""Rows of its output that a running call shows."""
+REASON_ROWS = 10
+"""Rows of its output that a failed call shows."""
+_SHORTEST = 0.05
+"""Seconds: a call that took less is not worth a figure."""
 _TAIL = 200
 """Rows of output shown: the end of it is what tells how it went."""
 _LONGEST_ROW = 4_000
-_LONGEST_DIFF = 200_000
 
 _SIGNS = {
     ToolState.PENDING: ("\u25cb", Role.DIM),
@@ -23,10 +31,22 @@ _SIGNS = {
 _MARGIN = line("    ")
 
 
-def tool_rows(block: ToolBlock, width: int, *, opened: bool, target: str) -> list[Line]:
+def tool_rows(block: ToolBlock, width: int, shape: Shape, target: str) -> list[Line]:
     """The rows of a tool call."""
-    head = _head(block, width, opened=opened, target=target)
-    return [head, *indent(_content(block, width - 4), _MARGIN, _MARGIN)] if opened else [head]
+    head = _head(block, width, opened=shape is Shape.OPEN, target=target)
+    return [head, *indent(_shown(block, width - 4, shape), _MARGIN, _MARGIN)]
+
+
+def _shown(block: ToolBlock, width: int, shape: Shape) -> list[Line]:
+    match shape:
+        case Shape.FOLDED:
+            return []
+        case Shape.LIVE:
+            return glance(block, width, LIVE_ROWS)
+        case Shape.REASON:
+            return glance(block, width, REASON_ROWS)
+        case Shape.OPEN:
+            return _content(block, width)
 
 
 def _head(block: ToolBlock, width: int, *, opened: bool, target: str) -> Line:
@@ -49,10 +69,9 @@ def _head(block: ToolBlock, width: int, *, opened: bool, target: str) -> Line:
 
 def _right(block: ToolBlock) -> Line:
     spans: Line = ()
-    if block.exit_code is not None:
-        role = Role.FAILED if block.exit_code else Role.DIM
-        spans += (Span(f"  exit {block.exit_code}", role),)
-    if block.duration is not None:
+    if block.exit_code:
+        spans += (Span(f"  exit {block.exit_code}", Role.FAILED),)
+    if block.duration is not None and block.duration >= _SHORTEST:
         spans += (Span(f"  {duration_text(block.duration):>6}", Role.DIM),)
     return spans
 
@@ -74,19 +93,11 @@ def _content(block: ToolBlock, width: int) -> list[Line]:
 def _part(part: Part, width: int) -> list[Line]:
     match part:
         case TextPart():
-            return _output(_unfenced(part.text), width, Role.CODE)
+            return _output(unfenced(part.text), width, Role.CODE)
         case DiffPart():
-            return _diff(part, width)
+            return diff_rows(part, width)
         case TerminalPart():
             return [line(f"[terminal {part.terminal_id}]", Role.DIM)]
-
-
-def _unfenced(text: str) -> str:
-    """Several agents put the output of a command into a fence."""
-    text = text.strip("\n")
-    if not (text.startswith("```") and text.endswith("\n```")):
-        return text
-    return text.partition("\n")[2].removesuffix("```").removesuffix("\n")
 
 
 def _output(text: str, width: int, role: Role) -> list[Line]:
@@ -98,32 +109,3 @@ def _output(text: str, width: int, role: Role) -> list[Line]:
     above += max(0, len(rows) - _TAIL)
     head = [line(f"\u2026 {above:,} more lines above", Role.DIM)] if above else []
     return head + rows[-_TAIL:]
-
-
-def _diff(part: DiffPart, width: int) -> list[Line]:
-    if len(part.old or "") + len(part.new) > _LONGEST_DIFF:
-        return [line(f"{part.path}: too large to compare here", Role.DIM)]
-    changes = diff_lines(part)
-    added = sum(row.startswith("+") for row in changes)
-    removed = sum(row.startswith("-") for row in changes)
-    head: Line = (
-        Span(part.path, Role.HEADING, Mark.BOLD),
-        Span(f"  +{added}", Role.ADDED),
-        Span(f" \u2212{removed}", Role.REMOVED),
-    )
-    rows = [fit(head, width)]
-    for change in changes:
-        rows += wrap_hard([Span(change[:_LONGEST_ROW], _diff_role(change))], width)
-    return rows
-
-
-def _diff_role(change: str) -> Role:
-    match change[:1]:
-        case "+":
-            return Role.ADDED
-        case "-":
-            return Role.REMOVED
-        case "@":
-            return Role.DIM
-        case _:
-            return Role.CODE
