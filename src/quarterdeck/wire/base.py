@@ -18,8 +18,9 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-# Every model here defers its build to its first use: a process needs few of the many, and building
-# them all is most of what importing this package costs.
+# Records defer their build to their first use: a process needs few of the many, and building them all
+# is most of what importing this package costs. Bodies do not: the HTTP framework builds them itself,
+# and warns of its own metadata when it comes too late for that.
 
 
 def utc_now() -> datetime:
@@ -87,7 +88,6 @@ class Body(BaseModel):
         str_min_length=_ANY_LENGTH,
         validate_by_name=True,
         validate_by_alias=True,
-        defer_build=True,
     )
 
 
@@ -101,7 +101,6 @@ class CamelBody(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
-        defer_build=True,
     )
 
 
