@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from quarterdeck.local.sockets import socket_address
 from quarterdeck.sandboxes.layout import places_of
 
 
@@ -49,7 +50,8 @@ async def test_no_connection_through_a_link(bench, tmp_path):
     workspace = await bench.provision()
     outside = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(outside))
+        with socket_address(outside) as address:
+            listener.bind(address)
         listener.listen()
         places_of(bench.home, workspace).run.joinpath("engine.sock").symlink_to(outside)
         with pytest.raises(ConnectionError):

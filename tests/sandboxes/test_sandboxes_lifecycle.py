@@ -279,3 +279,15 @@ def test_ended_children_are_not_taken_for_running():
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     assert find(pid) is None
     os.waitpid(pid, 0)
+
+
+async def test_what_a_killed_service_had_in_hand_is_removed(bench, checkout):
+    ended = await asyncio.create_subprocess_exec("true")
+    await ended.wait()
+    trials = [bench.home.workspaces / f".trial-{pid}-ab" for pid in (ended.pid, os.getpid())]
+    mirrors = [bench.home.mirrors / f".new-{pid}-ab" for pid in (ended.pid, os.getpid())]
+    for directory in (*trials, *mirrors):
+        (directory / "files").mkdir(parents=True)
+    await bench.driver.isolation()
+    await bench.connect(checkout)
+    assert [directory.exists() for directory in (*trials, *mirrors)] == [False, True] * 2

@@ -10,7 +10,8 @@ from tests.system.installation import Installation, make_repository, remove
 
 
 @contextmanager
-def _installed() -> Iterator[Installation]:
+def installed() -> Iterator[Installation]:
+    """An installation that must be empty, and have a clean log, at its end."""
     # Not pytest's own directory: other users must be able to pass, and sockets have short names.
     base = Path(tempfile.mkdtemp(prefix="qd-system-"))
     base.chmod(0o755)
@@ -32,7 +33,7 @@ def _installed() -> Iterator[Installation]:
 
 @pytest.fixture(scope="session")
 def _shared() -> Iterator[Installation]:
-    with _installed() as made:
+    with installed() as made:
         made.start()
         yield made
 
@@ -50,7 +51,7 @@ def own(require_tool: Callable[[str], str]) -> Iterator[Installation]:
     """An installation of the test's own, running."""
     require_tool("bwrap")
     require_tool("git")
-    with _installed() as made:
+    with installed() as made:
         made.start()
         yield made
 

@@ -5,6 +5,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +21,6 @@ import httpx
 import pytest
 
 from quarterdeck.local.home import Home
-from quarterdeck.local.sockets import socket_address
 
 PROGRAM = (sys.executable, "-P", "-m", "quarterdeck")
 PATIENCE = 40.0
@@ -38,6 +38,11 @@ def until(check: Callable[[], T], what: str, seconds: float = PATIENCE) -> T:
             pytest.fail(f"waited in vain for {what}")
         time.sleep(STEP)
     return found
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
 
 
 def block(script: str) -> str:
@@ -137,6 +142,7 @@ class Installation:
     variables: dict[str, str] = field(default_factory=dict[str, str])
     wrapper: Sequence[str] = ()
     process: "subprocess.Popen[str] | None" = None
+    port: int = field(default_factory=lambda: free_port())
     _names: int = 0
 
     @property
@@ -159,11 +165,11 @@ class Installation:
 
     # The service
 
-    def start(self, *arguments: str) -> dict[str, Any]:
+    def start(self) -> dict[str, Any]:
         """Starts the service and waits until it says that it is ready; returns what it said."""
         with self.log.open("a") as log:
             process = subprocess.Popen(
-                [*self.wrapper, *PROGRAM, "serve", "--json", *arguments],
+                [*self.wrapper, *PROGRAM, "serve", "--json", "--listen", f"127.0.0.1:{self.port}"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -219,14 +225,12 @@ class Installation:
 
     @contextmanager
     def client(self, **headers: str) -> Iterator[httpx.Client]:
-        """A connection over the home's own socket; without `Authorization` it has no key."""
-        with socket_address(self.seen_home.socket) as address:
-            transport = httpx.HTTPTransport(uds=str(address))
-            base = "http://quarterdeck"
-            with httpx.Client(
-                transport=transport, base_url=base, headers=headers, timeout=PATIENCE * 2
-            ) as client:
-                yield client
+        """A connection over TCP; without `Authorization` it has no key."""
+        base = f"http://127.0.0.1:{self.port}"
+        with httpx.Client(
+            base_url=base, headers=headers, timeout=PATIENCE * 2, trust_env=False
+        ) as client:
+            yield client
 
     def ask(self, method: str, path: str, json: Any = None, **more: Any) -> httpx.Response:
         with self.client(Authorization=f"Bearer {self.key}") as client:

@@ -5,7 +5,6 @@ mirror only fetches; the repository it comes from is never written to.
 """
 
 import asyncio
-import secrets
 from collections import defaultdict
 from pathlib import Path
 
@@ -23,9 +22,10 @@ from quarterdeck.sandboxes.port import (
     Progress,
     RepositorySource,
 )
-from quarterdeck.sandboxes.removal import remove_tree
+from quarterdeck.sandboxes.removal import passing_name, remove_abandoned, remove_tree
 from quarterdeck.sandboxes.sources import Source, local_path, name_from, safe_name, without_password
 
+_NEW = "new"
 HEAD_REF = "refs/quarterdeck/HEAD"
 """Where the source's HEAD is kept: it may be on no branch."""
 
@@ -81,7 +81,8 @@ class Mirrors:
         """
         async with self._locks[repository_id]:
             await asyncio.to_thread(self._prepare)
-            new = self._root / f".new-{secrets.token_hex(8)}"
+            await asyncio.to_thread(remove_abandoned, self._root, _NEW)
+            new = self._root / passing_name(_NEW)
             try:
                 return await self._connect(repository_id, new, url)
             finally:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import secrets
 import shutil
 import signal
 import sys
@@ -19,9 +18,10 @@ from quarterdeck.sandboxes.layout import Places
 from quarterdeck.sandboxes.port import Isolation, IsolationError
 from quarterdeck.sandboxes.processes import find, reap, send
 from quarterdeck.sandboxes.record import CloneBook
-from quarterdeck.sandboxes.removal import remove_tree
+from quarterdeck.sandboxes.removal import passing_name, remove_abandoned, remove_tree
 from quarterdeck.sandboxes.sandbox import Confinement, describe
 
+_TRIAL = "trial"
 _SECONDS = 15.0
 _STEP = 0.005
 _COMMAND = (sys.executable, "-I", "-c", "import quarterdeck")
@@ -108,7 +108,7 @@ def _setting(name: str) -> str | None:
 
 async def _try(home: Home, confinement: Confinement) -> str | None:
     """Runs the trial; None when it worked, else what was said."""
-    places = Places(home.workspaces / f".trial-{secrets.token_hex(8)}")
+    places = Places(home.workspaces / passing_name(_TRIAL))
     try:
         await asyncio.to_thread(_prepare, home, places, confinement.user)
         with tempfile.TemporaryFile() as log, places.status.open("wb") as status:
@@ -121,6 +121,7 @@ async def _try(home: Home, confinement: Confinement) -> str | None:
 
 
 def _prepare(home: Home, places: Places, user: SandboxUser) -> None:
+    remove_abandoned(home.workspaces, _TRIAL)
     for directory in (home.root, home.workspaces, places.root):
         directory.mkdir(parents=True, mode=0o700, exist_ok=True)
     for directory in places.owned_inside:

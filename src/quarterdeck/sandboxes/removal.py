@@ -1,7 +1,10 @@
-"""Removing a workspace's directory, whatever modes its files were given."""
+"""Removing directories: a workspace's, whatever modes its files were given, and what a killed
+service had no time to remove."""
 
 import os
+import secrets
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -16,6 +19,25 @@ def remove_tree(path: Path) -> None:
     if os.geteuid() != 0:
         _open_directories(path)
     shutil.rmtree(path)
+
+
+def passing_name(kind: str) -> str:
+    """A name for a directory that this process removes again; see `remove_abandoned`."""
+    return f".{kind}-{os.getpid()}-{secrets.token_hex(8)}"
+
+
+def remove_abandoned(directory: Path, kind: str) -> None:
+    """Removes directories with a `passing_name` whose process has ended without doing so.
+
+    Raises:
+        OSError: one could not be removed.
+    """
+    for path in directory.glob(f".{kind}-*"):
+        maker = path.name.split("-")[1]
+        if maker.isdecimal() and Path("/proc", maker).exists():
+            continue
+        with suppress(FileNotFoundError):  # another one removes it too
+            remove_tree(path)
 
 
 def _open_directories(path: Path) -> None:
