@@ -7,7 +7,6 @@ from view_app import Host, event, say, settle, talk, tool, user
 from quarterdeck.transcript import ToolBlock
 from quarterdeck.wire.history import AgentEvent
 
-
 LATER = [say(f"word {n}", f"later {n}") for n in range(40)]
 
 

@@ -98,14 +98,24 @@ class Reader:
 
     # What is seen.
 
-    def strip(self, row: int) -> Strip | None:
-        """The strip at a row of the window; None below the end."""
-        place = self.viewport.locate(row)
-        if place is None:
-            return None
-        index, line = place
-        drawing = self._drawing(index)
-        return self.drawings.strip(drawing, line) if line < len(drawing.rows) else None
+    def strips(self) -> list[Strip]:
+        """The strips of the window, from its top; fewer when the end comes before its bottom."""
+        viewport = self.viewport
+        strips: list[Strip] = []
+        for index, row in viewport.rows():
+            drawing = self._drawing(index)
+            end = min(len(drawing.rows), viewport.height - row)
+            strips += (self.drawings.strip(drawing, n) for n in range(max(0, -row), end))
+        return strips
+
+    def cursor_rows(self) -> range:
+        """The rows of the window that the cursor's block takes, without the blank before it."""
+        for index, row in self.viewport.rows():
+            if self.transcript.blocks[index].id == self.cursor:
+                end = row + self.viewport.heights[index]
+                start = row + self.look(index).gap
+                return range(max(0, start), min(end, self.viewport.height))
+        return range(0)
 
     def block_at(self, row: int) -> Block | None:
         """The block at a row of the window."""
@@ -124,13 +134,6 @@ class Reader:
             if left < 0:
                 return span
         return None
-
-    def has_cursor(self, row: int) -> bool:
-        """The row belongs to the block that the cursor is on, not to the blank before it."""
-        place = None if self.cursor is None else self.viewport.locate(row)
-        if place is None or self.transcript.blocks[place[0]].id != self.cursor:
-            return False
-        return place[1] > 0 or not self.look(place[0]).gap
 
     # Opening and answering.
 

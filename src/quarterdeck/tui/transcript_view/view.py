@@ -7,8 +7,9 @@ One widget for a chat of any length: blocks are laid out when they are seen, and
 not change. Changes are taken at once and drawn once a frame. Nothing here runs on a timer.
 """
 
+from collections.abc import Collection
 from datetime import datetime
-from typing import ClassVar, cast
+from typing import ClassVar, Self, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -27,10 +28,13 @@ from quarterdeck.tui.transcript_view.messages import ViewMessage
 from quarterdeck.tui.transcript_view.painter import Painter
 from quarterdeck.tui.transcript_view.reader import Reader
 from quarterdeck.tui.transcript_view.style import BINDINGS, COMPONENTS, CSS
+from quarterdeck.tui.transcript_view.window import Window
 
 _WHEEL = 3
 _FAR = 4
 """Windows: a longer way is jumped by estimated heights, a shorter one measured line by line."""
+_BAR_STEPS = 8
+"""Places that the scroll bar's thumb can take within a row."""
 # The descriptors: setting them without their watchers is how the position is shown, not changed.
 _SCROLL_Y = ScrollView.scroll_y
 _SCROLL_TARGET_Y = cast("Reactive[float]", ScrollView.scroll_target_y)
@@ -86,6 +90,10 @@ class TranscriptView(ScrollView, can_focus=True):
         super().__init__(name=name, id=id, classes=classes)
         self._reader = Reader(transcript, Painter(self._role_style))
         self._older_asked = False
+        self._window = Window()
+        self._is_stale = True
+        self._bar: tuple[int, int, int, bool] | None = None
+        self._settled: tuple[Size, bool] | None = None
 
     # What the caller uses.
 
@@ -126,6 +134,26 @@ class TranscriptView(ScrollView, can_focus=True):
 
     # Drawing.
 
+    def refresh(
+        self,
+        *regions: Region,
+        repaint: bool = True,
+        layout: bool = False,
+        recompose: bool = False,
+    ) -> Self:
+        """Something changed: the window is laid out again for the next frame."""
+        self._is_stale = True
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def _exchange_repaint_regions(self) -> Collection[Region]:
+        """Called when a frame is made: of what was refreshed, only rows that differ are painted."""
+        if not super()._exchange_repaint_regions():
+            return ()
+        self._settle()
+        width = self.size.width
+        changes = self._window.take_changes()
+        return {Region(0, start, width, end - start) for start, end in changes}
+
     def render_lines(self, crop: Region) -> list[Strip]:
         """Lays out what came since the last frame, then draws.
 
@@ -133,25 +161,41 @@ class TranscriptView(ScrollView, can_focus=True):
         most of a frame's cost would be in there. So the view has no border or padding of its own.
         """
         self._settle()
-        background = self.background_colors[1]
-        filters = self.get_line_filters()
-        strips = [self.render_line(y) for y in crop.line_range]
-        for line_filter in filters:
-            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        strips = self._window.hand_over()
+        strips = strips[crop.y : crop.bottom]
+        strips += [self._blank()] * (crop.height - len(strips))
         if crop.column_span != (0, self.size.width):
-            strips = [strip.crop(*crop.column_span) for strip in strips]
+            return [strip.crop(*crop.column_span) for strip in strips]
         return strips
 
     def render_line(self, y: int) -> Strip:
         """A row of the window."""
-        strip = self._reader.strip(y)
-        if strip is None:
-            return Strip.blank(self.size.width, self.rich_style)
-        if self.has_focus and self._reader.has_cursor(y):
-            strip = self._with_cursor(strip)
-        if self.new_below and y == self.size.height - 1:
-            strip = self._with_count(strip)
-        return strip
+        strips = self._window.strips
+        return strips[y] if 0 <= y < len(strips) else self._blank()
+
+    def _blank(self) -> Strip:
+        return Strip.blank(self.size.width, self.rich_style)
+
+    def _draw(self) -> None:
+        """The rows of the window as they are to be seen now."""
+        height = self.size.height
+        strips = self._reader.strips()
+        if len(strips) < height:
+            strips += [self._blank()] * (height - len(strips))
+        if self.has_focus:
+            for y in self._reader.cursor_rows():
+                strips[y] = self._with_cursor(strips[y])
+        if self.new_below and strips:
+            strips[-1] = self._with_count(strips[-1])
+        filters = self.get_line_filters()
+        background = self.background_colors[1]
+
+        def finish(strip: Strip) -> Strip:
+            for line_filter in filters:
+                strip = strip.apply_filter(line_filter, background)
+            return strip
+
+        self._window.show(strips, finish)
 
     def _with_cursor(self, strip: Strip) -> Strip:
         bar = Segment("\u258c", self.get_component_rich_style("transcript--cursor"))
@@ -168,13 +212,19 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def _settle(self) -> None:
         """Brings the reader, the scroll position and the scroll bar to one state."""
+        state = (self.scrollable_content_region.size, self.has_focus)
+        if not self._is_stale and state == self._settled:
+            return
+        self._is_stale = False
+        self._settled = state
         reader = self._reader
-        reader.resize(*self.scrollable_content_region.size)
+        reader.resize(*state[0])
         reader.settle()
         self._show_position()
         if self.new_below != reader.new_below:
             self.new_below = reader.new_below
             self.post_message(self.NewBelow(self, self.new_below))
+        self._draw()
         self._want_older()
 
     def _show_position(self) -> None:
@@ -183,12 +233,20 @@ class TranscriptView(ScrollView, can_focus=True):
         virtual = Size(self.size.width, viewport.heights.total)
         if virtual != self.virtual_size:
             self.set_reactive(TranscriptView.virtual_size, virtual)
-            self.vertical_scrollbar.window_virtual_size = virtual.height
-            self.vertical_scrollbar.window_size = self.size.height
         if y != self.scroll_y:
             self.set_reactive(_SCROLL_Y, float(y))
         self.set_reactive(_SCROLL_TARGET_Y, float(y))
-        self.vertical_scrollbar.position = y
+        self._show_bar(y, virtual.height)
+
+    def _show_bar(self, y: int, lines: int) -> None:
+        """Moves the scroll bar's thumb when it would be seen: drawing it costs more than a row."""
+        bar = self.vertical_scrollbar
+        height = self.size.height
+        step = max(1, lines) / max(1, height * _BAR_STEPS)
+        looks = (height, round(height / step), round(y / step), y + height >= lines)
+        if looks != self._bar:
+            self._bar = looks
+            bar.window_virtual_size, bar.window_size, bar.position = lines, height, y
 
     def _want_older(self) -> None:
         at_top = self._reader.viewport.y == 0
@@ -228,6 +286,8 @@ class TranscriptView(ScrollView, can_focus=True):
         """Another theme: every strip is of the old one."""
         super().notify_style_update()
         self._reader.drawings.clear()
+        self._window.forget()
+        self._is_stale = True
 
     def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._wheel(event, _WHEEL)
