@@ -16,45 +16,61 @@ class Where(StrEnum):
     ANYWHERE = "Anywhere"
     LIST = "List of replicas"
     CHAT = "Transcript"
+    QUEUE = "Waiting messages"
     COMPOSER = "Composer"
     TERMINAL = "Terminal"
+    NO_TERMINAL = "A terminal that has ended"
 
 
 @dataclass(frozen=True)
 class Action:
-    """`method` is the name after `action_`; `brief` stands in the bottom line when not empty."""
+    """`method` is the name after `action_` of the screen, empty for what the widget does itself.
+
+    `brief` stands in the bottom line when not empty.
+    """
 
     id: str
     keys: str
     method: str
     help: str
     brief: str = ""
-    priority: bool = False
 
+
+HELP = Action("app.help", "question_mark", "help", "Keys of what has the focus", "keys")
+TO_LIST = Action("app.list", "escape,left", "to_list", "To the list", "list")
+INTERRUPT = Action("chat.interrupt", "i", "interrupt", "Stop the running turn", "interrupt")
 
 ACTIONS: dict[Where, tuple[Action, ...]] = {
     Where.LIST: (
         Action("replica.new", "n", "new_replica", "Create a replica", "new"),
-        Action("replica.open", "enter", "open", "Write to the replica", "open"),
-        Action("replica.chat", "1", "show('chat')", "Show the chat", ""),
+        Action("replica.open", "enter,right", "open", "Write to the replica", "open"),
         Action("replica.terminal", "t,2", "show('terminal')", "Open the terminal", "terminal"),
-        Action("chat.interrupt", "i", "interrupt", "Stop the running turn", "interrupt"),
+        Action("replica.chat", "1", "show('chat')", "Show the chat"),
+        INTERRUPT,
         Action("replica.sleep", "s", "sleep", "Put to sleep: processes end, files stay", "sleep"),
         Action("replica.wake", "w", "wake", "Wake, or try again what failed", "wake"),
         Action("replica.delete", "d", "delete", "Delete with all its files (asks)", "delete"),
-        Action("app.help", "question_mark", "help", "Keys of what has the focus", "keys"),
+        HELP,
         Action("app.quit", "q", "leave", "Close the cockpit; everything goes on", "quit"),
     ),
     Where.CHAT: (
         Action(
             "transcript.toggle", "enter", "", "Open or fold a tool call; answer a question", "open"
         ),
-        Action("transcript.prompt", "[ and ]", "", "To the message before or after", "messages"),
         Action("chat.write", "m", "write", "To the composer", "write"),
-        Action("chat.interrupt", "i", "interrupt", "Stop the running turn", "interrupt"),
-        Action("replica.terminal", "t,2", "show('terminal')", "Open the terminal", "terminal"),
-        Action("app.list", "escape,left", "to_list", "To the list", "list"),
-        Action("app.help", "question_mark", "help", "Keys of what has the focus", "keys"),
+        INTERRUPT,
+        Action("replica.terminal", "t", "show('terminal')", "Open the terminal", "terminal"),
+        TO_LIST,
+        Action("transcript.prompt", "[ and ]", "", "To the message before or after", "messages"),
+        Action("transcript.next", "tab", "next_part", "To waiting messages, or the composer"),
+        HELP,
+    ),
+    Where.QUEUE: (
+        Action("queue.resend", "enter", "", "Send a message again that may not have arrived"),
+        Action("queue.edit", "e", "", "Take a message back into the composer"),
+        Action("queue.drop", "d", "", "Drop a message that has not arrived"),
+        Action("queue.back", "escape,tab", "write", "To the composer"),
+        HELP,
     ),
     Where.COMPOSER: (
         Action("composer.send", "enter", "", "Send, or queue behind the running turn", "send"),
@@ -62,34 +78,62 @@ ACTIONS: dict[Where, tuple[Action, ...]] = {
             "composer.newline", "ctrl+j", "", "New line (also alt+enter, or \\ and enter)", "line"
         ),
         Action("composer.plan", "ctrl+t", "", "Plan mode on or off for the next message", "plan"),
-        Action("composer.interrupt", "ctrl+x", "", "Stop the running turn", "interrupt"),
-        Action("composer.transcript", "tab", "", "To the transcript", "transcript"),
-        Action("app.list", "escape", "to_list", "To the list; the draft stays", "list"),
+        Action("composer.interrupt", "ctrl+x", "interrupt", "Stop the running turn", "interrupt"),
+        Action("composer.transcript", "tab", "to_transcript", "To the transcript", "transcript"),
+        Action("composer.queue", "shift+tab", "to_queue", "To the waiting messages"),
+        Action("composer.list", "escape", "to_list", "To the list; the draft stays", "list"),
     ),
     Where.TERMINAL: (
         Action(
             "terminal.prefix", "ctrl+g", "", "The one key that the terminal does not get", "leave"
         ),
-        Action("terminal.list", "ctrl+g l", "", "To the list (also escape, left)", ""),
-        Action("terminal.chat", "ctrl+g 1", "", "To the chat", ""),
-        Action("terminal.new", "ctrl+g c", "", "Another terminal", "new"),
-        Action("terminal.next", "ctrl+g n", "", "The next terminal", ""),
-        Action("terminal.close", "ctrl+g x", "", "Close the terminal", ""),
-        Action("terminal.literal", "ctrl+g ctrl+g", "", "Send ctrl+g itself", ""),
-        Action("terminal.scroll", "shift+pageup", "", "Scroll back", ""),
+        Action("terminal.list", "ctrl+g l", "", "To the list (also escape, left)"),
+        Action("terminal.chat", "ctrl+g 1", "", "To the chat"),
+        Action("terminal.new", "ctrl+g c", "", "Another terminal"),
+        Action("terminal.next", "ctrl+g n", "", "The next terminal"),
+        Action("terminal.close", "ctrl+g x", "", "Close the terminal"),
+        Action("terminal.literal", "ctrl+g ctrl+g", "", "Send ctrl+g itself"),
+        Action("terminal.scroll", "shift+pageup", "", "Scroll back"),
+    ),
+    Where.NO_TERMINAL: (
+        Action("terminal.again", "enter", "", "Open a new terminal", "open"),
+        Action("terminal.dismiss", "x", "", "Close what has ended", "close"),
+        Action("replica.chat", "1", "show('chat')", "Show the chat", "chat"),
+        Action("replica.wake", "w", "wake", "Wake, or try again what failed", "wake"),
+        TO_LIST,
+        HELP,
     ),
     Where.ANYWHERE: (
-        Action("app.reconnect", "ctrl+r", "reconnect", "Reconnect now", ""),
-        Action("app.keys", "f1", "help", "Keys of what has the focus", ""),
-        Action("app.exit", "ctrl+q", "leave", "Close the cockpit; everything goes on", "", True),
+        Action("app.reconnect", "ctrl+r", "reconnect", "Reconnect now"),
+        Action("app.keys", "f1", "help", "Keys of what has the focus"),
+        Action("app.exit", "ctrl+q", "leave", "Close the cockpit; everything goes on"),
     ),
 }
 
 
 def bindings(where: Where) -> list[Binding]:
-    """Textual bindings of the actions that a screen carries out itself."""
+    """Bindings of what a screen carries out itself."""
     return [
         Binding(action.keys, action.method, action.help, show=False, id=action.id)
+        for action in ACTIONS[where]
+        if action.method
+    ]
+
+
+def prompt_bindings(where: Where) -> list[Binding]:
+    """The same for a widget of the screen: carried out before the next key is looked at.
+
+    So what is typed ahead goes where the key moved the focus to.
+    """
+    return [
+        Binding(
+            action.keys,
+            f"screen.{action.method}",
+            action.help,
+            show=False,
+            priority=True,
+            id=action.id,
+        )
         for action in ACTIONS[where]
         if action.method
     ]

@@ -3,24 +3,31 @@
 The first frame is drawn before the HTTP library is loaded: the client is made after it.
 """
 
+import contextlib
 import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.text import Text
 from textual import work
+from textual.worker import WorkerFailed
 
-from quarterdeck.store.deck import Deck, Revive, open_disk
-from quarterdeck.tui import alt_keys
+from quarterdeck.store.deck import Deck, open_disk
+from quarterdeck.store.lookout import Revive
+from quarterdeck.tui.failures import FailureLog
 from quarterdeck.tui.frames import DiffedFrames
+from quarterdeck.tui.hangup import ending_on_hangup
 from quarterdeck.tui.screens.deck import DeckScreen
 from quarterdeck.tui.terminal.host import EmulatorHost
+from quarterdeck.tui.text import one_line
+from quarterdeck.tui.type_ahead import TypeAhead
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
 
 
-class Cockpit(DiffedFrames):
+class Cockpit(TypeAhead, DiffedFrames):
     """One full screen over one `Deck`. Closing it stops nothing."""
 
     TITLE = "quarterdeck"
@@ -37,14 +44,18 @@ class Cockpit(DiffedFrames):
     ) -> None:
         super().__init__()
         disk = open_disk(drafts, endpoint)
-        self._deck = Deck(client_factory, endpoint=endpoint, disk=disk, revive=revive)
+        self.deck = Deck(client_factory, endpoint=endpoint, disk=disk, revive=revive)
+        self.failures = FailureLog(drafts)
         self._directory = directory
         self._host = EmulatorHost()
+        self._ending = contextlib.ExitStack()
 
     def get_default_screen(self) -> DeckScreen:
-        return DeckScreen(self._deck, self._host, self._directory)
+        return DeckScreen(self.deck, self._host, self._directory)
 
     def on_mount(self) -> None:
+        if not self.is_headless:
+            self._ending.enter_context(ending_on_hangup(lambda: self.exit(0)))
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -53,11 +64,46 @@ class Cockpit(DiffedFrames):
         gc.freeze()
         self._follow()
 
-    @work
+    @work(exit_on_error=False)
     async def _follow(self) -> None:
-        await self._deck.run()
+        try:
+            await self.deck.run()
+        except Exception as error:
+            # Without the deck nothing on the screen is true any more.
+            self._end_with(error)
+            raise
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Every failure that nothing else has taken ends here.
+
+        A worker that failed is told and the cockpit goes on; a widget that cannot handle its
+        messages any more ends the cockpit.
+        """
+        if isinstance(error, WorkerFailed):
+            self.notify(
+                one_line(self.failures.sentence(error.error)),
+                title="Something in the cockpit failed",
+                severity="error",
+                markup=False,
+            )
+        else:
+            self._end_with(error)
+
+    def _end_with(self, error: BaseException) -> None:
+        self._return_code = 1
+        if self._exception is None and isinstance(error, Exception):
+            # Test runs raise it again.
+            self._exception = error
+            self._exception_event.set()
+        sentence = self.failures.sentence(error)
+        self.panic(
+            Text(
+                f"The cockpit failed: {sentence}\nNothing else has stopped: open it again with qd."
+            )
+        )
 
     async def on_unmount(self) -> None:
+        self._ending.close()
         await self._host.close()
 
 
@@ -71,11 +117,10 @@ def run(
 ) -> int:
     """Opens the cockpit and returns the program's exit status.
 
-    `client_factory` is called after the first frame, when the service is there. `endpoint` is shown and names the directory
-    under `drafts` where unsent text is kept. `revive` starts the embedded service again when it
-    is gone. `directory` is offered as the repository of new replicas.
+    `client_factory` is called after the first frame, when the service is there. `endpoint` is shown
+    and names the directory under `drafts` where unsent text is kept. `revive` starts the embedded
+    service again when it is gone. `directory` is offered as the repository of new replicas.
     """
-    alt_keys.install()
     app = Cockpit(
         client_factory,
         endpoint=endpoint,

@@ -1,7 +1,7 @@
 """Feeds a `TerminalView` from the store's `TerminalLink`."""
 
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.client.items import Lost as LineLost
@@ -54,10 +54,15 @@ def _of_item(item: TerminalItem) -> SourceItem | None:
 
 
 class LinkSource:
-    """A `TerminalSource` over one session of the service."""
+    """A `TerminalSource` over one session of the service.
 
-    def __init__(self, link: TerminalLink) -> None:
+    `gone` is told once when the session can be shown no longer: its engine ended, or the service
+    refuses it.
+    """
+
+    def __init__(self, link: TerminalLink, gone: Callable[[ClientError], None]) -> None:
         self._link = link
+        self._gone = gone
 
     async def stream(self) -> AsyncIterator[SourceItem]:
         try:
@@ -66,13 +71,15 @@ class LinkSource:
                 if shown is not None:
                     yield shown
         except ClientError as error:
-            yield Lost(f"{error} {error.next_step}", 0.0)
+            yield Lost(str(error), 0.0)
+            self._gone(error)
 
     async def send(self, data: str) -> None:
         try:
             await self._link.send(data)
-        except ClientError as error:
-            self._fault = error
+        except ClientError:
+            # The stream of a terminal that takes no keys ends too, and tells why.
+            return
 
     async def resize(self, cols: int, rows: int) -> None:
         try:

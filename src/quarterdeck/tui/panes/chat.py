@@ -1,26 +1,27 @@
 """A chat: transcript, what waits, and the composer."""
 
+import contextlib
 from uuid import UUID
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
 from textual.widgets import Static
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.changes import TranscriptChanged
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.deck import Deck
+from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.fold import Transcript
+from quarterdeck.tui.panes.chat_transcript import ChatTranscript
+from quarterdeck.tui.panes.chat_words import destination, turn_words
+from quarterdeck.tui.panes.drafts import DraftKeeper
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.tui.widgets.composer import Composer
 from quarterdeck.tui.widgets.queue_view import QueueView
-from quarterdeck.wire.replicas import WorkspaceStatus
-
-DRAFT_DELAY = 0.5
-"""Seconds after the last key until a draft is written to disk."""
+from quarterdeck.tui.widgets.state_note import StateNote
 
 
 class ChatPane(Vertical):
@@ -34,18 +35,17 @@ class ChatPane(Vertical):
     }
     """
 
-    class Left(Message):
-        """The person goes to the list."""
-
     def __init__(self, deck: Deck, replica_id: UUID, chat_id: UUID) -> None:
         super().__init__()
         self._deck = deck
         self.replica_id = replica_id
         self.chat_id = chat_id
-        self._draft = deck.disk.draft(chat_id)
+        self._drafts = DraftKeeper(deck.disk, chat_id)
+        self._problem = ""
 
     def compose(self) -> ComposeResult:
-        yield TranscriptView(Transcript())
+        yield ChatTranscript(Transcript())
+        yield StateNote()
         yield QueueView()
         yield Static(id="turn", markup=False)
         yield Composer()
@@ -60,24 +60,30 @@ class ChatPane(Vertical):
         return self.query_one(Composer)
 
     @property
-    def transcript(self) -> TranscriptView:
-        return self.query_one(TranscriptView)
+    def transcript(self) -> ChatTranscript:
+        return self.query_one(ChatTranscript)
+
+    @property
+    def queue(self) -> QueueView:
+        return self.query_one(QueueView)
 
     def on_mount(self) -> None:
-        self.composer.text = self._draft
+        self.composer.text = self._drafts.text
         self.composer.move_cursor(self.composer.document.end)
         self.show_state()
         self._open()
 
     def on_unmount(self) -> None:
-        self._save_draft()
+        # Nobody is left to tell that the disk is full; it was told when the text was typed.
+        with contextlib.suppress(OSError):
+            self._drafts.keep()
 
-    @work(exclusive=True, group="open")
+    @work(group="open")
     async def _open(self) -> None:
         try:
-            await self._deck.open_chat(self.replica_id, self.chat_id)
+            await self._deck.commands.open_chat(self.replica_id, self.chat_id)
         except ClientError as error:
-            self._trouble(f"{error} {error.next_step}")
+            self.trouble(f"{error} {error.next_step}")
             return
         self.load_transcript()
 
@@ -94,101 +100,93 @@ class ChatPane(Vertical):
         else:
             self.transcript.refresh_change(change.fold)
 
+    def come_online(self) -> None:
+        """The line is back: a transcript that could not be read is read now."""
+        chat = self.chat
+        if chat is not None and chat.transcript is None and not chat.loading:
+            self._problem = ""
+            self._open()
+
     def show_state(self) -> None:
         """Shows turn, queue and unsent messages as the store has them."""
         chat = self.chat
         state = self._deck.replicas.get(self.replica_id)
         if chat is None or state is None:
             return
-        self.query_one(QueueView).show(chat, self._deck.outbox.of_chat(chat.id))
-        words = self._turn_words(chat, state.status, state.record.error)
-        line = self.query_one("#turn", Static)
-        line.set_class(state.status == WorkspaceStatus.ERROR, "trouble")
-        line.update(one_line(words))
-        self.composer.where(_destination(chat, state.status))
+        self.queue.show(chat, self._deck.outbox.of_chat(chat.id))
+        if self.queue.has_focus and not self.queue.actionable:
+            self.screen.set_focus(self.composer)
+        self.query_one(StateNote).show(state)
+        self._show_turn(chat, state)
+        self.composer.where(destination(chat, state.status, online=self._deck.online))
 
-    def _turn_words(self, chat: ChatState, status: str, error: str | None) -> str:
-        match status:
-            case WorkspaceStatus.ERROR:
-                return f"failed: {error or 'no reason given'} (w tries again)"
-            case WorkspaceStatus.PREPARING:
-                return "preparing …"
-            case WorkspaceStatus.SLEEPING | WorkspaceStatus.ARCHIVED:
-                return f"{status}: a message or w wakes it"
-            case _:
-                pass
-        if chat.record.awaiting_input:
-            return "▲ waits for your answer"
-        if chat.record.processing:
-            since = chat.turn_started_at
-            at = f" since {since.astimezone():%H:%M:%S}" if since else ""
-            return f"● working{at} (ctrl+x interrupts)"
-        return "○ idle"
-
-    def _trouble(self, text: str) -> None:
+    def _show_turn(self, chat: ChatState, state: ReplicaState) -> None:
         line = self.query_one("#turn", Static)
-        line.set_class(True, "trouble")
-        line.update(one_line(text))
+        line.set_class(bool(self._problem), "trouble")
+        line.update(self._problem or turn_words(chat, state.status))
+
+    def trouble(self, text: str) -> None:
+        """Says in the turn's line what went wrong, until the person does the next thing."""
+        self._problem = one_line(text)
+        self.show_state()
 
     # what the person does
 
     @on(Composer.Submitted)
     def _submitted(self, event: Composer.Submitted) -> None:
+        self._problem = ""
         self._send(event.text, event.plan_mode)
 
     @work(group="send")
     async def _send(self, text: str, plan_mode: bool) -> None:
-        composer = self.composer
-        composer.clear_sent()
+        outbox = self._deck.outbox
         try:
-            await self._deck.outbox.send(self.replica_id, self.chat_id, text, plan_mode=plan_mode)
-        except (ClientError, OSError) as error:
-            composer.text = text if not composer.text else f"{text}\n{composer.text}"
-            composer.plan_mode = plan_mode
-            step = error.next_step if isinstance(error, ClientError) else "Free some disk space."
-            self._trouble(f"not sent: {error} {step}")
-            return
-
-    @on(Composer.Interrupted)
-    def _interrupt_asked(self) -> None:
-        self.interrupt()
-
-    @work(group="interrupt", exclusive=True)
-    async def interrupt(self) -> None:
-        """Stops the running turn."""
-        try:
-            ran = await self._deck.interrupt(self.replica_id, self.chat_id)
+            await outbox.send(self.replica_id, self.chat_id, text, plan_mode=plan_mode)
         except ClientError as error:
-            self._trouble(f"{error} {error.next_step}")
-            return
-        if not ran:
-            self._trouble("nothing is running")
+            self._not_sent(text, plan_mode, f"{error} {error.next_step}")
+        except OSError as error:
+            self._not_sent(text, plan_mode, f"{error.strerror}. Free some disk space.")
 
-    @on(Composer.Left)
-    def _left(self, event: Composer.Left) -> None:
-        if event.to == "transcript":
-            self.screen.set_focus(self.transcript)
-        else:
-            self.post_message(self.Left())
+    def _not_sent(self, text: str, plan_mode: bool, why: str) -> None:
+        self.composer.put_back(text, plan_mode)
+        self.trouble(f"not sent: {why}")
+
+    @on(QueueView.Wanted)
+    def _deed_wanted(self, event: QueueView.Wanted) -> None:
+        waiting = self._deck.outbox.of_chat(self.chat_id)
+        message = next((one for one in waiting if one.key == event.key), None)
+        if message is None or message.state == "sending":
+            return
+        match event.deed:
+            case "resend":
+                self._resend(event.key)
+            case "edit":
+                self._deck.outbox.drop(message)
+                self.composer.put_back(message.text, message.plan_mode)
+                self.screen.set_focus(self.composer)
+            case _:
+                self._deck.outbox.drop(message)
+
+    @work(group="send")
+    async def _resend(self, key: str) -> None:
+        outbox = self._deck.outbox
+        for message in outbox.of_chat(self.chat_id):
+            if message.key == key:
+                try:
+                    await outbox.resend(message)
+                except ClientError as error:
+                    self.trouble(f"not sent: {error} {error.next_step}")
 
     @on(Composer.Changed)
     def _draft_changed(self) -> None:
-        self._draft = self.composer.text
-        self._save_soon()
+        self._keep_draft(self.composer.text)
 
     @work(group="draft", exclusive=True)
-    async def _save_soon(self) -> None:
-        from asyncio import sleep
-
-        await sleep(DRAFT_DELAY)
-        self._save_draft()
-
-    def _save_draft(self) -> None:
+    async def _keep_draft(self, text: str) -> None:
         try:
-            self._deck.disk.save_draft(self.chat_id, self._draft)
+            await self._drafts.keep_soon(text)
         except OSError as error:
-            if self.is_running:
-                self._trouble(f"draft not kept: {error.strerror}. Free some disk space.")
+            self.trouble(f"draft not kept: {error.strerror}. Free some disk space.")
 
     @on(TranscriptView.OlderWanted)
     def _older_wanted(self) -> None:
@@ -197,9 +195,9 @@ class ChatPane(Vertical):
     @work(group="older", exclusive=True)
     async def _load_older(self) -> None:
         try:
-            await self._deck.load_older(self.replica_id, self.chat_id)
+            await self._deck.commands.load_older(self.replica_id, self.chat_id)
         except ClientError as error:
-            self._trouble(f"older messages: {error} {error.next_step}")
+            self.trouble(f"older messages: {error} {error.next_step}")
             return
         chat = self.chat
         if chat is not None:
@@ -207,22 +205,13 @@ class ChatPane(Vertical):
 
     @on(TranscriptView.Answered)
     def _answered(self, event: TranscriptView.Answered) -> None:
+        self._problem = ""
         self._respond(event.request_id, event.option_id)
 
     @work(group="respond")
     async def _respond(self, request_id: str, option_id: str) -> None:
+        respond = self._deck.commands.respond
         try:
-            await self._deck.respond(self.replica_id, self.chat_id, request_id, option_id)
+            await respond(self.replica_id, self.chat_id, request_id, option_id)
         except ClientError as error:
-            self._trouble(f"{error} {error.next_step}")
-
-
-def _destination(chat: ChatState, status: str) -> str:
-    """Where Enter sends to."""
-    match status:
-        case WorkspaceStatus.SLEEPING | WorkspaceStatus.ARCHIVED:
-            return "enter wakes and sends"
-        case WorkspaceStatus.PREPARING:
-            return "enter sends when it is ready"
-        case _:
-            return "enter queues" if chat.record.processing else "enter sends"
+            self.trouble(f"{error} {error.next_step}")

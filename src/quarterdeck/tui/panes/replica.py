@@ -3,31 +3,25 @@
 from typing import Literal
 from uuid import UUID
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Static
 
 from quarterdeck.store.deck import Deck
-from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.panes.terminal import TerminalPane
 from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.text import one_line
+from quarterdeck.tui.type_ahead import release_keys
+from quarterdeck.tui.widgets.head_line import HeadLine
+from quarterdeck.tui.widgets.note import Note
+from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
+from quarterdeck.wire.replicas import WorkspaceStatus
 
-Tab = Literal["chat", "terminal"]
-
-
-def head_words(state: ReplicaState) -> str:
-    """Name, agent, branch and changed lines on one line."""
-    chat = state.first_chat
-    parts = [state.name, chat.record.provider if chat else state.record.coding_agent or ""]
-    branches = [status.branch for status in state.record.repository_statuses if status.branch]
-    parts.append(branches[0] if branches else "")
-    added, removed = state.changed_lines
-    if added or removed or state.untracked:
-        untracked = f" ?{state.untracked}" if state.untracked else ""
-        parts.append(f"+{added} -{removed}{untracked}")
-    return " · ".join(one_line(part) for part in parts if part)
+TabName = Literal["chat", "terminal"]
+TABS = (Tab("chat", "1 Chat"), Tab("terminal", "2 Terminal"))
 
 
 class ReplicaPane(Vertical):
@@ -35,10 +29,8 @@ class ReplicaPane(Vertical):
 
     DEFAULT_CSS = """
     ReplicaPane {
-        & #head { height: 1; padding: 0 1; background: $boost; text-style: bold; }
-        & #tabs { height: 1; padding: 0 1; color: $text-muted; }
         & ContentSwitcher { height: 1fr; }
-        & #note { padding: 1 2; color: $text-muted; }
+        & #unisolated { height: auto; max-height: 2; padding: 0 1; color: $text-warning; display: none; }
     }
     """
 
@@ -47,13 +39,15 @@ class ReplicaPane(Vertical):
         self._deck = deck
         self._host = host
         self.replica_id = replica_id
-        self.tab: Tab = "chat"
+        self.tab: TabName = "chat"
+        self._focus_wanted = False
 
     def compose(self) -> ComposeResult:
-        yield Static(id="head", markup=False)
-        yield Static(id="tabs", markup=False)
-        with ContentSwitcher():
-            yield Static("reading …", id="note", markup=False)
+        yield HeadLine()
+        yield Static(id="unisolated", markup=False)
+        yield TabBar(id="tabs")
+        with ContentSwitcher(initial="note"):
+            yield Note("reading …", id="note")
 
     async def on_mount(self) -> None:
         await self.show_state()
@@ -73,43 +67,62 @@ class ReplicaPane(Vertical):
         state = self._deck.replicas.get(self.replica_id)
         if state is None:
             return
-        self.query_one("#head", Static).update(head_words(state))
-        self.query_one("#tabs", Static).update(self._tab_words())
+        self.query_one(HeadLine).show(state)
+        self.query_one("#tabs", TabBar).show(TABS, self.tab)
+        reason = self.query_one("#unisolated", Static)
+        reason.display = state.unisolated is not None
+        reason.update(f"Not isolated: {one_line(state.unisolated or '')}")
+        if self.terminal is not None:
+            self.terminal.show_state()
         first = state.first_chat
-        if self.chat is None and first is not None:
+        if self.chat is not None:
+            self.chat.show_state()
+        elif first is not None:
             pane = ChatPane(self._deck, self.replica_id, first.id)
             pane.id = "chat"
             await self.query_one(ContentSwitcher).add_content(pane, set_current=self.tab == "chat")
-        elif self.chat is not None:
-            self.chat.show_state()
+            if self._focus_wanted:
+                self.focus_tab()
 
-    def _tab_words(self) -> str:
-        words = {"chat": "1 Chat", "terminal": "2 Terminal"}
-        return "  ".join(
-            f"[{text}]" if name == self.tab else f" {text} " for name, text in words.items()
-        )
+    def come_online(self) -> None:
+        """The line is back."""
+        if self.chat is not None:
+            self.chat.come_online()
+        if self.terminal is not None:
+            self.terminal.show_state()
 
-    async def show(self, tab: Tab) -> None:
+    async def show(self, tab: TabName) -> None:
         """Shows the chat or the terminals, and gives them the keys."""
-        state = self._deck.replicas.get(self.replica_id)
-        if state is None:
-            return
         switcher = self.query_one(ContentSwitcher)
-        if tab == "terminal" and not state.active:
-            self.app.notify("A terminal needs an active replica: w wakes it.", severity="warning")
-            return
         self.tab = tab
         if tab == "terminal" and self.terminal is None:
             pane = TerminalPane(self._deck, self._host, self.replica_id)
             pane.id = "terminal"
             await switcher.add_content(pane, set_current=True)
         switcher.current = tab if switcher.query(f"#{tab}") else "note"
-        self.query_one("#tabs", Static).update(self._tab_words())
+        self.query_one("#tabs", TabBar).show(TABS, self.tab)
         self.focus_tab()
 
     def focus_tab(self) -> None:
-        """Gives the keys to what is shown."""
+        """Gives the keys to what is shown, as soon as it is there."""
         if self.tab == "terminal" and self.terminal is not None:
             self.terminal.focus_terminal()
-        elif self.chat is not None:
-            self.screen.set_focus(self.chat.composer)
+            return
+        self._focus_wanted = self.chat is None
+        if self.chat is None:
+            self.screen.set_focus(self.query_one("#note", Note))
+            return
+        self.screen.set_focus(self._chat_target(self.chat))
+        release_keys(self)
+
+    def _chat_target(self, chat: ChatPane) -> Widget:
+        state = self._deck.replicas.get(self.replica_id)
+        if state is not None and state.status == WorkspaceStatus.ERROR:
+            # There w tries again, as the note above the composer says.
+            return chat.transcript
+        return chat.composer
+
+    @on(TabBar.Chosen, "#tabs")
+    async def _tab_chosen(self, event: TabBar.Chosen) -> None:
+        event.stop()
+        await self.show("terminal" if event.key == "terminal" else "chat")

@@ -8,6 +8,8 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from quarterdeck.tui.type_ahead import release_keys
+
 
 class ConfirmScreen(ModalScreen[bool]):
     """Yes or no; no is what Enter and Escape say."""
@@ -48,7 +50,8 @@ class ConfirmScreen(ModalScreen[bool]):
                 yield Button(f"{self._yes} (y)", id="yes", variant="error", compact=True)
 
     def on_mount(self) -> None:
-        self.query_one("#no", Button).focus()
+        self.set_focus(self.query_one("#no", Button))
+        release_keys(self)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss(event.button.id == "yes")

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from quarterdeck.tui.actions import ACTIONS, Where, shown_key
+from quarterdeck.tui.type_ahead import release_keys
 
 
 def key_table(where: Where) -> Table:
@@ -43,7 +44,9 @@ class HelpScreen(ModalScreen[None]):
         & .space { height: 1; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q,f1", "dismiss", "Close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,question_mark,q,f1", "dismiss", "Close")
+    ]
 
     def __init__(self, where: Where) -> None:
         super().__init__()
@@ -57,3 +60,7 @@ class HelpScreen(ModalScreen[None]):
                 yield Static(key_table(place))
                 yield Static("", classes="space")
             yield Static("Closing the cockpit stops nothing: open it again with qd.", markup=False)
+
+    def on_mount(self) -> None:
+        self.set_focus(self.query_one(VerticalScroll))
+        release_keys(self)

@@ -1,9 +1,14 @@
 """Where a person writes to an agent: several lines, Enter sends."""
 
+from typing import ClassVar
+
 from textual import events
+from textual.binding import BindingType
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import TextArea
+
+from quarterdeck.tui.actions import Where, prompt_bindings
 
 NEWLINE_KEYS = {"alt+enter", "ctrl+j", "shift+enter"}
 MOST_LINES = 8
@@ -24,6 +29,8 @@ class Composer(TextArea):
     }
     """
 
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.COMPOSER)]
+
     plan_mode: reactive[bool] = reactive(False)
 
     class Submitted(Message):
@@ -33,16 +40,6 @@ class Composer(TextArea):
             super().__init__()
             self.text = text
             self.plan_mode = plan_mode
-
-    class Interrupted(Message):
-        """The running turn should stop."""
-
-    class Left(Message):
-        """The focus should go elsewhere: `list` or `transcript`."""
-
-        def __init__(self, to: str) -> None:
-            super().__init__()
-            self.to = to
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, show_line_numbers=False, soft_wrap=True, compact=False)
@@ -73,15 +70,6 @@ class Composer(TextArea):
             case "ctrl+t":
                 self._stop(event)
                 self.plan_mode = not self.plan_mode
-            case "ctrl+x" if not self.selected_text:
-                self._stop(event)
-                self.post_message(self.Interrupted())
-            case "escape":
-                self._stop(event)
-                self.post_message(self.Left("list"))
-            case "tab":
-                self._stop(event)
-                self.post_message(self.Left("transcript"))
             case _:
                 await super()._on_key(event)
 
@@ -93,13 +81,17 @@ class Composer(TextArea):
             self.insert("\n")
             return
         if self.text.strip():
+            # Taken out at once: what is typed from here on is another message.
             self.post_message(self.Submitted(self.text, self.plan_mode))
+            self.text = ""
+            self.plan_mode = False
 
     def _stop(self, event: events.Key) -> None:
         event.stop()
         event.prevent_default()
 
-    def clear_sent(self) -> None:
-        """The text has been taken; the next one starts without plan mode."""
-        self.text = ""
-        self.plan_mode = False
+    def put_back(self, text: str, plan_mode: bool) -> None:
+        """A message was refused: it stands before what was written since."""
+        self.text = f"{text}\n{self.text}" if self.text else text
+        self.plan_mode = self.plan_mode or plan_mode
+        self.move_cursor(self.document.end)

@@ -15,6 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.tui.actions import Where, prompt_bindings
 from quarterdeck.tui.marks import MARKS
 from quarterdeck.tui.text import fit
 
@@ -75,7 +76,7 @@ class ReplicaList(ScrollView, can_focus=True):
         Binding("end,G", "edge(-1)", "Last", show=False),
         Binding("pagedown", "page(1)", "Page down", show=False),
         Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("enter,right", "open", "Open", show=False),
+        *prompt_bindings(Where.LIST),
     ]
 
     cursor: reactive[int] = reactive(0, repaint=False)

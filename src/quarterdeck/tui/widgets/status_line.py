@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -10,9 +11,12 @@ from textual.widget import Widget
 from quarterdeck.store.attention import Attention
 from quarterdeck.store.connection import ConnectionState, Phase
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.tui.text import one_line
+from quarterdeck.tui.text import fit, one_line
 
 BOLD = Style(bold=True)
+NAME = "quarterdeck"
+SHORTEST = 12
+"""Cells of the endpoint below which the program's name makes room."""
 
 
 def connection_words(state: ConnectionState) -> str:
@@ -24,7 +28,8 @@ def connection_words(state: ConnectionState) -> str:
         case Phase.CONNECTING:
             return "◌ connecting"
         case Phase.RECONNECTING:
-            return "✗ reconnecting (ctrl+r now)"
+            wait = f" every {state.retry_in:.0f} s" if (state.retry_in or 0) >= 1 else ""
+            return f"✗ reconnecting{wait}"
         case Phase.REFUSED:
             return "✗ refused"
 
@@ -70,18 +75,21 @@ class StatusLine(Widget):
 
     def render_line(self, y: int) -> Strip:
         endpoint, words, counts, trouble = self._shown
-        base = self.rich_style
+        base, width = self.rich_style, self.size.width
         style = base
         if trouble:
             style = base + self.get_component_rich_style("status--trouble", partial=True)
         count_style = base + self.get_component_rich_style("status--counts", partial=True)
+        # The endpoint gives way: it is the longest, and never changes.
+        fixed = cell_len(f" {NAME}   {words}  {counts}")
+        name = NAME if fixed + SHORTEST <= width else ""
+        room = width - cell_len(f" {name}   {words}  {counts}")
         strip = Strip(
             [
-                Segment(" quarterdeck ", base + BOLD),
-                Segment(f" {endpoint} ", base),
+                Segment(f" {name} " if name else "", base + BOLD),
+                Segment(f" {fit(endpoint, max(0, min(room, cell_len(endpoint))))} ", base),
                 Segment(f"{words}  ", style),
                 Segment(counts, count_style),
             ]
         )
-        width = self.size.width
         return strip.crop(0, width).extend_cell_length(width, base)

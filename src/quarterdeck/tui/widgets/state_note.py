@@ -1,0 +1,53 @@
+"""Why a replica cannot work at this moment, and what to do: right above the composer."""
+
+from rich.text import Text
+from textual.widgets import Static
+
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.transcript.clean import clean
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+FAILED_STEP = "w tries again (from the composer: tab, then w); d deletes it."
+PREPARING = (
+    "Preparing: the repository is cloned and the engine started. What you send waits for it."
+)
+
+
+class StateNote(Static):
+    """Absent while the replica is active or at rest."""
+
+    DEFAULT_CSS = """
+    StateNote {
+        display: none;
+        height: auto;
+        max-height: 50%;
+        margin: 0 1;
+        padding: 0 1;
+        color: $text-muted;
+        border: round $border-blurred;
+        &.failed { color: $foreground; border: round $error; border-title-color: $text-error; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(markup=False)
+
+    def show(self, state: ReplicaState) -> None:
+        """Shows the state of a replica."""
+        failed = state.status == WorkspaceStatus.ERROR
+        words = _words(state)
+        self.display = bool(words)
+        self.set_class(failed, "failed")
+        self.border_title = "✗ failed" if failed else "◌ preparing"
+        self.update(Text(words))
+
+
+def _words(state: ReplicaState) -> str:
+    match state.status:
+        case WorkspaceStatus.ERROR:
+            reason = clean(state.record.error or "The service gave no reason.").strip()
+            return f"{reason}\n{FAILED_STEP}"
+        case WorkspaceStatus.PREPARING:
+            return PREPARING
+        case _:
+            return ""
