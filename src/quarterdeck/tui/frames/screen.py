@@ -61,7 +61,8 @@ class ShownScreen:
         known = self._strips[y]
         cells: list[Cell] | None = None
         for _, x, strip in strips:
-            if known.get(x) is strip:
+            # A window that has just shrunk may still be told of the wider layout.
+            if x >= self.width or known.get(x) is strip:
                 continue
             if cells is None:
                 cells = self._rows[y].copy()
