@@ -59,17 +59,14 @@ class ProcessDriver:
     ) -> None:
         self._home = home
         self._sandbox_user = sandbox_user
-        self._engine = engine
-        self._start_limit = start_limit
-        self._grace = grace
         self._mirrors = Mirrors(home.mirrors)
-        self._parts: tuple[Machine, Provisioner, Runtime] | None = None
+        self._runtime = Runtime(self._mirrors, engine, start_limit, grace)
+        self._machine: Machine | None = None
         self._finding = asyncio.Lock()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def isolation(self) -> Isolation:
-        machine, _, _ = await self._found()
-        return machine.isolation
+        return (await self._found()).isolation
 
     async def connect_repository(self, repository_id: str, url: str) -> MirrorInfo:
         with _disk_errors():
@@ -79,44 +76,43 @@ class ProcessDriver:
         self, workspace_id: str, repositories: list[RepositorySource], branch: str, report: Progress
     ) -> list[EngineRepository]:
         places = places_of(self._home, workspace_id)
-        machine, provisioner, _ = await self._found()
-        inside = machine.confinement.layout(places).workspace_dir
+        confinement = (await self._found()).confinement
+        provisioner = Provisioner(self._mirrors, confinement.user, confinement.mode)
+        inside = confinement.layout(places).workspace_dir
         async with self._locks[workspace_id]:
             with _disk_errors():
                 return await provisioner.provision(places, inside, repositories, branch, report)
 
     async def layout(self, workspace_id: str) -> Layout:
-        machine, _, _ = await self._found()
+        machine = await self._found()
         return machine.confinement.layout(places_of(self._home, workspace_id))
 
     async def write_config(self, workspace_id: str, text: str) -> None:
         path = places_of(self._home, workspace_id).run / CONFIG_NAME
-        machine, _, _ = await self._found()
+        machine = await self._found()
         with _disk_errors():
             await asyncio.to_thread(write_file, path, text.encode(), machine.confinement.user)
 
     async def start(self, workspace_id: str) -> None:
         places = places_of(self._home, workspace_id)
-        _, _, runtime = await self._found()
+        machine = await self._found()
         async with self._locks[workspace_id]:
             with _disk_errors():
-                await runtime.start(places)
+                await self._runtime.start(places, machine.confinement)
 
     async def alive(self, workspace_id: str) -> bool:
         places = places_of(self._home, workspace_id)
-        _, _, runtime = await self._found()
         async with self._locks[workspace_id]:
-            return await runtime.alive(places)
+            return await self._runtime.alive(places)
 
     async def connect(self, workspace_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await open_stream(socket_of(places_of(self._home, workspace_id)))
 
     async def stop(self, workspace_id: str) -> None:
         places = places_of(self._home, workspace_id)
-        _, _, runtime = await self._found()
         async with self._locks[workspace_id]:
             with _disk_errors():
-                await runtime.stop(places)
+                await self._runtime.stop(places)
 
     async def destroy(self, workspace_id: str) -> None:
         await self.stop(workspace_id)
@@ -128,20 +124,12 @@ class ProcessDriver:
                 await asyncio.to_thread(_remove, Places(root), removed)
         self._locks.pop(workspace_id, None)
 
-    async def _found(self) -> tuple[Machine, Provisioner, Runtime]:
+    async def _found(self) -> Machine:
         async with self._finding:
-            if self._parts is None:
+            if self._machine is None:
                 with _disk_errors():
-                    machine = await examine(self._home, self._sandbox_user)
-                self._parts = (machine, *self._built(machine))
-            return self._parts
-
-    def _built(self, machine: Machine) -> tuple[Provisioner, Runtime]:
-        confinement = machine.confinement
-        return (
-            Provisioner(self._mirrors, confinement.user, confinement.mode),
-            Runtime(confinement, self._mirrors, self._engine, self._start_limit, self._grace),
-        )
+                    self._machine = await examine(self._home, self._sandbox_user)
+            return self._machine
 
 
 def _remove(places: Places, removed: Places) -> None:

@@ -1,6 +1,7 @@
 """Starting, finding and stopping the processes of a workspace."""
 
 import asyncio
+import logging
 import os
 import signal
 import time
@@ -33,23 +34,25 @@ _END_SECONDS = 10.0
 _SWEEPS = 50
 _ANCESTORS = 8
 
+log = logging.getLogger(__name__)
+
 
 @dataclass
 class Runtime:
     """The running sandboxes of an installation.
 
     What runs is known from a record on disk and from `/proc`, never from memory alone: a service
-    that comes later knows as much. `engine` is the command to which `--run-dir DIR` is added.
+    that comes later knows as much. Only a start needs to know how sandboxes are confined, and room
+    on the disk. `engine` is the command to which `--run-dir DIR` is added.
     """
 
-    confinement: Confinement
     mirrors: Mirrors
     engine: Sequence[str]
     start_limit: float
     grace: float
     _children: set[int] = field(default_factory=set[int], init=False)
 
-    async def start(self, places: Places) -> None:
+    async def start(self, places: Places, confinement: Confinement) -> None:
         """Starts the engine unless it runs, and returns when its socket answers.
 
         Raises:
@@ -61,14 +64,14 @@ class Runtime:
         await self.stop(places)
         if not places.run.is_dir():
             raise SandboxError("The workspace has no files yet; it has to be provisioned first.")
-        log = await asyncio.to_thread(open_new_log, places.run / LOG_NAME, self.confinement.user)
+        said = await asyncio.to_thread(open_new_log, places.run / LOG_NAME, confinement.user)
         try:
-            await self._launch(places, log)
+            await self._launch(places, confinement, said)
         except BaseException:
             await self._end(places)
             raise
         finally:
-            os.close(log)
+            os.close(said)
 
     async def alive(self, places: Places) -> bool:
         """Whether the engine runs; one that is not in the record is found by its socket."""
@@ -86,36 +89,36 @@ class Runtime:
             await processes.wait_gone(record.engine, self.grace)
         await self._end(places)
 
-    async def _launch(self, places: Places, log: int) -> None:
-        spec = await asyncio.to_thread(self._describe, places)
+    async def _launch(self, places: Places, confinement: Confinement, said: int) -> None:
+        spec = await asyncio.to_thread(self._describe, places, confinement)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
         status = os.open(places.status, flags, 0o600)
         try:
-            outer = spawn(spec, log, status)
+            outer = spawn(spec, said, status)
         finally:
             os.close(status)
         self._children.add(outer)
-        await self._until_answering(places, outer, log)
+        await self._until_answering(places, confinement.mode, outer, said)
 
-    def _describe(self, places: Places) -> LaunchSpec:
+    def _describe(self, places: Places, confinement: Confinement) -> LaunchSpec:
         book = load_book(places.clones)
         mirrors = {
             self.mirrors.path(repository_id).name: self.mirrors.objects(repository_id)
             for repository_id, entry in book.clones.items()
             if entry.objects and self.mirrors.objects(repository_id).is_dir()
         }
-        command = [*self.engine, "--run-dir", self.confinement.layout(places).run_dir]
-        return describe(self.confinement, places, command, mirrors, book)
+        command = [*self.engine, "--run-dir", confinement.layout(places).run_dir]
+        return describe(confinement, places, command, mirrors, book)
 
-    async def _until_answering(self, places: Places, outer: int, log: int) -> None:
+    async def _until_answering(self, places: Places, mode: Mode, outer: int, said: int) -> None:
         end = time.monotonic() + self.start_limit
         record: SandboxRecord | None = None
         while time.monotonic() < end:
-            record = record or self._first_record(places)
+            record = record or self._first_record(places, mode)
             code = processes.reap(outer)
             if code is not None:
                 self._children.discard(outer)
-                raise SandboxError(f"The engine ended at once, with code {code}.", read_tail(log))
+                raise SandboxError(f"The engine ended at once, with code {code}.", read_tail(said))
             pid = await listener_of(socket_of(places)) if record else None
             engine = processes.find(pid) if pid else None
             if record and engine:
@@ -123,16 +126,16 @@ class Runtime:
                 return
             await asyncio.sleep(_STEP)
         raise SandboxError(
-            f"The engine did not answer within {self.start_limit:.0f} seconds.", read_tail(log)
+            f"The engine did not answer within {self.start_limit:.0f} seconds.", read_tail(said)
         )
 
-    def _first_record(self, places: Places) -> SandboxRecord | None:
+    def _first_record(self, places: Places, mode: Mode) -> SandboxRecord | None:
         """Notes the sandbox's inner process as soon as it is known."""
         pid = read_status(places.status).child_pid
         init = processes.find(pid) if pid else None
         if init is None:
             return None
-        record = SandboxRecord(boot=processes.boot_id(), mode=self.confinement.mode, init=init)
+        record = SandboxRecord(boot=processes.boot_id(), mode=mode, init=init)
         store(places.record, record)
         return record
 
@@ -144,13 +147,15 @@ class Runtime:
             return None
         init, mode = _outermost(engine, places.root.name)
         record = SandboxRecord(boot=processes.boot_id(), mode=mode, init=init, engine=engine)
-        await asyncio.to_thread(store, places.record, record)
+        try:
+            await asyncio.to_thread(store, places.record, record)
+        except OSError as e:  # a full disk; the socket tells as much next time
+            log.warning("Engine %d is found, and cannot be noted: %s", engine.pid, e)
         return record
 
     async def _end(self, places: Places) -> None:
         """Kills what is left, without asking."""
-        record = _valid_record(places)
-        if record:
+        if record := _valid_record(places):
             await self._kill(record)
         await self._sweep(places.root.name)
         self._reap()
