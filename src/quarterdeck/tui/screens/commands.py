@@ -12,10 +12,11 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.deck import Deck
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.actions import Where
+from quarterdeck.tui.forms.typed import Typed
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import hold_keys
 from quarterdeck.tui.widgets.replica_list import ReplicaList
-from quarterdeck.wire.replicas import ReplicaDetail, WorkspaceStatus
+from quarterdeck.wire.replicas import WorkspaceStatus
 
 Severity = Literal["information", "warning", "error"]
 
@@ -26,7 +27,8 @@ class CommandScreen(Screen[None]):
     def __init__(self, deck: Deck, directory: Path | None) -> None:
         super().__init__()
         self._deck = deck
-        self._directory = directory
+        self._typed = Typed(str(directory) if directory else "", "", "")
+        self._fresh = self._typed
 
     @property
     def chosen(self) -> ReplicaState | None:
@@ -66,8 +68,11 @@ class CommandScreen(Screen[None]):
     async def _ask_for_replica(self) -> None:
         from quarterdeck.tui.forms.create import CreateScreen
 
-        made = await self.app.push_screen_wait(CreateScreen(self._deck, self._directory))
-        if isinstance(made, ReplicaDetail):
+        made = await self.app.push_screen_wait(CreateScreen(self._deck, self._typed))
+        if isinstance(made, Typed):
+            self._typed = made
+        else:
+            self._typed = self._fresh
             state = self._deck.add(made)
             self.listing.show(self._deck.ordered())
             self.listing.select(state.id)
