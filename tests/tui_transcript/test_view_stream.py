@@ -4,6 +4,27 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+TOKENS = 2_000
+
+
+def stream_bytes(output: bytes) -> int:
+    """Bytes from the first token on."""
+    return len(output) - output.find(b"word0")
+
+
+def test_a_terminal_that_shows_frames_whole_scrolls_by_itself(
+    open_session: Callable[..., Any],
+) -> None:
+    session = open_session("stream_app.py")
+    session.wait_text("answer 9999")
+    session.send("\x1b[?2026;2$y")
+    session.wait_quiet()
+    session.send("s")
+    session.wait_text("done")
+    session.wait_quiet()
+    assert "word" in "\n".join(session.screen.display)
+    assert stream_bytes(session.output) / TOKENS < 60
+
 
 def test_streaming_keeps_pace_and_idleness_is_silent(open_session: Callable[..., Any]) -> None:
     session = open_session("stream_app.py")

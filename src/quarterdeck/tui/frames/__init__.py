@@ -5,6 +5,9 @@ terminal already shows. `DiffedFrames` stands between its compositor and its dri
 
     compositor -> LayoutUpdate / ChopsUpdate -> strips -> cells -> changed runs -> driver
 
+Rows that only moved are moved by the terminal (`scrolls`) where that is less, and only on terminals
+with synchronized output: what stands beside them is seen neither moving nor being mended.
+
 It reaches into private parts of one exact version of Textual; with any other version, in inline and
 headless mode, and with `QD_FRAMES=off`, it stays out of the way. What the terminal shows counts as
 unknown at the start, after every resize (also one to the same size), after the program was

@@ -89,7 +89,9 @@ class DiffedFrames(App[Any]):
     def _send(self, driver: Driver, update: Update) -> None:
         cursor = self.screen.outer_size.clamp_offset(self.cursor_position)
         self._previous_cursor_position = cursor
-        written = self._shown_screen().draw(placed_strips(update), (cursor.x, cursor.y))
+        written = self._shown_screen().draw(
+            placed_strips(update), (cursor.x, cursor.y), scrolls=self._sync_available
+        )
         if not written:
             return
         if self._sync_available:

@@ -1,6 +1,6 @@
 """What the terminal shows, and the shortest way to what it should show."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -8,9 +8,12 @@ from textual.strip import Strip
 
 from quarterdeck.tui.frames.cells import UNKNOWN, Cell, CellMaker
 from quarterdeck.tui.frames.pens import PLAIN, Pen, change
+from quarterdeck.tui.frames.scrolls import Shift, find_shift, pays
 
 _GAP = 5
 """Unchanged cells drawn again between two changes: a cursor movement is as long."""
+_MANY = 6
+"""Strips that must differ before it is worth looking whether they moved."""
 
 
 class Placed(NamedTuple):
@@ -36,18 +39,19 @@ class ShownScreen:
         self._strips: list[dict[int, Strip]] = [{} for _ in range(height)]
         self._cursor: tuple[int, int] | None = None
 
-    def draw(self, strips: Iterable[Placed], cursor: tuple[int, int]) -> str:
+    def draw(
+        self, strips: Iterable[Placed], cursor: tuple[int, int], *, scrolls: bool = False
+    ) -> str:
         """What to write so that the strips are shown and the cursor is at (column, row).
 
-        Rows come in order. Empty when the terminal shows just that.
+        Rows come in order. Empty when the terminal shows just that. `scrolls`: rows may be moved
+        before they are mended, which only a terminal that shows frames whole can hide.
         """
         hand = _Hand(self.width, self._cursor)
-        for y, row_strips in groupby(strips, _row_of):
-            if y >= self.height:
-                break
-            cells = self._wanted(y, row_strips)
-            if cells is None:
-                continue
+        wanted, moves = self._wanted(strips)
+        if scrolls and moves and (shift := self._shift(moves, wanted)):
+            self._scroll(shift, wanted, hand)
+        for y, cells in wanted.items():
             shown = self._rows[y]
             self._rows[y] = cells
             for start, end in runs(shown, cells):
@@ -56,19 +60,52 @@ class ShownScreen:
         self._cursor = cursor
         return written
 
-    def _wanted(self, y: int, strips: Iterable[Placed]) -> list[Cell] | None:
-        """The row with the strips placed in it; None when they all are there already."""
-        known = self._strips[y]
-        cells: list[Cell] | None = None
-        for _, x, strip in strips:
-            # A window that has just shrunk may still be told of the wider layout.
-            if x >= self.width or known.get(x) is strip:
-                continue
+    def _wanted(
+        self, strips: Iterable[Placed]
+    ) -> tuple[dict[int, list[Cell]], list[tuple[int, int]]]:
+        """The rows with the strips placed in them, where they are not there already.
+
+        With it the rows where strips were before, and are now."""
+        wanted: dict[int, list[Cell]] = {}
+        fresh: list[Placed] = []
+        for y, row_strips in groupby(strips, _row_of):
+            if y >= self.height:
+                break
+            known = self._strips[y]
+            fresh += (placed for placed in row_strips if known.get(placed.x) is not placed.strip)
+        moves = self._moves(fresh) if len(fresh) >= _MANY else []
+        for y, x, strip in fresh:
+            cells = wanted.get(y)
             if cells is None:
-                cells = self._rows[y].copy()
+                cells = wanted[y] = self._rows[y].copy()
             _place(cells, x, self._maker.cells(strip)[: self.width - x])
-            _cover(known, x, strip)
-        return cells
+            _cover(self._strips[y], x, strip)
+        return wanted, moves
+
+    def _moves(self, fresh: Sequence[Placed]) -> list[tuple[int, int]]:
+        before = {
+            (x, id(strip)): y for y, known in enumerate(self._strips) for x, strip in known.items()
+        }
+        found = ((before.get((x, id(strip))), y) for y, x, strip in fresh)
+        return [(old, new) for old, new in found if old is not None]
+
+    def _shift(
+        self, moves: Sequence[tuple[int, int]], wanted: Mapping[int, list[Cell]]
+    ) -> Shift | None:
+        shift = find_shift(moves)
+        if shift is None or not pays(shift, self._rows, wanted):
+            return None
+        region = range(shift.top, shift.bottom)
+        if any(UNKNOWN in wanted.get(y, self._rows[y]) for y in region):
+            return None
+        return shift
+
+    def _scroll(self, shift: Shift, wanted: dict[int, list[Cell]], hand: "_Hand") -> None:
+        """Moves the rows; all of them are to be compared with what is wanted there."""
+        for y in range(shift.top, shift.bottom):
+            wanted.setdefault(y, self._rows[y])
+        self._rows[shift.top : shift.bottom] = shift.moved(self._rows)
+        hand.scroll(shift)
 
 
 def _row_of(placed: Placed) -> int:
@@ -150,6 +187,11 @@ class _Hand:
         self._pen = pen
         # In the last column a terminal may or may not have gone on.
         self._cursor = (end, y) if end < self._width else None
+
+    def scroll(self, shift: Shift) -> None:
+        """Moves rows. To be done before anything is written: new rows take the pen's background."""
+        self._out.append(shift.sequence())
+        self._cursor = None
 
     def finish(self, cursor: tuple[int, int]) -> str:
         """Everything written, the pen put down, the cursor where it belongs."""
