@@ -125,7 +125,7 @@ def test_everything_again_as_an_ordinary_user(tmp_path):
     os.chown(base, SPARE_UID, SPARE_UID)
     files = [f"test_sandboxes_{name}.py" for name in ("isolation", "lifecycle", "guarded")]
     paths = [str(Path(__file__).with_name(name)) for name in files]
-    tests = [sys.executable, "-m", "pytest", *paths, "-q", "-x"]
+    tests = [sys.executable, "-m", "pytest", *paths, "-q", "-x", "-n", "0"]
     options = ["-p", "no:cacheprovider", "--basetemp", str(base / "tests"), "--rootdir", str(ROOT)]
     needed = [str(path) for path in [*needed_directories(), base, ROOT] if path.exists()]
     said = _launch([*tests, *options], ROOT, SPARE_UID, needed, {AGAIN: "1", "HOME": str(base)})
