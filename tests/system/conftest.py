@@ -25,6 +25,7 @@ def installed() -> Iterator[Installation]:
         made.check_gone(*ids)
         assert list(made.home.workspaces.glob("*")) == []
         made.stop()
+        made.check_ended()
         made.check_log()
     finally:
         made.stop()

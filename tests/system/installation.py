@@ -228,7 +228,12 @@ class Installation:
         """A connection over TCP; without `Authorization` it has no key."""
         base = f"http://127.0.0.1:{self.port}"
         with httpx.Client(
-            base_url=base, headers=headers, timeout=PATIENCE * 2, trust_env=False
+            # Nothing to verify without TLS, and reading the certificates costs 30 ms.
+            base_url=base,
+            headers=headers,
+            timeout=PATIENCE * 2,
+            trust_env=False,
+            verify=False,
         ) as client:
             yield client
 
@@ -368,6 +373,16 @@ class Installation:
         ]
         assert not bad, bad
         assert self.key not in self.log.read_text()
+
+    def check_ended(self) -> None:
+        """Nothing that a service of this home started, killed ones included, still runs."""
+        mark = f"QUARTERDECK_HOME={self.home.root}".encode()
+
+        def left() -> list[str]:
+            found = [pid for pid in pids() if mark in environment_of(pid).split(b"\0")]
+            return [command_of(pid) for pid in found if runs(pid)]
+
+        until(lambda: not left(), f"the end of {left()}")
 
     def check_gone(self, *ids: str) -> None:
         """No process, no file and no mount of these replicas is left."""

@@ -62,6 +62,7 @@ def own(require_tool: Callable[[str], str]) -> Iterator[Installation]:
         made.delete_all()
         made.check_gone(*ids)
         made.stop()
+        made.check_ended()
         made.check_log()
     finally:
         made.stop()

@@ -1,0 +1,179 @@
+"""Every state against every operation, on real replicas: what it answers, and what it changes."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.system.installation import Installation, make_repository, refused, remove
+from tests.system.sources import Source, serve_source
+
+SESSION = str(uuid4())
+INACTIVE = (409, "WORKSPACE_NOT_ACTIVE")
+FAILED = (409, "WORKSPACE_ERROR_STATE")
+NONE = (404, "NOT_FOUND")
+OK = (200, None)
+STATES = ("active", "preparing", "sleeping", "error")
+
+# method, path, body; then what each of STATES answers
+TABLE: list[tuple[str, str, Any, list[tuple[int, str | None]]]] = [
+    ("GET", "", None, [OK] * 4),
+    ("GET", "/status", None, [OK] * 4),
+    ("GET", "/chats", None, [OK] * 4),
+    ("GET", "/history", None, [OK] * 4),
+    ("GET", "/chats/{chat}/queue", None, [OK] * 4),
+    ("POST", "/chats", {"provider": "builtin"}, [(201, None)] * 4),
+    ("POST", "/exec", {"command": "true"}, [OK, INACTIVE, INACTIVE, INACTIVE]),
+    ("PATCH", "/chats/{chat}", {"display_name": "x"}, [OK, INACTIVE, INACTIVE, INACTIVE]),
+    ("POST", "/chats/{chat}/interrupt", None, [OK, INACTIVE, INACTIVE, INACTIVE]),
+    (
+        "POST",
+        "/chats/{chat}/respond",
+        {"requestId": "r", "optionId": "o"},
+        [(409, "CONFLICT"), INACTIVE, INACTIVE, INACTIVE],
+    ),
+    ("GET", "/terminal/sessions", None, [OK, INACTIVE, INACTIVE, INACTIVE]),
+    (
+        "POST",
+        "/terminal/sessions",
+        {"cols": 80, "rows": 24},
+        [(201, None), INACTIVE, INACTIVE, INACTIVE],
+    ),
+    (
+        "POST",
+        f"/terminal/sessions/{SESSION}/input",
+        {"data": "x", "generation": 0, "sequence": 0},
+        [NONE, INACTIVE, INACTIVE, INACTIVE],
+    ),
+    (
+        "POST",
+        f"/terminal/sessions/{SESSION}/resize",
+        {"cols": 80, "rows": 24},
+        [NONE, INACTIVE, INACTIVE, INACTIVE],
+    ),
+    ("GET", f"/terminal/sessions/{SESSION}/stream", None, [NONE, INACTIVE, INACTIVE, INACTIVE]),
+    ("DELETE", f"/terminal/sessions/{SESSION}", None, [NONE, INACTIVE, INACTIVE, INACTIVE]),
+]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[Source]:
+    with serve_source(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def place_in(
+    deck: Installation, stocked: str, source: Source, tmp_path: Path
+) -> Iterator[Callable[[str], str]]:
+    """Makes a replica in a state."""
+    made: list[str] = []
+
+    def place(state: str) -> str:
+        match state:
+            case "active":
+                made.append(deck.create(stocked))
+            case "preparing":
+                environment = deck.environment_with(deck.connect(source.url))
+                source.hold()
+                made.append(deck.create(environment, wait=False))
+                source.wait_asked()
+            case "sleeping":
+                made.append(deck.create(stocked))
+                deck.post(f"/v1/workspaces/{made[-1]}/sleep")
+            case _:
+                broken = make_repository(tmp_path / f"broken-{len(made)}")
+                repository = deck.connect(str(broken))
+                environment = deck.environment_with(repository)
+                remove(broken)
+                remove(deck.home.mirrors / repository)
+                made.append(deck.create(environment, wait=False))
+                deck.reach(made[-1], "error")
+        return made[-1]
+
+    yield place
+    source.release()
+    for id in made:
+        deck.ask("DELETE", f"/v1/replica/{id}")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_changes_no_state(
+    deck: Installation, place_in: Callable[[str], str], state: str
+) -> None:
+    id = place_in(state)
+    chat = deck.chat(id)
+    for family in ("/v1/replica", "/v1/workspaces"):
+        for method, path, body, expected in TABLE:
+            status, code = expected[STATES.index(state)]
+            answer = deck.ask(method, f"{family}/{id}{path.format(chat=chat)}", body)
+            if code is None:
+                assert answer.status_code == status, (path, answer.text)
+            else:
+                sentence = "not active" if code == INACTIVE[1] else ""
+                details = state if code == INACTIVE[1] else ""
+                refused(answer, status, code, sentence, details)
+            assert deck.replica(id)["status"] == state, path
+    listed = deck.get(f"/v1/replica?limit=100&status={state}")["replicas"]
+    assert id in [one["id"] for one in listed]
+    assert deck.replica(id)["chats"][0]["title"] == ("x" if state == "active" else None)
+    if state != "active":
+        assert not [pid for pid in deck.processes(id) if state != "preparing"]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_sleep(deck: Installation, place_in: Callable[[str], str], state: str) -> None:
+    id = place_in(state)
+    answer = deck.ask("POST", f"/v1/workspaces/{id}/sleep")
+    match state:
+        case "active" | "sleeping":
+            assert (answer.status_code, answer.json()) == (200, {"success": True})
+            assert deck.replica(id)["status"] == "sleeping"
+            assert deck.processes(id) == []
+        case "preparing":
+            refused(answer, *INACTIVE, "cannot be put to sleep yet", "preparing")
+            assert deck.replica(id)["status"] == "preparing"
+        case _:
+            refused(answer, *FAILED, "wake it to try again")
+            assert deck.replica(id)["status"] == "error"
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_wake(
+    deck: Installation, place_in: Callable[[str], str], state: str, source: Source
+) -> None:
+    id = place_in(state)
+    answer = deck.ask("POST", f"/v1/workspaces/{id}/wake")
+    assert (answer.status_code, answer.json()) == (202, {"status": "waking"})
+    source.release()
+    # What broke the failed one is still broken.
+    deck.reach(id, "error" if state == "error" else "active")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_send(
+    deck: Installation, place_in: Callable[[str], str], state: str, source: Source
+) -> None:
+    id = place_in(state)
+    answer = deck.ask("POST", f"/v1/replica/{id}/messages", {"message": "hello"})
+    if state == "error":
+        refused(answer, *FAILED, "Wake it to try again, then send the message.", "no git rep")
+        assert deck.get(f"/v1/replica/{id}/chats/{deck.chat(id)}/queue")["queue"] == []
+        return
+    body = answer.json()
+    assert body["status"] == ("sent" if state == "active" else "waking")
+    assert body["position"] is None
+    source.release()
+    deck.result(id, body["message_id"])
+    assert deck.said(id) == ["hello"]
+    assert deck.replica(id)["status"] == "active"
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_delete(deck: Installation, place_in: Callable[[str], str], state: str) -> None:
+    id = place_in(state)
+    deck.delete(id)
+    refused(deck.ask("GET", f"/v1/replica/{id}"), *NONE, "No replica has this id.")
+    refused(deck.ask("DELETE", f"/v1/replica/{id}"), *NONE, "No replica has this id.")
+    deck.check_gone(id)
