@@ -102,6 +102,15 @@ def test_a_message_cut_in_two_keeps_its_id(chat: Any) -> None:
     assert transcript.position(kept) == 1
 
 
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_slices_fold_to_the_same(chat: Any, size: int) -> None:
+    events = story(chat)
+    grown = list(Transcript.in_slices(events, size))
+    assert len(grown) == -(-len(events) // size) and len(set(map(id, grown))) == 1
+    assert seen(grown[-1]) == seen(Transcript(events))
+    assert [len(t.blocks) for t in Transcript.in_slices([])] == [0]
+
+
 def test_an_empty_page_changes_nothing(chat: Any) -> None:
     transcript = Transcript(story(chat))
     before = seen(transcript)

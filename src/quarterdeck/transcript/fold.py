@@ -1,6 +1,6 @@
 """The fold: agent events of one chat become blocks."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -16,6 +16,9 @@ Dialect = Callable[[AgentEvent], Sequence[Step] | None]
 """Reads an event, or answers None when it does not know it."""
 
 DIALECTS: tuple[Dialect, ...] = (acp.read,)
+
+SLICE = 2_000
+"""Events that are folded in some 20 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,17 @@ class Transcript:
         self._fold = Fold(self._ids)
         self._positions: dict[int, int] = {}
         _fold_all(self._fold, events)
+
+    @classmethod
+    def in_slices(cls, events: Sequence[AgentEvent], size: int = SLICE) -> Iterator["Transcript"]:
+        """Folds many events a slice at a time, so that others may run in between.
+
+        Gives the same transcript after each slice, and at least once; it is whole at the end."""
+        transcript = cls(events[:size])
+        yield transcript
+        for start in range(size, len(events), size):
+            _fold_all(transcript._fold, events[start : start + size])
+            yield transcript
 
     @property
     def blocks(self) -> Sequence[Block]:

@@ -1,4 +1,4 @@
-"""What the transcript view tells its screen."""
+"""What the transcript view tells its screen; handlers are named `on_transcript_view_...`."""
 
 from typing import TYPE_CHECKING
 
@@ -21,3 +21,32 @@ class ViewMessage(Message):
     def control(self) -> "TranscriptView":
         """The view that sent it."""
         return self.view
+
+
+class Answered(ViewMessage, namespace="transcript_view"):
+    """The person chose an option of a question."""
+
+    def __init__(self, view: "TranscriptView", request_id: str, option_id: str) -> None:
+        super().__init__(view)
+        self.request_id = request_id
+        self.option_id = option_id
+
+
+class OlderWanted(ViewMessage, namespace="transcript_view"):
+    """The reader is at the top, and `has_older`. Answer with a change of a prepended page."""
+
+
+class NewBelow(ViewMessage, namespace="transcript_view"):
+    """`count` blocks below the window are new or changed; 0: the reader is at the end."""
+
+    def __init__(self, view: "TranscriptView", count: int) -> None:
+        super().__init__(view)
+        self.count = count
+
+
+class CopyWanted(ViewMessage, namespace="transcript_view"):
+    """The person wants this text on the clipboard."""
+
+    def __init__(self, view: "TranscriptView", text: str) -> None:
+        super().__init__(view)
+        self.text = text

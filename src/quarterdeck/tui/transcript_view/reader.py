@@ -14,7 +14,7 @@ from quarterdeck.transcript import Block, Change, QuestionBlock, Transcript
 from quarterdeck.tui.transcript_view.drawings import MARGIN, RIGHT, Drawing, Drawings
 from quarterdeck.tui.transcript_view.heights import Heights
 from quarterdeck.tui.transcript_view.layout import Look, guess, is_compact
-from quarterdeck.tui.transcript_view.lines import Span
+from quarterdeck.tui.transcript_view.lines import Line, Span
 from quarterdeck.tui.transcript_view.painter import Painter
 from quarterdeck.tui.transcript_view.shapes import Shape, Shapes, can_open
 from quarterdeck.tui.transcript_view.viewport import Viewport
@@ -107,6 +107,10 @@ class Reader:
             end = min(len(drawing.rows), viewport.height - row)
             strips += (self.drawings.strip(drawing, n) for n in range(max(0, -row), end))
         return strips
+
+    def rows(self, index: int) -> list[Line]:
+        """All rows of the block at an index."""
+        return self._drawing(index).rows
 
     def cursor_rows(self) -> range:
         """The rows of the window that the cursor's block takes, without the blank before it."""

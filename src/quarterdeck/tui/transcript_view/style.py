@@ -26,6 +26,7 @@ BINDINGS: Final = [
         "right_square_bracket", "prompt(1)", "Next prompt", show=False, id="transcript.next-prompt"
     ),
     Binding("enter", "activate", "Open or answer", show=False, id="transcript.open"),
+    Binding("y", "copy", "Copy", show=False, id="transcript.copy"),
 ]
 
 CSS: Final = """

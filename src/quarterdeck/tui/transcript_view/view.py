@@ -1,7 +1,7 @@
 """The transcript on the screen.
 
     caller --refresh_change(Change)--> TranscriptView -> Reader -> Drawings -> strips
-    caller <--Answered, OlderWanted, NewBelow
+    caller <--Answered, CopyWanted, OlderWanted, NewBelow
 
 One widget for a chat of any length: blocks are laid out when they are seen, and kept while they do
 not change. Changes are taken at once and drawn once a frame. Nothing here runs on a timer.
@@ -9,51 +9,38 @@ not change. Changes are taken at once and drawn once a frame. Nothing here runs 
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import ClassVar, Self, cast
+from typing import ClassVar, Self
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
-from textual.reactive import Reactive, reactive
-from textual.scroll_view import ScrollView
+from textual.reactive import reactive
+from textual.selection import Selection
 from textual.strip import Strip
 
 from quarterdeck.transcript import Block, Change, QuestionBlock, Transcript, plain_lines
-from quarterdeck.tui.transcript_view import steering
+from quarterdeck.tui.transcript_view import messages, selecting, steering
 from quarterdeck.tui.transcript_view.layout import OPTION, TOGGLE
 from quarterdeck.tui.transcript_view.lines import Role
-from quarterdeck.tui.transcript_view.messages import ViewMessage
+from quarterdeck.tui.transcript_view.moving import Moving
 from quarterdeck.tui.transcript_view.painter import Painter
 from quarterdeck.tui.transcript_view.reader import Reader
 from quarterdeck.tui.transcript_view.style import BINDINGS, COMPONENTS, CSS
 from quarterdeck.tui.transcript_view.window import Window
 
-_WHEEL = 3
-_FAR = 4
-"""Windows: a longer way is jumped by estimated heights, a shorter one measured line by line."""
-_BAR_STEPS = 8
-"""Places that the scroll bar's thumb can take within a row."""
-# The descriptors: setting them without their watchers is how the position is shown, not changed.
-_SCROLL_Y = ScrollView.scroll_y
-_SCROLL_TARGET_Y = cast("Reactive[float]", ScrollView.scroll_target_y)
 
-
-class TranscriptView(ScrollView, can_focus=True):
+class TranscriptView(Moving, can_focus=True):
     """Shows a `Transcript`. The caller tells changes by `refresh_change`."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
     DEFAULT_CSS = CSS
-    ALLOW_SELECT = False
-    """Blocks are copied whole (`text_of`); selecting by mouse would cost every strip its cache."""
     BINDINGS: ClassVar[list[BindingType]] = [
         *BINDINGS,
         *(Binding(str(n), f"answer({n - 1})", f"Answer {n}", show=False) for n in range(1, 10)),
     ]
 
-    virtual_size = Reactive(Size(0, 0), layout=False)
-    """Without layout: a growing text must not lay the screen out again."""
     has_older: reactive[bool] = reactive(False, repaint=False)
     """Older pages exist; scrolling to the top asks for them."""
     new_below: reactive[int] = reactive(0, repaint=False)
@@ -61,23 +48,10 @@ class TranscriptView(ScrollView, can_focus=True):
     working_since: reactive[datetime | None] = reactive[datetime | None](None)
     """A turn runs since then; told after the last block."""
 
-    class Answered(ViewMessage):
-        """The person chose an option of a question."""
-
-        def __init__(self, view: "TranscriptView", request_id: str, option_id: str) -> None:
-            super().__init__(view)
-            self.request_id = request_id
-            self.option_id = option_id
-
-    class OlderWanted(ViewMessage):
-        """The reader is at the top, and `has_older`. Answer with a change of a prepended page."""
-
-    class NewBelow(ViewMessage):
-        """`count` blocks below the window are new or changed; 0: the reader is at the end."""
-
-        def __init__(self, view: "TranscriptView", count: int) -> None:
-            super().__init__(view)
-            self.count = count
+    Answered = messages.Answered
+    CopyWanted = messages.CopyWanted
+    NewBelow = messages.NewBelow
+    OlderWanted = messages.OlderWanted
 
     def __init__(
         self,
@@ -92,7 +66,6 @@ class TranscriptView(ScrollView, can_focus=True):
         self._older_asked = False
         self._window = Window()
         self._is_stale = True
-        self._bar: tuple[int, int, int, bool] | None = None
         self._settled: tuple[Size, bool] | None = None
 
     # What the caller uses.
@@ -115,6 +88,7 @@ class TranscriptView(ScrollView, can_focus=True):
     def set_transcript(self, transcript: Transcript, *, has_older: bool = False) -> None:
         """Shows another transcript, from its end."""
         self._reader.restart(transcript)
+        self._unselect()
         self._older_asked = False
         self.has_older = has_older
         self.refresh()
@@ -126,6 +100,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._reader.take(change)
         if change.older:
             self._older_asked = False
+            self._unselect()
         self.refresh()
 
     def text_of(self, block: Block) -> str:
@@ -169,9 +144,12 @@ class TranscriptView(ScrollView, can_focus=True):
         return strips
 
     def render_line(self, y: int) -> Strip:
-        """A row of the window."""
+        """A row of the window, as Textual asks for it to find the character under the mouse."""
         strips = self._window.strips
-        return strips[y] if 0 <= y < len(strips) else self._blank()
+        if not 0 <= y < len(strips):
+            return self._blank()
+        number = selecting.row_number(self._reader, y)
+        return strips[y] if number is None else strips[y].apply_offsets(0, number)
 
     def _blank(self) -> Strip:
         return Strip.blank(self.size.width, self.rich_style)
@@ -182,6 +160,8 @@ class TranscriptView(ScrollView, can_focus=True):
         strips = self._reader.strips()
         if len(strips) < height:
             strips += [self._blank()] * (height - len(strips))
+        if self.text_selection is not None:
+            self._highlight(strips, self.text_selection)
         if self.has_focus:
             for y in self._reader.cursor_rows():
                 strips[y] = self._with_cursor(strips[y])
@@ -196,6 +176,14 @@ class TranscriptView(ScrollView, can_focus=True):
             return strip
 
         self._window.show(strips, finish)
+
+    def _highlight(self, strips: list[Strip], selection: Selection) -> None:
+        style = self.screen.get_component_rich_style("screen--selection")
+        for y, strip in enumerate(strips):
+            number = selecting.row_number(self._reader, y)
+            span = None if number is None else selection.get_span(number)
+            if span is not None:
+                strips[y] = selecting.highlighted(strip, span, style)
 
     def _with_cursor(self, strip: Strip) -> Strip:
         bar = Segment("\u258c", self.get_component_rich_style("transcript--cursor"))
@@ -227,50 +215,38 @@ class TranscriptView(ScrollView, can_focus=True):
         self._draw()
         self._want_older()
 
-    def _show_position(self) -> None:
-        viewport = self._reader.viewport
-        y = viewport.y
-        virtual = Size(self.size.width, viewport.heights.total)
-        if virtual != self.virtual_size:
-            self.set_reactive(TranscriptView.virtual_size, virtual)
-        if y != self.scroll_y:
-            self.set_reactive(_SCROLL_Y, float(y))
-        self.set_reactive(_SCROLL_TARGET_Y, float(y))
-        self._show_bar(y, virtual.height)
-
-    def _show_bar(self, y: int, lines: int) -> None:
-        """Moves the scroll bar's thumb when it would be seen: drawing it costs more than a row."""
-        bar = self.vertical_scrollbar
-        height = self.size.height
-        step = max(1, lines) / max(1, height * _BAR_STEPS)
-        looks = (height, round(height / step), round(y / step), y + height >= lines)
-        if looks != self._bar:
-            self._bar = looks
-            bar.window_virtual_size, bar.window_size, bar.position = lines, height, y
-
     def _want_older(self) -> None:
         at_top = self._reader.viewport.y == 0
         if self.has_older and at_top and not self._older_asked and self.size.height:
             self._older_asked = True
             self.post_message(self.OlderWanted(self))
 
-    # Moving.
+    # Copying.
 
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Somebody else scrolled: the scroll bar, the wheel, a command."""
-        viewport = self._reader.viewport
-        by = round(new_value) - viewport.y
-        if not by:
-            return
-        if viewport.following and new_value >= self.max_scroll_y:
-            # A taller window: the position was cut to the end, nobody scrolled away from it.
-            self.refresh()
-            return
-        if abs(by) <= _FAR * max(1, viewport.height):
-            viewport.move(by)
+    def get_selection(self, selection: Selection) -> tuple[str, str]:
+        """The text that is selected, and what comes between it and another widget's."""
+        return selecting.selected_text(self._reader, selection), "\n"
+
+    def text_select_all(self) -> None:
+        """A double click: the block."""
+        if selection := selecting.whole_block(self._reader):
+            self.screen.selections = {self: selection}
+
+    def action_copy(self) -> None:
+        """The selected text, else the cursor's block, is wanted on the clipboard."""
+        block = self.cursor_block
+        if self.text_selection is not None:
+            text = self.get_selection(self.text_selection)[0]
         else:
-            viewport.jump(round(new_value))
-        self.refresh()
+            text = "" if block is None else self.text_of(block)
+        if text:
+            self.post_message(self.CopyWanted(self, text))
+
+    def _unselect(self) -> None:
+        if self.is_attached and self.text_selection is not None:
+            self.screen.clear_selection()
+
+    # Moving.
 
     def watch_has_older(self) -> None:
         """A server that has more than was thought."""
@@ -289,22 +265,10 @@ class TranscriptView(ScrollView, can_focus=True):
         self._window.forget()
         self._is_stale = True
 
-    def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._wheel(event, _WHEEL)
-
-    def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._wheel(event, -_WHEEL)
-
-    def _wheel(self, event: events.MouseEvent, by: int) -> None:
-        event.stop()
-        event.prevent_default()
-        self._reader.viewport.move(by)
-        self.refresh()
-
     def on_click(self, event: events.Click) -> None:
         """A click opens, folds or answers; elsewhere it moves the cursor."""
         offset = event.get_content_offset(self)
-        if offset is None:
+        if offset is None or (event.chain == 1 and self.text_selection is not None):
             return
         block = self._reader.block_at(offset.y)
         span = self._reader.span_at(offset.x, offset.y)
@@ -316,32 +280,6 @@ class TranscriptView(ScrollView, can_focus=True):
             self._reader.toggle(block)
         elif target.startswith(OPTION) and isinstance(block, QuestionBlock):
             self._answer(block, int(target.removeprefix(OPTION)))
-        self.refresh()
-
-    def action_line(self, by: int) -> None:
-        """The cursor to the next or previous block, or option of a question."""
-        steering.step(self._reader, by)
-        self.refresh()
-
-    def action_page(self, by: int) -> None:
-        """A window further."""
-        steering.page(self._reader, by)
-        self.refresh()
-
-    def action_top(self) -> None:
-        """The first line that is loaded."""
-        steering.top(self._reader)
-        self.refresh()
-
-    def action_bottom(self) -> None:
-        """The end; new text is followed again."""
-        steering.bottom(self._reader)
-        self.refresh()
-
-    def action_prompt(self, by: int) -> None:
-        """From user message to user message."""
-        if not steering.prompt(self._reader, by) and by < 0:
-            steering.top(self._reader)
         self.refresh()
 
     def action_activate(self) -> None:
