@@ -56,7 +56,7 @@ def test_a_day_of_work_survives_everything(place: Place) -> None:
         program.wait_for("still-here-23")
 
         program.type(CTRL_G)
-        program.wait_for("ctrl+g itself")
+        program.wait_for("ctrl+g: l list")
         program.type("l")
         program.wait_for("n new")
         program.type("q")
@@ -70,6 +70,7 @@ def test_a_day_of_work_survives_everything(place: Place) -> None:
         program.type("\r")
         program.wait_for("sh check.sh", 30)
         program.wait_for("exit 1")
+        program.wait_for("enter send")
         program.type(ESCAPE)
         program.wait_for("n new")
         program.type("t")
@@ -90,7 +91,7 @@ def test_a_killed_service_is_seen_and_comes_back(place: Place) -> None:
         program.wait_for("reconnecting", 20)
         program.wait_for("online", 30)
         program.wait_for("idle", 30)
-        program.wait_for("exit 0", 30)
+        program.wait_for("ran without an error", 30)
     shown = place.qd("replica", "show", "ticks").stdout
     assert "active" in shown
 

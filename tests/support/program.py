@@ -44,7 +44,8 @@ class Program:
         self._master, slave = os.openpty()
         self._set_size(columns, lines)
         variables = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-        variables.pop("NO_COLOR", None)
+        for name in ("NO_COLOR", "COLUMNS", "LINES"):  # they would be believed, not the terminal
+            variables.pop(name, None)
         self.process = subprocess.Popen(
             argv,
             stdin=slave,
