@@ -18,8 +18,7 @@ def installed() -> Iterator[Installation]:
     made = Installation(base)
     try:
         yield made
-        if made.process is None:
-            made.start()
+        made.revive()
         ids = [path.name for path in made.home.workspaces.glob("*")]
         made.delete_all()
         made.check_gone(*ids)
@@ -44,6 +43,7 @@ def deck(_shared: Installation, require_tool: Callable[[str], str]) -> Installat
     """The running installation that all tests share; a test leaves the service running."""
     require_tool("bwrap")
     require_tool("git")
+    _shared.revive()
     return _shared
 
 

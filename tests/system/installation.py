@@ -189,6 +189,12 @@ class Installation:
         """The service's process."""
         return int(self.seen_home.lock.read_text())
 
+    def revive(self) -> None:
+        """Starts the service unless it runs: a test that failed may have left it dead."""
+        if self.process is None or self.process.poll() is not None:
+            self._reap()
+            self.start()
+
     def kill(self) -> None:
         """What a crash does to the service."""
         os.kill(self.pid, signal.SIGKILL)
@@ -415,6 +421,16 @@ class Follower:
         return any(
             event["type"] == type and payload.items() <= event["payload"].items()
             for _, event in list(self.events)
+        )
+
+    def printed(self, text: str) -> bool:
+        """Whether a running block has printed a text."""
+        updates = [event["payload"].get("event", {}) for _, event in list(self.events)]
+        shown = [one["payload"] for one in updates if one.get("type") == "acp-session_update"]
+        return any(
+            text in json.dumps(one.get("content"))
+            for one in shown
+            if one["sessionUpdate"] == "tool_call_update"
         )
 
     def end(self) -> None:

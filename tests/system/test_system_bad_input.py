@@ -11,6 +11,7 @@ import pytest
 from tests.system.installation import (
     Installation,
     block,
+    command_of,
     git,
     make_repository,
     refused,
@@ -139,22 +140,19 @@ def test_an_agent_that_does_not_start(deck: Installation, active: str) -> None:
 def test_an_agent_that_dies_in_a_turn(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     sent = deck.send(id, block("touch /tmp/begun; sleep 1000"))
+    until(lambda: deck.run(id, "test -e /tmp/begun")["exit_code"] == 0, "the turn")
+    until(lambda: deck.replica(id)["chats"][0]["processing"], "the news of it")
     queued = deck.send(id, block("echo next"))
     assert (queued["status"], queued["position"]) == ("queued", 1)
-    until(lambda: deck.run(id, "test -e /tmp/begun")["exit_code"] == 0, "the turn")
-    (agent,) = [pid for pid in deck.agents(id) if "builtin" in " ".join([*_command(pid)])]
+    (agent,) = deck.agents(id)
     os.kill(agent, signal.SIGKILL)
     result = deck.result(id, sent["message_id"])
     assert result["stopReason"] == "failed"
     assert result["error"] == "Built-in was killed by signal 9."
     assert deck.result(id, queued["message_id"])["stopReason"] == "end_turn"
-    assert not any("sleep 1000" in " ".join(_command(pid)) for pid in deck.processes(id))
+    assert not any("sleep 1000" in command_of(pid) for pid in deck.processes(id))
     assert len(deck.said(id)) == 2
     deck.delete(id)
-
-
-def _command(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
 
 
 @pytest.mark.parametrize("size", [(1, 1), (5000, 5000), (501, 24), (80, 201), (2, 0)])

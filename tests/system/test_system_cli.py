@@ -139,7 +139,7 @@ def test_a_watch_through_a_killed_service(deck: Installation, probe: str) -> Non
     process = follow(deck, "replica", "watch", "probe", "--json", "--after", "0")
     got = read_until(process, "engine.ready")
     sent = deck.send(probe, block("echo begun; while ! test -e /tmp/go; do sleep 0.02; done"))
-    got += read_until(process, "begun")
+    got += read_until(process, r'"begun\n"')
     deck.kill()
     deck.start()
     deck.run(probe, "touch /tmp/go")

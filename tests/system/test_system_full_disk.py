@@ -1,7 +1,6 @@
 """A full disk: what cannot be kept is refused, what was accepted is kept, and then it goes on."""
 
 import errno
-import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -117,7 +116,7 @@ def test_a_turn_that_streams_into_a_full_disk(own: Installation, disk: Disk, sto
         "for i in $(seq 100000); do echo line $i; test -e /tmp/enough && exit 0; sleep 0.02; done"
     )
     sent = own.send(id, block(script))
-    until(lambda: "line 3" in json.dumps(follower.events), "streamed output")
+    until(lambda: follower.printed("line 3"), "streamed output")
     disk.fill()
     until(
         lambda: "cannot be written" in own.run(id, "cat /run/replica/engine.log")["output"],

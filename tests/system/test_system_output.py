@@ -64,7 +64,7 @@ def test_a_terminal_that_nobody_reads(deck: Installation, stocked: str) -> None:
         deck.client(Authorization=f"Bearer {deck.key}") as client,
         client.stream("GET", f"{path}/stream"),
     ):
-        keys = "yes 0123456789abcde | head -c 60000000; touch /tmp/printed\n"
+        keys = "yes 0123456789abcde | head -c 20000000; touch /tmp/printed\n"
         deck.post(f"{path}/input", {"data": keys, "generation": 0, "sequence": 0})
         until(lambda: deck.run(id, "test -e /tmp/printed")["exit_code"] == 0, "the end")
         assert megabytes(deck.engine(id)) < ENGINE_LIMIT
