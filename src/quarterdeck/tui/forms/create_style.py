@@ -15,7 +15,7 @@ CreateScreen {
     & Label { width: 14; color: $text-muted; }
     & .row { height: auto; }
     & Input, & Select { width: 1fr; }
-    & TextArea { height: 5; border: round $border-blurred; padding: 0 1; }
+    & TextArea { height: 5; border: round $panel-lighten-2; padding: 0 1; }
     & TextArea:focus { border: round $border; }
     & .error { color: $text-error; height: auto; display: none; margin-left: 14; }
     & #form-error { margin-left: 0; }

@@ -45,7 +45,7 @@ class DeckScreen(CommandScreen):
     DEFAULT_CSS = """
     DeckScreen {
         & #body { height: 1fr; }
-        & #side { width: 26; border-right: solid $border-blurred; }
+        & #side { width: 26; border-right: solid $panel-lighten-2; }
         & #main { width: 1fr; }
         & #words { padding: 1 2; color: $text-muted; }
         & #banner {

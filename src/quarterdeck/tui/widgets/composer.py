@@ -21,9 +21,11 @@ class Composer(TextArea):
     Composer {
         height: 3;
         min-height: 3;
-        border: round $border-blurred;
+        border: round $panel-lighten-2;
         padding: 0 1;
         background: $background;
+        border-title-color: $text-muted;
+        border-subtitle-color: $text-muted;
         &:focus { border: round $border; }
         &.plan { border: round $warning; }
     }

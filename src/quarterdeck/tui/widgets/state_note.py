@@ -24,7 +24,7 @@ class StateNote(Static):
         margin: 0 1;
         padding: 0 1;
         color: $text-muted;
-        border: round $border-blurred;
+        border: round $panel-lighten-2;
         &.failed { color: $foreground; border: round $error; border-title-color: $text-error; }
     }
     """

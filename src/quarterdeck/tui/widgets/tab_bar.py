@@ -32,7 +32,7 @@ class TabBar(Widget):
     TabBar {
         height: 1;
         color: $text-muted;
-        & > .tabs--current { color: $foreground; background: $boost; text-style: bold; }
+        & > .tabs--current { color: $foreground; background: $panel; text-style: bold; }
         & > .tabs--words { color: $text-warning; }
     }
     """
