@@ -72,7 +72,9 @@ class ShownScreen:
             if y >= self.height:
                 break
             known = self._strips[y]
-            fresh += (placed for placed in row_strips if known.get(placed.x) is not placed.strip)
+            # A window that has just shrunk may still be told of the wider layout.
+            inside = (placed for placed in row_strips if placed.x < self.width)
+            fresh += (placed for placed in inside if known.get(placed.x) is not placed.strip)
         moves = self._moves(fresh) if len(fresh) >= _MANY else []
         for y, x, strip in fresh:
             cells = wanted.get(y)
