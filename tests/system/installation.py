@@ -394,7 +394,7 @@ class Installation:
         """No process, no file and no mount of these replicas is left."""
         left = {id: [command_of(pid) for pid in self.processes(id)] for id in ids}
         assert not any(left.values()), left
-        names = [path.name for path in self.seen_home.workspaces.iterdir()]
+        names = [path.name for path in self.seen_home.workspaces.glob("*")]
         assert not [name for name in names if any(id in name for id in ids)], names
         mounts = Path("/proc/self/mounts").read_text()
         assert not any(id in mounts for id in ids)

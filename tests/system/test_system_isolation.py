@@ -39,6 +39,11 @@ def in_terminal(deck: Installation, id: str, command: str) -> str:
     return seen.decode(errors="replace")
 
 
+def test_how_a_replica_is_kept_apart_is_told(deck: Installation, active: str) -> None:
+    told = deck.get(f"/v1/replica/{active}?include=environment")["replica"]["environment"]
+    assert (told["isolation"], told["isolation_note"]) == ("bubblewrap", None)
+
+
 def test_nothing_of_the_service_can_be_seen(deck: Installation, active: str) -> None:
     home = deck.home
     hidden = [home.key, home.service, home.database, home.lock, home.socket, home.workspaces]
