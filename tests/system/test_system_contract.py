@@ -112,7 +112,7 @@ def test_a_key_is_asked_for_before_anything_is_told(keyless: httpx.Client, activ
     refused(answer, 401, "UNAUTHORIZED", "Send a key")
 
 
-def test_what_lies_in_the_home_is_the_owners_alone(deck: Installation) -> None:
+def test_what_lies_in_the_home_is_the_owners_alone(deck: Installation, active: str) -> None:
     def mode(path) -> int:
         return stat.S_IMODE(path.stat().st_mode)
 
