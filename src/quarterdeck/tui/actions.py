@@ -38,6 +38,7 @@ class Action:
 
 HELP = Action("app.help", "question_mark", "help", "Keys of what has the focus", "keys")
 TO_LIST = Action("app.list", "escape,left", "to_list", "To the list", "list")
+WAKE = Action("replica.wake", "w", "wake", "Wake, or try again what failed", "wake")
 INTERRUPT = Action("chat.interrupt", "i", "interrupt", "Stop the running turn", "interrupt")
 
 ACTIONS: dict[Where, tuple[Action, ...]] = {
@@ -48,7 +49,7 @@ ACTIONS: dict[Where, tuple[Action, ...]] = {
         Action("replica.chat", "1", "show('chat')", "Show the chat"),
         INTERRUPT,
         Action("replica.sleep", "s", "sleep", "Put to sleep: processes end, files stay", "sleep"),
-        Action("replica.wake", "w", "wake", "Wake, or try again what failed", "wake"),
+        WAKE,
         Action("replica.delete", "d", "delete", "Delete with all its files (asks)", "delete"),
         HELP,
         Action("app.quit", "q", "leave", "Close the cockpit; everything goes on", "quit"),
@@ -60,16 +61,19 @@ ACTIONS: dict[Where, tuple[Action, ...]] = {
         Action("chat.write", "m", "write", "To the composer", "write"),
         INTERRUPT,
         Action("replica.terminal", "t", "show('terminal')", "Open the terminal", "terminal"),
+        WAKE,
         TO_LIST,
         Action("transcript.prompt", "[ and ]", "", "To the message before or after", "messages"),
         Action("transcript.next", "tab", "next_part", "To waiting messages, or the composer"),
         HELP,
     ),
     Where.QUEUE: (
-        Action("queue.resend", "enter", "", "Send a message again that may not have arrived"),
-        Action("queue.edit", "e", "", "Take a message back into the composer"),
-        Action("queue.drop", "d", "", "Drop a message that has not arrived"),
-        Action("queue.back", "escape,tab", "write", "To the composer"),
+        Action(
+            "queue.resend", "enter", "", "Send a message again that may not have arrived", "again"
+        ),
+        Action("queue.edit", "e", "", "Take a message back into the composer", "edit"),
+        Action("queue.drop", "d", "", "Drop a message that has not arrived", "drop"),
+        Action("queue.back", "escape,tab", "write", "To the composer", "composer"),
         HELP,
     ),
     Where.COMPOSER: (
@@ -99,7 +103,7 @@ ACTIONS: dict[Where, tuple[Action, ...]] = {
         Action("terminal.again", "enter", "", "Open a new terminal", "open"),
         Action("terminal.dismiss", "x", "", "Close what has ended", "close"),
         Action("replica.chat", "1", "show('chat')", "Show the chat", "chat"),
-        Action("replica.wake", "w", "wake", "Wake, or try again what failed", "wake"),
+        WAKE,
         TO_LIST,
         HELP,
     ),

@@ -21,7 +21,7 @@ MOST_SHOWN = 4
 STATES = {
     "sending": "sending",
     "unsent": "not sent yet, goes out by itself",
-    "unsure": "may not have arrived (shift+tab: enter sends it again, e edits, d drops)",
+    "unsure": "may not have arrived, shift+tab",
 }
 
 
@@ -141,4 +141,4 @@ class QueueView(Widget, can_focus=True):
             style = base + self.get_component_rich_style("queue--unsent", partial=True)
         if self.has_focus and y == self.cursor and row.outgoing:
             style = base + self.get_component_rich_style("queue--cursor", partial=True)
-        return Strip([Segment(fit(f"  {row.text}", width), style)])
+        return Strip([Segment("  ", base), Segment(fit(row.text, width - 2), style)])

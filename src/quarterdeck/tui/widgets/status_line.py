@@ -82,7 +82,7 @@ class StatusLine(Widget):
         count_style = base + self.get_component_rich_style("status--counts", partial=True)
         # The endpoint gives way: it is the longest, and never changes.
         fixed = cell_len(f" {NAME}   {words}  {counts}")
-        name = NAME if fixed + SHORTEST <= width else ""
+        name = NAME if fixed + min(SHORTEST, cell_len(endpoint)) <= width else ""
         room = width - cell_len(f" {name}   {words}  {counts}")
         strip = Strip(
             [

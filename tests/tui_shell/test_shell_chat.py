@@ -1,0 +1,147 @@
+"""A chat: sending, queueing, interrupting, older pages, and what a broken line does to it."""
+
+import asyncio
+from uuid import UUID
+
+from tests.tui_shell.live import Desk, Installation, until
+
+from quarterdeck.client.client import Client
+from quarterdeck.wire.messages import SendMessage
+
+
+async def opened(desk: Desk, name: str) -> None:
+    await desk.see(name)
+    await desk.press("enter")
+    await until(lambda: desk.focus == "Composer")
+
+
+async def user_messages(client: Client, replica_id: UUID) -> list[str]:
+    page = await client.history.page(replica_id, limit=400)
+    return [e.payload["text"] for e in page.events if e.type == "user-message"]
+
+
+async def test_a_message_waits_behind_the_turn_and_an_interrupt_ends_it(live: Installation) -> None:
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        await opened(desk, "alpha")
+        await desk.see("enter sends ")
+        await desk.write("```sh\nsleep 100\n```")
+        await desk.press("enter")
+        await desk.see("● working", "enter queues")
+        await desk.write("next")
+        await desk.press("enter")
+        await desk.see("queued 1. next")
+        await desk.press("ctrl+x")
+        await desk.miss("queued 1.")
+        await desk.see("○ idle")
+        chat = desk.replica("alpha").first_chat
+        assert chat is not None and chat.transcript is not None
+        assert "cancelled" in {getattr(block, "reason", "") for block in chat.transcript.blocks}
+
+
+async def test_what_is_typed_behind_enter_is_the_next_message(live: Installation) -> None:
+    made = await live.create("alpha")
+    async with live.cockpit() as desk:
+        await opened(desk, "alpha")
+        await desk.see("enter sends ")
+        for key in ["a", "b", "backspace", "c", "enter", "d"]:
+            await desk.pilot.press(key) if key == "a" else desk.app._driver.send_message(
+                key_of(key)
+            )
+        async with live.client() as client:
+            for _ in range(500):
+                if await user_messages(client, made.id):
+                    break
+                await desk.pilot.pause(0.02)
+            assert await user_messages(client, made.id) == ["ac"]
+        await desk.see("│ d ")
+
+
+def key_of(key: str):
+    from textual import events
+
+    return events.Key(key, key if len(key) == 1 else None)
+
+
+async def test_older_pages_come_when_the_reader_scrolls_up(live: Installation) -> None:
+    made = await live.create("long")
+    async with live.client() as client:
+        for number in range(140):
+            text = f"```sh\necho message-{number:03}\n```"
+            await client.messages.send(made.id, SendMessage(message=text))
+        for _ in range(2000):
+            if (await client.history.page(made.id, limit=1)).total >= 4 * 140:
+                break
+            await asyncio.sleep(0.05)
+    async with live.cockpit() as desk:
+        await opened(desk, "long")
+        await until(lambda: not desk.replica("long").works, "the end of all turns")
+        await desk.see("message-139")
+        chat = desk.replica("long").first_chat
+        assert chat is not None and chat.transcript is not None
+        begun = len(chat.transcript.blocks)
+        assert chat.has_older
+        await desk.press("tab")
+        await until(lambda: desk.focus == "ChatTranscript")
+        for _ in range(20):
+            await desk.press("home")
+            if not chat.has_older:
+                break
+            await desk.pilot.pause(0.1)
+        await until(lambda: not chat.has_older, "the first page")
+        assert len(chat.transcript.blocks) > begun
+        await desk.press("home")
+        await desk.see("message-000")
+
+
+async def test_a_message_typed_while_the_service_is_down_is_sent_later_and_once(
+    live: Installation,
+) -> None:
+    made = await live.create("alpha")
+    async with live.cockpit() as desk:
+        await opened(desk, "alpha")
+        await desk.see("enter sends ")
+        live.kill()
+        await desk.see("reconnecting", "enter keeps it")
+        await desk.write("first")
+        await desk.press("enter")
+        await desk.write("second")
+        await desk.press("enter")
+        await desk.see("not sent yet, goes out by itself: second")
+        live.start()
+        await desk.see("online")
+        await desk.miss("goes out by itself")
+        async with live.client() as client:
+            for _ in range(500):
+                if len(await user_messages(client, made.id)) == 2:
+                    break
+                await desk.pilot.pause(0.02)
+            await until(lambda: not desk.replica("alpha").works)
+            assert await user_messages(client, made.id) == ["first", "second"]
+
+
+async def test_a_draft_and_an_unsent_message_are_there_for_the_next_cockpit(
+    live: Installation,
+) -> None:
+    made = await live.create("alpha")
+    drafts = live.home / "kept"
+    async with live.cockpit(drafts=drafts) as desk:
+        await opened(desk, "alpha")
+        live.kill()
+        await desk.see("reconnecting")
+        await desk.write("unsent")
+        await desk.press("enter")
+        await desk.see("goes out by itself")
+        await desk.write("half a thought")
+        await desk.see("half a thought")
+    live.start()
+    await live.ready()
+    async with live.cockpit(drafts=drafts) as desk:
+        await opened(desk, "alpha")
+        await desk.see("half a thought")
+        async with live.client() as client:
+            for _ in range(500):
+                if await user_messages(client, made.id):
+                    break
+                await desk.pilot.pause(0.02)
+            assert await user_messages(client, made.id) == ["unsent"]

@@ -1,0 +1,172 @@
+"""How the cockpit looks, at the sizes people have."""
+
+from typing import Any
+
+import pytest
+from tests.tui_shell.frozen import FrozenCockpit, every_block, queued, said, screen_text
+from textual.pilot import Pilot
+
+from quarterdeck.store.connection import Phase
+from quarterdeck.store.creation import Choices
+from quarterdeck.store.disk import Outgoing
+from quarterdeck.tui.forms import create
+from quarterdeck.wire.agents import Agent
+from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.replicas import ReplicaEnvironment
+
+SMALL, WIDE, NARROW = (80, 24), (120, 40), (50, 20)
+
+each_size = pytest.mark.parametrize("size", [SMALL, WIDE, NARROW], ids=["80x24", "120x40", "50x20"])
+
+
+def press(*keys: str, until: str = "") -> Any:
+    """Types, and waits until the screen is what was asked for."""
+
+    async def run(pilot: Pilot[Any]) -> None:
+        await pilot.pause()
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause()
+        for _ in range(300):
+            if until in screen_text(pilot.app):
+                break
+            await pilot.pause(0.02)
+        else:
+            raise AssertionError(f"{until!r} is not on\n{screen_text(pilot.app)}")
+        await pilot.pause()
+
+    return run
+
+
+def fleet(app: FrozenCockpit) -> None:
+    """One replica in every state."""
+    app.add("fix-login", awaiting_input=True)
+    app.add("broken", "error", error="The engine did not start: no space left on device.")
+    done = app.add("bump-deps")
+    done.seen_at, done.done_at = done.record.created_at, utc_now()
+    app.add("flaky-tests", processing=True)
+    app.add("new-one", "preparing")
+    app.add("spike")
+    app.add("old-idea", "sleeping")
+    app.add("a-very-long-name-" + "x" * 60, "archived")
+
+
+@each_size
+def test_first_start(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
+    assert snap_compare(frozen, terminal_size=size, run_before=press(until="No replicas yet"))
+
+
+@each_size
+def test_list_of_every_state(
+    snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]
+) -> None:
+    fleet(frozen)
+    assert snap_compare(frozen, terminal_size=size, run_before=press(until="archived"))
+
+
+@each_size
+def test_chat_of_every_block(
+    snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]
+) -> None:
+    state = frozen.add("fix-login", processing=True)
+    said(state, every_block())
+    queued(state, "Then write a test", "And a line in the changelog")
+    assert snap_compare(frozen, terminal_size=size, run_before=press("enter", until="enter queues"))
+
+
+@each_size
+def test_failed(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
+    frozen.add("broken", "error", error="The engine did not start: no space left on device.")
+    assert snap_compare(frozen, terminal_size=size, run_before=press("enter", until="tries again"))
+
+
+def test_preparing(snap_compare: Any, frozen: FrozenCockpit) -> None:
+    frozen.add("new-one", "preparing")
+    assert snap_compare(frozen, terminal_size=SMALL, run_before=press("enter", until="Preparing"))
+
+
+def test_sleeping(snap_compare: Any, frozen: FrozenCockpit) -> None:
+    said(frozen.add("old-idea", "sleeping"), every_block())
+    wait = press("enter", until="enter wakes and sends")
+    assert snap_compare(frozen, terminal_size=SMALL, run_before=wait)
+
+
+def test_terminal_of_a_sleeping_one(snap_compare: Any, frozen: FrozenCockpit) -> None:
+    frozen.add("old-idea", "sleeping")
+    assert snap_compare(frozen, terminal_size=SMALL, run_before=press("t", until="w wakes it"))
+
+
+def test_not_isolated(snap_compare: Any, frozen: FrozenCockpit) -> None:
+    state = frozen.add("open-one")
+    state.record.environment = ReplicaEnvironment(
+        isolation="none", isolation_note="bubblewrap cannot make a user namespace here."
+    )
+    assert snap_compare(frozen, terminal_size=SMALL, run_before=press(until="not isolated"))
+
+
+def test_message_of_unknown_fate(snap_compare: Any, frozen: FrozenCockpit) -> None:
+    state = frozen.add("one")
+    assert state.first_chat is not None
+    frozen.deck.disk.save_outgoing(
+        Outgoing(
+            key="k",
+            replica_id=state.id,
+            chat_id=state.first_chat.id,
+            text="Did this arrive?",
+            created_at=utc_now(),
+        )
+    )
+    frozen.deck.outbox.load()
+    wait = press("enter", "shift+tab", until="may not have arrived")
+    assert snap_compare(frozen, terminal_size=WIDE, run_before=wait)
+
+
+@each_size
+def test_help(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
+    assert snap_compare(frozen, terminal_size=size, run_before=press("?", until="Create a replica"))
+
+
+@each_size
+def test_confirm(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
+    frozen.add("fix-login")
+    assert snap_compare(frozen, terminal_size=size, run_before=press("d", until="Delete fix-login"))
+
+
+@each_size
+def test_create_with_an_error(
+    snap_compare: Any,
+    frozen: FrozenCockpit,
+    size: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def choices(client: object) -> Choices:
+        agents = [
+            Agent(id="codex", name="Codex", available=False, reason="Not installed."),
+            Agent(id="builtin", name="Built-in", available=True),
+        ]
+        return Choices([], [], agents)
+
+    monkeypatch.setattr(create, "choices", choices)
+    monkeypatch.setattr(type(frozen.deck), "client", None)
+    keys = ["n", *"Mend", "shift+tab", "a", "space", "b", "ctrl+s"]
+    assert snap_compare(frozen, terminal_size=size, run_before=press(*keys, until="no white space"))
+
+
+def test_create_while_the_service_is_down(snap_compare: Any, frozen: FrozenCockpit) -> None:
+    wait = press("n", *"Mend", until="could not be read")
+    assert snap_compare(frozen, terminal_size=SMALL, run_before=wait)
+
+
+@each_size
+def test_reconnecting(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
+    fleet(frozen)
+    connection = frozen.deck.connection
+    connection.phase, connection.retry_in = Phase.RECONNECTING, 4.0
+    connection.problem = "No service answers at unix:/run/qd/service.sock."
+
+    async def tell(pilot: Pilot[Any]) -> None:
+        await pilot.pause()
+        frozen.deck.connection_changed()
+        await press(until="Nothing typed")(pilot)
+
+    assert snap_compare(frozen, terminal_size=size, run_before=tell)

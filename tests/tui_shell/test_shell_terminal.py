@@ -1,0 +1,86 @@
+"""Terminals in the cockpit, through the whole life of their replica."""
+
+from collections.abc import Callable
+
+from tests.tui_shell.live import Installation, until
+
+
+async def test_a_terminal_is_typed_in_ended_and_opened_again(
+    live: Installation, require_tool: Callable[[str], str]
+) -> None:
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        await desk.see("○ idle")
+        await desk.press("t")
+        await desk.see("workspace$", "[1 bash 1]")
+        assert desk.focus == "TerminalView"
+        await desk.press(*"echo", "space", *"a$((2+3))b", "enter")
+        await desk.see("a5b")
+        await desk.press(*"exit", "space", "3", "enter")
+        await desk.see("ended (3): enter opens another")
+        await desk.press("enter")
+        await desk.see("[1 bash 2]", "workspace$")
+        await desk.press("ctrl+g", "c")
+        await desk.see("[2 bash 3]")
+        await desk.press("ctrl+g", "n")
+        await desk.see("[1 bash 2]")
+        await desk.press("ctrl+g", "l")
+        assert desk.focus == "ReplicaList"
+
+
+async def test_keys_typed_in_one_burst_go_where_they_were_meant(live: Installation) -> None:
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        await desk.see("○ idle")
+        await desk.press("t", *"echo", "space", *"x$((4+4))y", "enter", "ctrl+g", "l", "n", *"Hi")
+        await desk.see("New replica", "│ Hi")
+        await desk.press("escape", "t")
+        await desk.see("x8y")
+
+
+async def test_sleep_ends_terminals_and_waking_brings_a_new_one(live: Installation) -> None:
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        await desk.see("○ idle")
+        await desk.press("t")
+        await desk.see("workspace$")
+        await desk.press(*"echo", "space", *"old-one", "enter")
+        await desk.see("old-one")
+        async with live.client() as client:
+            await client.replicas.sleep(desk.replica("alpha").id)
+        await desk.see("its terminals ended", "w wakes it")
+        assert desk.focus == "Note"
+        await desk.press("w")
+        await desk.see("workspace$", "bash 1")
+        await desk.miss("old-one")
+        await until(lambda: desk.focus == "TerminalView")
+
+
+async def test_a_terminal_goes_on_when_the_service_was_killed(live: Installation) -> None:
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        await desk.see("○ idle")
+        await desk.press("t")
+        await desk.see("workspace$")
+        await desk.press(*"A=before-$((1+1))", "enter")
+        live.kill()
+        await desk.see("reconnecting")
+        await desk.press(*"echo", "space", *"$A-after", "enter")
+        live.start()
+        await desk.see("online", "before-2-after")
+
+
+async def test_the_mouse_chooses_replicas_and_tabs(live: Installation) -> None:
+    await live.create("alpha")
+    await live.create("two")
+    async with live.cockpit() as desk:
+        await desk.see("alpha", "two")
+        await until(lambda: desk.replica("alpha").active and desk.replica("two").active)
+        await desk.pilot.pause()
+        await desk.pilot.click("ReplicaList", offset=(3, 1))
+        await desk.see("alpha · builtin")
+        await desk.pilot.click("#tabs", offset=(11, 0))
+        await desk.see("workspace$")
+        await until(lambda: desk.focus == "TerminalView")
+        await desk.pilot.click("#tabs", offset=(2, 0))
+        await until(lambda: desk.focus == "Composer")
