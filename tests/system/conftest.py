@@ -28,6 +28,7 @@ def installed() -> Iterator[Installation]:
         made.check_log()
     finally:
         made.stop()
+        made.kill_all()
         remove(base)
 
 

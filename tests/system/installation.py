@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -379,6 +379,13 @@ class Installation:
         ]
         assert not bad, bad
         assert self.key not in self.log.read_text()
+
+    def kill_all(self) -> None:
+        """Ends the sandboxes that a failed test left."""
+        for place in self.seen_home.workspaces.glob("*"):
+            for pid in self.processes(place.name):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def check_ended(self) -> None:
         """Nothing that a service of this home started, killed ones included, still runs."""

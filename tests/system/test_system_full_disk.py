@@ -65,6 +65,7 @@ def own(require_tool: Callable[[str], str]) -> Iterator[Installation]:
         made.check_log()
     finally:
         made.stop()
+        made.kill_all()
         subprocess.run(["umount", str(home)], check=True)
         remove(base)
 
