@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from quarterdeck.wire.replicas import WorkspaceStatus
+from quarterdeck.wire.states import WorkspaceStatus
 
 
 class Attention(IntEnum):

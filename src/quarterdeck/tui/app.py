@@ -1,11 +1,13 @@
 """The cockpit's application: it only wires the deck, the screens and the terminal host.
 
-The first frame is drawn before the HTTP library is loaded: the client is made after it.
+The first frame is drawn before half of the program is loaded: the store, the main screen and the
+HTTP library come behind it, and what is typed meanwhile is kept.
 """
 
 import contextlib
 import gc
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,18 +15,19 @@ from rich.text import Text
 from textual import work
 from textual.worker import WorkerFailed
 
-from quarterdeck.store.deck import Deck, open_disk
-from quarterdeck.store.lookout import Revive
+from quarterdeck.tui import alt_keys
 from quarterdeck.tui.failures import FailureLog
 from quarterdeck.tui.frames import DiffedFrames
 from quarterdeck.tui.hangup import ending_on_hangup
-from quarterdeck.tui.screens.deck import DeckScreen
-from quarterdeck.tui.terminal.host import EmulatorHost
+from quarterdeck.tui.screens.opening import OpeningScreen
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import TypeAhead
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
+    from quarterdeck.store.deck import Deck
+    from quarterdeck.store.lookout import Revive
+    from quarterdeck.tui.terminal.host import EmulatorHost
 
 
 class Cockpit(TypeAhead, DiffedFrames):
@@ -39,23 +42,43 @@ class Cockpit(TypeAhead, DiffedFrames):
         *,
         endpoint: str,
         drafts: Path,
-        revive: Revive | None,
+        revive: "Revive | None",
         directory: Path | None,
     ) -> None:
         super().__init__()
-        disk = open_disk(drafts, endpoint)
-        self.deck = Deck(client_factory, endpoint=endpoint, disk=disk, revive=revive)
-        self.failures = FailureLog(drafts)
+        self._client_factory = client_factory
+        self._endpoint = endpoint
+        self._drafts = drafts
+        self._revive = revive
         self._directory = directory
-        self._host = EmulatorHost()
+        self._host: EmulatorHost | None = None
+        self.failures = FailureLog(drafts)
         self._ending = contextlib.ExitStack()
 
-    def get_default_screen(self) -> DeckScreen:
-        return DeckScreen(self.deck, self._host, self._directory)
+    @cached_property
+    def deck(self) -> "Deck":
+        """All state; made when it is first asked for, behind the first frame."""
+        from quarterdeck.store.deck import Deck, open_disk
+
+        disk = open_disk(self._drafts, self._endpoint)
+        return Deck(self._client_factory, endpoint=self._endpoint, disk=disk, revive=self._revive)
+
+    def get_default_screen(self) -> OpeningScreen:
+        return OpeningScreen(self._endpoint)
 
     def on_mount(self) -> None:
         if not self.is_headless:
             self._ending.enter_context(ending_on_hangup(lambda: self.exit(0)))
+        self.hold()
+        self.call_after_refresh(self._open)
+
+    async def _open(self) -> None:
+        from quarterdeck.tui.screens.deck import DeckScreen
+        from quarterdeck.tui.terminal.host import EmulatorHost
+
+        self._host = EmulatorHost()
+        await self.push_screen(DeckScreen(self.deck, self._host, self._directory))
+        self.release()
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -104,7 +127,8 @@ class Cockpit(TypeAhead, DiffedFrames):
 
     async def on_unmount(self) -> None:
         self._ending.close()
-        await self._host.close()
+        if self._host is not None:
+            await self._host.close()
 
 
 def run(
@@ -112,7 +136,7 @@ def run(
     *,
     endpoint: str,
     drafts: Path,
-    revive: Revive | None = None,
+    revive: "Revive | None" = None,
     directory: Path | None = None,
 ) -> int:
     """Opens the cockpit and returns the program's exit status.
@@ -121,6 +145,7 @@ def run(
     and names the directory under `drafts` where unsent text is kept. `revive` starts the embedded
     service again when it is gone. `directory` is offered as the repository of new replicas.
     """
+    alt_keys.install()
     app = Cockpit(
         client_factory,
         endpoint=endpoint,

@@ -1,6 +1,5 @@
 """Replicas, which the contract also calls workspaces (INTERFACE 3)."""
 
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -8,16 +7,7 @@ from pydantic import Field
 from quarterdeck.wire.base import Body, CamelRecord, Id, Record, Switch, Timestamp
 from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.messages import Image, ThinkingLevel
-
-
-class WorkspaceStatus(StrEnum):
-    """The five states of a workspace."""
-
-    ACTIVE = "active"
-    PREPARING = "preparing"
-    SLEEPING = "sleeping"
-    ARCHIVED = "archived"
-    ERROR = "error"
+from quarterdeck.wire.states import WorkspaceStatus as WorkspaceStatus
 
 
 class ReplicaRepository(Record):

@@ -1,7 +1,7 @@
 """The list of replicas: one line each, those who need the person first."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from uuid import UUID
 
 from rich.segment import Segment
@@ -14,10 +14,12 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.actions import Where, prompt_bindings
 from quarterdeck.tui.marks import MARKS
 from quarterdeck.tui.text import fit
+
+if TYPE_CHECKING:
+    from quarterdeck.store.replicas import ReplicaState
 
 NOTE_WIDTH = 9
 BOLD = Style(bold=True)
@@ -35,7 +37,7 @@ class Row:
     bold: bool
 
 
-def row_of(state: ReplicaState) -> Row:
+def row_of(state: "ReplicaState") -> Row:
     """The line of a replica."""
     mark = MARKS[state.attention]
     return Row(state.id, mark.sign, mark.color, state.name, mark.word, state.unseen or state.asks)
@@ -106,7 +108,7 @@ class ReplicaList(ScrollView, can_focus=True):
         """The replica under the cursor."""
         return self._rows[self.cursor].replica_id if self._rows else None
 
-    def show(self, states: list[ReplicaState]) -> None:
+    def show(self, states: "list[ReplicaState]") -> None:
         """Shows replicas in this order; the cursor stays on its replica."""
         rows = [row_of(state) for state in states]
         if rows == self._rows and rows:

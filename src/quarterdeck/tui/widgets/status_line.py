@@ -1,6 +1,7 @@
 """The top line: which service, how the line to it is, and who needs the person."""
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -10,8 +11,10 @@ from textual.widget import Widget
 
 from quarterdeck.store.attention import Attention
 from quarterdeck.store.connection import ConnectionState, Phase
-from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.text import fit, one_line
+
+if TYPE_CHECKING:
+    from quarterdeck.store.replicas import ReplicaState
 
 BOLD = Style(bold=True)
 NAME = "quarterdeck"
@@ -34,7 +37,7 @@ def connection_words(state: ConnectionState) -> str:
             return "✗ refused"
 
 
-def count_words(states: list[ReplicaState]) -> str:
+def count_words(states: "list[ReplicaState]") -> str:
     """How many need the person, work, and are done unseen."""
     counts = Counter(state.attention for state in states)
     needy = counts[Attention.ASKS] + counts[Attention.FAILED]
@@ -64,7 +67,7 @@ class StatusLine(Widget):
         super().__init__()
         self._shown: tuple[str, str, str, bool] = ("", "", "", False)
 
-    def show(self, connection: ConnectionState, states: list[ReplicaState]) -> None:
+    def show(self, connection: ConnectionState, states: "list[ReplicaState]") -> None:
         """Shows the state of the line and of the replicas."""
         trouble = connection.phase in {Phase.RECONNECTING, Phase.REFUSED}
         words = connection_words(connection)
