@@ -97,8 +97,8 @@ class ReplicaState:
 
     def take_summary(self, record: Replica) -> bool:
         """Takes over what a list says; True when anything is new."""
-        told = record.model_fields_set
-        new = {name: getattr(record, name) for name in told if hasattr(self.record, name)}
+        told = record.model_fields_set & set(Replica.model_fields)
+        new = {name: getattr(record, name) for name in told}
         if all(getattr(self.record, name) == value for name, value in new.items()):
             return False
         self.record = self.record.model_copy(update=new)

@@ -1,0 +1,202 @@
+"""The deck: what it follows, what it tells, and what happens to messages on a bad line."""
+
+import json
+from uuid import UUID
+
+import pytest
+from tests.store.conftest import NOW, PlayedService, Watched
+
+from quarterdeck.client.errors import ClientError
+from quarterdeck.store.changes import ConnectionChanged, ListChanged, Noticed, ReplicaGone
+from quarterdeck.store.connection import Phase
+
+
+def chat_of(watched: Watched, id: UUID) -> UUID:
+    state = watched.deck.replicas[id].first_chat
+    assert state is not None
+    return state.id
+
+
+def event(index: int, type: str, **payload: object) -> bytes:
+    body = json.dumps({"id": f"e{index}", "type": type, "ts": NOW, "payload": payload})
+    return f"id: {index}\nevent: {type}\ndata: {body}\n\n".encode()
+
+
+async def detailed(watched: Watched, id: UUID) -> None:
+    await watched.until(
+        lambda: id in watched.deck.replicas and watched.deck.replicas[id].detailed, "the record"
+    )
+
+
+async def test_only_replicas_that_run_or_are_looked_at_are_followed(
+    watched: Watched, service: PlayedService
+) -> None:
+    runs, fails, sleeps = (service.add(n, n) for n in ("active", "error", "sleeping"))
+    await detailed(watched, runs)
+    deck = watched.deck
+    assert deck.following.feed(fails) is None and deck.following.feed(sleeps) is None
+    deck.look_at(sleeps)
+    await detailed(watched, sleeps)
+    deck.look_at(runs)
+    assert deck.following.feed(sleeps) is None
+    assert deck.following.feed(runs) is not None
+
+
+async def test_one_that_falls_asleep_is_followed_no_longer_and_nothing_runs_in_it(
+    watched: Watched, service: PlayedService
+) -> None:
+    id = service.add("one")
+    await detailed(watched, id)
+    state = watched.deck.replicas[id]
+    state.chats[chat_of(watched, id)].record.processing = True
+    await watched.until(lambda: str(id) in service.streams, "the stream")
+    told = event(1, "engine.status.changed", workspaceStatus="sleeping")
+    service.streams[str(id)].put_nowait(told)
+    await watched.until(lambda: watched.deck.following.feed(id) is None, "the end of following")
+    assert state.status == "sleeping" and not state.works
+
+
+async def test_a_look_at_the_list_that_shows_nothing_new_tells_nothing(
+    watched: Watched, service: PlayedService
+) -> None:
+    for name in ("a", "b"):
+        service.add(name, "sleeping")
+    await watched.until(lambda: len(watched.deck.replicas) == 2, "the list")
+    await watched.until(lambda: watched.deck.online, "the line")
+    watched.told.clear()
+    looks = service.asked.count("GET /v1/health")
+    watched.deck.reconnect_now()
+    await watched.until(lambda: service.asked.count("GET /v1/health") > looks, "another look")
+    watched.deck.reconnect_now()
+    await watched.until(lambda: service.asked.count("GET /v1/health") > looks + 1, "another look")
+    assert watched.told == []
+
+
+async def test_a_list_does_not_overrule_what_a_live_stream_said(
+    watched: Watched, service: PlayedService
+) -> None:
+    id = service.add("one", "preparing")
+    await detailed(watched, id)
+    await watched.until(lambda: str(id) in service.streams, "the stream")
+    told = event(1, "engine.status.changed", workspaceStatus="active")
+    service.streams[str(id)].put_nowait(told)
+    await watched.until(lambda: watched.deck.replicas[id].status == "active", "the event")
+    looks = service.asked.count("GET /v1/health")
+    watched.deck.reconnect_now()  # the list still says preparing
+    await watched.until(lambda: service.asked.count("GET /v1/health") > looks, "another look")
+    assert watched.deck.replicas[id].status == "active"
+
+
+async def test_a_replica_deleted_elsewhere_is_told_as_such_and_one_deleted_here_is_not(
+    watched: Watched, service: PlayedService
+) -> None:
+    here, elsewhere = service.add("here", "sleeping"), service.add("elsewhere", "sleeping")
+    await watched.until(lambda: len(watched.deck.replicas) == 2, "the list")
+    await watched.deck.commands.delete(here)
+    del service.replicas[str(elsewhere)]
+    watched.deck.reconnect_now()
+    await watched.until(lambda: elsewhere not in watched.deck.replicas, "the end")
+    gone = {c.name: c.elsewhere for c in watched.told if isinstance(c, ReplicaGone)}
+    assert gone == {"here": False, "elsewhere": True}
+    assert ListChanged() in watched.told
+
+
+async def test_deleting_what_is_gone_already_is_no_error(
+    watched: Watched, service: PlayedService
+) -> None:
+    id = service.add("one", "sleeping")
+    await watched.until(lambda: id in watched.deck.replicas, "the replica")
+    service.replicas.clear()
+    await watched.deck.commands.delete(id)
+    assert id not in watched.deck.replicas
+
+
+async def test_what_is_sent_without_a_line_goes_out_later_in_its_order_and_once(
+    watched: Watched, service: PlayedService
+) -> None:
+    id = service.add("one")
+    await detailed(watched, id)
+    service.down = True
+    watched.deck.reconnect_now()
+    await watched.until(lambda: watched.deck.connection.phase == Phase.RECONNECTING, "the loss")
+    for text in ("first", "second", "third"):
+        assert await watched.deck.outbox.send(id, chat_of(watched, id), text) is None
+    assert [m.state for m in watched.deck.outbox.of_chat(chat_of(watched, id))] == ["unsent"] * 3
+    service.down = False
+    watched.deck.reconnect_now()
+    await watched.until(lambda: len(service.messages) == 3, "the messages")
+    await watched.until(lambda: not watched.deck.outbox.of_chat(chat_of(watched, id)), "the rest")
+    assert [sent["message"] for sent in service.messages] == ["first", "second", "third"]
+
+
+async def test_one_that_arrived_though_the_line_broke_is_not_sent_again(
+    watched: Watched, service: PlayedService
+) -> None:
+    id = service.add("one")
+    await detailed(watched, id)
+    service.cut = lambda request: request.url.path.endswith("/messages")
+    assert await watched.deck.outbox.send(id, chat_of(watched, id), "once") is None
+    assert [m.state for m in watched.deck.outbox.of_chat(chat_of(watched, id))] == ["unsure"]
+    service.cut = lambda request: False
+    await watched.deck.outbox.flush()
+    assert not watched.deck.outbox.of_chat(chat_of(watched, id))
+    assert len(service.messages) == 1
+
+
+async def test_one_of_unknown_fate_waits_for_the_person(
+    watched: Watched, service: PlayedService
+) -> None:
+    id = service.add("one")
+    await detailed(watched, id)
+    outbox, chat = watched.deck.outbox, chat_of(watched, id)
+    service.cut = lambda request: request.url.path.endswith("/messages")
+    await outbox.send(id, chat, "maybe")
+    service.cut = lambda request: False
+    service.queue.clear()  # neither the queue nor the history shows it
+    await outbox.flush()
+    (message,) = outbox.of_chat(chat)
+    assert message.state == "unsure"
+    assert await outbox.resend(message) is not None
+    assert not outbox.of_chat(chat)
+    assert len(service.messages) == 2
+
+
+async def test_a_refused_message_is_not_kept_and_the_sender_hears_why(
+    watched: Watched, service: PlayedService
+) -> None:
+    id = service.add("one")
+    await detailed(watched, id)
+    chat = chat_of(watched, id)
+    service.replicas.clear()
+    with pytest.raises(ClientError):
+        await watched.deck.outbox.send(id, chat, "text")
+    assert not watched.deck.outbox.of_chat(chat)
+
+
+async def test_one_whose_replica_is_gone_is_set_aside_as_a_file(
+    watched: Watched, service: PlayedService
+) -> None:
+    id = service.add("one")
+    await detailed(watched, id)
+    chat = chat_of(watched, id)
+    service.down = True
+    watched.deck.reconnect_now()
+    await watched.until(lambda: not watched.deck.online, "the loss")
+    await watched.deck.outbox.send(id, chat, "precious")
+    service.replicas.clear()
+    service.down = False
+    watched.deck.reconnect_now()
+    (notice,) = await watched.until(
+        lambda: [c for c in watched.told if isinstance(c, Noticed)], "a notice"
+    )
+    assert "undelivered" in notice.text
+    assert not watched.deck.outbox.of_chat(chat)
+
+
+async def test_a_refused_key_says_what_to_do(watched: Watched, service: PlayedService) -> None:
+    await watched.until(lambda: watched.deck.online, "the line")
+    refusal = ClientError("That key is not known.", next_step="Check it.")
+    watched.deck.refused(refusal)
+    assert watched.deck.connection.phase == Phase.REFUSED
+    assert watched.deck.connection.problem == "That key is not known. Check it."
+    assert ConnectionChanged() in watched.told
