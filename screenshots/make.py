@@ -136,7 +136,7 @@ def shoot(studio: Studio) -> None:
 
 def main() -> None:
     """Makes all pictures and leaves nothing running."""
-    with tempfile.TemporaryDirectory(prefix="qd-shots-") as name:
+    with tempfile.TemporaryDirectory(prefix="quarterdeck-") as name:
         studio = Studio(Path(name))
         try:
             shoot(studio)

@@ -36,6 +36,8 @@ def _peer_idle(made: Installation) -> float:
 
 def cockpit_rows(made: Installation) -> list[Row]:
     """Start, output, idling and memory, with an app of one list as the peer."""
+    for name in ("one", "two"):
+        made.qd("replica", "create", "--name", name, "--wait")
     peer = median_of(lambda: _start_cost([sys.executable, "-c", PEER], "row 5", made), 5)
     first = median_of(lambda: _start_cost(QD, "quarterdeck", made), 5)
     rows = [

@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    String,
     bindparam,
     delete,
     func,
@@ -84,12 +85,37 @@ def workspace_columns() -> Select[Any]:
 
 
 _one = workspace_columns().where(workspaces.c.id == bindparam("of"))
+# Made once: both are part of storing every batch of events.
+_journal_index = select(workspaces.c.journal_index).where(workspaces.c.id == bindparam("of"))
+_journal_stored = (
+    update(workspaces)
+    .where(workspaces.c.id == bindparam("of"))
+    .values(
+        journal_index=bindparam("journal"),
+        last_activity_at=func.coalesce(
+            bindparam("at", type_=String), workspaces.c.last_activity_at
+        ),
+    )
+)
 
 
 def find_workspace(connection: Connection, workspace_id: str) -> WorkspaceRow | None:
     """The workspace of an id, whoever owns it."""
     row = connection.execute(_one, {"of": workspace_id}).first()
     return None if row is None else WorkspaceRow(*row)
+
+
+def journal_index_of(connection: Connection, workspace_id: str) -> int | None:
+    """The newest stored entry of an engine's journal; None when the workspace is gone."""
+    return connection.execute(_journal_index, {"of": workspace_id}).scalar()
+
+
+def keep_journal_index(
+    connection: Connection, workspace_id: str, index: int, activity: str | None
+) -> None:
+    """Everything up to `index` is stored; `activity` is when its newest chat event was, if any."""
+    values = {"of": workspace_id, "journal": index, "at": activity}
+    connection.execute(_journal_stored, values)
 
 
 def workspaces_in(connection: Connection, statuses: Sequence[str]) -> list[WorkspaceRow]:

@@ -16,7 +16,11 @@ from quarterdeck.service.event_log import EventLog
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.patience import until_stored
 from quarterdeck.service.records.events import NewEvent
-from quarterdeck.service.records.workspaces import change_workspace, find_workspace
+from quarterdeck.service.records.workspaces import (
+    change_workspace,
+    journal_index_of,
+    keep_journal_index,
+)
 from quarterdeck.service.relay.projections import project
 from quarterdeck.wire.engine import JournalEntry
 
@@ -59,16 +63,19 @@ def store_entries(writer: LogWriter, workspace_id: str, entries: Sequence[Journa
     Raises:
         UnknownWorkspaceError: the workspace was deleted.
     """
-    row = find_workspace(writer.connection, workspace_id)
-    if row is None:
+    newest = journal_index_of(writer.connection, workspace_id)
+    if newest is None:
         raise UnknownWorkspaceError(f"There is no workspace {workspace_id}.")
-    fresh = [entry for entry in entries if entry.index > row.journal_index]
+    fresh = [entry for entry in entries if entry.index > newest]
     if not fresh:
         return 0
     # Chats first: an event of a chat that is not there yet would have no place in its history.
     columns = project(writer.connection, workspace_id, fresh)
     writer.append(workspace_id, [NewEvent(e.type[:40], e.payload, e.ts) for e in fresh])
-    change_workspace(writer.connection, workspace_id, journal_index=fresh[-1].index, **columns)
+    activity = columns.pop("last_activity_at", None)
+    keep_journal_index(writer.connection, workspace_id, fresh[-1].index, activity)
+    if columns:
+        change_workspace(writer.connection, workspace_id, **columns)
     return len(fresh)
 
 
