@@ -34,7 +34,9 @@ FIRST_DELAY, LONGEST_DELAY = 0.25, 10.0
 
 PROBES = 2
 WORTH_TELLING = 2.0
-"""A latency is told again when it is this many times the one told, or less than its part."""
+"""A latency is told again when it is this many times the one told, or less than its part, ..."""
+WORTH_MILLISECONDS = 50
+"""... and so many milliseconds away from it."""
 
 
 class LookoutOwner(Protocol):
@@ -108,7 +110,10 @@ class Lookout:
         told = self._connection.latency_ms
         if told is None or self._connection.phase != Phase.ONLINE:
             self._connection.latency_ms = taken
-        elif abs(taken - told) > 20 and not 1 / WORTH_TELLING < taken / told < WORTH_TELLING:
+        elif (
+            abs(taken - told) > WORTH_MILLISECONDS
+            and not 1 / WORTH_TELLING < taken / told < WORTH_TELLING
+        ):
             self._connection.latency_ms = taken
             self._owner.connection_changed()
 

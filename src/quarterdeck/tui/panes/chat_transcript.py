@@ -3,6 +3,8 @@
 from typing import ClassVar
 
 from textual.binding import BindingType
+from textual.geometry import Region
+from textual.strip import Strip
 
 from quarterdeck.tui.actions import Where, prompt_bindings
 from quarterdeck.tui.transcript_view import TranscriptView
@@ -12,3 +14,9 @@ class ChatTranscript(TranscriptView):
     """Keys that leave it are carried out before the next key is looked at."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.CHAT)]
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Part of `Widget`; a frame may still be due when the pane has left the screen."""
+        if not self.is_attached:
+            return [Strip.blank(crop.width)] * crop.height
+        return super().render_lines(crop)

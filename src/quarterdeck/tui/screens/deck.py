@@ -7,6 +7,7 @@ Below 60 columns one of the two is shown at a time: the one that has the focus.
 
 import asyncio
 from pathlib import Path
+from time import monotonic
 from typing import ClassVar
 from uuid import UUID
 
@@ -36,6 +37,8 @@ from quarterdeck.tui.widgets.replica_list import ReplicaList
 from quarterdeck.tui.widgets.status_line import StatusLine
 
 WELCOME = "No replicas yet.\nPress n to create one:\na sandbox with your\nrepository and an agent."
+RESTING = 0.12
+"""Seconds between two moves of the cursor below which it is on its way."""
 CHOOSE = "Choose a replica and press enter, or n for a new one."
 
 
@@ -73,6 +76,7 @@ class DeckScreen(CommandScreen):
         self._frame = Frame()
         self._scheduled = False
         self._pane_lock = asyncio.Lock()
+        self._moved_at = 0.0
 
     def compose(self) -> ComposeResult:
         yield StatusLine()
@@ -86,6 +90,7 @@ class DeckScreen(CommandScreen):
 
     def on_mount(self) -> None:
         self._stop_watching = self._deck.changed.watch(self._changed)
+        self._rest = self.set_interval(RESTING, self._show_selected, pause=True)
         self._show_list()
         self._show_keys()
 
@@ -219,8 +224,10 @@ class DeckScreen(CommandScreen):
 
     async def _replace(self, content: Widget) -> None:
         main = self.query_one("#main", Vertical)
-        await main.remove_children()
-        await main.mount(content)
+        # One frame for both, and none of a widget that has left the screen already.
+        with self.app.batch_update():
+            await main.remove_children()
+            await main.mount(content)
 
     async def show_replica(self, replica_id: UUID) -> ReplicaPane:
         """The pane of a replica, made if another one is shown."""
@@ -250,8 +257,23 @@ class DeckScreen(CommandScreen):
             return
         if replica_id is None:
             await self._replace(Static(CHOOSE, id="words", markup=False))
-        elif (pane := self.pane) is None or not self._inside(pane):
-            await self.show_replica(replica_id)
+            return
+        now = monotonic()
+        if now - self._moved_at < RESTING:
+            # A key is held down: the pane waits for the cursor to rest.
+            self._rest.reset()
+            self._rest.resume()
+        else:
+            await self._show_selected()
+        self._moved_at = now
+
+    async def _show_selected(self) -> None:
+        self._rest.pause()
+        selected, pane = self.listing.selected, self.pane
+        if selected is None or self.has_class("-narrow") or selected not in self._deck.replicas:
+            return
+        if pane is None or not self._inside(pane):
+            await self.show_replica(selected)
 
     @on(TerminalPane.Left)
     async def _terminal_left(self, event: TerminalPane.Left) -> None:
