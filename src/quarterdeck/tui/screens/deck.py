@@ -83,7 +83,7 @@ class DeckScreen(CommandScreen):
         yield Static(id="banner", markup=False)
         with Horizontal(id="body"):
             with Vertical(id="side"):
-                yield ReplicaList(WELCOME)
+                yield ReplicaList()
             with Vertical(id="main"):
                 yield Static(CHOOSE, id="words", markup=False)
         yield KeyLine()
@@ -134,6 +134,7 @@ class DeckScreen(CommandScreen):
 
     def _show_list(self) -> None:
         states = self._deck.ordered()
+        self.listing.empty = WELCOME if self._deck.listed else ""
         self.listing.show(states)
         self.query_one(StatusLine).show(self._deck.connection, states)
 

@@ -55,6 +55,7 @@ class ReplicaList(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     ReplicaList {
         scrollbar-size-vertical: 1;
+        overflow-x: hidden;
         & > .list--cursor { background: $block-cursor-blurred-background; }
         &:focus > .list--cursor {
             background: $block-cursor-background;
@@ -97,11 +98,12 @@ class ReplicaList(ScrollView, can_focus=True):
             super().__init__()
             self.replica_id = replica_id
 
-    def __init__(self, empty: str, *, id: str | None = None) -> None:
-        """`empty` is shown when there are no rows."""
+    empty: reactive[str] = reactive("")
+    """Shown when there are no rows."""
+
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._rows: list[Row] = []
-        self._empty = empty
 
     @property
     def selected(self) -> UUID | None:
@@ -133,6 +135,9 @@ class ReplicaList(ScrollView, can_focus=True):
         for index, row in enumerate(self._rows):
             if row.replica_id == replica_id:
                 self.cursor = index
+
+    def on_resize(self) -> None:
+        self.virtual_size = Size(self.size.width, len(self._rows))
 
     def watch_cursor(self, old: int, new: int) -> None:
         self._paint(old, new)
@@ -171,21 +176,21 @@ class ReplicaList(ScrollView, can_focus=True):
         line = y + self.scroll_offset.y
         base = self.rich_style
         if not self._rows:
-            texts = self._empty.splitlines()
+            texts = self.empty.splitlines()
             text = texts[line] if line < len(texts) else ""
-            style = self.get_component_rich_style("list--empty", partial=True)
-            return Strip([Segment(fit(f" {text}", width), base + style)])
+            style = self.get_component_rich_style("list--empty")
+            return Strip([Segment(f" {fit(text, width - 1)}", base + style)])
         if line >= len(self._rows):
             return Strip.blank(width, base)
         row = self._rows[line]
         here = line == self.cursor
         cursor = self.get_component_rich_style("list--cursor", partial=True)
         style = base + cursor if here else base
-        note = base + self.get_component_rich_style("list--note", partial=True)
+        note = base + self.get_component_rich_style("list--note")
         sign = (
             style
             if here
-            else base + self.get_component_rich_style(f"list--{row.color}", partial=True)
+            else base + self.get_component_rich_style(f"list--{row.color}")
         )
         name_width = max(4, width - 4 - NOTE_WIDTH)
         name_style = style + BOLD if row.bold else style
