@@ -31,7 +31,7 @@ class KeyLine(Widget):
     def render_line(self, y: int) -> Strip:
         base = self.rich_style
         key_style = base + self.get_component_rich_style("keys--key", partial=True)
-        text_style = base + self.get_component_rich_style("keys--text", partial=True)
+        text_style = base + self.get_component_rich_style("keys--text")
         width, room = self.size.width, self.size.width
         segments: list[Segment] = []
         for key, text in self._keys:

@@ -187,11 +187,7 @@ class ReplicaList(ScrollView, can_focus=True):
         cursor = self.get_component_rich_style("list--cursor", partial=True)
         style = base + cursor if here else base
         note = base + self.get_component_rich_style("list--note")
-        sign = (
-            style
-            if here
-            else base + self.get_component_rich_style(f"list--{row.color}")
-        )
+        sign = style if here else base + self.get_component_rich_style(f"list--{row.color}")
         name_width = max(4, width - 4 - NOTE_WIDTH)
         name_style = style + BOLD if row.bold else style
         return Strip(
