@@ -153,7 +153,9 @@ class Keyboard:
     async def _pause(self, seconds: float) -> None:
         self._hurry.clear()
         try:
-            await asyncio.wait_for(self._hurry.wait(), seconds)
+            # Python 3.11's wait_for loses a cancellation that comes together with the event.
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
         except TimeoutError:
             return
 

@@ -238,7 +238,9 @@ class Journal:
     async def _pause(self, seconds: float) -> None:
         self._wake.clear()
         try:
-            await asyncio.wait_for(self._wake.wait(), seconds)
+            # Python 3.11's wait_for loses a cancellation that comes together with the event.
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
         except TimeoutError:
             return
 

@@ -82,7 +82,9 @@ class Courier:
         soonest = min(self._retry_at.values(), default=None)
         delay = None if soonest is None else max(soonest - monotonic(), 0)
         try:
-            await asyncio.wait_for(self._called.wait(), delay)
+            # Python 3.11's wait_for loses a cancellation that comes together with the event.
+            async with asyncio.timeout(delay):
+                await self._called.wait()
         except TimeoutError:
             return  # time for the next attempt
 
