@@ -152,7 +152,7 @@ async def record(program, *steps: tuple[str, str]) -> bytes:
     for text, typed in steps:
         while not any(text in row for row in rows.values()):
             try:
-                got = await asyncio.wait_for(program.read(), 40)
+                got = await asyncio.wait_for(program.read(), 20)
             except TimeoutError:
                 pytest.fail(f"no {text!r} on the screen: {rows}")
             assert got, f"ended before {text!r}: {rows}"
@@ -181,7 +181,11 @@ async def test_vim(make_program, tmux_screen, require_tool, tmp_path: Path) -> N
     vim = require_tool("vim")
     file = tmp_path / "code.c"
     file.write_text("".join([f'int f{n}(void) {{ return {n}; /* "é" */ }}\n' for n in range(60)]))
-    program = make_program(vim, "-n", "-u", "NONE", "-c", "syntax on | set number ruler", str(file))
+    # Without the line that names the file: a long path makes it wait for a key.
+    quiet = ("--cmd", "set shortmess+=F")
+    program = make_program(
+        vim, "-n", "-u", "NONE", *quiet, "-c", "syntax on | set number ruler", str(file)
+    )
     data = await record(
         program,
         ("1,1", "10jyyp"),
