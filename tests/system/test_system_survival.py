@@ -299,11 +299,12 @@ def test_engine_and_service_killed_together(deck: Installation, stocked: str) ->
 def test_an_engine_that_cannot_live_is_given_up_and_woken(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     journal = deck.place(id) / "state" / "journal.jsonl"
-    kept = journal.read_bytes()
-    journal.unlink()
-    journal.mkdir()
-    os.kill(deck.engine(id), signal.SIGKILL)
-    failed = deck.reach(id, "error")
+    with journal.open("rb") as written:
+        journal.unlink()
+        journal.mkdir()
+        os.kill(deck.engine(id), signal.SIGKILL)
+        failed = deck.reach(id, "error")
+        kept = written.read()  # only now: a running engine writes on into the removed file
     assert "engine ended" in failed["error"]
     refused(
         deck.ask("POST", f"/v1/replica/{id}/messages", {"message": "x"}),
