@@ -121,7 +121,9 @@ def quoted(value: str) -> str:
 
 async def _finish(process: asyncio.subprocess.Process, seconds: float) -> tuple[bytes, bytes]:
     try:
-        return await asyncio.wait_for(process.communicate(), seconds)
+        # Not wait_for: it loses a cancellation that comes together with the end.
+        async with asyncio.timeout(seconds):
+            return await process.communicate()
     except TimeoutError as e:
         await _kill(process)
         raise GitTimeoutError(f"git took longer than {seconds:.0f} seconds") from e

@@ -1,0 +1,47 @@
+"""Running git: what a cancellation does."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.sandboxes import git as module
+from quarterdeck.sandboxes.git import Git
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_cancellation_that_comes_with_the_end_is_not_lost(
+    turns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever turn of the loop it comes in: who cancels a life waits for its end."""
+    ended = asyncio.Event()
+    start = asyncio.create_subprocess_exec
+
+    async def started(*command, **options):
+        process = await start(*command, **options)
+        communicate = process.communicate
+
+        async def until_told():
+            said = await communicate()
+            ended.set()
+            return said
+
+        process.communicate = until_told
+        return process
+
+    monkeypatch.setattr(module.asyncio, "create_subprocess_exec", started)
+
+    async def life() -> None:
+        await Git(tmp_path / "gitconfig").run("--version")
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(life())
+    await ended.wait()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    done, _ = await asyncio.wait({task}, timeout=2)
+    if not done:
+        task.cancel()
+    assert done, "the cancellation was lost"
+    assert task.cancelled()
