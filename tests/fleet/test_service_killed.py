@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.service_b.conftest import PATIENCE, until
-from tests.service_b.doubles import DoubleDriver
+from tests.fleet.conftest import PATIENCE, until
+from tests.fleet.doubles import DoubleDriver
 
 from quarterdeck.local.home import Home
 
@@ -30,7 +30,7 @@ class Killable:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "tests.service_b.serve_double",
+            "tests.fleet.serve_double",
             str(self.home.root),
             stdout=asyncio.subprocess.PIPE,
             cwd=ROOT,

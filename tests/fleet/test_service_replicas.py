@@ -4,7 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.service_b.conftest import World, until
+from tests.fleet.conftest import World, until
 
 
 async def refused(world: World, **body: Any) -> tuple[int, dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.service_b.doubles import DoubleDriver
+from tests.fleet.doubles import DoubleDriver
 
 from quarterdeck.local.home import Home
 from quarterdeck.service.app import build_app

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.service_b.conftest import PATIENCE, until
+from tests.fleet.conftest import PATIENCE, until
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.process import ProcessDriver

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from tests.service_b.conftest import World
+from tests.fleet.conftest import World
 
 from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.records.workspaces import change_workspace

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.service_b.conftest import World, until
+from tests.fleet.conftest import World, until
 
 from quarterdeck.service.conversation.composing import split_modes
 

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.service_b.conftest import World, until
+from tests.fleet.conftest import World, until
 
 from quarterdeck.service.errors import UnknownWorkspaceError
 from quarterdeck.service.records.workspaces import find_workspace

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.service_b.doubles import DoubleDriver
+from tests.fleet.doubles import DoubleDriver
 
 from quarterdeck.local.home import Home
 from quarterdeck.service.fleet.fleet import Fleet

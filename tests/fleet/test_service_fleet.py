@@ -5,7 +5,7 @@ import signal
 from dataclasses import replace
 
 import pytest
-from tests.service_b.conftest import SETTINGS, World, until
+from tests.fleet.conftest import SETTINGS, World, until
 
 from quarterdeck.sandboxes.port import CloneError, SandboxError
 from quarterdeck.service.fleet.settings import FleetSettings

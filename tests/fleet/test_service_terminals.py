@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from tests.service_b.conftest import World, until
+from tests.fleet.conftest import World, until
 
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.service.records.workspaces import find_workspace
