@@ -42,9 +42,9 @@ $(VENV)/.run: $(ROOT)pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.test: $(ROOT)pyproject.toml | $(VENV)/bin/python
-	cd $(ROOT) && $(BIN)/python -m pip install --quiet --editable . --group test
+	cd $(ROOT) && $(BIN)/python -m pip install --quiet --editable '.[postgresql]' --group test
 	@touch $@ $(VENV)/.run
 
 $(VENV)/.check: $(ROOT)pyproject.toml | $(VENV)/bin/python
-	cd $(ROOT) && $(BIN)/python -m pip install --quiet --editable . --group test --group check
+	cd $(ROOT) && $(BIN)/python -m pip install --quiet --editable '.[postgresql]' --group test --group check
 	@touch $@

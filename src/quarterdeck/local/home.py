@@ -38,6 +38,11 @@ class Home:
         return self.service / "key"
 
     @property
+    def master_key(self) -> Path:
+        """What stored secrets are encrypted with, mode 0600."""
+        return self.service / "master.key"
+
+    @property
     def database(self) -> Path:
         return self.service / "quarterdeck.sqlite3"
 

@@ -14,6 +14,8 @@ from sqlalchemy import Connection, select
 from quarterdeck.service.context import provide_caller
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import api_keys
+from quarterdeck.service.errors import ApiError
+from quarterdeck.wire.errors import ErrorCode
 
 KEY_MARK = "sk_"
 REMEMBERED_SECONDS = 5.0
@@ -26,19 +28,54 @@ class CallerKind(StrEnum):
 
     ORGANIZATION_KEY = "organization_key"
     PERSONAL_KEY = "personal_key"
+    USER_TOKEN = "user_token"
+    ENGINE = "engine"
+
+
+class Role(StrEnum):
+    """What a member of an organization may do."""
+
+    ADMIN = "admin"
+    MEMBER = "member"
 
 
 @dataclass(frozen=True)
 class Caller:
-    """The authenticated side of a request. An organization key has no user."""
+    """The authenticated side of a request.
+
+    An organization key has no user and is an admin; an engine has neither, and `workspace_id`.
+    """
 
     organization_id: str
     user_id: str | None
     kind: CallerKind
+    role: Role = Role.ADMIN
+    workspace_id: str | None = None
 
 
 CallerDep = Annotated[Caller, Depends(provide_caller)]
 """Annotation of a route's parameter that takes the caller."""
+
+
+async def _admin(caller: CallerDep) -> Caller:
+    if caller.role is not Role.ADMIN:
+        raise ApiError(ErrorCode.FORBIDDEN, "Only an admin of the organization may do this.")
+    return caller
+
+
+async def _user(caller: CallerDep) -> Caller:
+    if caller.user_id is None:
+        raise ApiError(
+            ErrorCode.USER_REQUIRED, "This belongs to a user; an organization key has none."
+        )
+    return caller
+
+
+AdminDep = Annotated[Caller, Depends(_admin)]
+"""As `CallerDep`; FORBIDDEN for who is no admin."""
+
+UserDep = Annotated[Caller, Depends(_user)]
+"""As `CallerDep`; USER_REQUIRED for a caller without a user."""
 
 
 def new_key() -> str:

@@ -15,6 +15,7 @@ from quarterdeck.service.db.database import Database
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import EventLog
 from quarterdeck.service.records.workspaces import WorkspaceRow, find_workspace
+from quarterdeck.service.vault import Vault
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.errors import ErrorCode
@@ -44,6 +45,7 @@ class ServiceContext:
     sandboxes: SandboxDriver
     agents: Callable[[], list[Agent]]
     home: Home
+    vault: Vault
     clock: Callable[[], datetime] = utc_now
     fleet: FleetLife | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

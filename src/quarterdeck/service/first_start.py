@@ -1,15 +1,13 @@
 """What a new installation begins with: an organization, its key, its global environment."""
 
 import asyncio
-import os
-from pathlib import Path
 
 from sqlalchemy import Connection
 
 from quarterdeck.local.home import Home
 from quarterdeck.service.auth import hash_of, new_key, shown_prefix
 from quarterdeck.service.db.database import Database
-from quarterdeck.service.errors import HomeUnusableError
+from quarterdeck.service.key_file import read_key_file, write_key_file
 from quarterdeck.service.moments import now_text
 from quarterdeck.service.records.environments import add_global_environment
 from quarterdeck.service.records.organizations import (
@@ -33,11 +31,11 @@ async def ensure_installation(database: Database, home: Home) -> None:
         HomeUnusableError: the key file cannot be read or written.
         StorageError: the database cannot be written.
     """
-    key = await asyncio.to_thread(_read, home.key)
+    key = await asyncio.to_thread(read_key_file, home.key)
     if key is not None and await database.read(lambda c: has_key(c, hash_of(key))):
         return
     fresh = new_key()
-    await asyncio.to_thread(_write, home.key, fresh)
+    await asyncio.to_thread(write_key_file, home.key, fresh)
     await database.write(lambda c: _store(c, fresh))
 
 
@@ -48,36 +46,3 @@ def _store(connection: Connection, key: str) -> None:
         organization = add_organization(connection, ORGANIZATION_NAME, now)
         add_global_environment(connection, organization, now)
     add_key(connection, organization, KEY_NAME, shown_prefix(key), hash_of(key), now)
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as e:
-        raise HomeUnusableError(f"The key file {path} cannot be read: {e}.") from e
-
-
-def _write(path: Path, key: str) -> None:
-    draft = path.with_suffix(".new")
-    try:
-        draft.unlink(missing_ok=True)
-        # Owner-only from its first moment, whatever the umask is.
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(key + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        _sync(path.parent)
-    except OSError as e:
-        raise HomeUnusableError(f"The key file {path} cannot be written: {e.strerror}.") from e
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,6 +12,7 @@ from quarterdeck.service.event_log import EventLog
 from quarterdeck.service.first_start import ensure_installation
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.home import take_home
+from quarterdeck.service.vault import Vault
 from quarterdeck.wire.agents import Agent
 
 
@@ -35,7 +36,8 @@ async def open_service(
         database = await Database.open(database_url or sqlite_url(home.database))
         try:
             await ensure_installation(database, home)
-            context = ServiceContext(database, EventLog(database), sandboxes, agents, home)
+            vault = await Vault.open(home.master_key)
+            context = ServiceContext(database, EventLog(database), sandboxes, agents, home, vault)
             context.fleet = Fleet(context)
             yield context
         finally:
