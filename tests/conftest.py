@@ -2,9 +2,14 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Callable
 
 import pytest
+
+# A shell that starts the suite in the background has it ignored, and every program begun by a test
+# would inherit that and not hear of Ctrl+C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -123,9 +123,10 @@ def test_a_turn_that_streams_into_a_full_disk(own: Installation, disk: Disk, sto
         lambda: "cannot be written" in own.run(id, "cat /run/replica/engine.log")["output"],
         "the engine's complaint",
     )
-    own.run(id, "touch /tmp/enough")
     disk.free()
-    assert own.result(id, sent["message_id"])["stopReason"] == "end_turn"
+    own.run(id, "touch /tmp/enough")  # not before: the agent keeps its session at a turn's end
+    result = own.result(id, sent["message_id"])
+    assert result["stopReason"] == "end_turn", result
     newest = own.replica(id)["log_index"]
     until(lambda: follower.indices[-1] >= newest, "the newest event")
     follower.end()
