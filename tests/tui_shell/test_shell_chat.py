@@ -6,6 +6,7 @@ from uuid import UUID
 from tests.tui_shell.live import Desk, Installation, until
 
 from quarterdeck.client.client import Client
+from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.messages import SendMessage
 
 
@@ -55,6 +56,20 @@ async def test_what_is_typed_behind_enter_is_the_next_message(live: Installation
                 await desk.pilot.pause(0.02)
             assert await user_messages(client, made.id) == ["ac"]
         await desk.see("│ d ")
+
+
+async def test_a_block_is_copied_to_the_terminals_clipboard(live: Installation) -> None:
+    await live.create("alpha", "```sh\ntrue\n```")
+    async with live.cockpit() as desk:
+        await opened(desk, "alpha")
+        await desk.see("1 block ran", "○ idle")
+        await desk.press("tab", "end", "y")
+        await until(lambda: desk.app.clipboard)
+        await desk.see("characters sent")
+        chat = desk.replica("alpha").first_chat
+        assert chat is not None and chat.transcript is not None
+        last = chat.transcript.blocks[-1]
+        assert desk.app.clipboard == desk.app.screen.query_one(TranscriptView).text_of(last)
 
 
 def key_of(key: str):

@@ -14,6 +14,7 @@ from quarterdeck.store.chats import ChatState
 from quarterdeck.store.deck import Deck
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.fold import Transcript
+from quarterdeck.tui.copying import copy_text
 from quarterdeck.tui.panes.chat_transcript import ChatTranscript
 from quarterdeck.tui.panes.chat_words import destination, turn_words
 from quarterdeck.tui.panes.drafts import DraftKeeper
@@ -187,6 +188,10 @@ class ChatPane(Vertical):
             await self._drafts.keep_soon(text)
         except OSError as error:
             self.trouble(f"draft not kept: {error.strerror}. Free some disk space.")
+
+    @on(TranscriptView.CopyWanted)
+    def _copy_wanted(self, event: TranscriptView.CopyWanted) -> None:
+        copy_text(self.app, event.text)
 
     @on(TranscriptView.OlderWanted)
     def _older_wanted(self) -> None:

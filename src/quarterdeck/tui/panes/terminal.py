@@ -21,6 +21,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.deck import Deck
 from quarterdeck.store.terminals import TerminalLink
 from quarterdeck.tui.actions import Where, prompt_bindings
+from quarterdeck.tui.copying import copy_text
 from quarterdeck.tui.panes.terminal_words import (
     NONE_OPEN,
     OPENING,
@@ -290,8 +291,8 @@ class TerminalPane(Vertical, TakesKeys):
             self._show_sessions()
 
     def on_terminal_view_copy_wanted(self, event: TerminalView.CopyWanted) -> None:
-        self.app.copy_to_clipboard(event.text)
-        self.app.notify(f"{len(event.text)} characters copied.", timeout=2)
+        event.stop()
+        copy_text(self.app, event.text)
 
     @on(TabBar.Chosen, "#sessions")
     def _session_chosen(self, event: TabBar.Chosen) -> None:
