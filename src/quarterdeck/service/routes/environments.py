@@ -7,7 +7,7 @@ from fastapi import APIRouter
 
 from quarterdeck.service.auth import CallerDep
 from quarterdeck.service.context import Context
-from quarterdeck.service.environments import create_environment
+from quarterdeck.service.environments.creating import create_environment
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.records.environments import find_environment, list_environments
 from quarterdeck.wire.environments import CreateEnvironment, EnvironmentAnswer, EnvironmentList
