@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from quarterdeck import __version__
 from quarterdeck.engine.agent_desk import AgentPlace, CatalogFactory
+from quarterdeck.engine.canvas import Canvas
 from quarterdeck.engine.chat_state import ChatFold
 from quarterdeck.engine.chats import Chats
 from quarterdeck.engine.counts import Counts
@@ -24,10 +25,13 @@ from quarterdeck.engine.exec import run_command
 from quarterdeck.engine.journal import Journal, Line
 from quarterdeck.engine.methods import Method, parse
 from quarterdeck.engine.repos import Repos
+from quarterdeck.engine.setup.boot import Boot
+from quarterdeck.engine.setup.memory import SetupMemory
 from quarterdeck.engine.tasks import Tasks
 from quarterdeck.engine.terminals import Terminals
 from quarterdeck.wire.engine import (
     Answer,
+    CanvasCall,
     ChatCall,
     DeliverMessage,
     EngineConfig,
@@ -38,9 +42,11 @@ from quarterdeck.wire.engine import (
     StreamTerminal,
     TerminalCall,
     TerminalFrame,
+    WriteCanvas,
 )
 from quarterdeck.wire.events import EngineReady, EventType
 from quarterdeck.wire.exec import ExecRequest, ExecResponse
+from quarterdeck.wire.setup import ClaimWorkspace
 from quarterdeck.wire.terminals import CreateTerminal, ResizeTerminal, TerminalInput
 
 STOP_SECONDS = 8.0
@@ -53,13 +59,26 @@ class Engine:
     """The parts of one running engine. Made with `open`, ended with `close`."""
 
     def __init__(
-        self, config: EngineConfig, journal: Journal, fold: ChatFold, catalog: CatalogFactory
+        self,
+        config: EngineConfig,
+        journal: Journal,
+        fold: ChatFold,
+        memory: SetupMemory,
+        catalog: CatalogFactory,
     ) -> None:
         workspace = Path(config.workspace_dir)
         state = Path(config.state_dir)
         environment = {**os.environ, **config.environment}
         home = _home_of_work(config)
-        place = AgentPlace(catalog, home, state / "agents", environment)
+        self._boot = Boot(config, environment, journal, memory)
+        place = AgentPlace(
+            catalog,
+            home,
+            state / "agents",
+            environment,
+            self._boot.credentials,
+            config.setup.mcp_servers,
+        )
         self._config = config
         self._workspace = workspace
         self._environment = environment
@@ -67,7 +86,14 @@ class Engine:
         self._tasks = Tasks()
         self._booted_at = int(time.time() * 1000)
         self._counts = Counts(len(config.repositories), lambda: journal.subscribers)
-        self._repos = Repos(config.repositories, environment, journal, self._tasks)
+        self._repos = Repos(
+            config.repositories,
+            environment,
+            journal,
+            self._tasks,
+            lambda: self._boot.start_hooks_completed,
+        )
+        self._canvas = Canvas(Path(environment.get("HOME") or home), state)
         self._terminals = Terminals(home, environment, self._happened)
         self._chats = Chats(fold.chats, place, journal, self._happened, self._counts.news)
         self.ending = asyncio.Event()
@@ -81,14 +107,18 @@ class Engine:
         Raises:
             OSError: the state directory cannot be used.
         """
-        fold = ChatFold()
-        journal = await Journal.open(Path(config.state_dir), fold.visit)
-        return cls(config, journal, fold, catalog)
+        fold, memory = ChatFold(), SetupMemory()
+
+        def visit(type: str, line: bytes) -> None:
+            fold.visit(type, line)
+            memory.visit(type, line)
+
+        journal = await Journal.open(Path(config.state_dir), visit)
+        return cls(config, journal, fold, memory, catalog)
 
     def start(self) -> None:
-        """Closes what was cut off, goes on with the queues and tells that the engine is ready."""
-        self._chats.start()
-        self._tasks.start(self._announce(), "engine ready")
+        """Sets the workspace up; then goes on with the queues and tells that the engine is ready."""
+        self._tasks.start(self._get_ready(), "engine ready")
 
     async def close(self) -> None:
         """Ends turns, agents, terminals and commands, and writes the journal's last entries."""
@@ -99,6 +129,7 @@ class Engine:
         await ending.wait(STOP_SECONDS)
         await ending.close()
         await self._tasks.close()
+        self._boot.close()
         await self._journal.close()
 
     # What a connection asks for
@@ -110,6 +141,7 @@ class Engine:
             last_index=self._journal.last_index,
             boot_time_ms=self._booted_at,
             pid=os.getpid(),
+            setup=self._boot.state,
         )
 
     def journal(self, after: int) -> AsyncGenerator[list[Line], None]:
@@ -136,17 +168,23 @@ class Engine:
             "chat.send": Method(_taking(DeliverMessage, self._chat_send)),
             "chat.interrupt": Method(_taking(ChatCall, lambda call: chats.interrupt(call.chat_id))),
             "chat.respond": Method(_taking(Answer, chats.respond)),
+            "canvas.list": Method(lambda _: self._canvas.list()),
+            "canvas.get": Method(_taking(CanvasCall, self._canvas.get)),
+            "canvas.put": Method(_taking(WriteCanvas, self._canvas.put)),
+            "workspace.claim": Method(_taking(ClaimWorkspace, self._boot.claim)),
             "repos.refresh": Method(lambda _: self._repos.refresh()),
         }
 
     async def _status(self, _: dict[str, Any] | None) -> EngineReport:
         status = self._counts.status(self._chats.total, self._chats.processing)
+        status.hooks_running = self._boot.hooks_running
         return EngineReport(
             **status.model_dump(by_alias=False),
             terminals=self._terminals.running,
             terminals_attached=self._terminals.attached,
             last_activity_at=self._counts.last_activity_at,
             journal_fault=self._journal.fault,
+            setup=self._boot.state,
         )
 
     async def _shutdown(self, _: dict[str, Any] | None) -> None:
@@ -180,7 +218,10 @@ class Engine:
 
     # Inside
 
-    async def _announce(self) -> None:
+    async def _get_ready(self) -> None:
+        if not await self._boot.run():
+            return
+        self._chats.start()
         await self._journal.append(
             event(EventType.ENGINE_READY, EngineReady(version=__version__)), durable=True
         )

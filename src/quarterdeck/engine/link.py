@@ -20,9 +20,12 @@ from pydantic import BaseModel, ValidationError
 from quarterdeck.engine.errors import EngineError, EngineGone, EngineProtocolError, EngineRefused
 from quarterdeck.engine.framing import LineReader, Message, call_line, decode, refusal_of
 from quarterdeck.wire.base import Id
+from quarterdeck.wire.canvas import CanvasFile, CanvasList
 from quarterdeck.wire.chats import EventChat, Interrupted
 from quarterdeck.wire.engine import (
     Answer,
+    CanvasCall,
+    CanvasWritten,
     ChatCall,
     Delivered,
     DeliverMessage,
@@ -35,9 +38,11 @@ from quarterdeck.wire.engine import (
     StreamTerminal,
     TerminalCall,
     TerminalFrame,
+    WriteCanvas,
 )
 from quarterdeck.wire.events import ReposChanged
 from quarterdeck.wire.exec import ExecRequest, ExecResponse
+from quarterdeck.wire.setup import ClaimWorkspace
 from quarterdeck.wire.terminals import (
     CreateTerminal,
     ResizeTerminal,
@@ -215,6 +220,10 @@ class EngineLink:
         """Asks for a terminal's output on this link; read it with `terminal_frames`."""
         await self._send("terminal.stream", StreamTerminal(session_id=session_id, offset=offset))
 
+    async def claim(self, request: ClaimWorkspace) -> None:
+        """Gives a held workspace to its owner. Refused with `CONFLICT` while it is not prepared."""
+        await self._send("workspace.claim", request)
+
     async def chat_open(self, request: OpenChat) -> EventChat:
         """Makes a chat, or finds it by its id."""
         return await self._call("chat.open", request, EventChat)
@@ -238,6 +247,18 @@ class EngineLink:
     async def repos_refresh(self) -> ReposChanged:
         """Looks at every repository now; changes are journaled as well."""
         return await self._call("repos.refresh", None, ReposChanged)
+
+    async def canvas_list(self) -> CanvasList:
+        """Every file of the canvas."""
+        return await self._call("canvas.list", None, CanvasList)
+
+    async def canvas_get(self, filename: str) -> CanvasFile:
+        """One file of the canvas. Refused with `NOT_FOUND`."""
+        return await self._call("canvas.get", CanvasCall(filename=filename), CanvasFile)
+
+    async def canvas_put(self, upload: WriteCanvas) -> CanvasWritten:
+        """Writes an upload; on return it is on disk. Sent again, it is written once."""
+        return await self._call("canvas.put", upload, CanvasWritten)
 
     # Inside
 

@@ -22,6 +22,12 @@ is refused carries `EngineFault` in the error's `data`, so the service can pass 
 | `chat.interrupt` | `ChatCall` | `Interrupted` |
 | `chat.respond` | `Answer` | null |
 | `repos.refresh` | - | `ReposChanged` |
+| `workspace.claim` | `ClaimWorkspace` | null; claimed already: no change |
+| `canvas.list` | - | `CanvasList` |
+| `canvas.get` | `CanvasCall` | `CanvasFile` |
+| `canvas.put` | `WriteCanvas` | `CanvasWritten`; known upload id: no change |
+| `files.index` | - | `IndexedFiles` |
+| `files.read` | `ReadFile` | `FileContent` |
 """
 
 from typing import Annotated, Any
@@ -31,6 +37,7 @@ from pydantic import Field
 from quarterdeck.wire.base import CamelRecord, Id, Timestamp
 from quarterdeck.wire.events import EngineStatus
 from quarterdeck.wire.messages import Image, ThinkingLevel
+from quarterdeck.wire.setup import Setup, SetupState
 from quarterdeck.wire.terminals import TerminalEvent
 
 LINE_LIMIT = 64 << 20
@@ -63,6 +70,7 @@ class EngineConfig(CamelRecord):
     repositories: list[EngineRepository] = []
     environment: dict[str, str] = {}
     """Variables for shells, exec and agents."""
+    setup: Setup = Setup()
 
 
 class OpenLink(CamelRecord):
@@ -80,6 +88,8 @@ class EngineHello(CamelRecord):
     last_index: int
     boot_time_ms: int
     pid: int
+    setup: SetupState | None = None
+    """How far its boot has come; null from an engine that does not tell."""
 
 
 class JournalEntry(CamelRecord):
@@ -99,6 +109,7 @@ class EngineReport(EngineStatus):
     last_activity_at: Timestamp | None = None
     journal_fault: str | None = None
     """Why the journal cannot be written, for instance a full disk; null when it can."""
+    setup: SetupState | None = None
 
 
 class TerminalCall(CamelRecord):
@@ -173,6 +184,44 @@ class Answer(CamelRecord):
     request_id: str
     option_id: str | None = None
     text: str | None = None
+
+
+class CanvasCall(CamelRecord):
+    """Names an item of the canvas, relative to it."""
+
+    filename: str
+
+
+class WriteCanvas(CamelRecord):
+    """An upload. The id makes writing at-least-once happen once."""
+
+    upload_id: Id
+    filename: str
+    base64: str
+
+
+class CanvasWritten(CamelRecord):
+    """The name that an upload was given: its own, or the next that was free."""
+
+    filename: str
+
+
+class IndexedFiles(CamelRecord):
+    """The files of all repositories; `packed` is base64 of `service.files.index`'s form.
+
+    `truncated` when there are more files than an index holds, or a repository cannot be read.
+    """
+
+    indexed_at: Timestamp
+    truncated: bool
+    packed: str
+
+
+class ReadFile(CamelRecord):
+    """Names a file of a repository."""
+
+    repo_name: str
+    path: str
 
 
 class EngineFault(CamelRecord):
