@@ -49,10 +49,11 @@ workspaces = Table(
     moment("created_at"),
     moment("last_activity_at", nullable=True),
     moment("rested_at", nullable=True),
+    moment("packed_at", nullable=True),
     UniqueConstraint("organization_id", "name"),
 )
 """`user_id` is whose personal credentials it has. `rested_at` is when it was put to sleep or
-archived. `warm_state` is `warming` or `ready` while it waits in a pool, where no list shows it."""
+archived. `packed_at` is set as long as its files are in an archive. `warm_state` is `warming` or `ready` while it waits in a pool, where no list shows it."""
 
 canvas_uploads = Table(
     "canvas_uploads",

@@ -374,3 +374,4 @@ def upgrade() -> None:
     op.add_column("workspaces", sa.Column("warm_generation", sa.Integer(), nullable=True))
     op.add_column("workspaces", sa.Column("warm_state", sa.String(length=16), nullable=True))
     op.add_column("workspaces", sa.Column("rested_at", sa.String(length=32), nullable=True))
+    op.add_column("workspaces", sa.Column("packed_at", sa.String(length=32), nullable=True))
