@@ -19,6 +19,7 @@ from quarterdeck.agents.port import AgentDriver, AgentStatus
 from quarterdeck.engine.daemon import serve
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.wire.engine import DeliverMessage, EngineConfig, EngineRepository, JournalEntry
+from quarterdeck.wire.setup import Setup
 from quarterdeck.wire.terminals import TerminalInput
 
 HERE = Path(__file__).parent
@@ -74,6 +75,7 @@ class Place:
     stack: AsyncExitStack
     repositories: list[EngineRepository] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=lambda: {"SHELL": "/bin/bash"})
+    setup: Setup = field(default_factory=Setup)
 
     @property
     def run_dir(self) -> Path:
@@ -101,6 +103,7 @@ class Place:
             isolation="none",
             repositories=self.repositories,
             environment=self.environment,
+            setup=self.setup,
         )
         (self.run_dir / "engine.json").write_text(config.model_dump_json())
 

@@ -71,6 +71,7 @@ async def test_the_state_is_discovered_and_told_when_it_changed(place, repositor
 async def test_an_unchanged_state_is_not_told_again(place, repository: Path):
     await place.start()
     entries, link = await place.entries(), await place.link()
+    await entries.wait("repo.discovered")  # told again when the start hooks are done
     answers = await asyncio.gather(*(link.repos_refresh() for _ in range(20)))
     assert all(answer == answers[0] for answer in answers)
     (repository / "more.txt").write_text("1\n")

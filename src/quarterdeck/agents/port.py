@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from quarterdeck.wire.history import AgentEvent
 from quarterdeck.wire.messages import Image
+from quarterdeck.wire.setup import McpServer
 
 AgentSink = Callable[[AgentEvent], Awaitable[None]]
 """Takes one event of the running turn. Must not call back into the session."""
@@ -34,7 +35,8 @@ class SessionSpec:
     """What an agent's session is opened with.
 
     `session_id` is what the driver returned before (`AgentSession.id`), so that the agent goes on
-    where it was; None for a new one. `environment` is the whole environment of the process.
+    where it was; None for a new one. `environment` is the whole environment of the process but for
+    `key`, which only this agent's process is given, in the variable where it looks for one.
     """
 
     chat_id: str
@@ -43,6 +45,8 @@ class SessionSpec:
     environment: Mapping[str, str]
     session_id: str | None = None
     model: str | None = None
+    key: str | None = field(default=None, repr=False)
+    mcp_servers: tuple[McpServer, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)

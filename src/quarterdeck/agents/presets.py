@@ -53,12 +53,20 @@ class Preset(BaseModel):
         return [*self.command[1:], *chosen]
 
     def variables(
-        self, environment: Mapping[str, str], state_directory: str, model: str | None
+        self,
+        environment: Mapping[str, str],
+        state_directory: str,
+        model: str | None,
+        key: str | None = None,
     ) -> dict[str, str]:
-        """The whole environment of the agent's process; what the user set wins over the preset."""
+        """The whole environment of the agent's process; what the user set wins over the preset.
+
+        `key` goes into the first of the preset's key variables, over what that held.
+        """
         own = {name: _filled(text, state_directory) for name, text in self.environment.items()}
         chosen = {self.model_variable: model} if self.model_variable and model else {}
-        return {**own, **environment, **chosen}
+        credential = {self.keys[0]: key} if self.keys and key else {}
+        return {**own, **environment, **chosen, **credential}
 
     def key_found(self, environment: Mapping[str, str]) -> str | None:
         """Name of the first key variable that is set."""

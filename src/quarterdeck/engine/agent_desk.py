@@ -1,12 +1,13 @@
 """Opening and keeping one chat's agent session, from `open` to the process's end."""
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from quarterdeck.agents.port import AgentCatalog, AgentSession, AgentSink, SessionSpec
 from quarterdeck.engine.chat_state import ChatState
+from quarterdeck.wire.setup import McpServer
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +22,9 @@ class AgentPlace:
     working_directory: Path
     state_directory: Path
     environment: Mapping[str, str]
+    credentials: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Keys by agent. Looked at when an agent starts: a claim of the workspace may change them."""
+    mcp_servers: Sequence[McpServer] = ()
 
 
 class AgentDesk:
@@ -64,4 +68,6 @@ class AgentDesk:
             environment=self._place.environment,
             session_id=self._chat.session_id,
             model=model,
+            key=self._place.credentials.get(chat.provider),
+            mcp_servers=tuple(self._place.mcp_servers),
         )

@@ -51,6 +51,7 @@ class Chats:
         self._on_turn_end = on_turn_end
         self._extra = extra
         self._tasks = Tasks()
+        self._started = False
         self._locks: dict[UUID, asyncio.Lock] = {}
         self._runners = {id: self._runner(state) for id, state in states.items()}
 
@@ -64,6 +65,7 @@ class Chats:
 
     def start(self) -> None:
         """Closes turns that were cut off and goes on with the queues."""
+        self._started = True
         for runner in self._runners.values():
             runner.wake()
 
@@ -121,7 +123,8 @@ class Chats:
         async with self._lock(message.chat_id):
             if message.message_id not in runner.chat.known:
                 await self._accept(runner, message)
-        runner.wake()
+        if self._started:  # else the workspace is being set up; `start` takes it up
+            runner.wake()
         return _place_of(runner.chat, message.message_id)
 
     async def interrupt(self, chat_id: UUID) -> Interrupted:

@@ -63,6 +63,7 @@ async def serve(run_dir: Path, catalog: CatalogFactory) -> None:
         ValidationError: the configuration is not valid.
     """
     config = EngineConfig.model_validate_json((run_dir / CONFIG_NAME).read_bytes())
+    _forget_credentials(run_dir / CONFIG_NAME, config)
     engine = await Engine.open(config, catalog)
     _on_signals(engine.ending)
     server = RpcServer(run_dir, config.secret, engine)
@@ -75,6 +76,18 @@ async def serve(run_dir: Path, catalog: CatalogFactory) -> None:
     finally:
         await engine.close()
         await server.close()
+
+
+def _forget_credentials(path: Path, config: EngineConfig) -> None:
+    """Takes the agents' keys out of the file: shells run as the user who may read it."""
+    if not config.setup.credentials:
+        return
+    setup = config.setup.model_copy(update={"credentials": {}})
+    without = config.model_copy(update={"setup": setup}).model_dump_json(by_alias=True)
+    new = path.with_suffix(".new")
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(without)
+    new.replace(path)
 
 
 @contextmanager

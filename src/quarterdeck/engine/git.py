@@ -44,11 +44,11 @@ async def read_checkout(path: Path, base: str | None, environment: Mapping[str, 
     Raises:
         GitError: no repository there, an unknown base, or git took too long.
     """
-    status = await _git(
+    status = await run_git(
         path, environment, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"
     )
     branch, untracked = _read_status(status)
-    stat = await _git(
+    stat = await run_git(
         path, environment, "diff", "--shortstat", "--no-ext-diff", "--no-textconv",
         "-M", base or EMPTY_TREE, "--",
     )  # fmt: skip
@@ -93,7 +93,12 @@ def _lines_of(path: Path) -> int:
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
 
 
-async def _git(path: Path, environment: Mapping[str, str], *arguments: str) -> bytes:
+async def run_git(path: Path, environment: Mapping[str, str], *arguments: str) -> bytes:
+    """Runs git in a checkout, with no hooks and no questions; returns what it printed.
+
+    Raises:
+        GitError: it refused, or took too long.
+    """
     try:
         process = await asyncio.create_subprocess_exec(
             "git", *_FLAGS, *arguments,

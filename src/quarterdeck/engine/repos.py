@@ -5,7 +5,7 @@ One look at a time; what is asked for during a look is answered by one more afte
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from quarterdeck.engine.drafts import event
@@ -33,11 +33,13 @@ class Repos:
         environment: Mapping[str, str],
         journal: Journal,
         tasks: Tasks,
+        start_hooks_completed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._repositories = repositories
         self._environment = environment
         self._journal = journal
         self._tasks = tasks
+        self._start_hooks_completed = start_hooks_completed
         self._known: ReposChanged | None = None
         self._look: asyncio.Task[ReposChanged] | None = None
         self._again: asyncio.Task[ReposChanged] | None = None
@@ -108,7 +110,7 @@ class Repos:
             name=one.name,
             path=one.path,
             default_branch=one.default_branch,
-            start_hooks_completed=True,  # there are none to run
+            start_hooks_completed=self._start_hooks_completed(),
         )
         try:
             checkout = await read_checkout(Path(one.path), one.base_commit, self._environment)

@@ -95,10 +95,16 @@ class ReposChanged(CamelRecord):
 
 
 class ChatChanged(CamelRecord):
-    """Payload of `chat.created` and `chat.updated`."""
+    """Payload of `chat.created` and `chat.updated`.
+
+    When the queue was changed by hand, `queue` holds what waits, first to run first, and
+    `canceledMessageIds` what was taken out (own fields).
+    """
 
     chat: EventChat
     client_request_id: str | None = None
+    queue: list[str] | None = None
+    canceled_message_ids: list[str] | None = None
 
 
 class ChatDeleted(CamelRecord):
@@ -149,12 +155,16 @@ class ChatInterrupted(CamelRecord):
 
 
 class HooksChanged(CamelRecord):
-    """Payload of the `hooks.*` types."""
+    """Payload of the `hooks.*` types: names of the hooks that run, and that succeeded.
+
+    `output` is what a hook printed since the last `hooks.progress`; `error` says why one failed.
+    """
 
     running: Any = None
     completed: Any = None
     hook_name: str | None = None
     output: str | None = None
+    error: str | None = None
 
 
 class Preview(CamelRecord):

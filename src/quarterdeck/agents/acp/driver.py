@@ -82,7 +82,7 @@ async def start_process(preset: Preset, spec: SessionSpec) -> AgentProcess:
 
 async def _spawn(preset: Preset, spec: SessionSpec, command: list[str]) -> AgentProcess:
     variables: Mapping[str, str] = preset.variables(
-        spec.environment, spec.state_directory, spec.model
+        spec.environment, spec.state_directory, spec.model, spec.key
     )
     try:
         return await AgentProcess.start(command, spec.working_directory, variables)

@@ -5,6 +5,7 @@ from typing import Any
 from quarterdeck import __version__
 from quarterdeck.agents.acp.choices import Choices
 from quarterdeck.agents.acp.link import AgentLink
+from quarterdeck.agents.acp.mcp import as_parameter, offered
 from quarterdeck.agents.acp.sdk import PROTOCOL_VERSION, RequestError
 from quarterdeck.agents.acp.shapes import AgentCapabilities, Initialized, Opened, Shape
 from quarterdeck.agents.port import AgentUnavailableError, SessionSpec
@@ -32,6 +33,8 @@ class Handshake:
         self.capabilities = AgentCapabilities()
         self.forgotten: str | None = None
         """Why an earlier session could not be reopened, when that is so."""
+        self.left_out: list[str] = []
+        """MCP servers that were not handed over: the agent does not know their transport."""
 
     async def run(self, session_id: str | None) -> str:
         """Returns the id of the open session.
@@ -101,4 +104,9 @@ class Handshake:
         return True
 
     def _place(self) -> dict[str, Any]:
-        return {"cwd": self._spec.working_directory, "mcpServers": []}
+        servers = offered(self._spec.mcp_servers, self.capabilities.mcp_capabilities)
+        self.left_out = [one.name for one in self._spec.mcp_servers if one not in servers]
+        return {
+            "cwd": self._spec.working_directory,
+            "mcpServers": [as_parameter(one) for one in servers],
+        }

@@ -137,7 +137,13 @@ class AcpSession:
         self._spec = replace(self._spec, session_id=session_id)
         self._capabilities = handshake.capabilities
         if handshake.forgotten:
-            await self._tell_forgotten(handshake.forgotten)
+            await self._tell(
+                f"*The earlier session could not be reopened ({handshake.forgotten}); "
+                "this one starts afresh.*"
+            )
+        if handshake.left_out:
+            names = ", ".join(handshake.left_out)
+            await self._tell(f"*{self._preset.name} cannot use these MCP servers: {names}.*")
 
     async def _finish(self, turn: _Turn) -> None:
         try:
@@ -220,9 +226,8 @@ class AcpSession:
         await link.close(0)
         return AgentUnavailableError(sentence)
 
-    async def _tell_forgotten(self, why: str) -> None:
-        text = f"*The earlier session could not be reopened ({why}); this one starts afresh.*\n\n"
-        content = {"type": "text", "text": text}
+    async def _tell(self, line: str) -> None:
+        content = {"type": "text", "text": f"{line}\n\n"}
         update = {"sessionUpdate": "agent_message_chunk", "content": content}
         await self._recorder.record(AgentEventType.SESSION_UPDATE, update)
 

@@ -35,11 +35,19 @@ class PromptCapabilities(Shape):
     image: bool = False
 
 
+class McpCapabilities(Shape):
+    """The transports of MCP servers that the agent knows, beside stdio."""
+
+    http: bool = False
+    sse: bool = False
+
+
 class AgentCapabilities(Shape):
     """What the agent can do."""
 
     load_session: bool = False
     prompt_capabilities: PromptCapabilities = PromptCapabilities()
+    mcp_capabilities: McpCapabilities = McpCapabilities()
     session_capabilities: dict[str, Any] = {}
 
     @property

@@ -1,0 +1,112 @@
+"""From the engine's start to a workspace that is ready.
+
+install -> warm hooks -> (held in a pool until claimed) -> start hooks -> ready
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from quarterdeck.engine.branches import rename_branches
+from quarterdeck.engine.drafts import event
+from quarterdeck.engine.errors import EngineRefused
+from quarterdeck.engine.journal import Journal
+from quarterdeck.engine.setup.errors import SetupFailed
+from quarterdeck.engine.setup.hooks import Hooks
+from quarterdeck.engine.setup.install import install
+from quarterdeck.engine.setup.memory import SetupMemory, was_claimed
+from quarterdeck.engine.setup.process import HookRunner
+from quarterdeck.wire.engine import EngineConfig
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.events import ErrorEvent, EventType, HooksChanged
+from quarterdeck.wire.setup import ClaimWorkspace, SetupPhase, SetupState
+
+logger = logging.getLogger(__name__)
+
+
+class Boot:
+    """One boot of a workspace. `credentials` are the keys of its agents; a claim may change them."""
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        environment: Mapping[str, str],
+        journal: Journal,
+        memory: SetupMemory,
+    ) -> None:
+        self._config = config
+        self._environment = environment
+        self._journal = journal
+        self._memory = memory
+        self._state_dir = Path(config.state_dir)
+        self._runner = HookRunner(self._state_dir / "hooks", environment, config.setup.hook_seconds)
+        self._hooks = Hooks(config, self._runner, journal, memory)
+        self._claimed = asyncio.Event()
+        self.credentials: dict[str, str] = dict(config.setup.credentials)
+        self.state = SetupState(phase=SetupPhase.INSTALLING)
+
+    @property
+    def hooks_running(self) -> bool:
+        return self._hooks.running
+
+    @property
+    def start_hooks_completed(self) -> bool:
+        return self.state.phase == SetupPhase.READY
+
+    async def run(self) -> bool:
+        """Gets the workspace ready; False when that failed, which `state` then tells."""
+        try:
+            await self._set_up()
+        except SetupFailed as failed:
+            await self._fail(str(failed))
+            return False
+        except OSError as error:
+            logger.exception("setting up failed")
+            await self._fail(f"The workspace could not be set up: {error.strerror or error}.")
+            return False
+        self.state = SetupState(phase=SetupPhase.READY)
+        return True
+
+    async def claim(self, request: ClaimWorkspace) -> None:
+        """Gives a held workspace to its owner; one that is owned already is left as it is.
+
+        Raises:
+            EngineRefused: CONFLICT while it is not prepared yet, or failed.
+        """
+        if self._memory.claimed or not self._config.setup.hold:
+            return
+        if self.state.phase != SetupPhase.HELD:
+            raise EngineRefused.conflict("The workspace is not prepared yet.")
+        await rename_branches(self._config.repositories, request.branch, self._environment)
+        self.credentials.update(request.credentials)
+        await self._journal.append(was_claimed(), durable=True, refusable=True)
+        self._memory.claimed = True
+        self._claimed.set()
+
+    def close(self) -> None:
+        """Lets go of what hooks left running."""
+        self._runner.close()
+
+    async def _set_up(self) -> None:
+        home = Path(self._environment.get("HOME", "/"))
+        await asyncio.to_thread(install, self._config.setup, home, self._state_dir)
+        self.state = SetupState(phase=SetupPhase.WARM_HOOKS)
+        await self._hooks.warm()
+        if self._config.setup.hold and not self._memory.claimed:
+            await self._hold()
+        self.state = SetupState(phase=SetupPhase.START_HOOKS)
+        await self._hooks.start()
+
+    async def _hold(self) -> None:
+        self.state = SetupState(phase=SetupPhase.HELD)
+        told = HooksChanged.model_validate({"running": [], "completed": [], "held": True})
+        await self._journal.append(
+            event(EventType.HOOKS_STATUS, told.model_dump(exclude_unset=True))
+        )
+        await self._claimed.wait()
+
+    async def _fail(self, reason: str) -> None:
+        self.state = SetupState(phase=SetupPhase.FAILED, failure=reason)
+        told = ErrorEvent(code=ErrorCode.INTERNAL_ERROR, message=reason)
+        await self._journal.append(event(EventType.ERROR, told), durable=True)
