@@ -13,12 +13,12 @@ from pydantic import BaseModel, Field
 from sqlalchemy import text
 
 from quarterdeck.local.home import Home
-from quarterdeck.service.auth import Keys
 from quarterdeck.service.bodies import BODY_LIMIT
 from quarterdeck.service.context import ServiceContext, Workspace
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.errors import DatabaseFullError
 from quarterdeck.service.first_start import ensure_installation
+from quarterdeck.service.identity.keys import Keys
 from quarterdeck.service.routes import both_families, replica_router
 from quarterdeck.wire.errors import ErrorObject
 

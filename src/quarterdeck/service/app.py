@@ -1,5 +1,6 @@
 """The application: routers, gate, failures, and the life of what runs behind them."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -8,12 +9,14 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 
 from quarterdeck import __version__
-from quarterdeck.service.auth import Keys
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.failures import install_handlers
 from quarterdeck.service.gate import Gate, Guard
+from quarterdeck.service.identity.authenticator import Authenticator
+from quarterdeck.service.identity.doors import Doors
 from quarterdeck.service.routes import (
     agents,
+    canvas,
     chats,
     environments,
     events,
@@ -41,6 +44,7 @@ RESOURCES = (
     messages,
     exec,
     terminals,
+    canvas,
 )
 
 # The framework would export requests and errors to whatever the environment names.
@@ -55,7 +59,7 @@ SILENT: TelemetryConfig = {
 
 def build_app(context: ServiceContext) -> FastAPI:
     """The application over a context; its lifespan starts and closes `context.fleet`."""
-    keys = Keys(context.database)
+    authenticator = Authenticator(context)
     app = FastAPI(
         title="quarterdeck",
         version=__version__,
@@ -65,9 +69,13 @@ def build_app(context: ServiceContext) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         telemetry=SILENT,
-        middleware=[Middleware(Guard), Middleware(Gate, keys=keys, routes=lambda: app.routes)],
+        middleware=[
+            Middleware(Guard),
+            Middleware(Gate, authenticator=authenticator, doors=Doors(lambda: app.routes)),
+        ],
     )
     app.state.context = context
+    app.state.authenticator = authenticator
     install_handlers(app)
     for module in RESOURCES:
         app.include_router(module.router)
@@ -77,8 +85,10 @@ def build_app(context: ServiceContext) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     context: ServiceContext = app.state.context
+    authenticator: Authenticator = app.state.authenticator
     if context.fleet is not None:
         await context.fleet.start()
+    noting = asyncio.create_task(authenticator.uses.run())
     try:
         yield
     finally:
@@ -86,3 +96,5 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
         context.event_log.end_streams()
         if context.fleet is not None:
             await context.fleet.close()
+        noting.cancel()
+        await asyncio.gather(noting, return_exceptions=True)

@@ -14,6 +14,7 @@ from quarterdeck.sandboxes.port import SandboxDriver
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import EventLog
+from quarterdeck.service.identity.settings import NO_SETTINGS, IdentitySettings
 from quarterdeck.service.records.workspaces import WorkspaceRow, find_workspace
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.agents import Agent
@@ -48,6 +49,7 @@ class ServiceContext:
     vault: Vault
     clock: Callable[[], datetime] = utc_now
     fleet: FleetLife | None = None
+    identity: IdentitySettings = NO_SETTINGS
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the service begins to stop; every `streams.StreamResponse` then ends."""
 

@@ -4,7 +4,9 @@
     |-- ApiError              an answer: raise it anywhere below a route
     |-- StorageError          the database cannot be read or written
     |   |-- DatabaseFullError      no space left; nothing of the write was kept
-    |   |-- DatabaseLockedError    another program holds the file
+    |   |-- DatabaseLockedError    another program holds the database
+    |   |-- DatabaseReadOnlyError  it takes no writes
+    |   |-- DatabaseLostError      the connection to its server broke
     |   |-- DatabaseClosedError    asked after `close`
     |   `-- NewerDatabaseError     written by a newer version of the program
     |-- UnknownWorkspaceError the event log was asked to append to a workspace that is gone
@@ -27,11 +29,19 @@ class ServiceError(Exception):
 class ApiError(ServiceError):
     """Ends a request with the contract's Error object; the status follows from the code."""
 
-    def __init__(self, code: ErrorCode, message: str, details: str | None = None) -> None:
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        details: str | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        """`retry_after` is in seconds, and goes into the header of that name."""
         super().__init__(message)
         self.code = code
         self.message = message
         self.details = details
+        self.retry_after = retry_after
 
     @property
     def status(self) -> int:
@@ -53,6 +63,17 @@ class DatabaseFullError(StorageError):
 
 class DatabaseLockedError(StorageError):
     """Another program holds the database for longer than the busy time-out."""
+
+
+class DatabaseReadOnlyError(StorageError):
+    """The database takes no writes: a read-only file or disk, a standby server."""
+
+
+class DatabaseLostError(StorageError):
+    """The connection to the database's server broke; the next try opens a new one.
+
+    When it broke during a commit, it is not known whether the write was kept.
+    """
 
 
 class DatabaseClosedError(StorageError):

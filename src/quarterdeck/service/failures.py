@@ -32,6 +32,8 @@ def answer(error: ApiError, headers: Mapping[str, str] | None = None) -> Respons
     extra = dict(headers or {})
     if error.status == 401:
         extra["WWW-Authenticate"] = "Bearer"
+    if error.retry_after is not None:
+        extra["Retry-After"] = str(error.retry_after)
     content = error.as_object().model_dump(mode="json", exclude_none=True)
     return JSONResponse(content, error.status, extra)
 

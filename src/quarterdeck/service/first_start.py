@@ -1,24 +1,32 @@
-"""What a new installation begins with: an organization, its key, its global environment."""
+"""What a new installation begins with: an organization, its owner, its key, an environment."""
 
 import asyncio
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
 
 from quarterdeck.local.home import Home
-from quarterdeck.service.auth import hash_of, new_key, shown_prefix
+from quarterdeck.service.auth import Role
 from quarterdeck.service.db.database import Database
+from quarterdeck.service.identity.keys import hash_of, new_key, shown_prefix
+from quarterdeck.service.identity.tokens import ISSUER
 from quarterdeck.service.key_file import read_key_file, write_key_file
 from quarterdeck.service.moments import now_text
+from quarterdeck.service.records.api_keys import KeyScope, add_key, find_key
 from quarterdeck.service.records.environments import add_global_environment
-from quarterdeck.service.records.organizations import (
-    add_key,
-    add_organization,
-    has_key,
-    only_organization,
+from quarterdeck.service.records.organizations import add_organization, only_organization
+from quarterdeck.service.records.users import (
+    Person,
+    add_member,
+    add_user,
+    known_user,
+    role_of,
 )
 
 ORGANIZATION_NAME = "Local"
 KEY_NAME = "This installation"
+OWNER = Person(ISSUER, "owner", name="Owner")
+"""The one user that an installation has of itself: whoever its unix socket belongs to."""
 
 
 async def ensure_installation(database: Database, home: Home) -> None:
@@ -31,18 +39,57 @@ async def ensure_installation(database: Database, home: Home) -> None:
         HomeUnusableError: the key file cannot be read or written.
         StorageError: the database cannot be written.
     """
+    await _ensure_key(database, home)
+    await _ensure_owner(database)
+
+
+async def owner_of(database: Database) -> str:
+    """The id of the installation's own user."""
+    known = await database.read(lambda c: known_user(c, OWNER))
+    assert known is not None  # made before the first request
+    return known[0]
+
+
+async def _ensure_key(database: Database, home: Home) -> None:
     key = await asyncio.to_thread(read_key_file, home.key)
-    if key is not None and await database.read(lambda c: has_key(c, hash_of(key))):
+    if key is not None and await database.read(lambda c: find_key(c, hash_of(key))):
         return
     fresh = new_key()
     await asyncio.to_thread(write_key_file, home.key, fresh)
-    await database.write(lambda c: _store(c, fresh))
+    await database.write(lambda c: _store_key(c, fresh))
 
 
-def _store(connection: Connection, key: str) -> None:
+def _store_key(connection: Connection, key: str) -> None:
     now = now_text()
     organization = only_organization(connection)
     if organization is None:
         organization = add_organization(connection, ORGANIZATION_NAME, now)
         add_global_environment(connection, organization, now)
-    add_key(connection, organization, KEY_NAME, shown_prefix(key), hash_of(key), now)
+    scope = KeyScope(organization, None)
+    add_key(connection, scope, KEY_NAME, shown_prefix(key), hash_of(key), now)
+
+
+async def _ensure_owner(database: Database) -> None:
+    if await database.read(_has_owner):
+        return
+    try:
+        await database.write(_store_owner)
+    except IntegrityError:
+        # Another service over the same database was first.
+        await database.write(_store_owner)
+
+
+def _has_owner(connection: Connection) -> bool:
+    known, organization = known_user(connection, OWNER), only_organization(connection)
+    assert organization is not None  # made with the key
+    return known is not None and role_of(connection, organization, known[0]) is not None
+
+
+def _store_owner(connection: Connection) -> None:
+    if _has_owner(connection):
+        return
+    now, organization = now_text(), only_organization(connection)
+    assert organization is not None
+    known = known_user(connection, OWNER)
+    user_id = known[0] if known else add_user(connection, OWNER, now)
+    add_member(connection, organization, user_id, Role.ADMIN, now)

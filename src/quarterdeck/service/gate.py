@@ -1,34 +1,35 @@
 """What every request passes before a route sees it (pure ASGI)."""
 
 import logging
-from collections.abc import Callable, Sequence
 
-from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from quarterdeck.service.auth import Keys, bearer_of
+from quarterdeck.service.auth import bearer_of
 from quarterdeck.service.bodies import check_length, limited
 from quarterdeck.service.errors import ApiError, ServiceError
 from quarterdeck.service.failures import error_response, unexpected
+from quarterdeck.service.identity.authenticator import Authenticator, Shown
+from quarterdeck.service.identity.doors import Doors
 from quarterdeck.wire.errors import ErrorCode
 
 API_VERSION = "2026-10-07"
-PUBLIC_PATHS = frozenset({"/v1/health"})
+PUBLIC_PATHS = frozenset({"/v1/health", "/v1/auth/device", "/v1/auth/token", "/v1/auth/verify"})
+"""Nobody needs a key for these."""
 
 log = logging.getLogger(__name__)
 
 
 class Gate:
-    """Admits requests with a valid key, a known version header and a body of bounded size.
+    """Admits requests of a known caller, with a known version header and a body of bounded size.
 
-    The caller goes into the request's scope. Without a valid key an unknown route is 404 and
-    everything else 401, before the path, the method or the body is looked at.
+    The caller goes into the request's scope. Who is refused learns of an unknown route that it is
+    one, and of everything else only why, before the path, the method or the body is looked at.
     """
 
-    def __init__(self, app: ASGIApp, keys: Keys, routes: Callable[[], Sequence[BaseRoute]]) -> None:
+    def __init__(self, app: ASGIApp, authenticator: Authenticator, doors: Doors) -> None:
         self._app = app
-        self._keys = keys
-        self._routes = routes
+        self._authenticator = authenticator
+        self._doors = doors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -45,7 +46,7 @@ class Gate:
     async def _admit(self, scope: Scope) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         if scope["path"] not in PUBLIC_PATHS:
-            await self._authenticate(scope, headers.get(b"authorization"))
+            await self._authenticate(scope, headers)
         version = headers.get(b"x-service-api-version", API_VERSION)
         if version != API_VERSION:
             raise ApiError(
@@ -55,20 +56,19 @@ class Gate:
             )
         check_length(headers.get(b"content-length"))
 
-    async def _authenticate(self, scope: Scope, authorization: str | None) -> None:
-        key = bearer_of(authorization)
-        found = None if key is None else await self._keys.caller_of(key)
-        if found is not None:
-            scope.setdefault("state", {})["caller"] = found
-            return
-        if not self._is_route(scope):
-            raise ApiError(ErrorCode.NOT_FOUND, "There is no such route.")
-        why = "Send a key as a bearer token." if key is None else "This key is not valid."
-        raise ApiError(ErrorCode.UNAUTHORIZED, why)
-
-    def _is_route(self, scope: Scope) -> bool:
-        # Matching may leave its findings in the scope it is given.
-        return any(route.matches(dict(scope))[0] is not Match.NONE for route in self._routes())
+    async def _authenticate(self, scope: Scope, headers: dict[bytes, str]) -> None:
+        shown = Shown(
+            bearer_of(headers.get(b"authorization")),
+            headers.get(b"service-org-id"),
+            headers.get(b"x-workspace-id"),
+        )
+        try:
+            caller = await self._authenticator.caller_of(shown, self._doors, scope)
+        except ApiError as e:
+            if self._doors.is_route(scope):
+                raise
+            raise ApiError(ErrorCode.NOT_FOUND, "There is no such route.") from e
+        scope.setdefault("state", {})["caller"] = caller
 
 
 class Guard:

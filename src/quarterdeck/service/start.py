@@ -12,6 +12,7 @@ from quarterdeck.service.event_log import EventLog
 from quarterdeck.service.first_start import ensure_installation
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.home import take_home
+from quarterdeck.service.identity.settings import NO_SETTINGS, IdentitySettings
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.agents import Agent
 
@@ -22,6 +23,7 @@ async def open_service(
     sandboxes: SandboxDriver,
     agents: Callable[[], list[Agent]],
     database_url: str | None = None,
+    identity: IdentitySettings = NO_SETTINGS,
 ) -> AsyncGenerator[ServiceContext]:
     """Takes the home, opens the database, makes what a first start makes.
 
@@ -37,7 +39,9 @@ async def open_service(
         try:
             await ensure_installation(database, home)
             vault = await Vault.open(home.master_key)
-            context = ServiceContext(database, EventLog(database), sandboxes, agents, home, vault)
+            context = ServiceContext(
+                database, EventLog(database), sandboxes, agents, home, vault, identity=identity
+            )
             context.fleet = Fleet(context)
             yield context
         finally:
