@@ -12,8 +12,8 @@ class Home:
     """The directory of one installation and the places in it.
 
     The root and `service` belong to the service's user alone. `workspaces` holds one directory per
-    workspace, `mirrors` one bare repository per connected repository, `client` what the cockpit
-    keeps (drafts, unsent messages).
+    workspace, `archives` one file per archived workspace, `mirrors` one bare repository per connected
+    repository, `client` what the cockpit keeps (drafts, unsent messages).
     """
 
     root: Path
@@ -54,6 +54,10 @@ class Home:
     @property
     def workspaces(self) -> Path:
         return self.root / "workspaces"
+
+    @property
+    def archives(self) -> Path:
+        return self.root / "archives"
 
     @property
     def mirrors(self) -> Path:

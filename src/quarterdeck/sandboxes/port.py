@@ -29,6 +29,10 @@ class CloneError(SandboxError):
     """Cloning failed; `details` holds git's last lines."""
 
 
+class ArchiveError(SandboxError):
+    """A workspace's archive is missing or damaged; what there is of it was left alone."""
+
+
 class IsolationError(SandboxError):
     """No sandbox can be run here; says why and what to do."""
 
@@ -70,6 +74,15 @@ class MirrorInfo:
 
 
 @dataclass(frozen=True)
+class TreeFile:
+    """A file of a source's directory; `path` is relative to that directory."""
+
+    path: str
+    content: bytes
+    executable: bool = False
+
+
+@dataclass(frozen=True)
 class Layout:
     """Paths of a workspace as its own processes see them."""
 
@@ -100,6 +113,27 @@ class SandboxDriver(Protocol):
         Raises:
             NotARepositoryError: nothing there that git can read.
             CloneError: it is a repository, but mirroring it failed.
+        """
+        ...
+
+    async def tree(self, source: RepositorySource) -> list[str]:
+        """The files of a connected repository's default branch, by its mirror.
+
+        The mirror is brought up to date first when that goes quickly.
+
+        Raises:
+            SandboxError: there is no mirror, or it cannot be read.
+        """
+        ...
+
+    async def read_tree(self, url: str, directory: str) -> list[TreeFile]:
+        """Every plain file below a directory of a source; `""` is its top.
+
+        A directory of this machine is read as it lies there, anything else through a mirror, which
+        also serves while its source cannot be reached.
+
+        Raises:
+            SandboxError: no such source or directory, or more than is taken.
         """
         ...
 
@@ -151,6 +185,33 @@ class SandboxDriver(Protocol):
         """Ends every process of the sandbox; files stay. Safe when nothing runs."""
         ...
 
+    async def pack(self, workspace_id: str) -> None:
+        """Puts the files of a stopped sandbox into an archive, whole, and then removes them.
+
+        Cancelled or killed anywhere, the files are either still there or in the archive. Packed
+        already: nothing happens.
+
+        Raises:
+            SandboxError: the disk is full, or a file cannot be read; the files are still there.
+        """
+        ...
+
+    async def unpack(self, workspace_id: str, packed: bool) -> None:
+        """Brings packed files back as they were; nothing happens when they are there.
+
+        `packed` says that there has to be an archive if there are no files. Cancelled or killed
+        anywhere, it can be asked again.
+
+        Raises:
+            ArchiveError: the archive is missing or damaged.
+            SandboxError: the disk is full; the archive is still there.
+        """
+        ...
+
+    async def tidy(self) -> None:
+        """Removes what packing and unpacking left half made when the service was killed."""
+        ...
+
     async def destroy(self, workspace_id: str) -> None:
-        """Stops the sandbox and removes its files."""
+        """Stops the sandbox and removes its files and its archive."""
         ...

@@ -3,6 +3,7 @@
 ProcessDriver ── probe      what this machine can do, found once by trying it
               ├─ mirrors    a bare mirror per repository
               ├─ clones     a workspace's directories and its repositories
+              ├─ archives   a workspace's files as one, and back
               └─ runtime    start, find, stop: launcher -> bubblewrap -> engine
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.archives import Archives
 from quarterdeck.sandboxes.clones import Provisioner
 from quarterdeck.sandboxes.git import DiskFullError
 from quarterdeck.sandboxes.guarded import write_file
@@ -27,10 +29,13 @@ from quarterdeck.sandboxes.port import (
     Progress,
     RepositorySource,
     SandboxError,
+    TreeFile,
 )
 from quarterdeck.sandboxes.probe import Machine, examine
 from quarterdeck.sandboxes.removal import remove_tree
 from quarterdeck.sandboxes.runtime import Runtime, socket_of
+from quarterdeck.sandboxes.trees import Trees
+from quarterdeck.sandboxes.trees import default_tree
 from quarterdeck.wire.engine import CONFIG_NAME, EngineRepository
 
 ENGINE = (sys.executable, "-I", "-m", "quarterdeck.engine")
@@ -60,6 +65,8 @@ class ProcessDriver:
         self._home = home
         self._sandbox_user = sandbox_user
         self._mirrors = Mirrors(home.mirrors)
+        self._trees = Trees(self._mirrors)
+        self._archives = Archives(home)
         self._runtime = Runtime(self._mirrors, engine, start_limit, grace)
         self._machine: Machine | None = None
         self._finding = asyncio.Lock()
@@ -71,6 +78,14 @@ class ProcessDriver:
     async def connect_repository(self, repository_id: str, url: str) -> MirrorInfo:
         with _disk_errors():
             return await self._mirrors.connect(repository_id, url)
+
+    async def tree(self, source: RepositorySource) -> list[str]:
+        with _disk_errors():
+            return await default_tree(self._mirrors, source)
+
+    async def read_tree(self, url: str, directory: str) -> list[TreeFile]:
+        with _disk_errors():
+            return await self._trees.read(url, directory)
 
     async def provision(
         self, workspace_id: str, repositories: list[RepositorySource], branch: str, report: Progress
@@ -114,6 +129,25 @@ class ProcessDriver:
             with _disk_errors():
                 await self._runtime.stop(places)
 
+    async def pack(self, workspace_id: str) -> None:
+        places = places_of(self._home, workspace_id)
+        async with self._locks[workspace_id]:
+            with _disk_errors():
+                await self._runtime.stop(places)
+                await self._archives.pack(places)
+
+    async def unpack(self, workspace_id: str, packed: bool) -> None:
+        places = places_of(self._home, workspace_id)
+        async with self._locks[workspace_id]:
+            with _disk_errors():
+                await self._archives.unpack(places, packed)
+
+    async def tidy(self) -> None:
+        for places in await asyncio.to_thread(self._archives.untidy):
+            async with self._locks[places.root.name]:
+                with _disk_errors():
+                    await self._archives.tidy(places)
+
     async def destroy(self, workspace_id: str) -> None:
         await self.stop(workspace_id)
         root = places_of(self._home, workspace_id).root
@@ -122,6 +156,7 @@ class ProcessDriver:
         async with self._locks[workspace_id]:
             with _disk_errors():
                 await asyncio.to_thread(_remove, Places(root), removed)
+                await self._archives.remove(Places(root))
         self._locks.pop(workspace_id, None)
 
     async def _found(self) -> Machine:

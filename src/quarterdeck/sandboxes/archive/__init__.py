@@ -1,0 +1,1 @@
+"""A workspace's files as one compressed file, and back again exactly."""

@@ -1,0 +1,61 @@
+"""Packs or unpacks one archive, as a process of its own that ends with the service.
+
+    python -m quarterdeck.sandboxes.archive pack TREE ARCHIVE [LEFT_OUT...]
+    python -m quarterdeck.sandboxes.archive unpack ARCHIVE TREE
+
+Says on standard output, as one line of JSON, what went wrong: `{"errno", "message"}`.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import tarfile
+import zlib
+from pathlib import Path
+
+from quarterdeck.sandboxes.archive.packing import DamagedError, pack, unpack
+
+_SET_PARENT_DEATH_SIGNAL = 1
+_NICENESS = 10
+
+
+def _end_with_parent(parent: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)  # it had ended before
+
+
+def _work(arguments: list[str]) -> None:
+    match arguments:
+        case ["pack", tree, archive, *left_out]:
+            pack(Path(tree), Path(archive), frozenset(left_out))
+        case ["unpack", archive, tree]:
+            unpack(Path(archive), Path(tree))
+        case _:
+            raise SystemExit(2)
+
+
+def main() -> None:
+    """Runs one job; exit code 1 when it failed."""
+    parent, *arguments = sys.argv[1:]
+    _end_with_parent(int(parent))
+    os.nice(_NICENESS)
+    os.umask(0o077)
+    try:
+        _work(arguments)
+    except (DamagedError, tarfile.TarError, EOFError, zlib.error) as e:
+        _say(0, str(e) or "it ends too early")
+    except OSError as e:
+        _say(e.errno or 0, f"{e.strerror or e}: {e.filename}" if e.filename else str(e))
+
+
+def _say(number: int, message: str) -> None:
+    sys.stdout.write(json.dumps({"errno": number, "message": message}))
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
