@@ -1,0 +1,148 @@
+"""Reading a directory of a source: of this machine's disk as it is now, or of a mirrored repository."""
+
+import asyncio
+import os
+import stat
+import tarfile
+import tempfile
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+
+from quarterdeck.sandboxes.git import GitError
+from quarterdeck.sandboxes.mirrors import Mirrors
+from quarterdeck.sandboxes.port import RepositorySource, SandboxError, TreeFile
+from quarterdeck.sandboxes.sources import local_path, without_password
+
+MOST_FILES = 500
+MOST_BYTES = 8 << 20
+"""Of one directory with all below it."""
+FRESH_SECONDS = 60.0
+"""A mirror that was brought up to date this lately is not asked for again."""
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """Counts what is taken, and refuses what is too much."""
+
+    name: str
+
+    def check(self, files: int, size: int) -> None:
+        if files > MOST_FILES or size > MOST_BYTES:
+            raise SandboxError(
+                f"{self.name} is too large: at most {MOST_FILES} files and "
+                f"{MOST_BYTES >> 20} MiB are taken."
+            )
+
+
+class Trees:
+    """Directories of sources; git ones through the installation's mirrors."""
+
+    def __init__(self, mirrors: Mirrors) -> None:
+        self._mirrors = mirrors
+        self._fetched: dict[str, float] = {}
+
+    async def read(self, url: str, directory: str) -> list[TreeFile]:
+        """Every plain file below a directory; see `SandboxDriver.read_tree`.
+
+        Raises:
+            SandboxError: there is no such directory, it is too large, or it cannot be read.
+        """
+        inside = _inside(directory)
+        path = await asyncio.to_thread(local_path, url)
+        if path is not None:
+            here = path.joinpath(*inside.parts)
+            if await asyncio.to_thread(here.is_dir) and not _bare(path):
+                return await asyncio.to_thread(_read_disk, path, here)
+        return await self._read_mirror(url, inside)
+
+    async def _read_mirror(self, url: str, inside: PurePosixPath) -> list[TreeFile]:
+        key = f"tree-{sha256(url.encode()).hexdigest()[:32]}"
+        source = RepositorySource(key, without_password(url), url, default_branch="")
+        now = time.monotonic()
+        if now - self._fetched.get(key, -FRESH_SECONDS) >= FRESH_SECONDS:
+            await self._mirrors.refresh(source, _nobody)
+            self._fetched[key] = now
+        commit = await self._mirrors.start_commit(source, _nobody)
+        name = f"{source.name}#{inside}" if inside.parts else source.name
+        if commit is None:
+            raise SandboxError(f"{source.name} has no commit yet.")
+        return await self._archived(self._mirrors.path(key), f"{commit}:{_colon(inside)}", name)
+
+    async def _archived(self, mirror: Path, tree: str, name: str) -> list[TreeFile]:
+        git = self._mirrors.git
+        try:
+            listed = await git.run("ls-tree", "-r", "-l", "-z", tree, directory=mirror)
+        except GitError as e:
+            raise SandboxError(f"{name} is no directory of the repository.", str(e)) from e
+        sizes = [line.split("\t")[0].split()[-1] for line in listed.split("\0") if line]
+        _Bounds(name).check(len(sizes), sum(int(size) for size in sizes if size.isdigit()))
+        with tempfile.TemporaryDirectory(prefix="tree-", dir=mirror.parent) as passing:
+            packed = Path(passing, "tree.tar")
+            try:
+                await git.run("archive", "--format=tar", "-o", str(packed), tree, directory=mirror)
+            except GitError as e:
+                raise SandboxError(f"{name} could not be read.", str(e)) from e
+            return await asyncio.to_thread(_read_archive, packed)
+
+
+def _nobody(line: str) -> None:
+    """Progress that nobody is told."""
+
+
+def _colon(inside: PurePosixPath) -> str:
+    return str(inside) if inside.parts else ""
+
+
+def _inside(directory: str) -> PurePosixPath:
+    inside = PurePosixPath(directory.strip("/"))
+    if ".." in inside.parts:
+        raise SandboxError(f"{directory!r} leaves its source.")
+    return inside
+
+
+def _bare(path: Path) -> bool:
+    return (path / "HEAD").is_file() and (path / "objects").is_dir()
+
+
+def _read_disk(root: Path, directory: Path) -> list[TreeFile]:
+    true_root = root.resolve()
+    if not directory.resolve().is_relative_to(true_root):
+        raise SandboxError(f"{directory} leads out of {root}.")
+    bounds, size, found = _Bounds(str(directory)), 0, list[TreeFile]()
+    for parent, directories, names in os.walk(directory):
+        directories[:] = sorted(name for name in directories if name != ".git")
+        for name in sorted(names):
+            file = _read_file(Path(parent, name))
+            if file is None:
+                continue
+            content, executable = file
+            size += len(content)
+            path = Path(parent, name).relative_to(directory).as_posix()
+            found.append(TreeFile(path, content, executable))
+            bounds.check(len(found), size)
+    return found
+
+
+def _read_file(path: Path) -> tuple[bytes, bool] | None:
+    """A plain file's content; None for a link or another kind of thing."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            return None
+        return file.read(MOST_BYTES + 1), bool(mode & 0o100)
+
+
+def _read_archive(packed: Path) -> list[TreeFile]:
+    found: list[TreeFile] = []
+    with tarfile.open(packed) as archive:
+        for member in archive:
+            content = archive.extractfile(member) if member.isreg() else None
+            if content is not None:
+                found.append(TreeFile(member.name, content.read(), bool(member.mode & 0o100)))
+    return found

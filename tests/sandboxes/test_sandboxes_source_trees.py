@@ -1,0 +1,94 @@
+"""Directories of sources, from this machine's disk and from git, within bounds."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.sandboxes import source_trees as trees
+from quarterdeck.sandboxes.mirrors import Mirrors
+from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.source_trees import Trees
+
+GIT = ("git", "-c", "user.name=t", "-c", "user.email=t@t")
+
+
+def git(directory: Path, *words: str) -> None:
+    subprocess.run([*GIT, *words], cwd=directory, check=True, capture_output=True)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A checkout with a skill, and something uncommitted in it."""
+    root = tmp_path / "skills"
+    (root / "review/scripts").mkdir(parents=True)
+    (root / "review/SKILL.md").write_text("---\nname: review\n---\n")
+    (root / "review/scripts/run.sh").write_text("true\n")
+    (root / "review/scripts/run.sh").chmod(0o755)
+    (root / "review/logo").write_bytes(b"\0\xff\n\n")
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "one")
+    (root / "review/NEW").write_text("new")
+    return root
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Trees:
+    return Trees(Mirrors(tmp_path / "mirrors"))
+
+
+async def test_a_directory_of_this_machine_is_read_as_it_lies(reader: Trees, source: Path) -> None:
+    found = {one.path: one for one in await reader.read(str(source), "review")}
+    assert set(found) == {"SKILL.md", "NEW", "logo", "scripts/run.sh"}
+    assert found["scripts/run.sh"].executable
+    assert not found["SKILL.md"].executable
+
+
+async def test_a_repository_is_read_as_committed_and_also_when_it_is_gone(
+    reader: Trees, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trees, "FRESH_SECONDS", 0.0)
+    url = f"file://{source}/.git"
+    found = {one.path: one for one in await reader.read(url, "review")}
+    assert set(found) == {"SKILL.md", "logo", "scripts/run.sh"}
+    assert found["logo"].content == b"\0\xff\n\n"
+    assert found["scripts/run.sh"].executable
+    away = tmp_path / "away"
+    source.rename(away)  # noqa: ASYNC240 - nothing else runs
+    assert len(await reader.read(url, "review")) == 3
+    away.rename(source)
+    git(source, "add", ".")
+    git(source, "commit", "-q", "-m", "two")
+    assert len(await reader.read(url, "review")) == 4
+
+
+async def test_nothing_outside_is_read(reader: Trees, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    (source / "review/link").symlink_to(tmp_path / "secret")
+    (source / "out").symlink_to(tmp_path)
+    os.mkfifo(source / "review/pipe")
+    found = {one.path for one in await reader.read(str(source), "review")}
+    assert "link" not in found
+    assert "pipe" not in found
+    for directory in ("..", "review/../..", "out"):
+        with pytest.raises(SandboxError):
+            await reader.read(str(source), directory)
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+async def test_what_is_too_large_is_refused(reader: Trees, source: Path, scheme: str) -> None:
+    for number in range(trees.MOST_FILES):
+        (source / "review" / f"f{number}").write_text("x")
+    git(source, "add", ".")
+    git(source, "commit", "-q", "-m", "many")
+    url = f"{scheme}{source}/.git" if scheme else str(source)
+    with pytest.raises(SandboxError, match="too large"):
+        await reader.read(url, "review")
+
+
+async def test_no_such_directory(reader: Trees, source: Path) -> None:
+    for url in (str(source), f"file://{source}/.git", "/nowhere"):
+        with pytest.raises(SandboxError):
+            await reader.read(url, "nothing")
