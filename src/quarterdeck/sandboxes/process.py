@@ -34,7 +34,7 @@ from quarterdeck.sandboxes.port import (
 from quarterdeck.sandboxes.probe import Machine, examine
 from quarterdeck.sandboxes.removal import remove_tree
 from quarterdeck.sandboxes.runtime import Runtime, socket_of
-from quarterdeck.sandboxes.trees import Trees
+from quarterdeck.sandboxes.source_trees import Trees
 from quarterdeck.sandboxes.trees import default_tree
 from quarterdeck.wire.engine import CONFIG_NAME, EngineRepository
 
