@@ -11,11 +11,14 @@ from starlette.middleware import Middleware
 from quarterdeck import __version__
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.failures import install_handlers
+from quarterdeck.service.files.search import FileSearch
 from quarterdeck.service.gate import Gate, Guard
 from quarterdeck.service.identity.authenticator import Authenticator
 from quarterdeck.service.identity.doors import Doors
 from quarterdeck.service.routes import (
     agents,
+    api_keys,
+    auth,
     canvas,
     chats,
     environments,
@@ -23,10 +26,13 @@ from quarterdeck.service.routes import (
     exec,
     health,
     history,
+    hooks,
     messages,
     replicas,
+    repo_files,
     repositories,
     terminals,
+    users,
     workspaces,
 )
 
@@ -44,7 +50,12 @@ RESOURCES = (
     messages,
     exec,
     terminals,
+    hooks,
     canvas,
+    repo_files,
+    auth,
+    api_keys,
+    users,
 )
 
 # The framework would export requests and errors to whatever the environment names.
@@ -76,6 +87,7 @@ def build_app(context: ServiceContext) -> FastAPI:
     )
     app.state.context = context
     app.state.authenticator = authenticator
+    app.state.file_search = FileSearch(context)
     install_handlers(app)
     for module in RESOURCES:
         app.include_router(module.router)
@@ -94,6 +106,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     finally:
         context.stopping.set()
         context.event_log.end_streams()
+        await app.state.file_search.close()
         if context.fleet is not None:
             await context.fleet.close()
         noting.cancel()

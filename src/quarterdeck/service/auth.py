@@ -13,6 +13,8 @@ from quarterdeck.wire.errors import ErrorCode
 NO_ORGANIZATION = ""
 """The organization of a user token on a route that needs none, and no header named one."""
 
+FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-real-ip")
+
 OWNER = "owner"
 """In a request's state: it came over a unix socket from the user who runs the service."""
 
@@ -68,7 +70,9 @@ async def _user(caller: CallerDep) -> Caller:
 
 
 async def _owner(request: Request) -> bool:
-    return bool(request.scope.get("state", {}).get(OWNER))
+    # What a proxy passes on is not the proxy's own, whoever runs it.
+    passed_on = any(name in request.headers for name in FORWARDED)
+    return not passed_on and bool(request.scope.get("state", {}).get(OWNER))
 
 
 AdminDep = Annotated[Caller, Depends(_admin)]

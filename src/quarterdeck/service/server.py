@@ -14,6 +14,7 @@ from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import StartError
 from quarterdeck.service.listeners import Bound, Listener, bind
+from quarterdeck.service.peers import PeerProtocol
 from quarterdeck.service.probe import answers_health
 
 GRACE_SECONDS = 3
@@ -80,7 +81,7 @@ class _Server(uvicorn.Server):
     def __init__(self, app: FastAPI, context: ServiceContext) -> None:
         config = uvicorn.Config(
             app,
-            http="httptools",
+            http=PeerProtocol,
             ws="none",
             lifespan="on",
             log_config=None,

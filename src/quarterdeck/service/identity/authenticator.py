@@ -1,8 +1,10 @@
 """Turns what a request shows into its caller, or refuses it."""
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 from uuid import UUID
 
+from fastapi import Depends, Request
 from starlette.types import Scope
 
 from quarterdeck.service.auth import NO_ORGANIZATION, Caller, CallerKind, Role
@@ -145,3 +147,11 @@ def _only_engines() -> ApiError:
         ErrorCode.UNAUTHORIZED,
         "This is for callers inside a workspace: its secret and the header X-Workspace-Id.",
     )
+
+
+async def _provide(request: Request) -> Authenticator:
+    return request.app.state.authenticator
+
+
+AuthenticatorDep = Annotated[Authenticator, Depends(_provide)]
+"""Annotation of a route's parameter that takes the service's authenticator."""

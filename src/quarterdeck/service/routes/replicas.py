@@ -9,6 +9,7 @@ from quarterdeck.service.auth import CallerDep
 from quarterdeck.service.context import Context, Workspace
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import FleetDep
+from quarterdeck.service.identity.doors import admits
 from quarterdeck.service.records.workspaces import WorkspaceFilter
 from quarterdeck.service.replicas.creating import create_replica
 from quarterdeck.service.replicas.describing import describe, list_replicas
@@ -24,6 +25,7 @@ _replica = replica_router("replicas")
 
 
 @_all.post("", status_code=201)
+@admits(tokens=False)
 async def create(
     body: CreateReplica, context: Context, fleet: FleetDep, caller: CallerDep
 ) -> ReplicaAnswer:
