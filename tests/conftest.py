@@ -1,11 +1,20 @@
 """What every test may use."""
 
+import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from tests.support.postgresql import Server, find_programs, running
+
+from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.engines import sqlite_url
+
+DATABASES = ("sqlite", "postgresql")
 
 # A shell that starts the suite in the background has it ignored, and every program begun by a test
 # would inherit that and not hear of Ctrl+C.
@@ -20,9 +29,74 @@ def require_tool() -> Callable[[str], str]:
         found = shutil.which(name)
         if found:
             return found
-        message = f"{name} is not installed"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+        _missing(name)
 
     return require
+
+
+def _missing(name: str) -> NoReturn:
+    message = f"{name} is not installed"
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    """A running server, started for the first test that needs it."""
+    programs = find_programs()
+    if programs is None:
+        _missing("postgresql")
+    with running(programs) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def _template(postgresql: Server) -> str:
+    """A database with the schema, to be copied."""
+    name = postgresql.create()
+
+    async def make() -> None:
+        await (await Database.open(postgresql.url(name))).close()
+
+    asyncio.run(make())
+    return name
+
+
+@pytest.fixture
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """`sqlite` or `postgresql`.
+
+    For both, a module says
+    `pytestmark = pytest.mark.parametrize("database_kind", DATABASES, indirect=True)`, or a
+    directory's conftest overrides this with a fixture that has `params=DATABASES`.
+    """
+    return getattr(request, "param", "sqlite")
+
+
+@pytest.fixture
+def empty_database_url(
+    database_kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[str]:
+    """A database of the test's own, without a table."""
+    if database_kind == "sqlite":
+        yield sqlite_url(tmp_path / "empty.sqlite3")
+        return
+    server: Server = request.getfixturevalue("postgresql")
+    name = server.create()
+    yield server.url(name)
+    server.drop(name)
+
+
+@pytest.fixture
+def database_url(
+    database_kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[str]:
+    """A database of the test's own; in PostgreSQL it has the schema already."""
+    if database_kind == "sqlite":
+        yield sqlite_url(tmp_path / "test.sqlite3")
+        return
+    server: Server = request.getfixturevalue("postgresql")
+    name = server.create(request.getfixturevalue("_template"))
+    yield server.url(name)
+    server.drop(name)

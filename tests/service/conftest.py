@@ -9,6 +9,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import insert
+from tests.conftest import DATABASES
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.port import (
@@ -21,7 +22,6 @@ from quarterdeck.sandboxes.port import (
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.database import Database
-from quarterdeck.service.db.engines import sqlite_url
 from quarterdeck.service.db.tables import chats, environments, workspaces
 from quarterdeck.service.moments import now_text
 from quarterdeck.service.records.organizations import only_organization
@@ -46,9 +46,15 @@ class Mirrors:
         return MirrorInfo("main", url.rstrip("/").rsplit("/", 1)[-1])
 
 
+@pytest.fixture(params=DATABASES)
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """Everything here runs on both."""
+    return request.param
+
+
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(sqlite_url(tmp_path / "test.sqlite3"))
+async def database(database_url: str) -> AsyncIterator[Database]:
+    opened = await Database.open(database_url)
     yield opened
     await opened.close()
 
@@ -64,9 +70,10 @@ def mirrors() -> Mirrors:
 
 
 @pytest.fixture
-async def context(home: Home, mirrors: Mirrors) -> AsyncIterator[ServiceContext]:
+async def context(home: Home, mirrors: Mirrors, database_url: str) -> AsyncIterator[ServiceContext]:
     agents = [Agent(id="builtin", name="Built-in", available=True)]
-    async with open_service(home, cast("SandboxDriver", mirrors), lambda: agents) as opened:
+    driver = cast("SandboxDriver", mirrors)
+    async with open_service(home, driver, lambda: agents, database_url) as opened:
         yield opened
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine
 
 from quarterdeck.service.db.engines import reading_engine, writing_engine
-from quarterdeck.service.db.schema import prepare
+from quarterdeck.service.db.schema import bring_up_to_date
 from quarterdeck.service.db.workers import JobQueue, Reader, Worker, Writer
 
 T = TypeVar("T")
@@ -38,12 +38,18 @@ class Database:
 
         Raises:
             NewerDatabaseError: a newer version of the program wrote it.
+            DatabaseLockedError: another service uses it.
             StorageError: it cannot be opened.
         """
         database = cls(url)
-        await asyncio.to_thread(prepare, database._engines[0])
         for worker in database._workers:
             worker.start()
+        try:
+            # By the writer's own connection: what it holds, it holds from now on.
+            await database.write(bring_up_to_date)
+        except BaseException:
+            await database.close()
+            raise
         return database
 
     async def read(self, fn: Callable[[Connection], T]) -> T:

@@ -1,59 +1,81 @@
-"""SQLAlchemy engines: the only place that knows which database it is."""
+"""SQLAlchemy engines: which database a URL names."""
 
-import sqlite3
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Engine
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.pool import NullPool
+from sqlalchemy.exc import ArgumentError
 
-BUSY_SECONDS = 5.0
-CACHE_KIB = 4096
+from quarterdeck.service.db import sqlite
+from quarterdeck.service.errors import StorageError
+
+SQLITE = "sqlite"
+POSTGRESQL = "postgresql"
+_NAMES = {
+    "sqlite": SQLITE,
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
 
 
 def sqlite_url(path: Path) -> str:
     """The URL of a SQLite file."""
-    return URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
+    return URL.create(SQLITE, database=str(path)).render_as_string(hide_password=False)
 
 
-def writing_engine(url: str) -> Engine:
-    """For the writer thread and for migrations."""
-    return _engine(url, "BEGIN IMMEDIATE", {})
+def parse_url(text: str) -> URL:
+    """A database's URL with its driver. As text it shows no password.
+
+    Raises:
+        StorageError: it is no URL, or names another kind of database.
+    """
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):  # the text may hold a password: it is not repeated
+        raise StorageError(
+            "The database's URL cannot be read. Give postgresql://USER@HOST/NAME; characters of a "
+            "password that mean something in a URL are written as %XX."
+        ) from None
+    if url.drivername not in _NAMES or not url.database:
+        raise StorageError(
+            "The database's URL must name a PostgreSQL database (postgresql://USER@HOST/NAME) or a "
+            "SQLite file (sqlite:///PATH)."
+        )
+    return url.set(drivername=_NAMES[url.drivername])
 
 
-def reading_engine(url: str) -> Engine:
-    """For reader threads: a statement that writes fails."""
-    return _engine(url, "BEGIN", {"query_only": "ON"})
+def writing_engine(text: str) -> Engine:
+    """For the writer thread and for migrations.
+
+    Raises:
+        StorageError: the URL cannot be used.
+    """
+    url = parse_url(text)
+    if url.get_backend_name() == SQLITE:
+        return sqlite.writing(url)
+    return _postgresql().writing(url)
 
 
-def _engine(url: str, begin: str, pragmas: dict[str, str]) -> Engine:
-    # Each thread keeps its own connection; there is nothing to pool.
-    if make_url(url).get_backend_name() != "sqlite":
-        return create_engine(url, poolclass=NullPool)
-    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
-    _prepare_sqlite(engine, begin, pragmas)
-    return engine
+def reading_engine(text: str) -> Engine:
+    """For reader threads: a statement that writes fails.
+
+    Raises:
+        StorageError: the URL cannot be used.
+    """
+    url = parse_url(text)
+    if url.get_backend_name() == SQLITE:
+        return sqlite.reading(url)
+    return _postgresql().reading(url)
 
 
-def _prepare_sqlite(engine: Engine, begin: str, pragmas: dict[str, str]) -> None:
-    # synchronous=FULL: with NORMAL a power loss takes acknowledged commits of a WAL database.
-    settings = {
-        "journal_mode": "WAL",
-        "synchronous": "FULL",
-        "foreign_keys": "ON",
-        "cache_size": f"-{CACHE_KIB}",
-        **pragmas,
-    }
-
-    def on_connect(raw: sqlite3.Connection, _: Any) -> None:
-        # The driver's own BEGIN is deferred and comes late; transactions are begun below instead.
-        raw.isolation_level = None
-        for name, value in settings.items():
-            raw.execute(f"PRAGMA {name}={value}").close()
-
-    def on_begin(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
-
-    event.listen(engine, "connect", on_connect)
-    event.listen(engine, "begin", on_begin)
+def _postgresql() -> ModuleType:
+    if find_spec("psycopg") is None:
+        raise StorageError(
+            "PostgreSQL needs a driver that is not installed. "
+            "Install it with: pip install 'quarterdeck[postgresql]'"
+        )
+    return import_module("quarterdeck.service.db.postgresql")  # needed by few

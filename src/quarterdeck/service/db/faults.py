@@ -4,12 +4,20 @@ import sqlite3
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
-from quarterdeck.service.errors import DatabaseFullError, DatabaseLockedError, StorageError
+from quarterdeck.service.errors import (
+    DatabaseFullError,
+    DatabaseLockedError,
+    DatabaseLostError,
+    DatabaseReadOnlyError,
+    StorageError,
+)
 
 _FULL = {sqlite3.SQLITE_FULL}
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_READ_ONLY = {sqlite3.SQLITE_READONLY}
 _PG_FULL = "53100"
-_PG_LOCKED = {"55P03", "40P01"}
+_PG_LOCKED = {"55P03", "40P01", "40001"}
+_PG_READ_ONLY = "25006"
 
 
 def as_storage_error(error: DBAPIError) -> Exception:
@@ -36,4 +44,13 @@ def _typed(error: DBAPIError) -> StorageError:
         return DatabaseFullError("The disk of the service's database is full; nothing was changed.")
     if code in _LOCKED or state in _PG_LOCKED:
         return DatabaseLockedError("The service's database is held by another program.")
-    return StorageError(f"The service's database failed: {error.orig}")
+    if code in _READ_ONLY or state == _PG_READ_ONLY:
+        return DatabaseReadOnlyError("The service's database can only be read, not written.")
+    if error.connection_invalidated:
+        return DatabaseLostError("The connection to the service's database was lost.")
+    return StorageError(f"The service's database failed: {_first_line(error)}")
+
+
+def _first_line(error: DBAPIError) -> str:
+    """What the driver says; the lines below it may repeat values."""
+    return str(error.orig).partition("\n")[0]

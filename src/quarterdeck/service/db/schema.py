@@ -31,12 +31,13 @@ def prepare(engine: Engine) -> None:
     """
     try:
         with engine.connect() as connection, connection.begin():
-            _bring_up_to_date(connection)
+            bring_up_to_date(connection)
     except DBAPIError as e:
         raise as_storage_error(e) from e
 
 
-def _bring_up_to_date(connection: Connection) -> None:
+def bring_up_to_date(connection: Connection) -> None:
+    """As `prepare`, within a running transaction of a writing connection."""
     match stored_revision(connection):
         case None:
             _create(connection)

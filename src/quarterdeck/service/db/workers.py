@@ -167,25 +167,44 @@ class Writer(Worker):
 
 
 def run_alone(connection: Connection, job: Job) -> None:
-    """Runs a job in a transaction of its own."""
+    """Runs a job in a transaction of its own; a second time when a connection had been lost."""
+    if not _attempt(connection, job):
+        _attempt(connection, job)
+
+
+def _attempt(connection: Connection, job: Job) -> bool:
+    """False when the connection was lost before anything can have been kept.
+
+    The connection opens itself anew when it is used again.
+    """
     job.error = None
+    committing = False
     try:
         with connection.begin():
             job.result = job.fn(connection)
+            committing = True
     except DBAPIError as e:
         job.error = as_storage_error(e)
+        return committing or not e.connection_invalidated
     except BaseException as e:  # noqa: BLE001 - it belongs to who asked
         job.error = e
+    return True
 
 
 def _run_group(connection: Connection, jobs: list[Job]) -> bool:
     """Runs jobs in one transaction; False when it was spoiled and nothing was kept."""
+    committing = False
     try:
         with connection.begin():
             for job in jobs:
                 _run_in_savepoint(connection, job)
-    except DBAPIError:
-        return False
+            committing = True
+    except DBAPIError as e:
+        if not (committing and e.connection_invalidated):
+            return False
+        # They may have been kept: to run them again could do everything twice.
+        for job in jobs:
+            job.error = job.error or as_storage_error(e)
     return True
 
 

@@ -1,0 +1,243 @@
+"""What only a database server can do: be shared, go away, come back."""
+
+import asyncio
+import threading
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, text
+from tests.support.postgresql import OWNER, Server, running
+
+from quarterdeck.service.db import engines, postgresql
+from quarterdeck.service.db.database import Database
+from quarterdeck.service.errors import (
+    DatabaseLockedError,
+    DatabaseLostError,
+    DatabaseReadOnlyError,
+    StorageError,
+)
+
+PATIENCE = 10
+
+
+@pytest.fixture
+def database_kind() -> str:
+    return "postgresql"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = [one.replace("'5s'", "'100ms'") for one in postgresql._SERVER_SIDE]
+    assert quick != list(postgresql._SERVER_SIDE)
+    monkeypatch.setattr(postgresql, "_SERVER_SIDE", quick)
+
+
+def name_of(url: str) -> str:
+    return engines.parse_url(url).database or ""
+
+
+def put(name: str, value: str = "x"):
+    statement = text("INSERT INTO settings (name, value, revision) VALUES (:name, :value, 0)")
+
+    def run(connection: Connection) -> str:
+        connection.execute(statement, {"name": name, "value": value})
+        return name
+
+    return run
+
+
+async def names(database: Database) -> list[str]:
+    statement = text("SELECT name FROM settings ORDER BY name")
+    return await database.read(lambda c: list(c.execute(statement).scalars()))
+
+
+async def test_a_second_service_is_refused_until_the_first_ends(
+    impatient: None, database_url: str
+) -> None:
+    first = await Database.open(database_url)
+    with pytest.raises(DatabaseLockedError):
+        await Database.open(database_url)
+    assert await first.write(put("a")) == "a"
+    await first.close()
+    second = await Database.open(database_url)
+    assert await second.write(put("b")) == "b"
+    await second.close()
+
+
+async def test_a_service_that_lost_its_place_writes_no_more(
+    impatient: None, database_url: str, postgresql: Server
+) -> None:
+    first = await Database.open(database_url)
+    assert postgresql.cut(name_of(database_url)) == 1
+    second = await Database.open(database_url)
+    with pytest.raises(DatabaseLockedError):
+        await first.write(put("a"))
+    assert await names(first) == []
+    await second.close()
+    assert await first.write(put("a")) == "a"
+    await first.close()
+
+
+async def test_killed_connections_are_opened_anew(
+    database: Database, database_url: str, postgresql: Server
+) -> None:
+    await database.write(put("a"))
+    assert await names(database) == ["a"]
+    assert postgresql.cut(name_of(database_url)) >= 2
+    assert await names(database) == ["a"]
+    assert await database.write(put("b")) == "b"
+    assert await names(database) == ["a", "b"]
+
+
+async def test_a_connection_killed_during_a_write_loses_and_doubles_nothing(
+    database: Database, database_url: str, postgresql: Server
+) -> None:
+    entered, release = threading.Event(), threading.Event()
+    runs: list[int] = []
+
+    def held(connection: Connection) -> str:
+        runs.append(1)
+        put("held")(connection)
+        entered.set()
+        assert release.wait(PATIENCE)
+        return put("held too")(connection)
+
+    writing = asyncio.create_task(database.write(held))
+    await asyncio.to_thread(entered.wait, PATIENCE)
+    beside = [asyncio.create_task(database.write(put(name))) for name in "ab"]
+    await asyncio.to_thread(postgresql.cut, name_of(database_url))
+    release.set()
+    assert await asyncio.gather(writing, *beside) == ["held too", "a", "b"]
+    assert len(runs) == 2
+    assert await names(database) == ["a", "b", "held", "held too"]
+
+
+async def test_a_connection_killed_during_the_commit_is_told_and_not_repeated(
+    database: Database, database_url: str, postgresql: Server
+) -> None:
+    entered, release = threading.Event(), threading.Event()
+    runs: list[int] = []
+
+    def held(connection: Connection) -> None:
+        runs.append(1)
+        put("a")(connection)
+        entered.set()
+        assert release.wait(PATIENCE)
+
+    writing = asyncio.create_task(database.write(held))
+    await asyncio.to_thread(entered.wait, PATIENCE)
+    await asyncio.to_thread(postgresql.cut, name_of(database_url))
+    release.set()
+    with pytest.raises(DatabaseLostError):
+        await writing
+    assert len(runs) == 1
+    assert await names(database) == []
+
+
+async def test_a_server_that_stops_and_starts_again() -> None:
+    from tests.support.postgresql import find_programs
+
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("postgresql is not installed")
+    with running(programs) as server:
+        database = await Database.open(server.url(server.create()))
+        await database.write(put("a"))
+        server.stop()
+        results = await asyncio.gather(
+            database.write(put("b")),
+            database.write(put("c")),
+            names(database),
+            return_exceptions=True,
+        )
+        assert all(isinstance(one, StorageError) for one in results), results
+        server.start()
+        assert await database.write(put("d")) == "d"
+        assert await names(database) == ["a", "d"]
+        await database.close()
+
+
+async def test_a_database_that_takes_no_writes(
+    database: Database, database_url: str, postgresql: Server
+) -> None:
+    name = name_of(database_url)
+    postgresql.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    postgresql.cut(name)
+    with pytest.raises(DatabaseReadOnlyError):
+        await database.write(put("a"))
+    assert await names(database) == []
+
+
+async def test_what_was_answered_is_durable_whatever_the_servers_default(
+    database_url: str, postgresql: Server
+) -> None:
+    postgresql.execute(f"ALTER DATABASE {name_of(database_url)} SET synchronous_commit = off")
+    database = await Database.open(database_url)
+
+    def look(connection: Connection) -> object:
+        return connection.execute(text("SHOW synchronous_commit")).scalar()
+
+    assert await database.write(look) == "on"
+    await database.close()
+
+
+async def test_a_violated_bound_of_a_column_is_none(database: Database) -> None:
+    # The schema's lengths are for the reader: SQLite keeps none, so neither does the server.
+    await database.write(put("n" * 500))
+    assert await names(database) == ["n" * 500]
+
+
+async def test_texts_are_ordered_by_their_characters(database: Database) -> None:
+    for name in ("b", "B", "a", "\u00e9", "_", "Z"):
+        await database.write(put(name))
+    assert await names(database) == sorted(["b", "B", "a", "\u00e9", "_", "Z"])
+
+
+async def test_a_server_that_is_not_there() -> None:
+    with pytest.raises(StorageError) as caught:
+        await Database.open("postgresql://someone:hidden@127.0.0.1:1/deck")
+    assert "hidden" not in str(caught.value)
+
+
+async def test_a_database_that_does_not_exist(database_url: str, postgresql: Server) -> None:
+    with pytest.raises(StorageError, match="does not exist"):
+        await Database.open(postgresql.url("nowhere"))
+
+
+async def test_the_server_runs_as_an_unprivileged_user(postgresql: Server) -> None:
+    with psycopg.connect(postgresql.url("postgres")) as connection:
+        assert connection.info.user == OWNER
+    assert postgresql.base.stat().st_uid != 0
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_the_urls_that_are_read(scheme: str) -> None:
+    url = engines.parse_url(f"{scheme}://me:s%40crt@host:5433/deck?sslmode=require")
+    assert url.drivername == "postgresql+psycopg"
+    assert (url.host, url.port, url.database, url.password) == ("host", 5433, "deck", "s@crt")
+    assert "s@crt" not in str(url) and "s%40crt" not in repr(url)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "deck",
+        "mysql://me:secret@host/deck",
+        "postgresql://me:secret@host",
+        "postgresql://me:sec/ret@host:port/deck",
+        "postgresql+asyncpg://me:secret@host/deck",
+        "sqlite://",
+    ],
+)
+def test_other_urls_are_refused_without_being_repeated(text: str) -> None:
+    with pytest.raises(StorageError) as caught:
+        engines.parse_url(text)
+    assert "secret" not in str(caught.value) and "sec/ret" not in str(caught.value)
+    assert "postgresql://USER@HOST/NAME" in str(caught.value)
+
+
+def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    with pytest.raises(StorageError, match=r"pip install 'quarterdeck\[postgresql\]'"):
+        engines.writing_engine("postgresql://me@host/deck")

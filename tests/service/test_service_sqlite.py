@@ -1,0 +1,56 @@
+"""What only SQLite's files can do wrong."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, text
+
+from quarterdeck.service.db import sqlite
+from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.engines import sqlite_url
+from quarterdeck.service.errors import DatabaseLockedError, StorageError
+
+
+@pytest.fixture
+def database_kind() -> str:
+    return "sqlite"
+
+
+def put(name: str):
+    statement = text("INSERT INTO settings (name, value, revision) VALUES (:name, '', 0)")
+
+    def run(connection: Connection) -> None:
+        connection.execute(statement, {"name": name})
+
+    return run
+
+
+async def test_a_database_held_by_another_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
+    path = tmp_path / "held"
+    database = await Database.open(sqlite_url(path))
+    other = sqlite3.connect(path)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(DatabaseLockedError):
+        await database.write(put("a"))
+    other.rollback()
+    other.close()
+    await database.write(put("a"))
+    await database.close()
+
+
+async def test_a_path_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="unable to open"):
+        await Database.open(sqlite_url(tmp_path / "missing" / "db"))
+
+
+@pytest.mark.parametrize("content", [b"this is no database" * 100])
+async def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match="not a database"):
+        await Database.open(sqlite_url(path))
+    assert path.read_bytes() == content
