@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from quarterdeck.sandboxes.port import (
+    ArchiveError,
     Isolation,
     Layout,
     MirrorInfo,
@@ -32,6 +33,10 @@ class DoubleDriver:
         self.start_error: SandboxError | None = None
         self.stop_error: SandboxError | None = None
         self.destroy_error: SandboxError | None = None
+        self.pack_error: SandboxError | None = None
+        self.unpack_error: SandboxError | None = None
+        self.packing: asyncio.Event | None = None
+        """Set when packing begins, which then goes on for ever."""
         self.gate: asyncio.Event | None = None
         """Provisioning waits for it."""
         self.preparing = 0
@@ -154,9 +159,35 @@ class DoubleDriver:
                 return
             await asyncio.sleep(0.002)
 
+    def packed(self, workspace_id: str) -> Path:
+        return self.root / f".packed-{workspace_id}"
+
+    async def pack(self, workspace_id: str) -> None:
+        self.calls["pack"] += 1
+        if self.pack_error is not None:
+            raise self.pack_error
+        if self.packing is not None:
+            self.packing.set()
+            await asyncio.Event().wait()
+        if self.place(workspace_id).exists():
+            self.place(workspace_id).rename(self.packed(workspace_id))
+
+    async def unpack(self, workspace_id: str, packed: bool) -> None:
+        if self.unpack_error is not None:
+            raise self.unpack_error
+        if self.packed(workspace_id).exists():
+            self.calls["unpack"] += 1
+            self.packed(workspace_id).rename(self.place(workspace_id))
+        elif packed and not self.place(workspace_id).exists():
+            raise ArchiveError("The archive is missing.", "a path")
+
+    async def tidy(self) -> None:
+        self.calls["tidy"] += 1
+
     async def destroy(self, workspace_id: str) -> None:
         self.calls["destroy"] += 1
         if self.destroy_error is not None:
             raise self.destroy_error
         await self.stop(workspace_id)
         shutil.rmtree(self.place(workspace_id), ignore_errors=True)
+        shutil.rmtree(self.packed(workspace_id), ignore_errors=True)

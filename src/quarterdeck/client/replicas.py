@@ -1,4 +1,4 @@
-"""Replicas: make, look at, put to sleep, wake, remove."""
+"""Replicas: make, look at, put to sleep, archive, wake, remove."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Literal
@@ -21,6 +21,8 @@ WORKSPACES = "/v1/workspaces"
 MOST_PER_PAGE = 100
 STOP_SECONDS = 120.0
 """Stopping a sandbox, and removing its files, may take long."""
+PACK_SECONDS = 3600.0
+"""Archiving packs all files of a workspace before it is answered."""
 
 Include = Literal["environment", "diffs"]
 
@@ -95,6 +97,12 @@ class Replicas:
         """Stops the engine, keeps the files. Raises `Conflict` while preparing and on error."""
         await self._connection.call(
             "POST", f"{WORKSPACES}/{replica_id}/sleep", Success, timeout=STOP_SECONDS
+        )
+
+    async def archive(self, replica_id: UUID) -> None:
+        """Packs the files away, keeps the history. Raises `Conflict` while preparing and on error."""
+        await self._connection.call(
+            "POST", f"{WORKSPACES}/{replica_id}/archive", Success, timeout=PACK_SECONDS
         )
 
     async def wake(self, replica_id: UUID) -> Waking:

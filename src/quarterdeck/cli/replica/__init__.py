@@ -15,6 +15,7 @@ VERBS = {
     "exec": Verb(f"{_HERE}.exec", "Run a command in the workspace."),
     "attach": Verb(f"{_HERE}.attach", "Attach this terminal to one in the sandbox."),
     "sleep": Verb(f"{_HERE}.sleep", "Stop the engine and keep the files."),
+    "archive": Verb(f"{_HERE}.archive", "Pack the files away; a message restores them."),
     "wake": Verb(f"{_HERE}.wake", "Start a sleeping or failed replica again."),
     "rm": Verb(f"{_HERE}.rm", "Delete replicas with their files."),
 }

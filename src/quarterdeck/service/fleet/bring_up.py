@@ -6,8 +6,10 @@ import logging
 from quarterdeck.sandboxes.port import RepositorySource
 from quarterdeck.service.fleet.branches import branch_of
 from quarterdeck.service.fleet.site import Site
+from quarterdeck.service.moments import moment_text
 from quarterdeck.service.patience import until_stored
 from quarterdeck.service.records.workspaces import WorkspaceRow, change_workspace
+from quarterdeck.service.workspace_setup.composing import Composed, compose
 from quarterdeck.wire.engine import EngineConfig, EngineRepository
 from quarterdeck.wire.replicas import WorkspaceStatus
 
@@ -26,17 +28,32 @@ async def bring_up(site: Site, row: WorkspaceRow) -> None:
     if await sandboxes.alive(site.id):
         return
     async with site.tools.slots:
+        await _restore(site, row)
         sources = [RepositorySource(**one) for one in json.loads(row.repositories_json)]
         repositories = await sandboxes.provision(
             site.id, sources, branch_of(row.name), lambda line: _report(site, line)
         )
-        await sandboxes.write_config(site.id, await _config(site, row, repositories))
-        await _note_start(site, row)
+        composed = await _compose(site, row)
+        await sandboxes.write_config(site.id, await _config(site, row, repositories, composed))
+        await _note_start(site, row, composed)
         await sandboxes.start(site.id)
     site.pulse.progress = None
 
 
-async def _config(site: Site, row: WorkspaceRow, repositories: list[EngineRepository]) -> str:
+async def _restore(site: Site, row: WorkspaceRow) -> None:
+    if row.packed_at is not None:
+        _report(site, "Restoring the files from their archive")
+    await site.tools.context.sandboxes.unpack(site.id, packed=row.packed_at is not None)
+
+
+async def _compose(site: Site, row: WorkspaceRow) -> Composed:
+    context = site.tools.context
+    return await until_stored(lambda: compose(context, row, lambda line: _report(site, line)))
+
+
+async def _config(
+    site: Site, row: WorkspaceRow, repositories: list[EngineRepository], composed: Composed
+) -> str:
     sandboxes = site.tools.context.sandboxes
     layout = await sandboxes.layout(site.id)
     isolation = await sandboxes.isolation()
@@ -48,13 +65,19 @@ async def _config(site: Site, row: WorkspaceRow, repositories: list[EngineReposi
         run_dir=layout.run_dir,
         isolation=isolation.mode,
         repositories=repositories,
+        environment=composed.variables,
+        setup=composed.setup,
     )
     return config.model_dump_json(by_alias=True)
 
 
-async def _note_start(site: Site, row: WorkspaceRow) -> None:
+async def _note_start(site: Site, row: WorkspaceRow, composed: Composed) -> None:
     """From here on this start of the machine is the one that the engine runs in."""
-    columns: dict[str, str | None] = {"boot_id": site.tools.settings.boot_id}
+    columns: dict[str, str | None] = {
+        "boot_id": site.tools.settings.boot_id,
+        "packed_at": None,
+        "setup_json": composed.told(moment_text(site.tools.context.clock())),
+    }
     if row.status == WorkspaceStatus.PREPARING:
         columns["engine_version"] = None  # set again by the engine's `engine.ready`
     database = site.tools.context.database

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends
 
+from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.context import Context, ServiceContext
 from quarterdeck.service.errors import DatabaseClosedError, StorageError
 from quarterdeck.service.fleet.removal import finish_removals
@@ -14,6 +15,7 @@ from quarterdeck.service.fleet.site import Tools
 from quarterdeck.service.fleet.supervisor import Supervisor
 from quarterdeck.service.fleet.transitions import enter_sleeping
 from quarterdeck.service.log_writer import LogWriter
+from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.messages import has_undelivered
 from quarterdeck.service.records.workspaces import BUSY, WorkspaceRow, workspaces_in
 
@@ -39,7 +41,8 @@ class Fleet:
         """
         context = self._tools.context
         self._clearing = asyncio.create_task(self._clear(), name="removals")
-        for row in await context.event_log.write(self._sort_out):
+        now = moment_text(context.clock())
+        for row in await context.event_log.write(lambda writer: self._sort_out(writer, now)):
             self.of(row.id).begin()
 
     async def close(self) -> None:
@@ -65,14 +68,14 @@ class Fleet:
             if supervisor.over:
                 self._supervisors.pop(workspace_id, None)
 
-    def _sort_out(self, writer: LogWriter) -> list[WorkspaceRow]:
+    def _sort_out(self, writer: LogWriter, now: str) -> list[WorkspaceRow]:
         """Puts those of an earlier start of the machine to sleep; returns the others."""
         staying: list[WorkspaceRow] = []
         for row in workspaces_in(writer.connection, BUSY):
             if self._survived(row) or self._wanted(writer, row):
                 staying.append(row)
             else:
-                enter_sleeping(writer, row.id)
+                enter_sleeping(writer, row.id, now)
         return staying
 
     def _survived(self, row: WorkspaceRow) -> bool:
@@ -83,7 +86,10 @@ class Fleet:
 
     async def _clear(self) -> None:
         try:
+            await self._tools.context.sandboxes.tidy()
             await finish_removals(self._tools.context)
+        except SandboxError:
+            log.exception("What an earlier service left could not be cleared away")
         except DatabaseClosedError:
             return
         except StorageError:

@@ -8,25 +8,26 @@ from typing import Any
 from quarterdeck.engine.link import EngineError, EngineLink, EngineRefused
 from quarterdeck.service.courier import open_chat
 from quarterdeck.service.errors import UnknownWorkspaceError
+from quarterdeck.service.fleet.claiming import claim
 from quarterdeck.service.fleet.links import open_link
+from quarterdeck.service.fleet.progress import NotReadyError as NotReadyError
+from quarterdeck.service.fleet.progress import Progress
 from quarterdeck.service.fleet.site import Site
 from quarterdeck.service.fleet.transitions import enter_active
 from quarterdeck.service.patience import until_stored
 from quarterdeck.service.records.chats import list_chats
+from quarterdeck.service.records.warm_pools import mark_ready
 from quarterdeck.service.records.workspaces import WorkspaceRow, change_workspace, find_workspace
 from quarterdeck.service.relay.relay import relay
+from quarterdeck.service.workspace_setup.states import POOLED
 from quarterdeck.wire.engine import JournalEntry
-from quarterdeck.wire.events import EventType
 from quarterdeck.wire.replicas import WorkspaceStatus
+from quarterdeck.wire.setup import SetupPhase
 
 log = logging.getLogger(__name__)
 
 LAST_ENTRIES_SECONDS = 5.0
 """When a call's link is lost, the journal's may still bring entries for so long."""
-
-
-class NotReadyError(Exception):
-    """The engine runs, but did not become ready."""
 
 
 class Session:
@@ -35,7 +36,7 @@ class Session:
     def __init__(self, site: Site, rebooted: bool) -> None:
         self._site = site
         self._rebooted = rebooted
-        self._ready = asyncio.Event()
+        self._progress = Progress(site.tools.settings.ready_limit)
 
     async def run(self) -> None:
         """Serves until the link is lost; everything that it brought is stored then.
@@ -43,7 +44,7 @@ class Session:
         Raises:
             EngineGone: no link could be opened.
             EngineRefused: the engine has another secret.
-            NotReadyError: it did not become ready in time.
+            NotReadyError: setting it up failed, or took too long.
             UnknownWorkspaceError: the workspace was deleted.
         """
         row = await self._row()
@@ -61,12 +62,14 @@ class Session:
 
     async def _serve(self, row: WorkspaceRow, journal: EngineLink, calls: EngineLink) -> None:
         if row.engine_version is not None:
-            self._ready.set()
+            self._progress.ready()
+        self._progress.learn(calls.hello.setup)
         try:
             async with asyncio.TaskGroup() as group:
                 begun = [
                     group.create_task(self._aside(journal, self._start(row, calls))),
                     group.create_task(self._aside(journal, self._feel(calls))),
+                    group.create_task(self._aside(journal, self._progress.follow(calls))),
                 ]
                 context = self._site.tools.context
                 await relay(journal, context.event_log, row.id, self._stored)
@@ -91,7 +94,7 @@ class Session:
     async def _start(self, row: WorkspaceRow, calls: EngineLink) -> None:
         await self._open_chats(calls)
         if row.status == WorkspaceStatus.PREPARING:
-            await self._become_active()
+            await self._become_active(row, calls)
         self._site.line.put(calls)
         await self._site.courier.run(calls)
 
@@ -106,14 +109,23 @@ class Session:
                 # Not a reason to fail: the courier opens it again with the first message.
                 log.warning("A chat could not be opened: %s", e.message)
 
-    async def _become_active(self) -> None:
-        try:
-            async with asyncio.timeout(self._site.tools.settings.ready_limit):
-                await self._ready.wait()
-        except TimeoutError as e:
-            raise NotReadyError("The replica's engine did not become ready in time.") from e
+    async def _become_active(self, row: WorkspaceRow, calls: EngineLink) -> None:
+        if row.warm_state in POOLED:
+            row = await self._wait_in_pool(row)
+        if await self._progress.reached() == SetupPhase.HELD:
+            await claim(self._site, row, calls)
+            await self._progress.reached(SetupPhase.READY)
         event_log = self._site.tools.context.event_log
         await until_stored(lambda: event_log.write(lambda w: enter_active(w, self._site.id)))
+
+    async def _wait_in_pool(self, row: WorkspaceRow) -> WorkspaceRow:
+        await self._progress.reached()
+        database = self._site.tools.context.database
+        await until_stored(lambda: database.write(lambda c: mark_ready(c, row.id)))
+        self._site.pulse.progress = None
+        self._site.prepared.set()
+        await self._site.claimed.wait()
+        return await self._row()
 
     async def _feel(self, calls: EngineLink) -> None:
         settings = self._site.tools.settings
@@ -125,8 +137,7 @@ class Session:
 
     def _stored(self, entries: Sequence[JournalEntry]) -> None:
         self._site.seen()
-        if any(entry.type == EventType.ENGINE_READY for entry in entries):
-            self._ready.set()
+        self._progress.hear(entries)
 
     async def _open_journal(self, row: WorkspaceRow) -> EngineLink:
         link = await open_link(self._site, row.engine_secret, row.journal_index)

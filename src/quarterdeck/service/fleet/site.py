@@ -40,6 +40,10 @@ class Site:
     line: Line
     courier: Courier
     pulse: Pulse = field(default_factory=Pulse)
+    prepared: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it waits in a pool, prepared."""
+    claimed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it left its pool."""
 
     def seen(self) -> None:
         """The engine has just been heard of."""

@@ -1,4 +1,4 @@
-"""What may be asked of one workspace: to live, to sleep, to wake, to be gone."""
+"""What may be asked of one workspace: to live, to sleep, to be archived, to wake, to be gone."""
 
 import asyncio
 import logging
@@ -13,14 +13,22 @@ from quarterdeck.service.fleet.life import Life
 from quarterdeck.service.fleet.links import open_link
 from quarterdeck.service.fleet.removal import remove
 from quarterdeck.service.fleet.site import Pulse, Tools, new_site
-from quarterdeck.service.fleet.transitions import RESTING, enter_sleeping, wake_up
+from quarterdeck.service.fleet.transitions import (
+    RESTING,
+    enter_archived,
+    enter_sleeping,
+    wake_up,
+)
 from quarterdeck.service.log_writer import LogWriter
+from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.messages import has_undelivered, last_position
 from quarterdeck.service.records.workspaces import BUSY, WorkspaceRow, find_workspace
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 T = TypeVar("T")
+Check = Callable[[], Awaitable[bool]]
+"""Asked before a workspace is put to rest, when nothing more is delivered to it."""
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +41,7 @@ class Supervisor:
         self._tools = tools
         self._lock = asyncio.Lock()
         self._life: tuple[Life, asyncio.Task[None]] | None = None
+        self._packing: asyncio.Task[None] | None = None
         self.over = False
         """Nothing is begun any more: the workspace or the service ends."""
         self._wake_after = False
@@ -48,6 +57,7 @@ class Supervisor:
         """The row says preparing or active: sees to it. Nothing changes when that goes on already."""
         if self.over or self.stopping or (self._life and not self._life[1].done()):
             return
+        self._cancel_packing()
         life = Life(self._site)
         task = asyncio.create_task(life.run(), name=f"life of {self._site.id}")
         self._life = life, task
@@ -78,8 +88,10 @@ class Supervisor:
         """
         return await self.call(row, lambda _: open_link(self._site, row.engine_secret))
 
-    async def sleep(self) -> None:
+    async def sleep(self, only_if: Check | None = None) -> bool:
         """Stops the engine and keeps the files; nothing changes for one that rests.
+
+        With `only_if`, False and nothing changed when the check fails.
 
         Messages that the engine had no time for wait until it is woken. One that is accepted while
         the engine is being stopped wakes it again, and so does a call of `wake`.
@@ -89,18 +101,25 @@ class Supervisor:
             SandboxError: the sandbox cannot be stopped; the workspace goes on.
         """
         async with self._lock:
-            status, mark = await self._tools.context.database.read(self._standing)
-            if status in RESTING:
-                return
-            _require_sleepable(status)
-            try:
-                slept = await self._stop()
-            except BaseException:
-                self.begin()
-                raise
-            if not slept:  # it failed in the meantime
-                raise _in_error()
-            await self._wake_for_news(mark)
+            return await self._sleep("put to sleep", only_if)
+
+    async def archive(self, only_if: Check | None = None) -> bool:
+        """Puts it to sleep if it is active, then packs its files away.
+
+        A message or a call of `wake` that comes while the files are being packed stops that, and
+        wakes it. Otherwise as `sleep`.
+
+        Raises:
+            ApiError: as `sleep`.
+            SandboxError: it cannot be stopped, and goes on; or not packed, and sleeps.
+        """
+        async with self._lock:
+            if not await self._sleep("archived", only_if):
+                return False
+            status, _ = await self._tools.context.database.read(self._standing)
+            if status == WorkspaceStatus.SLEEPING and not self.over:
+                await self._pack()
+            return True
 
     async def wake(self) -> None:
         """Makes a resting or failed workspace prepare; nothing changes for another.
@@ -119,6 +138,7 @@ class Supervisor:
             ApiError: NOT_FOUND; INTERNAL_ERROR when files are left, which is tried again later.
             StorageError: nothing was removed; the workspace goes on.
         """
+        self._cancel_packing()
         async with self._lock:
             self.over = True
             await self._cancel_life()
@@ -132,21 +152,69 @@ class Supervisor:
     async def close(self) -> None:
         """Lets go of the engine, which runs on."""
         self.over = True
+        if packing := self._packing:
+            packing.cancel()
+            await asyncio.wait({packing})
         await self._cancel_life()
+
+    async def _sleep(self, what: str, only_if: Check | None) -> bool:
+        status, mark = await self._tools.context.database.read(self._standing)
+        if status in RESTING:
+            return True
+        _require_sleepable(status, what)
+        self._wake_after, self._site.courier.paused = False, True
+        try:
+            if only_if is not None and (not await only_if() or self._wake_after):
+                return False
+            slept = await self._stop()
+        except BaseException:
+            self.begin()
+            raise
+        finally:
+            self._site.courier.paused = False
+            self._site.courier.nudge()
+        if not slept:  # it failed in the meantime
+            raise _in_error()
+        await self._wake_for_news(mark)
+        return True
 
     async def _stop(self) -> bool:
         """Ends the engine, then enters sleeping; False when the state is another by now."""
-        self.stopping, self._wake_after = True, False
-        self._site.courier.paused = True
+        self.stopping = True
         try:
             await self._end_engine()
             await self._cancel_life()
             await self._tools.context.sandboxes.stop(self._site.id)
             return await self._tools.context.event_log.write(
-                lambda writer: enter_sleeping(writer, self._site.id)
+                lambda writer: enter_sleeping(writer, self._site.id, self._now())
             )
         finally:
-            self.stopping = self._site.courier.paused = False
+            self.stopping = False
+
+    async def _pack(self) -> None:
+        """Packs, unless it is stopped by `begin`."""
+        packing = self._packing = asyncio.create_task(self._put_away(), name="packing")
+        try:
+            await asyncio.wait({packing})
+        finally:
+            self._packing = None
+            if packing.cancel():  # the caller was cancelled
+                await asyncio.wait({packing})
+        if not packing.cancelled():
+            packing.result()
+
+    async def _put_away(self) -> None:
+        await self._tools.context.sandboxes.pack(self._site.id)
+        await self._tools.context.event_log.write(
+            lambda writer: enter_archived(writer, self._site.id, self._now())
+        )
+
+    def _cancel_packing(self) -> None:
+        if self._packing is not None:
+            self._packing.cancel()
+
+    def _now(self) -> str:
+        return moment_text(self._tools.context.clock())
 
     async def _end_engine(self) -> None:
         """Asks the engine to end, and waits until its journal was taken over to the last entry."""
@@ -215,13 +283,13 @@ def require_active(row: WorkspaceRow) -> None:
     )
 
 
-def _require_sleepable(status: str) -> None:
+def _require_sleepable(status: str, what: str) -> None:
     if status == WorkspaceStatus.ERROR:
         raise _in_error()
     if status == WorkspaceStatus.PREPARING:
         raise ApiError(
             ErrorCode.WORKSPACE_NOT_ACTIVE,
-            "The replica is being prepared and cannot be put to sleep yet.",
+            f"The replica is being prepared and cannot be {what} yet.",
             status,
         )
 

@@ -7,6 +7,7 @@
 | preparing, active | failure | error |
 | active | sleep | sleeping |
 | active, preparing | another start of the machine | sleeping |
+| sleeping | archive, or long asleep | archived |
 | sleeping, archived, error | wake (sleeping, archived: also a message) | preparing |
 """
 
@@ -74,9 +75,23 @@ def enter_error(writer: LogWriter, workspace_id: str, reason: str) -> bool:
     return enter(writer, workspace_id, WorkspaceStatus.ERROR, BUSY, error=reason, wake_wanted=False)
 
 
-def enter_sleeping(writer: LogWriter, workspace_id: str) -> bool:
+def enter_sleeping(writer: LogWriter, workspace_id: str, now: str) -> bool:
     """The engine has ended, the files are kept."""
-    return enter(writer, workspace_id, WorkspaceStatus.SLEEPING, BUSY, wake_wanted=False)
+    return enter(
+        writer, workspace_id, WorkspaceStatus.SLEEPING, BUSY, wake_wanted=False, rested_at=now
+    )
+
+
+def enter_archived(writer: LogWriter, workspace_id: str, now: str) -> bool:
+    """The files are in an archive. A workspace that was woken meanwhile is left alone."""
+    return enter(
+        writer,
+        workspace_id,
+        WorkspaceStatus.ARCHIVED,
+        (WorkspaceStatus.SLEEPING,),
+        rested_at=now,
+        packed_at=now,
+    )
 
 
 def wake_up(writer: LogWriter, row: WorkspaceRow, limit: int) -> None:

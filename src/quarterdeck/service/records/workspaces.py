@@ -53,6 +53,14 @@ class WorkspaceRow:
     journal_index: int
     created_at: str
     last_activity_at: str | None
+    user_id: str | None
+    auto_stop_minutes: int | None
+    rested_at: str | None
+    packed_at: str | None
+    warm_pool_id: str | None
+    warm_generation: int | None
+    warm_state: str | None
+    setup_json: str | None
 
     def __repr__(self) -> str:
         """Without the secret: rows end up in messages and tracebacks."""
@@ -76,7 +84,8 @@ class WorkspaceFilter:
             workspaces.c.source: self.source,
             workspaces.c.environment_id: self.environment_id,
         }
-        return [column == value for column, value in given.items() if value is not None]
+        asked = [column == value for column, value in given.items() if value is not None]
+        return [workspaces.c.warm_state.is_(None), *asked]
 
 
 def workspace_columns() -> Select[Any]:
@@ -157,7 +166,11 @@ def count_busy(connection: Connection, organization_id: str) -> int:
     statement = (
         select(func.count())
         .select_from(workspaces)
-        .where(workspaces.c.organization_id == organization_id, workspaces.c.status.in_(BUSY))
+        .where(
+            workspaces.c.organization_id == organization_id,
+            workspaces.c.status.in_(BUSY),
+            workspaces.c.warm_state.is_(None),
+        )
     )
     return connection.execute(statement).scalar_one()
 

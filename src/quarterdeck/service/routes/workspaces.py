@@ -1,4 +1,4 @@
-"""A replica's life on request: sleep, wake, status (INTERFACE 3)."""
+"""A replica's life on request: sleep, archive, wake, status (INTERFACE 3)."""
 
 from quarterdeck.service.context import Context, Workspace
 from quarterdeck.service.fleet.fleet import FleetDep
@@ -14,6 +14,13 @@ _replica = replica_router("workspaces")
 async def sleep(fleet: FleetDep, workspace: Workspace) -> Success:
     """Stops the engine and keeps the files; answered when it sleeps."""
     await fleet.of(workspace.id).sleep()
+    return Success()
+
+
+@_replica.post("/archive")
+async def archive(fleet: FleetDep, workspace: Workspace) -> Success:
+    """Packs the files away and keeps the history; answered when that is done."""
+    await fleet.of(workspace.id).archive()
     return Success()
 
 
