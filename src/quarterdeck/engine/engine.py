@@ -17,11 +17,13 @@ from pydantic import BaseModel
 from quarterdeck import __version__
 from quarterdeck.engine.agent_desk import AgentPlace, CatalogFactory
 from quarterdeck.engine.canvas import Canvas
+from quarterdeck.engine.chat_commands import ChatCommands
 from quarterdeck.engine.chat_state import ChatFold
 from quarterdeck.engine.chats import Chats
 from quarterdeck.engine.counts import Counts
 from quarterdeck.engine.drafts import event
 from quarterdeck.engine.exec import run_command
+from quarterdeck.engine.files import Files
 from quarterdeck.engine.journal import Journal, Line
 from quarterdeck.engine.methods import Method, parse
 from quarterdeck.engine.repos import Repos
@@ -38,12 +40,14 @@ from quarterdeck.wire.engine import (
     EngineHello,
     EngineReport,
     OpenChat,
+    ReadFile,
     RenameEngineChat,
     StreamTerminal,
     TerminalCall,
     TerminalFrame,
     WriteCanvas,
 )
+from quarterdeck.wire.engine_chats import CancelQueued, ChangeGoal, DeleteEngineChat, OrderQueue
 from quarterdeck.wire.events import EngineReady, EventType
 from quarterdeck.wire.exec import ExecRequest, ExecResponse
 from quarterdeck.wire.setup import ClaimWorkspace
@@ -93,9 +97,13 @@ class Engine:
             self._tasks,
             lambda: self._boot.start_hooks_completed,
         )
+        self._files = Files(config.repositories, environment)
         self._canvas = Canvas(Path(environment.get("HOME") or home), state)
         self._terminals = Terminals(home, environment, self._happened)
-        self._chats = Chats(fold.chats, place, journal, self._happened, self._counts.news)
+        self._chats = Chats(
+            fold, place, journal, self._happened, self._counts.news, config.hold_queues
+        )
+        self._commands = ChatCommands(self._chats, journal, place.state_directory)
         self.ending = asyncio.Event()
         """Set when the engine was asked to end."""
         self.table = self._methods()
@@ -168,11 +176,25 @@ class Engine:
             "chat.send": Method(_taking(DeliverMessage, self._chat_send)),
             "chat.interrupt": Method(_taking(ChatCall, lambda call: chats.interrupt(call.chat_id))),
             "chat.respond": Method(_taking(Answer, chats.respond)),
+            **self._chat_commands(),
             "canvas.list": Method(lambda _: self._canvas.list()),
             "canvas.get": Method(_taking(CanvasCall, self._canvas.get)),
             "canvas.put": Method(_taking(WriteCanvas, self._canvas.put)),
             "workspace.claim": Method(_taking(ClaimWorkspace, self._boot.claim)),
+            "files.index": Method(lambda _: self._files.index(), lasting=False),
+            "files.read": Method(_taking(ReadFile, self._files.read)),
             "repos.refresh": Method(lambda _: self._repos.refresh()),
+        }
+
+    def _chat_commands(self) -> dict[str, Method]:
+        commands = self._commands
+        return {
+            "chat.goal": Method(_taking(ChangeGoal, commands.goal)),
+            "chat.delete": Method(_taking(DeleteEngineChat, commands.delete)),
+            "queue.cancel": Method(_taking(CancelQueued, commands.cancel)),
+            "queue.order": Method(_taking(OrderQueue, commands.order)),
+            "queue.held": Method(lambda _: commands.held()),
+            "queue.release": Method(lambda _: commands.release()),
         }
 
     async def _status(self, _: dict[str, Any] | None) -> EngineReport:

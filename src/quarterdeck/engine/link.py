@@ -31,17 +31,30 @@ from quarterdeck.wire.engine import (
     DeliverMessage,
     EngineHello,
     EngineReport,
+    IndexedFiles,
     JournalEntry,
     OpenChat,
     OpenLink,
+    ReadFile,
     RenameEngineChat,
     StreamTerminal,
     TerminalCall,
     TerminalFrame,
     WriteCanvas,
 )
+from quarterdeck.wire.engine_chats import (
+    CancelQueued,
+    ChangeGoal,
+    DeleteEngineChat,
+    GoalChanged,
+    HeldQueues,
+    Journaled,
+    OrderQueue,
+    QueueChanged,
+)
 from quarterdeck.wire.events import ReposChanged
 from quarterdeck.wire.exec import ExecRequest, ExecResponse
+from quarterdeck.wire.files import FileContent
 from quarterdeck.wire.setup import ClaimWorkspace
 from quarterdeck.wire.terminals import (
     CreateTerminal,
@@ -244,6 +257,30 @@ class EngineLink:
         """Answers an agent's question. Refused with `CONFLICT` when it is no longer awaited."""
         await self._send("chat.respond", answer)
 
+    async def chat_goal(self, change: ChangeGoal) -> GoalChanged:
+        """Sets, pauses or resumes a goal. Refused with `CONFLICT` when there is none."""
+        return await self._call("chat.goal", change, GoalChanged)
+
+    async def chat_delete(self, request: DeleteEngineChat) -> Journaled:
+        """Interrupts a chat's turn and ends the chat; a chat that is gone stays gone."""
+        return await self._call("chat.delete", request, Journaled)
+
+    async def queue_cancel(self, request: CancelQueued) -> QueueChanged:
+        """Takes messages out of a chat's queue, but for those that have started."""
+        return await self._call("queue.cancel", request, QueueChanged)
+
+    async def queue_order(self, request: OrderQueue) -> QueueChanged:
+        """Puts a chat's queue in order."""
+        return await self._call("queue.order", request, QueueChanged)
+
+    async def queue_held(self) -> HeldQueues:
+        """Whether the engine waits for `queue_release`, and what is in its queues."""
+        return await self._call("queue.held", None, HeldQueues)
+
+    async def queue_release(self) -> None:
+        """Lets queues and goals go on."""
+        await self._send("queue.release", None)
+
     async def repos_refresh(self) -> ReposChanged:
         """Looks at every repository now; changes are journaled as well."""
         return await self._call("repos.refresh", None, ReposChanged)
@@ -259,6 +296,14 @@ class EngineLink:
     async def canvas_put(self, upload: WriteCanvas) -> CanvasWritten:
         """Writes an upload; on return it is on disk. Sent again, it is written once."""
         return await self._call("canvas.put", upload, CanvasWritten)
+
+    async def files_index(self) -> IndexedFiles:
+        """Looks at the files of every repository now."""
+        return await self._call("files.index", None, IndexedFiles)
+
+    async def files_read(self, repo_name: str, path: str) -> FileContent:
+        """A file's first MiB. Refused with `NOT_FOUND`, or `INVALID_REQUEST` outside of it."""
+        return await self._call("files.read", ReadFile(repo_name=repo_name, path=path), FileContent)
 
     # Inside
 

@@ -21,6 +21,12 @@ from quarterdeck.service.routes import (
     auth,
     canvas,
     chats,
+    credentials,
+    environment_files,
+    environment_hooks,
+    environment_mcps,
+    environment_skills,
+    environment_variables,
     environments,
     events,
     exec,
@@ -36,12 +42,18 @@ from quarterdeck.service.routes import (
     workspaces,
 )
 
-# Literal paths such as /v1/replica/repositories come before those with an id in their place.
+# Literal paths such as /v1/replica/repositories come before those with an id in their place, and
+# `credentials`, whose first word may be anything, last.
 RESOURCES = (
     health,
     agents,
     repositories,
     environments,
+    environment_variables,
+    environment_files,
+    environment_skills,
+    environment_mcps,
+    environment_hooks,
     replicas,
     workspaces,
     history,
@@ -56,6 +68,7 @@ RESOURCES = (
     auth,
     api_keys,
     users,
+    credentials,
 )
 
 # The framework would export requests and errors to whatever the environment names.

@@ -21,6 +21,12 @@ is refused carries `EngineFault` in the error's `data`, so the service can pass 
 | `chat.send` | `DeliverMessage` | `Delivered`; known message id: no change |
 | `chat.interrupt` | `ChatCall` | `Interrupted` |
 | `chat.respond` | `Answer` | null |
+| `chat.goal` | `ChangeGoal` | `GoalChanged` |
+| `chat.delete` | `DeleteEngineChat` | `Journaled`; unknown id: it cannot be opened any more |
+| `queue.cancel` | `CancelQueued` | `QueueChanged` |
+| `queue.order` | `OrderQueue` | `QueueChanged` |
+| `queue.held` | - | `HeldQueues` |
+| `queue.release` | - | null; queues and goals that were held go on |
 | `repos.refresh` | - | `ReposChanged` |
 | `workspace.claim` | `ClaimWorkspace` | null; claimed already: no change |
 | `canvas.list` | - | `CanvasList` |
@@ -71,6 +77,8 @@ class EngineConfig(CamelRecord):
     environment: dict[str, str] = {}
     """Variables for shells, exec and agents."""
     setup: Setup = Setup()
+    hold_queues: bool = False
+    """Nothing that waits is run before `queue.release`."""
 
 
 class OpenLink(CamelRecord):
@@ -168,6 +176,10 @@ class DeliverMessage(CamelRecord):
     goal_mode: bool = False
     fast_mode: bool = False
     thinking_level: ThinkingLevel | None = None
+    uploads: list[str] | None = None
+    """Files of the canvas that come with it, by display path."""
+    continuation: bool = False
+    """The engine's own message: the next turn towards the goal."""
 
 
 class Delivered(CamelRecord):
@@ -207,12 +219,13 @@ class CanvasWritten(CamelRecord):
 
 
 class IndexedFiles(CamelRecord):
-    """The files of all repositories; `packed` is base64 of `service.files.index`'s form.
+    """The files of all repositories.
 
+    `packed` is base64 of zlib of JSON, which is stored as it is: `[[repository, [path, ...],
+    statuses], ...]`, where `statuses` has a letter for each path: `u`nchanged, `c`hanged or `n`ew.
     `truncated` when there are more files than an index holds, or a repository cannot be read.
     """
 
-    indexed_at: Timestamp
     truncated: bool
     packed: str
 

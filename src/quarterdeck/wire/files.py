@@ -12,6 +12,10 @@ CONTENT_LIMIT = 1 << 20
 """Most bytes of a file that are sent: 1 MiB."""
 
 
+INDEX_LIMIT = 200_000
+"""Most files of a workspace that are indexed."""
+
+
 class FileStatus(StrEnum):
     """How a file differs from the last commit."""
 

@@ -1,0 +1,249 @@
+"""The canvas with real engines: operation 14 and INTERFACE 6."""
+
+import base64
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from tests.workspace_files.conftest import RealWorld, until
+
+LIMIT = 5 << 20
+
+
+async def put(
+    world: RealWorld, id: str, name: str, content: bytes, family: str = "workspaces"
+) -> httpx.Response:
+    return await world.client.post(
+        f"/v1/{family}/{id}/canvas", files={"file": ("x", content)}, data={"filename": name}
+    )
+
+
+async def listed(world: RealWorld, id: str) -> dict[str, dict[str, Any]]:
+    answer = await world.client.get(f"/v1/replica/{id}/canvas")
+    assert answer.status_code == 200, answer.text
+    return {one["filename"]: one for one in answer.json()["items"]}
+
+
+async def test_an_active_workspace_is_written_to(world: RealWorld) -> None:
+    made = await world.create()
+    answer = await put(world, made, "plan.md", b"# Plan\n")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "filePath": "~/.quarterdeck/canvas/plan.md",
+        "originalName": "plan.md",
+        "sizeBytes": 7,
+    }
+    assert await world.exec(made, "cat ~/.quarterdeck/canvas/plan.md") == "# Plan\n"
+    assert await listed(world, made) == {
+        "plan.md": {"filename": "plan.md", "kind": "markdown", "sizeBytes": 7}
+    }
+    got = await world.client.get(f"/v1/workspaces/{made}/canvas/plan.md")
+    assert got.json() == {
+        "filename": "plan.md",
+        "kind": "markdown",
+        "sizeBytes": 7,
+        "mimeType": "text/markdown",
+        "content": "# Plan\n",
+    }
+
+
+async def test_what_the_agent_writes_is_listed_by_its_kind(world: RealWorld) -> None:
+    made = await world.create()
+    names = {
+        "a.md": "markdown",
+        "b.HTML": "html",
+        "c.png": "image",
+        "d.mp4": "video",
+        "e.mp3": "audio",
+        "f.bin": "other",
+        "g": "other",
+        "deep/h.webp": "image",
+    }
+    quoted = " ".join(f"'{name}'" for name in names)
+    await world.exec(
+        made,
+        f"mkdir -p ~/.quarterdeck/canvas/deep; cd ~/.quarterdeck/canvas; for f in {quoted}; do "
+        'echo x > "$f"; done; ln -s /etc/passwd out.txt; mkfifo pipe; printf y > "$(printf "b\\377\\nc")"',
+    )
+    found = await listed(world, made)
+    odd = "b\\xff\nc"
+    assert {name: one["kind"] for name, one in found.items()} == {**names, odd: "other"}
+    base = f"/v1/replica/{made}/canvas"
+    deep = await world.client.get(f"{base}/deep/h.webp")
+    assert deep.json()["mimeType"] == "image/webp"
+    got = await world.client.get(f"{base}/{httpx.URL(path='/' + odd).raw_path.decode()[1:]}")
+    assert got.json()["content"] == "y"
+    for name in ("out.txt", "pipe", "deep", "nothing", "%2e%2e/canvas/a.md", "%00", ""):
+        assert (await world.client.get(f"{base}/{name}")).status_code in (404, 405), name
+
+
+async def test_what_is_no_text_comes_as_base64(world: RealWorld) -> None:
+    made = await world.create()
+    data = bytes(range(256))
+    assert (await put(world, made, "x.png", data)).status_code == 200
+    got = (await world.client.get(f"/v1/replica/{made}/canvas/x.png")).json()
+    assert base64.b64decode(got["base64"]) == data
+    assert "content" not in got and "tooLarge" not in got
+
+
+async def test_a_taken_name_is_numbered(world: RealWorld) -> None:
+    made = await world.create()
+    names = [
+        (await put(world, made, "a/plan.v1.md", b"x")).json()["originalName"] for _ in range(3)
+    ]
+    assert names == ["a/plan.v1.md", "a/plan.v1-2.md", "a/plan.v1-3.md"]
+    assert (await put(world, made, "a", b"y")).json()["originalName"] == "a-2"
+    assert (await put(world, made, "a-2/b.md", b"z")).json()["originalName"] == "b.md"
+
+
+@pytest.mark.parametrize("size", [LIMIT - 1, LIMIT, LIMIT + 1])
+async def test_the_limit_of_an_item(world: RealWorld, size: int) -> None:
+    made = await world.create()
+    fixed = await put(world, made, "big.bin", b"x" * size)
+    body, type = _multipart(b"y" * size)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for first in range(0, len(body), 1 << 18):
+            yield body[first : first + (1 << 18)]
+
+    chunked = await world.client.post(
+        f"/v1/replica/{made}/canvas", content=chunks(), headers={"Content-Type": type}
+    )
+    codes = [fixed.status_code, chunked.status_code]
+    if size > LIMIT:
+        assert codes == [413, 413]
+        assert fixed.json()["code"] == chunked.json()["code"] == "PAYLOAD_TOO_LARGE"
+        assert await listed(world, made) == {}
+    else:
+        assert codes == [200, 200]
+        assert [one["sizeBytes"] for one in (await listed(world, made)).values()] == [size, size]
+
+
+def _multipart(content: bytes) -> tuple[bytes, str]:
+    files = {"file": ("x", content), "filename": (None, b"big.bin")}
+    request = httpx.Request("POST", "http://test", files=files)
+    return request.read(), request.headers["Content-Type"]
+
+
+async def test_an_item_over_the_limit_is_listed_and_not_sent(world: RealWorld) -> None:
+    made = await world.create()
+    await world.exec(
+        made,
+        "mkdir -p ~/.quarterdeck/canvas; cd ~/.quarterdeck/canvas; "
+        f"head -c {LIMIT} /dev/zero > fits.bin; head -c {LIMIT + 1} /dev/zero > over.bin",
+    )
+    assert (await listed(world, made))["over.bin"]["sizeBytes"] == LIMIT + 1
+    base = f"/v1/replica/{made}/canvas"
+    over = (await world.client.get(f"{base}/over.bin")).json()
+    assert over["tooLarge"] is True and "content" not in over and "base64" not in over
+    fits = (await world.client.get(f"{base}/fits.bin")).json()
+    assert len(base64.b64decode(fits["base64"])) == LIMIT
+
+
+REFUSED = (
+    "",
+    " ",
+    ".",
+    "./",
+    "/",
+    "/a.md",
+    "..",
+    "../a",
+    "a/../b",
+    "a/..",
+    "a\nb",
+    "a\x7f",
+    "dir/",
+)
+TAKEN = {
+    "-rf": "-rf",
+    "./a//b.md": "a/b.md",
+    "a..b": "a..b",
+    " é ✓.md": "é ✓.md",
+    "x" * 255: "x" * 255,
+    ".hidden": ".hidden",
+}
+
+
+async def test_names(world: RealWorld) -> None:
+    made = await world.create()
+    for name in (*REFUSED, "x" * 256, "é" * 128):
+        answer = await put(world, made, name, b"x")
+        assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_REQUEST"), name
+    await world.sleep(made)
+    for name, given in TAKEN.items():
+        answer = await put(world, made, name, b"x")
+        assert (answer.status_code, answer.json()["originalName"]) == (202, given), name
+
+
+async def test_a_body_that_is_no_upload(world: RealWorld) -> None:
+    made = await world.create(wait=False)
+    path = f"/v1/replica/{made}/canvas"
+    for sent in (
+        {"json": {"filename": "a"}},
+        {"data": {"filename": "a", "file": "text"}},
+        {"files": {"file": ("x", b"x")}},
+        {
+            "content": b"--x\r\nbroken",
+            "headers": {"Content-Type": "multipart/form-data; boundary=x"},
+        },
+        {"content": b"", "headers": {"Content-Type": "multipart/form-data"}},
+    ):
+        answer = await world.client.post(path, **sent)
+        assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_REQUEST"), sent
+
+
+async def test_each_state(world: RealWorld) -> None:
+    made = await world.create()
+    await world.sleep(made)
+    for status in ("sleeping", "archived", "preparing"):
+        await world.set_status(made, status)
+        answer = await put(world, made, "plan.md", status.encode())
+        assert answer.status_code == 202
+        assert UUID(answer.json()["uploadId"])
+        assert (await world.get(made))["status"] == status
+        for path in ("", "/plan.md"):
+            read = await world.client.get(f"/v1/replica/{made}/canvas{path}")
+            assert (read.status_code, read.json()["code"]) == (409, "WORKSPACE_NOT_ACTIVE")
+    await world.set_status(made, "error")
+    answer = await put(world, made, "plan.md", b"x")
+    assert (answer.status_code, answer.json()["code"]) == (409, "WORKSPACE_ERROR_STATE")
+    await world.set_status(made, "sleeping")
+    assert (await put(world, made, "plan.md", b"x")).json()["originalName"] == "plan-4.md"
+
+
+async def test_queued_uploads_are_written_when_it_starts(world: RealWorld) -> None:
+    made = await world.create()
+    await put(world, made, "plan.md", b"first")
+    await world.sleep(made)
+    for content in (b"second", b"third"):
+        assert (await put(world, made, "plan.md", content)).status_code == 202
+    await world.wake(made)
+
+    async def there() -> bool:
+        return len(await listed(world, made)) == 3
+
+    await until(there, "the queued uploads")
+    said = await world.exec(
+        made, "cd ~/.quarterdeck/canvas; for f in *; do echo $f $(cat $f); done"
+    )
+    assert set(said.split("\n")[:3]) == {"plan.md first", "plan-2.md second", "plan-2-2.md third"}
+
+
+async def test_a_message_comes_after_the_uploads_it_names(world: RealWorld) -> None:
+    made = await world.create()
+    await world.sleep(made)
+    upload = (await put(world, made, "data.txt", b"42")).json()["uploadId"]
+    unknown = await world.post(
+        made, "/messages", {"message": "x", "canvasUploadIds": [upload, "no-upload"]}
+    )
+    assert unknown.status_code == 400
+    assert (await world.get(made))["status"] == "sleeping"
+    text = "```sh\ncat ~/.quarterdeck/canvas/data.txt > ~/seen\n```"
+    sent = await world.send(made, text, canvasUploadIds=[upload])
+    assert sent["status"] == "waking"
+    (end,) = await world.done(made, sent["message_id"])
+    assert end["isComplete"] is True
+    assert await world.exec(made, "cat ~/seen") == "42"
