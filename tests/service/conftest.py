@@ -83,8 +83,9 @@ def app(context: ServiceContext) -> FastAPI:
 
 
 @pytest.fixture
-async def client(app: FastAPI, home: Home) -> AsyncIterator[httpx.AsyncClient]:
+async def client(app: FastAPI, home: Home, database_kind: str) -> AsyncIterator[httpx.AsyncClient]:
     """With the installation's key."""
+    # `database_kind` is named because what a module's own `app` builds on is not looked through.
     headers = {"Authorization": f"Bearer {home.key.read_text().strip()}"}
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(
