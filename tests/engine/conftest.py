@@ -44,6 +44,9 @@ class NoAgents:
     def driver(self, agent_id: str) -> AgentDriver:
         raise AssertionError("no agent is expected here")
 
+    def supports_goal(self, agent_id: str) -> bool:
+        return False
+
 
 @dataclass
 class Entries:
@@ -75,6 +78,7 @@ class Place:
     stack: AsyncExitStack
     repositories: list[EngineRepository] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=lambda: {"SHELL": "/bin/bash"})
+    hold: bool = False
     setup: Setup = field(default_factory=Setup)
 
     @property
@@ -104,6 +108,7 @@ class Place:
             repositories=self.repositories,
             environment=self.environment,
             setup=self.setup,
+            hold_queues=self.hold,
         )
         (self.run_dir / "engine.json").write_text(config.model_dump_json())
 

@@ -4,9 +4,14 @@ say TEXT      one chunk a word            ask        asks for permission, then s
 wait          until it is interrupted     die        the process ends in the turn
 deaf          never ends, whatever        huge N     one chunk of N characters
 many N        N chunks                    unpaired   half a surrogate pair
+
+In goal mode: `goal steps N` is complete in the N-th turn, `goal stuck` blocked, `goal idle` does
+nothing, `goal endless` works for ever, `goal limited` says in its own way that it may not go on,
+`goal wait` works in its first turn and waits in the second.
 """
 
 import asyncio
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -15,6 +20,7 @@ from typing import Any
 
 from quarterdeck.agents.port import (
     AgentDiedError,
+    AgentError,
     AgentSink,
     AgentStatus,
     AgentUnavailableError,
@@ -24,6 +30,7 @@ from quarterdeck.agents.port import (
     TurnOutcome,
 )
 from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.goals import GoalStatus
 from quarterdeck.wire.history import AgentEvent
 
 
@@ -34,9 +41,12 @@ class FakeSession:
         self._interrupted = asyncio.Event()
         self._answer: asyncio.Future[str] | None = None
         self.closed = False
+        self.turns = 0
+        self.prompts: list[Prompt] = []
 
     async def prompt(self, prompt: Prompt) -> TurnOutcome:
         self._interrupted.clear()
+        self.prompts.append(prompt)
         verb, _, rest = prompt.text.partition(" ")
         match verb:
             case "wait":
@@ -49,6 +59,8 @@ class FakeSession:
             case "die":
                 await self._say("about to die")
                 raise AgentDiedError("The agent's process ended with status 9.")
+            case "goal" | "Go":
+                return await self._pursue(prompt.text)
             case "ask":
                 await self._say("was told " + await self._ask())
             case _:
@@ -56,6 +68,34 @@ class FakeSession:
                     await self._say(text)
                     await asyncio.sleep(0.001 if verb == "stamp" else 0)
         return TurnOutcome(StopReason.END_TURN, usage={"totalTokens": 3})
+
+    async def _pursue(self, text: str) -> TurnOutcome:
+        found = re.search(r"^goal (\w+) ?(\d*)", text, re.MULTILINE)
+        assert found is not None
+        self.turns += 1
+        if found[1] != "idle":
+            await self._tell(
+                "acp-session_update", {"sessionUpdate": "tool_call", "toolCallId": "1"}
+            )
+        match found[1]:
+            case "steps" if self.turns >= int(found[2]):
+                await self._say("Done.\nGOAL: com")
+                await self._say("plete\n")
+            case "stuck":
+                await self._say("I need a key.\n**GOAL: blocked**")
+            case "limited":
+                return TurnOutcome(
+                    StopReason.FAILED, "no more", goal_status=GoalStatus.USAGE_LIMITED
+                )
+            case "wait" if self.turns > 1:
+                await self._interrupted.wait()
+                return TurnOutcome(StopReason.CANCELLED)
+            case "endless":
+                await asyncio.sleep(0.01)
+            case _:
+                await self._say("GOAL: complete is what I shall say when it is so.")
+                await self._say("\nI go on.")
+        return TurnOutcome(StopReason.END_TURN, usage={"totalTokens": 10})
 
     def _texts(self, verb: str, rest: str) -> Iterator[str]:
         match verb:
@@ -80,6 +120,8 @@ class FakeSession:
     async def respond(self, request_id: str, option_id: str | None, text: str | None) -> bool:
         if request_id != "q1" or self._answer is None or self._answer.done():
             return False
+        if option_id == "wrong":
+            raise AgentError("There is no such option.")
         self._answer.set_result(option_id or text or "")
         return True
 
@@ -123,10 +165,13 @@ class FakeCatalog:
         return self
 
     def statuses(self) -> list[AgentStatus]:
-        return [AgentStatus("fake", "Fake", available=True)]
+        return [AgentStatus("fake", "Fake", available=True), AgentStatus("plain", "Plain", True)]
+
+    def supports_goal(self, agent_id: str) -> bool:
+        return agent_id == "fake"
 
     def driver(self, agent_id: str) -> FakeDriver:
-        if agent_id != "fake":
+        if agent_id not in ("fake", "plain"):
             raise AgentUnavailableError(f"There is no agent {agent_id!r}.")
         return self.fake
 

@@ -127,4 +127,5 @@ def test_a_chat_in_an_event_is_the_chat_of_the_control_plane() -> None:
         "awaiting_input",
         "parent_chat_id",
         "last_message_text",
+        "goal",
     }

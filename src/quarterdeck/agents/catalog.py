@@ -35,6 +35,11 @@ class PresetCatalog:
             raise AgentUnavailableError(_no_driver(preset))
         return AcpDriver(preset)
 
+    def supports_goal(self, agent_id: str) -> bool:
+        """Whether chats of this agent can have a goal."""
+        preset = self._presets.get(agent_id)
+        return preset is not None and preset.supports_goal
+
     def _status(self, agent_id: str, preset: Preset) -> AgentStatus:
         key = preset.key_found(self._environment)
         reason = self._obstacle(preset, key)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from quarterdeck.wire.goals import GoalStatus
 from quarterdeck.wire.history import AgentEvent
-from quarterdeck.wire.messages import Image
+from quarterdeck.wire.messages import Image, ThinkingLevel
 from quarterdeck.wire.setup import McpServer
 
 AgentSink = Callable[[AgentEvent], Awaitable[None]]
@@ -58,6 +59,8 @@ class Prompt:
     images: list[Image] = field(default_factory=list[Image])
     plan_mode: bool = False
     model: str | None = None
+    fast_mode: bool = False
+    thinking_level: ThinkingLevel | None = None
 
 
 class StopReason(StrEnum):
@@ -73,11 +76,16 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True)
 class TurnOutcome:
-    """The end of a turn. `error` is set when `stop_reason` is FAILED."""
+    """The end of a turn. `error` is set when `stop_reason` is FAILED.
+
+    `goal_status` is the agent's own word on its goal, where its protocol has one; the engine reads
+    the end of the agent's message otherwise.
+    """
 
     stop_reason: str
     error: str | None = None
     usage: dict[str, Any] | None = None
+    goal_status: GoalStatus | None = None
 
 
 class AgentSession(Protocol):
@@ -156,4 +164,8 @@ class AgentCatalog(Protocol):
         Raises:
             AgentUnavailableError: no agent has this id.
         """
+        ...
+
+    def supports_goal(self, agent_id: str) -> bool:
+        """Whether chats of this agent can have a goal. Looks at nothing on the disk."""
         ...

@@ -1,5 +1,7 @@
 """The chats of a workspace: made, named, sent to, interrupted; each with its own `ChatRunner`.
 
+What changes a chat by hand (queue, goal, end) is in `chat_commands`.
+
 A message is taken by writing its content and its acceptance into the journal in one durable write;
 from then on it is run once, whatever is killed. The journal is also how a new engine learns of
 chats, queues and turns that were under way.
@@ -12,7 +14,7 @@ from uuid import UUID
 
 from quarterdeck.engine import turn_events
 from quarterdeck.engine.agent_desk import AgentPlace
-from quarterdeck.engine.chat_state import ChatState
+from quarterdeck.engine.chat_state import ChatFold, ChatState
 from quarterdeck.engine.drafts import Draft, EntryTooLarge, Note
 from quarterdeck.engine.errors import EngineRefused
 from quarterdeck.engine.journal import Journal
@@ -33,18 +35,21 @@ logger = logging.getLogger(__name__)
 
 
 class Chats:
-    """All chats by id. `states` are those read from the journal; `start` takes them up again.
+    """All chats by id, as `fold` read them from the journal; `start` takes them up again.
 
+    While `held`, turns that were cut off are closed and messages taken, but nothing is run until
+    `release`: what was canceled while there was no engine is to be told first.
     `extra` is asked for drafts that go with every change (the engine's counts).
     """
 
     def __init__(
         self,
-        states: dict[UUID, ChatState],
+        fold: ChatFold,
         place: AgentPlace,
         journal: Journal,
         on_turn_end: Callable[[], None],
         extra: Callable[[int, int], list[Draft]],
+        held: bool = False,
     ) -> None:
         self._place = place
         self._journal = journal
@@ -53,7 +58,9 @@ class Chats:
         self._tasks = Tasks()
         self._started = False
         self._locks: dict[UUID, asyncio.Lock] = {}
-        self._runners = {id: self._runner(state) for id, state in states.items()}
+        self._deleted = fold.deleted
+        self.held = held
+        self._runners = {id: self._runner(state) for id, state in fold.chats.items()}
 
     @property
     def total(self) -> int:
@@ -73,9 +80,12 @@ class Chats:
         """Makes a chat; a known id is answered with the chat as it is.
 
         Raises:
+            EngineRefused: NOT_FOUND: it was deleted.
             JournalFault: the chat was not made.
         """
-        async with self._lock(request.chat_id):
+        async with self.lock(request.chat_id):
+            if request.chat_id in self._deleted:
+                raise EngineRefused.not_found("The chat was deleted.")
             if runner := self._runners.get(request.chat_id):
                 return runner.chat.record
             now = utc_now()
@@ -101,7 +111,7 @@ class Chats:
             EngineRefused: NOT_FOUND.
             JournalFault: the title is as it was.
         """
-        chat = self._find(request.chat_id).chat
+        chat = self.find(request.chat_id).chat
         before = chat.record.title
         try:
             await self._journal.append(
@@ -119,8 +129,8 @@ class Chats:
             EngineRefused: NOT_FOUND, or PAYLOAD_TOO_LARGE.
             JournalFault: the message was not taken.
         """
-        runner = self._find(message.chat_id)
-        async with self._lock(message.chat_id):
+        runner = self.find(message.chat_id)
+        async with self.lock(message.chat_id):
             if message.message_id not in runner.chat.known:
                 await self._accept(runner, message)
         if self._started:  # else the workspace is being set up; `start` takes it up
@@ -129,11 +139,11 @@ class Chats:
 
     async def interrupt(self, chat_id: UUID) -> Interrupted:
         """Stops the running turn, if there is one, and waits for its end."""
-        return await self._find(chat_id).interrupt()
+        return await self.find(chat_id).interrupt()
 
     async def respond(self, answer: Answer) -> None:
         """Answers an agent's question; see `ChatRunner.respond`."""
-        await self._find(answer.chat_id).respond(answer)
+        await self.find(answer.chat_id).respond(answer)
 
     async def stop(self) -> None:
         """Ends every turn and agent; queues stay for the next engine."""
@@ -142,7 +152,7 @@ class Chats:
 
     async def _accept(self, runner: ChatRunner, message: DeliverMessage) -> None:
         chat = runner.chat
-        position = len(chat.queue) + 1 if chat.busy else None
+        position = chat.place_of_new(message.message_id) + 1 if chat.busy else None
         try:
             drafts = turn_events.accepted(message, position)
             turn_events.user_message(message)
@@ -152,7 +162,7 @@ class Chats:
             ) from error
         await self._journal.append(*drafts, durable=True, refusable=True)
         chat.known.add(message.message_id)
-        chat.queue.append(message)
+        chat.queue.insert(chat.place_of_new(message.message_id), message)
 
     async def _publish(self, *drafts: Draft | Note, durable: bool = False) -> None:
         parts = (*drafts, *self._extra(self.total, self.processing))
@@ -160,12 +170,42 @@ class Chats:
             await self._journal.append(*parts, durable=durable)
 
     def _runner(self, state: ChatState) -> ChatRunner:
-        return ChatRunner(state, self._place, self._publish, self._tasks, self._on_turn_end)
+        return ChatRunner(
+            state, self._place, self._publish, self._tasks, self._on_turn_end, lambda: self.held
+        )
 
-    def _lock(self, chat_id: UUID) -> asyncio.Lock:
+    # For the commands
+
+    def lock(self, chat_id: UUID) -> asyncio.Lock:
+        """Held while a chat's queue, or the chat itself, is changed."""
         return self._locks.setdefault(chat_id, asyncio.Lock())
 
-    def _find(self, chat_id: UUID) -> ChatRunner:
+    def queues(self) -> dict[str, list[UUID]]:
+        """What waits, by chat."""
+        found = {str(id): runner.chat.waiting_ids() for id, runner in self._runners.items()}
+        return {id: waiting for id, waiting in found.items() if waiting}
+
+    def release(self) -> None:
+        """Runs what was held."""
+        self.held = False
+        if self._started:
+            self.start()
+
+    def runner(self, chat_id: UUID) -> ChatRunner | None:
+        """The runner of a chat, if there is one."""
+        return self._runners.get(chat_id)
+
+    def forget(self, chat_id: UUID) -> None:
+        """The chat is gone; its id is not taken again."""
+        self._deleted.add(chat_id)
+        self._runners.pop(chat_id, None)
+
+    def find(self, chat_id: UUID) -> ChatRunner:
+        """The runner of a chat.
+
+        Raises:
+            EngineRefused: NOT_FOUND.
+        """
         runner = self._runners.get(chat_id)
         if runner is None:
             raise EngineRefused.not_found("There is no chat with this id.")

@@ -19,16 +19,17 @@ class LastWords:
     def hear(self, event: AgentEvent) -> None:
         if event.type != AgentEventType.SESSION_UPDATE:
             return
-        spoken = _spoken(event)
-        if spoken is None:
+        text = spoken(event)
+        if text is None:
             self._speaking = False
         elif not self._speaking:
-            self._text, self._speaking = spoken, True
+            self._text, self._speaking = text, True
         elif len(self._text) < SHOWN_CHARACTERS:
-            self._text += spoken
+            self._text += text
 
 
-def _spoken(event: AgentEvent) -> str | None:
+def spoken(event: AgentEvent) -> str | None:
+    """What an event adds to the agent's message; None when it is something else."""
     match event.payload:
         case {
             "sessionUpdate": "agent_message_chunk",

@@ -4,12 +4,12 @@ from typing import Any
 from uuid import UUID
 
 from quarterdeck.agents.port import TurnOutcome
-from quarterdeck.engine.chat_state import MESSAGE_NOTE, SESSION_NOTE, ChatState
+from quarterdeck.engine.chat_state import DELETED_NOTE, MESSAGE_NOTE, SESSION_NOTE, ChatState
 from quarterdeck.engine.drafts import Draft, Note, event, note
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.engine import DeliverMessage
 from quarterdeck.wire.events import (
-    ChatChanged,
+    ChatDeleted,
     ChatInterrupted,
     EventType,
     TurnAccepted,
@@ -21,14 +21,28 @@ from quarterdeck.wire.history import AgentEvent, AgentEventType, TurnResult, Use
 
 
 def created(chat: ChatState, client_request_id: str | None) -> Draft:
-    changed = ChatChanged(chat=chat.record, client_request_id=client_request_id)
-    return event(EventType.CHAT_CREATED, changed)
+    told = {"chat": chat.record, "clientRequestId": client_request_id}
+    return event(EventType.CHAT_CREATED, told)
 
 
 def updated(chat: ChatState, **changes: Any) -> Draft:
     """Changes the chat's record and tells it."""
     chat.record = chat.record.model_copy(update={"updated_at": utc_now(), **changes})
-    return event(EventType.CHAT_UPDATED, ChatChanged(chat=chat.record))
+    return event(EventType.CHAT_UPDATED, {"chat": chat.record})
+
+
+def queue_changed(chat: ChatState, waiting: list[UUID], canceled: list[UUID]) -> Draft:
+    """The queue was changed by hand; `waiting` may hold messages that are still on their way."""
+    chat.record = chat.record.model_copy(update={"updated_at": utc_now()})
+    told = {"chat": chat.record, "queue": waiting, "canceledMessageIds": canceled}
+    return event(EventType.CHAT_UPDATED, told)
+
+
+def deleted(chat_id: UUID, told: bool) -> Draft | Note:
+    """The end of a chat: for everyone, or when they know already, for the next engine."""
+    if told:
+        return note(DELETED_NOTE, {"chatId": str(chat_id)})
+    return event(EventType.CHAT_DELETED, ChatDeleted(chat_id=str(chat_id)))
 
 
 def accepted(message: DeliverMessage, position: int | None) -> tuple[Note, Draft]:
@@ -57,6 +71,7 @@ def user_message(message: DeliverMessage) -> Draft:
         message_id=str(message.message_id),
         text=message.text,
         images=images or None,
+        uploads=message.uploads or None,
         plan_mode=message.plan_mode,
         goal_mode=message.goal_mode,
     )

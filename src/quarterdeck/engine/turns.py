@@ -20,6 +20,7 @@ from quarterdeck.engine.agent_desk import AgentDesk, AgentPlace
 from quarterdeck.engine.chat_state import ChatState, OpenTurn
 from quarterdeck.engine.drafts import Draft, EntryTooLarge, Note, event
 from quarterdeck.engine.errors import EngineRefused
+from quarterdeck.engine.goals import Goals
 from quarterdeck.engine.last_words import LastWords
 from quarterdeck.engine.tasks import Tasks
 from quarterdeck.wire.chats import Interrupted
@@ -45,6 +46,7 @@ class _Turn:
     def __init__(self, message: DeliverMessage) -> None:
         self.message = message
         self.words = LastWords(message.text)
+        self.prompt = message.text
         self.prompting = False
         self.interrupting = False
         self.task: asyncio.Task[TurnOutcome] | None = None
@@ -63,8 +65,11 @@ class ChatRunner:
         publish: Publish,
         tasks: Tasks,
         on_turn_end: Callable[[], None],
+        held: Callable[[], bool],
     ) -> None:
         self.chat = chat
+        self.goals = Goals(chat, lambda: place.catalog().supports_goal(chat.record.provider))
+        self._held = held
         self._publish = publish
         self._tasks = tasks
         self._on_turn_end = on_turn_end
@@ -72,18 +77,21 @@ class ChatRunner:
         self._turn: _Turn | None = None
         self._worker: asyncio.Task[None] | None = None
         self._stopping = False
+        self._retired = False
 
     def wake(self) -> None:
         """Runs what waits, unless that is being done."""
         if self._stopping or (self._worker is not None and not self._worker.done()):
             return
-        if self.chat.open_turn is not None or self.chat.queue:
+        if self.chat.open_turn is not None or self._more:
             self._worker = self._tasks.start(self._work(), f"chat {self.chat.record.id}")
 
     async def interrupt(self) -> Interrupted:
         """Stops the running turn and waits for its end."""
         turn = self._turn
         if turn is None or turn.ended.is_set():
+            if self.goals.pause():
+                await self._publish(turn_events.updated(self.chat), durable=True)
             return Interrupted(interrupted=False, queue=self.chat.waiting_ids())
         turn.interrupting = True
         await self._ask_to_stop(turn)
@@ -95,13 +103,28 @@ class ChatRunner:
         """Passes an answer to the agent.
 
         Raises:
-            EngineRefused: CONFLICT: nothing is awaited under this id any more.
+            EngineRefused: CONFLICT: nothing is awaited under this id any more; INVALID_REQUEST: it
+                is no answer to the question, which is still awaited.
         """
         session = self._desk.session
-        if session is None or not await session.respond(
-            answer.request_id, answer.option_id, answer.text
-        ):
+        try:
+            taken = session is not None and await session.respond(
+                answer.request_id, answer.option_id, answer.text
+            )
+        except AgentError as error:
+            raise EngineRefused.invalid("This is no answer to the question.", str(error)) from error
+        if not taken:
             raise EngineRefused.conflict("The agent no longer waits for this answer.")
+
+    async def retire(self) -> None:
+        """Interrupts the running turn and ends for good; nothing that waits is run any more.
+
+        Raises:
+            EngineRefused: the end of the turn cannot be recorded.
+        """
+        self._retired = True
+        await self.interrupt()
+        await self.stop()
 
     async def stop(self) -> None:
         """Ends the running turn as failed, and the agent."""
@@ -117,8 +140,21 @@ class ChatRunner:
     async def _work(self) -> None:
         if self.chat.open_turn is not None:
             await self._close_broken(self.chat.open_turn)
-        while self.chat.queue and not self._stopping:
-            await self._run(self.chat.queue.pop(0))
+        while (message := self._next()) is not None:
+            await self._run(message)
+
+    @property
+    def _more(self) -> bool:
+        """Whether a turn is to follow."""
+        if self._stopping or self._retired or self._held():
+            return False
+        return bool(self.chat.queue) or self.goals.active
+
+    def _next(self) -> DeliverMessage | None:
+        """What is to be run now: a message that waits, else the next turn towards the goal."""
+        if not self._more:
+            return None
+        return self.chat.queue.pop(0) if self.chat.queue else self.goals.next_message()
 
     async def _close_broken(self, turn: OpenTurn) -> None:
         failed = TurnOutcome(StopReason.FAILED, error=RESTARTED)
@@ -127,7 +163,7 @@ class ChatRunner:
             drafts.append(turn_events.user_message(turn.message))
         if not turn.result_shown:
             drafts.append(turn_events.turn_result(turn.message, failed))
-        more = bool(self.chat.queue)
+        more = self._more
         drafts.append(turn_events.completed(turn.message, is_complete=False, processing=more))
         self.chat.open_turn = None
         drafts.append(turn_events.updated(self.chat, processing=more, awaiting_input=False))
@@ -135,8 +171,10 @@ class ChatRunner:
 
     async def _run(self, message: DeliverMessage) -> None:
         turn = self._turn = _Turn(message)
-        self.chat.current = message
+        self.chat.current = self.chat.last = message
+        turn.prompt = self.goals.begin(message)
         await self._publish(
+            *(turn_events.accepted(message, None) if message.continuation else ()),
             turn_events.started(message),
             turn_events.updated(self.chat, processing=True, last_message_text=turn.words.text),
             turn_events.user_message(message),
@@ -182,10 +220,12 @@ class ChatRunner:
             await self._publish(turn_events.session_opened(self.chat))
         prompt = Prompt(
             message_id=str(message.message_id),
-            text=message.text,
+            text=_with_uploads(turn.prompt, message.uploads or []),
             images=message.images or [],
             plan_mode=message.plan_mode,
             model=message.model,
+            fast_mode=message.fast_mode,
+            thinking_level=message.thinking_level,
         )
         turn.prompting = True
         return await session.prompt(prompt)
@@ -194,7 +234,8 @@ class ChatRunner:
         message, chat = turn.message, self.chat
         cancelled = outcome.stop_reason == StopReason.CANCELLED
         failed = outcome.stop_reason == StopReason.FAILED
-        more = bool(chat.queue) and not self._stopping
+        self.goals.settle(outcome, cut_off=self._stopping)
+        more = self._more
         chat.current = None
         drafts = [
             turn_events.turn_result(message, outcome),
@@ -220,6 +261,7 @@ class ChatRunner:
         drafts: list[Draft | Note] = [self._delta(turn, agent_event)]
         if turn is not None:
             turn.words.hear(agent_event)
+            self.goals.hear(agent_event)
             if self._awaiting_changed(turn, agent_event):
                 drafts.append(turn_events.updated(self.chat, awaiting_input=bool(turn.questions)))
         await self._publish(*drafts)
@@ -279,6 +321,13 @@ async def _in_time(ended: asyncio.Event) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+def _with_uploads(text: str, uploads: list[str]) -> str:
+    if not uploads:
+        return text
+    files = "\n".join(f"- {path}" for path in uploads)
+    return f"{text}\n\nFiles that come with this message:\n{files}".lstrip()
 
 
 def _sentence(error: AgentError) -> str:

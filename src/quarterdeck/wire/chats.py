@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from quarterdeck.wire.base import Body, CamelBody, CamelRecord, Id, Record, Timestamp
+from quarterdeck.wire.goals import ChatGoal, EventGoal
 
 
 class Chat(Record):
@@ -22,6 +23,8 @@ class Chat(Record):
     awaiting_input: bool = False
     parent_chat_id: Id | None = None
     last_message_text: str | None = None
+    goal: ChatGoal | None = None
+    """What the agent works towards by itself (own field); null on agents without goals."""
 
 
 class EventChat(CamelRecord):
@@ -36,6 +39,7 @@ class EventChat(CamelRecord):
     awaiting_input: bool = False
     parent_chat_id: Id | None = None
     last_message_text: str | None = None
+    goal: EventGoal | None = None
 
     def as_chat(self) -> Chat:
         """The chat under the control plane's names."""
@@ -83,3 +87,18 @@ class RespondBody(CamelBody):
     request_id: str
     option_id: str | None = None
     text: str | None = None
+
+
+class SlashCommand(CamelRecord):
+    """A word that a message may begin with; `providers` are the agents that know it."""
+
+    command: str
+    description: str
+    argument_hint: str | None = None
+    providers: list[str]
+
+
+class SlashCommands(Record):
+    """Answer of `GET .../chats/{chat_id}/slash-commands`."""
+
+    commands: list[SlashCommand]
