@@ -17,6 +17,7 @@ from quarterdeck.client.faults import api_error, mapped
 from quarterdeck.client.names import NEUTRAL, WireNames
 from quarterdeck.client.retry import CALL_PACE, CALL_TRIES, Pace, wait_before
 from quarterdeck.local.sockets import socket_address
+from quarterdeck.wire.base import Patch
 
 LOCAL_URL = "http://localhost"
 """Base URL where the address is a unix socket."""
@@ -199,7 +200,10 @@ class Connection:
         headers: dict[str, str] = {}
         content = None
         if body is not None:
-            content = body.model_dump_json(by_alias=True, exclude_none=True)
+            partial = isinstance(body, Patch)
+            content = body.model_dump_json(
+                by_alias=True, exclude_unset=partial, exclude_none=not partial
+            )
             headers["Content-Type"] = "application/json"
         params = {name: value for name, value in (query or {}).items() if value is not None}
         with mapped(self.endpoint):

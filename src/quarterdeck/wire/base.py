@@ -91,6 +91,13 @@ class Body(BaseModel):
     )
 
 
+class Patch(Body):
+    """Body of a PATCH: what is not given stays as it is, what is given as null is cleared.
+
+    `model_fields_set` tells the one from the other; the client sends only what was set.
+    """
+
+
 class CamelBody(BaseModel):
     """A request body in camelCase. Unknown fields are ignored."""
 

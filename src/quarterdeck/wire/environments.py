@@ -4,14 +4,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from quarterdeck.wire.base import Body, Id, Record, Timestamp
+from quarterdeck.wire.base import Body, Id, Patch, Record, Timestamp
+from quarterdeck.wire.stored_text import ONE_LINE, Text
 
 GLOBAL = "global"
 """The literal that stands for the organization's global environment in paths."""
 
 
+Name = Annotated[str, Field(min_length=1, max_length=200), ONE_LINE]
+
+
 class Environment(Record):
-    """One environment. The counts tell how much it carries, not what."""
+    """One environment. The counts tell how much it carries itself, not what.
+
+    Of one with a source, binding and system prompt are the source's.
+    """
 
     id: Id
     organization_id: Id
@@ -47,11 +54,25 @@ class EnvironmentAnswer(Record):
 class CreateEnvironment(Body):
     """Body of `POST /v1/environments`; the name is unique in its scope (409)."""
 
-    name: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Name
     scope: Literal["org", "user"] = "org"
-    description: str | None = None
+    description: Text | None = None
     repository_id: Id | None = None
     repository_set_id: Id | None = None
-    system_prompt: str | None = None
-    personal_preferences: str | None = None
+    system_prompt: Text | None = None
+    personal_preferences: Text | None = None
     source_environment_id: Id | None = None
+
+
+class ChangeEnvironment(Patch):
+    """Body of `PATCH /v1/environments/{id}`; what is not given stays, null clears.
+
+    Binding and system prompt of one with a source are locked (400).
+    """
+
+    name: Name = Field(default_factory=str)
+    description: Text | None = None
+    repository_id: Id | None = None
+    repository_set_id: Id | None = None
+    system_prompt: Text | None = None
+    personal_preferences: Text | None = None

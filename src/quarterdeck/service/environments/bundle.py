@@ -25,9 +25,10 @@ from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.credentials import list_credentials, note_fetched
 from quarterdeck.service.records.environment_layers import Layer, layers_of
 from quarterdeck.service.records.environment_parts import list_parts
-from quarterdeck.service.records.hooks import HookKind, active_hook
+from quarterdeck.service.records.hooks import active_hook
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.setup import HookKind
 
 BETWEEN_PROMPTS = "\n\n"
 

@@ -1,12 +1,35 @@
 """Environments as rows."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    Table,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
-from quarterdeck.service.db.tables import environments
+from quarterdeck.service.db.tables import (
+    environment_files,
+    environment_mcps,
+    environment_skills,
+    environment_variables,
+    environments,
+    workspaces,
+)
 from quarterdeck.wire.environments import GLOBAL, Environment
+
+_sources = environments.alias("sources")
 
 
 def add_environment(connection: Connection, organization_id: str, now: str, **values: Any) -> str:
@@ -28,14 +51,67 @@ def add_global_environment(connection: Connection, organization_id: str, now: st
     return add_environment(connection, organization_id, now, name=GLOBAL, is_global=True)
 
 
+def change_environment_row(connection: Connection, environment_id: str, **values: Any) -> None:
+    """Sets columns of an environment.
+
+    Raises:
+        IntegrityError: its name is taken in its scope, or what it refers to is not there.
+    """
+    connection.execute(
+        update(environments).where(environments.c.id == environment_id).values(**values)
+    )
+
+
+def remove_environment_row(connection: Connection, environment_id: str) -> None:
+    """Removes an environment with all its parts.
+
+    Raises:
+        IntegrityError: a workspace is made from it.
+    """
+    connection.execute(delete(environments).where(environments.c.id == environment_id))
+
+
+def users_of(connection: Connection, environment_id: str, most: int) -> Sequence[tuple[str, bool]]:
+    """Names of workspaces made from it, and whether each waits in a warm pool; at most so many."""
+    waits = workspaces.c.warm_state.is_not(None)
+    statement = (
+        select(workspaces.c.name, waits.label("waits"))
+        .where(workspaces.c.environment_id == environment_id)
+        .order_by(waits, workspaces.c.created_at)
+        .limit(most)
+    )
+    return [(row.name, bool(row.waits)) for row in connection.execute(statement)]
+
+
+def count_with_source(connection: Connection, environment_id: str) -> int:
+    """How many personal environments have it as their source."""
+    statement = select(func.count()).where(environments.c.source_environment_id == environment_id)
+    return connection.execute(statement).scalar_one()
+
+
+def names_bound_to(connection: Connection, column: ColumnElement[Any], id: str) -> list[str]:
+    """Names of the environments whose binding, a column of `environments`, is this id."""
+    statement = select(environments.c.name).where(column == id).order_by(environments.c.name)
+    return list(connection.execute(statement).scalars())
+
+
+def find_environment_id(
+    connection: Connection, organization_id: str, user_id: str | None, reference: str
+) -> str | None:
+    """The id of the environment that `find_environment` finds."""
+    statement = select(environments.c.id).where(
+        _named(reference), _visible(organization_id, user_id)
+    )
+    return connection.execute(statement).scalar()
+
+
 def find_environment(
     connection: Connection, organization_id: str, user_id: str | None, reference: str
 ) -> Environment | None:
     """The environment of an id, or the global one for `global`, if the caller may see it."""
-    named = environments.c.is_global if reference == GLOBAL else environments.c.id == reference
-    statement = select(environments).where(named, _visible(organization_id, user_id))
+    statement = _records().where(_named(reference), _visible(organization_id, user_id))
     row = connection.execute(statement).mappings().first()
-    return None if row is None else as_environment(row)
+    return None if row is None else _as_environment(row)
 
 
 def list_environments(
@@ -43,16 +119,45 @@ def list_environments(
 ) -> list[Environment]:
     """Environments of a scope (`org`, `user`, `all`), the global one first, then by name."""
     statement = (
-        select(environments)
+        _records()
         .where(_visible(organization_id, user_id), _in_scope(scope))
         .order_by(environments.c.is_global.desc(), environments.c.name, environments.c.id)
     )
-    return [as_environment(row) for row in connection.execute(statement).mappings()]
+    return [_as_environment(row) for row in connection.execute(statement).mappings()]
 
 
-def as_environment(row: RowMapping) -> Environment:
-    """The row as the contract's record."""
-    return Environment.model_validate(dict(row))
+def _records() -> Select[Any]:
+    """Every column, the counts, and of the source what is taken from it."""
+    return select(
+        environments,
+        _count(environment_variables, "variable_count"),
+        _count(environment_files, "file_count"),
+        _count(environment_skills, "skill_count"),
+        _count(environment_mcps, "mcp_count"),
+        _sources.c.repository_id.label("source_repository_id"),
+        _sources.c.repository_set_id.label("source_repository_set_id"),
+        _sources.c.system_prompt.label("source_system_prompt"),
+    ).select_from(
+        environments.outerjoin(_sources, _sources.c.id == environments.c.source_environment_id)
+    )
+
+
+def _count(table: Table, name: str) -> ColumnElement[int]:
+    counted = select(func.count()).where(table.c.environment_id == environments.c.id)
+    return counted.correlate(environments).scalar_subquery().label(name)
+
+
+def _as_environment(row: RowMapping) -> Environment:
+    values = dict(row)
+    for field in ("repository_id", "repository_set_id", "system_prompt"):
+        taken = values.pop(f"source_{field}")
+        if values["source_environment_id"] is not None:
+            values[field] = taken
+    return Environment.model_validate(values)
+
+
+def _named(reference: str) -> ColumnElement[bool]:
+    return environments.c.is_global if reference == GLOBAL else environments.c.id == reference
 
 
 def _visible(organization_id: str, user_id: str | None) -> ColumnElement[bool]:

@@ -1,18 +1,11 @@
 """Warm hooks and start hooks as rows: every version that was saved, at most one of them active."""
 
-from enum import StrEnum
 from uuid import uuid4
 
 from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from quarterdeck.service.db.tables import environment_hooks
-
-
-class HookKind(StrEnum):
-    """When a hook of an environment runs."""
-
-    WARM = "warm"
-    START = "start"
+from quarterdeck.wire.setup import HookKind
 
 
 def active_hook(connection: Connection, environment_id: str, kind: HookKind) -> RowMapping | None:

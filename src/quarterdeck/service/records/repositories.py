@@ -1,6 +1,6 @@
 """Connected repositories as rows."""
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from quarterdeck.service.db.tables import repositories
 from quarterdeck.wire.repositories import Repository
@@ -61,3 +61,12 @@ def list_repositories(connection: Connection, organization_id: str) -> list[Repo
     )
     rows = connection.execute(statement).mappings()
     return [Repository.model_validate(dict(row)) for row in rows]
+
+
+def remove_repository(connection: Connection, repository_id: str) -> None:
+    """Removes a repository, also from the sets that hold it.
+
+    Raises:
+        IntegrityError: an environment is bound to it.
+    """
+    connection.execute(delete(repositories).where(repositories.c.id == repository_id))

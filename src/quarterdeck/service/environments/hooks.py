@@ -1,0 +1,91 @@
+"""The hooks of an environment: saved and put in force, not run here."""
+
+from sqlalchemy import Connection, RowMapping
+
+from quarterdeck.service.auth import Caller
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.environments.access import reach
+from quarterdeck.service.moments import moment_text
+from quarterdeck.service.records.hooks import active_hook, drop_active_hook, save_hook
+from quarterdeck.service.records.warm_generations import make_pools_stale
+from quarterdeck.service.records.warm_pools import find_pool
+from quarterdeck.wire.environment_hooks import EnvironmentHook, WarmHookState
+from quarterdeck.wire.setup import HookKind
+
+
+async def read_hook(
+    context: ServiceContext, caller: Caller, environment: str, kind: HookKind
+) -> EnvironmentHook | None:
+    """The version in force.
+
+    Raises:
+        ApiError: NOT_FOUND when there is no such environment.
+    """
+
+    def run(connection: Connection) -> EnvironmentHook | None:
+        return _record(active_hook(connection, reach(connection, caller, environment), kind))
+
+    return await context.database.read(run)
+
+
+async def read_warm_hook(
+    context: ServiceContext, caller: Caller, environment: str
+) -> WarmHookState:
+    """The warm hook in force, and the environment's pool.
+
+    Raises:
+        ApiError: NOT_FOUND when there is no such environment.
+    """
+
+    def run(connection: Connection) -> WarmHookState:
+        of = reach(connection, caller, environment)
+        hook = _record(active_hook(connection, of, HookKind.WARM))
+        return WarmHookState(warm_hook=hook, warm_pool=find_pool(connection, of))
+
+    return await context.database.read(run)
+
+
+async def save_warm_hook(
+    context: ServiceContext, caller: Caller, environment: str, content: str
+) -> EnvironmentHook:
+    """Stores the next version and puts it in force; prepared workspaces are stale from now on.
+
+    Raises:
+        ApiError: NOT_FOUND when there is no such environment.
+    """
+    now = moment_text(context.clock())
+
+    def run(connection: Connection) -> EnvironmentHook:
+        of = reach(connection, caller, environment)
+        save_hook(connection, caller.organization_id, of, HookKind.WARM, content, now)
+        make_pools_stale(connection, caller.organization_id, of, now)
+        saved = _record(active_hook(connection, of, HookKind.WARM))
+        assert saved is not None  # it was stored in the same transaction
+        return saved
+
+    return await context.database.write(run)
+
+
+async def save_start_hook(
+    context: ServiceContext, caller: Caller, environment: str, content: str
+) -> EnvironmentHook | None:
+    """Stores the next version and puts it in force; blank content leaves none in force.
+
+    Raises:
+        ApiError: NOT_FOUND when there is no such environment.
+    """
+    now = moment_text(context.clock())
+
+    def run(connection: Connection) -> EnvironmentHook | None:
+        of = reach(connection, caller, environment)
+        if content.strip():
+            save_hook(connection, caller.organization_id, of, HookKind.START, content, now)
+        else:
+            drop_active_hook(connection, of, HookKind.START)
+        return _record(active_hook(connection, of, HookKind.START))
+
+    return await context.database.write(run)
+
+
+def _record(row: RowMapping | None) -> EnvironmentHook | None:
+    return None if row is None else EnvironmentHook.model_validate(dict(row))

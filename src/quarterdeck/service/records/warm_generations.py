@@ -1,0 +1,29 @@
+"""The generation of warm pools: what was prepared under an earlier one is stale."""
+
+from sqlalchemy import Connection, or_, select, update
+
+from quarterdeck.service.db.tables import environments, warm_pools
+
+
+def make_pools_stale(
+    connection: Connection, organization_id: str, environment_id: str, now: str
+) -> None:
+    """Bumps the pools of every environment that this one is a layer of."""
+    is_global = (
+        select(environments.c.id)
+        .where(environments.c.id == environment_id, environments.c.is_global)
+        .exists()
+    )
+    above = select(environments.c.id).where(environments.c.source_environment_id == environment_id)
+    connection.execute(
+        update(warm_pools)
+        .where(
+            warm_pools.c.organization_id == organization_id,
+            or_(
+                warm_pools.c.environment_id == environment_id,
+                warm_pools.c.environment_id.in_(above),
+                is_global,
+            ),
+        )
+        .values(generation=warm_pools.c.generation + 1, updated_at=now)
+    )
