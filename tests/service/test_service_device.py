@@ -1,0 +1,272 @@
+"""How a device gets a user token: on the owner's socket at once, elsewhere when it is approved."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from sqlalchemy import text
+from tests.service.people import bearing, key_of, settle, token_of
+
+from quarterdeck.local.home import Home
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.first_start import owner_of
+from quarterdeck.service.identity.device import begin, collect
+from quarterdeck.service.identity.settings import DeviceSettings
+from quarterdeck.service.identity.tokens import USE, Tokens
+from quarterdeck.service.listeners import TcpListener, UnixListener
+from quarterdeck.service.peers import is_owner
+from quarterdeck.service.server import serve
+from quarterdeck.wire.base import utc_now
+
+GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+@dataclass
+class Doors:
+    """A running service: the owner's socket, and TCP."""
+
+    socket: httpx.AsyncClient
+    tcp: httpx.AsyncClient
+    path: Path
+
+
+@asynccontextmanager
+async def serving(context: ServiceContext, path: Path) -> AsyncIterator[tuple[str, int]]:
+    ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    listeners = [UnixListener(path), TcpListener("127.0.0.1", 0)]
+    running = asyncio.create_task(serve(context, listeners, ready.set_result))
+    await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
+    try:
+        yield ready.result()[1].address
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.fixture
+async def doors(context: ServiceContext) -> AsyncIterator[Doors]:
+    with TemporaryDirectory(prefix="qd-") as directory:
+        path = Path(directory) / "s"
+        async with serving(context, path) as (host, port):
+            unix = httpx.AsyncHTTPTransport(uds=str(path))
+            async with (
+                httpx.AsyncClient(transport=unix, base_url="http://localhost") as own,
+                httpx.AsyncClient(base_url=f"http://{host}:{port}", trust_env=False) as tcp,
+            ):
+                yield Doors(own, tcp, path)
+
+
+def asking(device: dict[str, Any]) -> dict[str, str]:
+    return {"grant_type": GRANT, "device_code": device["device_code"], "client_id": "qd"}
+
+
+async def ask(client: httpx.AsyncClient) -> dict[str, Any]:
+    answer = await client.post("/v1/auth/device")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def says(answer: httpx.Response, error: str) -> None:
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"] == error
+    assert answer.json()["details"]
+
+
+async def forget_polls(context: ServiceContext) -> None:
+    statement = text("UPDATE device_codes SET polled_at = NULL")
+    await context.database.write(lambda c: c.execute(statement))
+
+
+async def test_the_owner_of_the_socket_is_let_in_at_once(
+    doors: Doors, context: ServiceContext
+) -> None:
+    device = await ask(doors.socket)
+    assert device.keys() == {
+        "device_code",
+        "user_code",
+        "verification_uri",
+        "interval",
+        "expires_in",
+    }
+    answer = await doors.tcp.post("/v1/auth/token", data=asking(device))
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
+    assert (told["token_type"], told["expires_in"]) == ("Bearer", 3600)
+    assert answer.headers["cache-control"] == "no-store"
+    profile = await doors.tcp.get("/v1/user/profile", headers=bearing(told["access_token"]))
+    assert profile.json()["user"]["id"] == await owner_of(context.database)
+    says(await doors.tcp.post("/v1/auth/token", json=asking(device)), "invalid_grant")
+
+
+async def test_elsewhere_it_waits_for_the_owner(doors: Doors, context: ServiceContext) -> None:
+    device = await ask(doors.tcp)
+    says(await doors.tcp.post("/v1/auth/token", json=asking(device)), "authorization_pending")
+    says(await doors.tcp.post("/v1/auth/token", json=asking(device)), "slow_down")
+    key = bearing(context.home.key.read_text().strip())
+    code = device["user_code"].lower().replace("-", " ")
+    approved = await doors.socket.post("/v1/auth/approve", json={"user_code": code}, headers=key)
+    assert approved.json() == {"success": True}
+    again = await doors.socket.post("/v1/auth/approve", json={"user_code": code}, headers=key)
+    assert again.status_code == 404
+    answer = await doors.tcp.post("/v1/auth/token", json=asking(device))
+    assert answer.status_code == 200, answer.text
+
+
+async def test_two_polls_at_once_get_one_token(doors: Doors) -> None:
+    device = await ask(doors.socket)
+    polls = [doors.tcp.post("/v1/auth/token", json=asking(device)) for _ in range(8)]
+    answers = await asyncio.gather(*polls)
+    assert sorted(one.status_code for one in answers) == [200] + [400] * 7
+
+
+async def test_the_owner_turns_a_device_away(doors: Doors, context: ServiceContext) -> None:
+    device = await ask(doors.tcp)
+    key = bearing(context.home.key.read_text().strip())
+    body = {"user_code": device["user_code"], "deny": True}
+    assert (await doors.socket.post("/v1/auth/approve", json=body, headers=key)).status_code == 200
+    for _ in range(2):
+        says(await doors.tcp.post("/v1/auth/token", json=asking(device)), "access_denied")
+    body["deny"] = False
+    late = await doors.socket.post("/v1/auth/approve", json=body, headers=key)
+    assert late.status_code == 404
+
+
+async def test_nobody_else_approves(doors: Doors, context: ServiceContext) -> None:
+    people = await settle(context)
+    body = {"user_code": (await ask(doors.tcp))["user_code"]}
+    bearers = [
+        context.home.key.read_text().strip(),
+        await key_of(context, people.organization, people.owner),
+        token_of(context, people.owner),
+    ]
+    for bearer in bearers:
+        answer = await doors.tcp.post("/v1/auth/approve", json=body, headers=bearing(bearer))
+        assert (answer.status_code, answer.json()["code"]) == (403, "FORBIDDEN")
+    answer = await doors.socket.post("/v1/auth/approve", json=body)
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("header", ["Forwarded", "X-Forwarded-For", "X-Real-IP", "Via"])
+async def test_what_a_proxy_passes_on_is_not_the_owners(doors: Doors, header: str) -> None:
+    answer = await doors.socket.post("/v1/auth/device", headers={header: "1.1.1.1"})
+    says(
+        await doors.tcp.post("/v1/auth/token", json=asking(answer.json())), "authorization_pending"
+    )
+
+
+async def test_the_owner_is_known_by_the_kernel() -> None:
+    left, right = socket.socketpair()
+    with left, right:
+        assert is_owner(left)
+    with socket.create_server(("127.0.0.1", 0)) as tcp:
+        assert not is_owner(tcp)
+    assert not is_owner(None)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user too")
+async def test_another_user_on_the_socket_is_not_the_owner(doors: Doors) -> None:
+    doors.path.parent.chmod(0o755)
+    doors.path.chmod(0o666)
+    script = (
+        "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
+        "s.sendall(b'POST /v1/auth/device HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n"
+        "Content-Length: 0\\r\\n\\r\\n');"
+        "print(b''.join(iter(lambda: s.recv(4096), b'')).decode().split('\\r\\n\\r\\n')[1])"
+    )
+    process = await asyncio.create_subprocess_exec(
+        "/usr/bin/python3", "-c", script, str(doors.path), stdout=-1, user=65534, group=65534
+    )
+    out, _ = await process.communicate()
+    device = httpx.Response(200, content=out).json()
+    says(await doors.tcp.post("/v1/auth/token", json=asking(device)), "authorization_pending")
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"", "invalid_request"),
+        (b"[]", "invalid_request"),
+        (b"{no json", "invalid_request"),
+        (b"\xff", "invalid_request"),
+        (b'{"device_code": "x"}', "invalid_request"),
+        (b'{"grant_type": "password", "device_code": "x"}', "unsupported_grant_type"),
+        (b'{"grant_type": "%s"}' % GRANT.encode(), "invalid_request"),
+        (b'{"grant_type": "%s", "device_code": "x"}' % GRANT.encode(), "invalid_grant"),
+        (
+            b'{"grant_type": "%s", "device_code": "\\u00e9\\u0000"}' % GRANT.encode(),
+            "invalid_grant",
+        ),
+    ],
+    ids=range(9),
+)
+async def test_a_bad_token_request_says_so(
+    client: httpx.AsyncClient, body: bytes, error: str
+) -> None:
+    answer = await client.post("/v1/auth/token", content=body, headers={"Authorization": ""})
+    says(answer, error)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff=1", b"grant_type=a&grant_type=b", b"%zz"], ids=range(4)
+)
+async def test_a_bad_form_says_so(client: httpx.AsyncClient, body: bytes) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}
+    says(await client.post("/v1/auth/token", content=body, headers=headers), "invalid_request")
+
+
+async def test_a_request_expires(context: ServiceContext, home: Home) -> None:
+    device = await begin(context, "http://a/", by_owner=True)
+    context.clock = lambda: utc_now() + timedelta(seconds=601)
+    tokens = Tokens(context.vault.derived(USE))
+    with pytest.raises(ApiError, match="expired_token"):
+        await collect(context, tokens, device.device_code)
+    context.clock = lambda: utc_now() + timedelta(hours=2)
+    await begin(context, "http://a/", by_owner=True)
+    with pytest.raises(ApiError, match="invalid_grant"):
+        await collect(context, tokens, device.device_code)
+
+
+async def test_only_so_many_devices_wait(context: ServiceContext) -> None:
+    few = DeviceSettings(waiting=2)
+    for _ in range(2):
+        await begin(context, "http://a/", False, few)
+    with pytest.raises(ApiError) as refusal:
+        await begin(context, "http://a/", False, few)
+    assert (refusal.value.status, refusal.value.retry_after) == (429, 600)
+    await begin(context, "http://a/", True, few)
+    context.clock = lambda: utc_now() + timedelta(seconds=601)
+    await begin(context, "http://a/", False, few)
+
+
+async def test_the_place_to_go_to_says_what_to_do(doors: Doors) -> None:
+    device = await ask(doors.tcp)
+    page = await doors.tcp.get(device["verification_uri"])
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/plain")
+    assert "qd auth approve CODE" in page.text
+
+
+async def test_neither_code_is_stored_readable(doors: Doors, context: ServiceContext) -> None:
+    device = await ask(doors.tcp)
+    rows = await context.database.read(
+        lambda c: c.execute(text("SELECT * FROM device_codes")).all()
+    )
+    assert device["device_code"] not in str(rows)
+
+
+async def test_a_token_says_little_and_ends(context: ServiceContext) -> None:
+    owner = await owner_of(context.database)
+    claims = jwt.decode(token_of(context, owner), options={"verify_signature": False})
+    assert claims.keys() == {"iss", "aud", "sub", "iat", "exp", "jti"}
+    assert claims["exp"] - claims["iat"] == 3600
