@@ -13,14 +13,17 @@ from quarterdeck.wire.agents import Agent
 
 
 async def serve_home(
-    home: Home, listeners: Sequence[Listener], ready: Callable[[list[Bound]], None]
+    home: Home,
+    listeners: Sequence[Listener],
+    ready: Callable[[list[Bound]], None],
+    database_url: str | None = None,
 ) -> None:
-    """Runs the service of a home until it is told to stop.
+    """Runs the service of a home until it is told to stop; without a URL over its SQLite file.
 
     Raises:
         ServiceError: it cannot start; the text says what to do.
     """
-    async with open_service(home, ProcessDriver(home), known_agents) as context:
+    async with open_service(home, ProcessDriver(home), known_agents, database_url) as context:
         await serve(context, listeners, ready)
 
 

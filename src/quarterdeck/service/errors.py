@@ -13,6 +13,7 @@
     `-- StartError            the service cannot start; the text says what to do
         |-- HomeInUseError         another service runs on this home
         |-- HomeUnusableError      its directories cannot be made or read
+        |-- ForeignDatabaseError   the database is another installation's
         `-- ListenError            a socket cannot be opened
             `-- AddressInUseError       something else listens there
 
@@ -102,6 +103,10 @@ class HomeInUseError(StartError):
 
 class HomeUnusableError(StartError):
     """The home's directories cannot be made, read or written."""
+
+
+class ForeignDatabaseError(StartError):
+    """The database belongs to another installation; nothing in it was changed."""
 
 
 class ListenError(StartError):

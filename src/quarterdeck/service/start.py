@@ -13,6 +13,7 @@ from quarterdeck.service.first_start import ensure_installation
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.home import take_home
 from quarterdeck.service.identity.settings import NO_SETTINGS, IdentitySettings
+from quarterdeck.service.ownership import claim
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.agents import Agent
 
@@ -30,15 +31,17 @@ async def open_service(
     `agents` is called in a thread. The database is the home's own SQLite file when no URL is given.
 
     Raises:
-        StartError: the home is in use or cannot be used.
+        StartError: the home is in use or cannot be used, or the database is another home's.
         StorageError: the database cannot be opened, or a newer version wrote it.
     """
     lock = take_home(home)
     try:
         database = await Database.open(database_url or sqlite_url(home.database))
         try:
-            await ensure_installation(database, home)
             vault = await Vault.open(home.master_key)
+            if database_url is not None:
+                await claim(database, vault)
+            await ensure_installation(database, home)
             context = ServiceContext(
                 database, EventLog(database), sandboxes, agents, home, vault, identity=identity
             )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from quarterdeck.service.listeners import Bound, Listener
 
 UNIX = "unix:"
+DATABASE_VARIABLE = "QUARTERDECK_DATABASE_URL"
 
 
 @click.command(name="serve")
@@ -27,13 +28,24 @@ UNIX = "unix:"
     multiple=True,
     help="Listen here too; may be given several times. The home's own socket is always there.",
 )
+@click.option(
+    "--database-url",
+    metavar="URL",
+    envvar=DATABASE_VARIABLE,
+    help="Keep everything in postgresql://USER@HOST/NAME instead of the home's SQLite file. "
+    f"Every user of this machine sees arguments: give a password in {DATABASE_VARIABLE}, or in "
+    "PostgreSQL's own password file.",
+)
 @click.option("--background", is_flag=True, hidden=True, help="Started by qd: say nothing.")
 @common_options
-def command(common: Common, addresses: Sequence[str], background: bool) -> None:
+def command(
+    common: Common, addresses: Sequence[str], database_url: str | None, background: bool
+) -> None:
     """Run the service in the foreground until Ctrl+C or SIGTERM; engines outlive it.
 
     Over TCP every request needs a key: qd auth key prints one. With --json one line is printed when
-    the service is ready; the log goes to stderr.
+    the service is ready; the log goes to stderr. A database serves one service at a time, and
+    belongs to the installation that used it first.
     """
     if common.profile:
         raise UsageFault("--profile names a service elsewhere; serve runs one here.")
@@ -41,10 +53,16 @@ def command(common: Common, addresses: Sequence[str], background: bool) -> None:
     listeners = [_own(home), *map(parse_address, addresses)]
     if not background:
         _warn(addresses)
-    _run(home, listeners, common.json, background)
+    _run(home, listeners, database_url or None, common.json, background)
 
 
-def _run(home: Home, listeners: "list[Listener]", as_json: bool, background: bool) -> None:
+def _run(
+    home: Home,
+    listeners: "list[Listener]",
+    database_url: str | None,
+    as_json: bool,
+    background: bool,
+) -> None:
     import uvloop
 
     from quarterdeck.cli.compose import serve_home
@@ -61,7 +79,7 @@ def _run(home: Home, listeners: "list[Listener]", as_json: bool, background: boo
     configure_logging()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(serve_home(home, listeners, ready))
+            runner.run(serve_home(home, listeners, ready, database_url))
     except ServiceError as e:
         raise NotDone(str(e)) from e
 

@@ -1,0 +1,80 @@
+"""`qd serve` over a database of its own choice."""
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.support.postgresql import Server
+
+from quarterdeck.local.home import Home
+
+SECRET = "s3cret"
+
+
+@pytest.fixture
+def database_kind() -> str:
+    return "postgresql"
+
+
+def with_password(url: str) -> str:
+    # The server trusts its socket: a password is not asked for, and must still not be told.
+    return url.replace("deck@", f"deck:{SECRET}@")
+
+
+@pytest.mark.parametrize("way", ["argument", "variable"])
+def test_everything_is_kept_in_the_database_that_was_named(
+    installation, database_url: str, postgresql: Server, way: str
+):
+    url = with_password(database_url)
+    words = ["--database-url", url] if way == "argument" else []
+    if way == "variable":
+        installation.environment["QUARTERDECK_DATABASE_URL"] = url
+    running = installation.start("serve", "--json", *words)
+    assert json.loads(running.stdout.readline())["ready"]
+    home = Home(installation.home)
+    assert not home.database.exists()
+    if way == "variable":
+        command = Path(f"/proc/{running.pid}/cmdline").read_bytes().decode()
+        assert SECRET not in command
+    transport = httpx.HTTPTransport(uds=str(home.socket))
+    headers = {"Authorization": f"Bearer {home.key.read_text().strip()}"}
+    with httpx.Client(transport=transport, base_url="http://qd", headers=headers) as client:
+        assert client.post("/v1/environments", json={"name": "kept"}).status_code == 201
+    running.terminate()
+    out, err = running.communicate(timeout=30)
+    assert SECRET not in out + err
+    again = installation.start("serve", "--json", *words)
+    assert json.loads(again.stdout.readline())["ready"]
+    with httpx.Client(transport=transport, base_url="http://qd", headers=headers) as client:
+        names = [one["name"] for one in client.get("/v1/environments").json()["environments"]]
+    assert "kept" in names
+    again.terminate()
+    again.communicate(timeout=30)
+
+
+def test_a_database_of_another_installation_is_refused(
+    installation, database_url: str, tmp_path: Path
+):
+    first = installation.start("serve", "--json", "--database-url", database_url)
+    assert json.loads(first.stdout.readline())["ready"]
+    elsewhere = str(tmp_path / "other")
+    busy = installation.qd("serve", "--database-url", database_url, QUARTERDECK_HOME=elsewhere)
+    assert (busy.code, "held by another program" in busy.err) == (1, True)
+    first.terminate()
+    first.communicate(timeout=30)
+    foreign = installation.qd("serve", "--database-url", database_url, QUARTERDECK_HOME=elsewhere)
+    assert (foreign.code, "another installation" in foreign.err) == (1, True)
+    assert not (tmp_path / "other" / "service" / "key").exists()
+    assert "Traceback" not in busy.err + foreign.err
+
+
+@pytest.mark.parametrize(
+    "url", [f"postgresql://me:{SECRET}@127.0.0.1:1/deck", f"mysql://me:{SECRET}@host/deck"]
+)
+def test_a_database_that_cannot_be_used_is_told_without_its_password(installation, url: str):
+    ended = installation.qd("serve", "--database-url", url)
+    assert ended.code == 1
+    assert "database" in ended.err
+    assert SECRET not in ended.out + ended.err
+    assert "Traceback" not in ended.err
