@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from quarterdeck.wire.base import Body, CamelRecord, Id, Record, Switch, Timestamp
+from quarterdeck.wire.base import Body, CamelRecord, Id, Record, Switch, Timestamp, Whole
 from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.messages import Image, ThinkingLevel
 from quarterdeck.wire.states import WorkspaceStatus as WorkspaceStatus
@@ -115,6 +115,20 @@ LifecyclePolicy = Literal[
 ]
 
 
+AUTO_STOP_MINUTES = 60
+AUTO_STOP_LEAST = 3
+AUTO_STOP_MOST = 1440
+
+
+class ReplicaConfig(Body):
+    """Finer settings of a replica. Those not known here are kept as they are."""
+
+    model_config = ConfigDict(extra="allow")
+
+    auto_stop_minutes: Annotated[Whole, Field(ge=AUTO_STOP_LEAST, le=AUTO_STOP_MOST)] | None = None
+    """With nothing going on for so long, it is put to sleep."""
+
+
 class CreateReplica(Body):
     """Body of `POST /v1/replica`. Without a message the workspace starts and waits."""
 
@@ -129,7 +143,7 @@ class CreateReplica(Body):
     fast_mode: Switch | None = None
     thinking_level: ThinkingLevel | None = None
     lifecycle_policy: LifecyclePolicy | None = None
-    config: dict[str, Any] | None = None
+    config: ReplicaConfig | None = None
     size: Literal["small", "large"] | None = None
     webhook_url: str | None = None
 

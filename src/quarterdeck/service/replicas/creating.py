@@ -1,6 +1,5 @@
 """Making a replica: record, first chat and first message in one transaction, answered at once."""
 
-import json
 import secrets
 from dataclasses import dataclass
 from uuid import uuid4
@@ -12,15 +11,14 @@ from quarterdeck.service.auth import Caller
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.conversation.agents import usable_agent
 from quarterdeck.service.conversation.composing import Composed, compose
+from quarterdeck.service.environments.sources import repositories_for
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.transitions import check_limit, status_event
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.chats import add_chat
-from quarterdeck.service.records.environments import find_environment
 from quarterdeck.service.records.messages import add_message
-from quarterdeck.service.records.repositories import find_repository
 from quarterdeck.service.records.workspaces import add_workspace
 from quarterdeck.wire.agents import BUILTIN
 from quarterdeck.wire.errors import ErrorCode
@@ -77,12 +75,14 @@ def _store(writer: LogWriter, making: _Making) -> None:
         repositories,
         organization_id=making.caller.organization_id,
         environment_id=str(body.environment_id),
+        user_id=making.caller.user_id,
         name=body.name,
         source="api",
         coding_agent=making.agent,
         model=body.model,
         lifecycle_policy=body.lifecycle_policy or "default",
-        config_json=None if body.config is None else json.dumps(body.config),
+        config_json=None if body.config is None else body.config.model_dump_json(exclude_none=True),
+        auto_stop_minutes=body.config and body.config.auto_stop_minutes,
         size=body.size or "small",
         webhook_url=body.webhook_url,
         engine_secret=secrets.token_hex(SECRET_BYTES),
@@ -99,26 +99,10 @@ def _store(writer: LogWriter, making: _Making) -> None:
 
 def _repositories(connection: Connection, making: _Making) -> list[dict[str, str]]:
     """What the environment puts into the workspace."""
-    caller = making.caller
-    environment = find_environment(
-        connection, caller.organization_id, caller.user_id, str(making.body.environment_id)
-    )
-    if environment is None:
-        raise ApiError(
-            ErrorCode.NOT_FOUND,
-            "No environment has this id.",
-            f"environment_id: {making.body.environment_id}",
-        )
-    if environment.repository_id is None:
-        return []
-    found = find_repository(connection, caller.organization_id, str(environment.repository_id))
+    caller, wanted = making.caller, str(making.body.environment_id)
+    found = repositories_for(connection, caller.organization_id, caller.user_id, wanted)
     if found is None:
-        return []
-    return [
-        {
-            "id": str(found.id),
-            "name": found.name,
-            "url": found.url,
-            "default_branch": found.default_branch,
-        }
-    ]
+        raise ApiError(
+            ErrorCode.NOT_FOUND, "No environment has this id.", f"environment_id: {wanted}"
+        )
+    return found
