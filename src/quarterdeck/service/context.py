@@ -82,7 +82,8 @@ async def workspace(request: Request, id: Annotated[UUID, Path()]) -> WorkspaceR
         ApiError: NOT_FOUND when there is none in the caller's organization.
     """
     row = await context(request).database.read(lambda c: find_workspace(c, str(id)))
-    if row is None or row.organization_id != caller(request).organization_id:
+    mine = row is not None and row.organization_id == caller(request).organization_id
+    if row is None or not mine or row.warm_state is not None:  # in a pool it is nobody's
         raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.", f"id: {id}")
     return row
 

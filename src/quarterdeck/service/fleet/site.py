@@ -6,6 +6,7 @@ from datetime import datetime
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.courier import Courier
+from quarterdeck.service.fleet.journal_mark import JournalMark
 from quarterdeck.service.fleet.line import Line
 from quarterdeck.service.fleet.settings import FleetSettings
 from quarterdeck.wire.engine import EngineHello, EngineReport
@@ -27,6 +28,8 @@ class Pulse:
     last_seen: datetime | None = None
     hello: EngineHello | None = None
     report: EngineReport | None = None
+    turn_ended: bool = False
+    """A turn has ended since the workspace became active."""
     progress: str | None = None
     """What is being done while the workspace is prepared."""
 
@@ -40,6 +43,7 @@ class Site:
     line: Line
     courier: Courier
     pulse: Pulse = field(default_factory=Pulse)
+    mark: JournalMark = field(default_factory=JournalMark)
     prepared: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when it waits in a pool, prepared."""
     claimed: asyncio.Event = field(default_factory=asyncio.Event)

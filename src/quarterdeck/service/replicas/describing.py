@@ -19,6 +19,7 @@ from quarterdeck.service.records.workspaces import (
     find_workspace,
     page_of_workspaces,
 )
+from quarterdeck.service.workspace_setup.telling import told_setup
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventRepository
 from quarterdeck.wire.replicas import (
@@ -59,17 +60,17 @@ async def describe(
     Raises:
         ApiError: NOT_FOUND.
     """
-    detail, version = await context.database.read(
+    detail, version, told = await context.database.read(
         lambda c: _detail(c, workspace_id, "diffs" in include)
     )
     if "environment" in include:
-        detail.environment = await _environment(context, version)
+        detail.environment = await _environment(context, version, told)
     return detail
 
 
 def _detail(
     connection: Connection, workspace_id: str, diffs: bool
-) -> tuple[ReplicaDetail, str | None]:
+) -> tuple[ReplicaDetail, str | None, dict[str, Any]]:
     row = find_workspace(connection, workspace_id)
     if row is None:
         raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.", f"id: {workspace_id}")
@@ -84,7 +85,7 @@ def _detail(
             "log_index": row.next_event_index - 1,
         }
     )
-    return detail, row.engine_version
+    return detail, row.engine_version, told_setup(connection, row)
 
 
 def _record(row: WorkspaceRow) -> dict[str, Any]:
@@ -132,7 +133,9 @@ def _pulls(seen: EventRepository) -> list[PullRequest]:
     ]
 
 
-async def _environment(context: ServiceContext, engine_version: str | None) -> ReplicaEnvironment:
+async def _environment(
+    context: ServiceContext, engine_version: str | None, told: dict[str, Any]
+) -> ReplicaEnvironment:
     agents = await asyncio.to_thread(context.agents)
     mode, note = await _isolation(context)
     return ReplicaEnvironment(
@@ -143,6 +146,7 @@ async def _environment(context: ServiceContext, engine_version: str | None) -> R
         },
         isolation=mode,
         isolation_note=note,
+        **told,
     )
 
 

@@ -16,11 +16,14 @@ chats = Table(
     Column("awaiting_input", Boolean, nullable=False),
     Column("last_message_text", Text),
     Column("goal_json", Text),
+    Column("deletion", String(8)),
     Column("next_history_index", BigInteger, nullable=False, default=0),
     moment("created_at"),
     moment("updated_at"),
     Index("ix_chats_workspace", "workspace_id", "created_at"),
 )
+"""`deletion` is null while the chat is there; then asked -> told (its end is in the log) -> gone (from
+the engine too). The row stays: its events do, and they count in its history."""
 
 messages = Table(
     "messages",

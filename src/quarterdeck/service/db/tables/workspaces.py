@@ -37,6 +37,7 @@ workspaces = Table(
     Column("warm_pool_id", String(36)),
     Column("warm_generation", Integer),
     Column("warm_state", String(16)),
+    Column("setup_json", Text),
     Column("repositories_json", Text, nullable=False),
     Column("repository_statuses_json", Text, nullable=False),
     Column("engine_secret", String(64), nullable=False),
@@ -53,7 +54,9 @@ workspaces = Table(
     UniqueConstraint("organization_id", "name"),
 )
 """`user_id` is whose personal credentials it has. `rested_at` is when it was put to sleep or
-archived. `packed_at` is set as long as its files are in an archive. `warm_state` is `warming` or `ready` while it waits in a pool, where no list shows it."""
+archived. `packed_at` is set as long as its files are in an archive. `warm_state` is `warming` or `ready` while it waits in a pool, and
+`testing` while a hook is tested in it: no list shows it then. `setup_json` tells what its
+environment put into it at its last start."""
 
 canvas_uploads = Table(
     "canvas_uploads",

@@ -368,10 +368,12 @@ def upgrade() -> None:
         sa.UniqueConstraint("token", name=op.f("uq_previews_token")),
     )
     op.add_column("chats", sa.Column("goal_json", sa.Text(), nullable=True))
+    op.add_column("chats", sa.Column("deletion", sa.String(length=8), nullable=True))
     op.add_column("workspaces", sa.Column("user_id", sa.String(length=36), nullable=True))
     op.add_column("workspaces", sa.Column("auto_stop_minutes", sa.Integer(), nullable=True))
     op.add_column("workspaces", sa.Column("warm_pool_id", sa.String(length=36), nullable=True))
     op.add_column("workspaces", sa.Column("warm_generation", sa.Integer(), nullable=True))
     op.add_column("workspaces", sa.Column("warm_state", sa.String(length=16), nullable=True))
+    op.add_column("workspaces", sa.Column("setup_json", sa.Text(), nullable=True))
     op.add_column("workspaces", sa.Column("rested_at", sa.String(length=32), nullable=True))
     op.add_column("workspaces", sa.Column("packed_at", sa.String(length=32), nullable=True))

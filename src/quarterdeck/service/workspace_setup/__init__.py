@@ -1,0 +1,1 @@
+"""What environments put into workspaces: composed at each start, told afterwards."""
