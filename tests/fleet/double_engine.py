@@ -1,5 +1,7 @@
 """An engine for tests: speaks the protocol of wire/engine.py, keeps a journal, and can be made to fail.
 
+`RUN_DIR/report.json` holds what its report says beside the truth.
+
 Run as `python double_engine.py RUN_DIR`; it goes into the background once its socket answers. What
 it should do wrong is told by files in `RUN_DIR/faults`: `refuse` (messages are refused), `hang` (no
 call is answered), `old` (it knows no terminals), `slow` (calls take 0.2 s), `unready` (it never reports ready), `die` (it ends at
@@ -79,6 +81,7 @@ class Engine:
         self.links: set[asyncio.StreamWriter] = set()
         self.tasks: set[asyncio.Task] = set()
         self.ending = asyncio.Event()
+        self.used_at = now()
         self.recall()
 
     def fault(self, name: str) -> bool:
@@ -165,7 +168,10 @@ class Engine:
         return await result if asyncio.iscoroutine(result) else result
 
     def do_status(self, p: dict) -> dict:
-        return {"uptimeSeconds": 1, "chatsTotal": len(self.chats)}
+        report = {"uptimeSeconds": 1, "chatsTotal": len(self.chats), "lastActivityAt": self.used_at}
+        report["chatsProcessing"] = len(self.running)
+        told = self.run_dir / "report.json"
+        return report | (json.loads(told.read_text()) if told.exists() else {})
 
     def do_shutdown(self, p: dict) -> None:
         asyncio.get_running_loop().call_later(0.01, self.ending.set)
@@ -234,6 +240,7 @@ class Engine:
 
     def do_chat_send(self, p: dict) -> dict:
         chat_id = self.chat(p)["id"]
+        self.used_at = now()
         if self.fault("refuse"):
             raise Refused("INTERNAL_ERROR", "The disk is full.")
         if p["messageId"] not in self.known:
@@ -254,6 +261,45 @@ class Engine:
         self.journal.add("chat.interrupted", {"chatId": chat_id, **done})
         self.go_on(chat_id)
         return done
+
+    def do_queue_held(self, p: dict) -> dict:
+        return {"held": False, "queues": {}}
+
+    def do_queue_cancel(self, p: dict) -> dict:
+        chat_id, wanted = self.chat(p)["id"], p["messageIds"]
+        waiting = {one["messageId"] for one in self.queues.get(chat_id, [])}
+        gone = [one for one in wanted if one in waiting or one not in self.known]
+        self.queues[chat_id] = [
+            one for one in self.queues.get(chat_id, []) if one["messageId"] not in gone
+        ]
+        self.known |= set(gone)
+        self.queue_changed(chat_id, gone)
+        started = [one for one in wanted if one not in gone]
+        return {"index": self.journal.last, "canceled": gone, "started": started}
+
+    def do_queue_order(self, p: dict) -> dict:
+        chat_id, order = self.chat(p)["id"], p["messageIds"]
+        self.queues.setdefault(chat_id, []).sort(key=lambda one: order.index(one["messageId"]))
+        self.queue_changed(chat_id, [])
+        return {"index": self.journal.last, "canceled": [], "started": []}
+
+    def queue_changed(self, chat_id: str, canceled: list[str]) -> None:
+        waiting = [one["messageId"] for one in self.queues[chat_id]]
+        told = {"chat": self.chats[chat_id], "queue": waiting, "canceledMessageIds": canceled}
+        self.journal.add("chat.updated", told)
+
+    def do_chat_delete(self, p: dict) -> dict:
+        if p["chatId"] in self.chats:
+            self.queues.pop(p["chatId"], None)
+            self.do_chat_interrupt(p)
+            del self.chats[p["chatId"]]
+            if not p["told"]:
+                self.journal.add("chat.deleted", {"chatId": p["chatId"]})
+        return {"index": self.journal.last}
+
+    def do_chat_goal(self, p: dict) -> dict:
+        self.chat(p)
+        return {"index": self.journal.last, "goal": None}
 
     # Terminals
 

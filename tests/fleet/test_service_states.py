@@ -9,7 +9,6 @@ import pytest
 from tests.fleet.conftest import World
 
 from quarterdeck.sandboxes.port import SandboxError
-from quarterdeck.service.records.workspaces import change_workspace
 
 STATES = ("preparing", "active", "sleeping", "archived", "error")
 ID = str(uuid4())
@@ -70,6 +69,12 @@ OPERATIONS: dict[str, tuple[str, str, Any, list[Any]]] = {
         None,
         [INACTIVE, (200, None), (200, None), (200, None), (409, "WORKSPACE_ERROR_STATE")],
     ),
+    "archive": (
+        "POST",
+        "/archive",
+        None,
+        [INACTIVE, (200, None), (200, None), (200, None), (409, "WORKSPACE_ERROR_STATE")],
+    ),
     "wake": ("POST", "/wake", None, [(202, None)] * 5),
     "send": (
         "POST",
@@ -81,6 +86,7 @@ OPERATIONS: dict[str, tuple[str, str, Any, list[Any]]] = {
 }
 NEXT = {
     "sleep": {"active": "sleeping"},
+    "archive": {"active": "archived", "sleeping": "archived"},
     "wake": {"sleeping": "preparing", "archived": "preparing", "error": "preparing"},
     "send": {"sleeping": "preparing", "archived": "preparing"},
     "delete": dict.fromkeys(STATES, None),
@@ -100,9 +106,7 @@ async def in_state(world: World, state: str) -> str:
     else:
         made = await world.create()
     if state in ("sleeping", "archived"):
-        await world.post(made, "/sleep")
-    if state == "archived":
-        await world.context.database.write(lambda c: change_workspace(c, made, status=state))
+        await world.post(made, "/sleep" if state == "sleeping" else "/archive")
     # From here on nothing that is woken gets further than preparing.
     world.driver.gate = asyncio.Event()
     return made

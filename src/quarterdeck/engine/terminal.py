@@ -123,6 +123,7 @@ class Terminal:
                 yield frame
         finally:
             self.viewers.discard(viewer)
+            self._on_output()  # somebody was here until now
             self._flow()
 
     async def close(self) -> None:

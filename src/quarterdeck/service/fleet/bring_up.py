@@ -67,6 +67,7 @@ async def _config(
         repositories=repositories,
         environment=composed.variables,
         setup=composed.setup,
+        hold_queues=True,
     )
     return config.model_dump_json(by_alias=True)
 

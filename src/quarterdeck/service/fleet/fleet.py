@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Depends
+from sqlalchemy import Connection
 
 from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.context import Context, ServiceContext
@@ -14,6 +16,7 @@ from quarterdeck.service.fleet.settings import FleetSettings
 from quarterdeck.service.fleet.site import Tools
 from quarterdeck.service.fleet.supervisor import Supervisor
 from quarterdeck.service.fleet.transitions import enter_sleeping
+from quarterdeck.service.fleet.upkeep import Upkeep
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.messages import has_undelivered
@@ -30,7 +33,8 @@ class Fleet:
         slots = asyncio.Semaphore(self.settings.preparing_at_once)
         self._tools = Tools(context, self.settings, slots)
         self._supervisors: dict[str, Supervisor] = {}
-        self._clearing: asyncio.Task[None] | None = None
+        self.upkeep = Upkeep(self._tools, self.of, self.delete)
+        self._own: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Takes up every workspace that was preparing or active; returns before they are found.
@@ -40,16 +44,17 @@ class Fleet:
         them, or a message waits.
         """
         context = self._tools.context
-        self._clearing = asyncio.create_task(self._clear(), name="removals")
+        self._own.append(asyncio.create_task(self._clear(), name="removals"))
         now = moment_text(context.clock())
         for row in await context.event_log.write(lambda writer: self._sort_out(writer, now)):
             self.of(row.id).begin()
+        self._own.append(asyncio.create_task(self.upkeep.run(), name="upkeep"))
 
     async def close(self) -> None:
         """Lets go of every engine, which run on."""
-        if self._clearing is not None:
-            self._clearing.cancel()
-            await asyncio.gather(self._clearing, return_exceptions=True)
+        for task in self._own:
+            task.cancel()
+        await asyncio.gather(*self._own, return_exceptions=True)
         await asyncio.gather(*(one.close() for one in self._supervisors.values()))
         self._supervisors.clear()
 
@@ -59,11 +64,13 @@ class Fleet:
             self._supervisors[workspace_id] = Supervisor(workspace_id, self._tools)
         return self._supervisors[workspace_id]
 
-    async def delete(self, workspace_id: str) -> None:
+    async def delete(
+        self, workspace_id: str, only_if: Callable[[Connection], bool] | None = None
+    ) -> bool:
         """Removes a workspace; see `Supervisor.delete`."""
         supervisor = self.of(workspace_id)
         try:
-            await supervisor.delete()
+            return await supervisor.delete(only_if)
         finally:
             if supervisor.over:
                 self._supervisors.pop(workspace_id, None)

@@ -5,6 +5,7 @@ killed in between finishes at its next start, and nobody ever sees half a worksp
 """
 
 import logging
+from collections.abc import Callable
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -20,14 +21,18 @@ NOTE = "remove/"
 log = logging.getLogger(__name__)
 
 
-async def remove(context: ServiceContext, workspace_id: str) -> None:
-    """Removes the record, ends its streams, destroys its sandbox.
+async def remove(
+    context: ServiceContext, workspace_id: str, only_if: Callable[[Connection], bool] | None = None
+) -> bool:
+    """Removes the record, ends its streams, destroys its sandbox; False when `only_if` says no.
 
     Raises:
         ApiError: NOT_FOUND; INTERNAL_ERROR when the sandbox could not be destroyed.
         StorageError: nothing was removed.
     """
-    if not await context.database.write(lambda c: _forget(c, workspace_id)):
+    if not await context.database.write(lambda c: _forget(c, workspace_id, only_if)):
+        if only_if is not None:
+            return False
         raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.", f"id: {workspace_id}")
     context.event_log.drop(workspace_id)
     try:
@@ -39,6 +44,7 @@ async def remove(context: ServiceContext, workspace_id: str) -> None:
             f"{e} This is tried again when the service starts.",
             e.details,
         ) from e
+    return True
 
 
 async def finish_removals(context: ServiceContext) -> None:
@@ -56,7 +62,11 @@ async def _destroy(context: ServiceContext, workspace_id: str) -> None:
     await context.database.write(lambda c: c.execute(gone) and None)
 
 
-def _forget(connection: Connection, workspace_id: str) -> bool:
+def _forget(
+    connection: Connection, workspace_id: str, only_if: Callable[[Connection], bool] | None
+) -> bool:
+    if only_if is not None and not only_if(connection):
+        return False
     if not remove_workspace(connection, workspace_id):
         return False
     connection.execute(insert(settings).values(name=NOTE + workspace_id, value="", revision=0))

@@ -12,6 +12,7 @@ from quarterdeck.service.fleet.claiming import claim
 from quarterdeck.service.fleet.links import open_link
 from quarterdeck.service.fleet.progress import NotReadyError as NotReadyError
 from quarterdeck.service.fleet.progress import Progress
+from quarterdeck.service.fleet.settling import settle
 from quarterdeck.service.fleet.site import Site
 from quarterdeck.service.fleet.transitions import enter_active
 from quarterdeck.service.patience import until_stored
@@ -21,6 +22,7 @@ from quarterdeck.service.records.workspaces import WorkspaceRow, change_workspac
 from quarterdeck.service.relay.relay import relay
 from quarterdeck.service.workspace_setup.states import POOLED
 from quarterdeck.wire.engine import JournalEntry
+from quarterdeck.wire.events import EventType
 from quarterdeck.wire.replicas import WorkspaceStatus
 from quarterdeck.wire.setup import SetupPhase
 
@@ -48,6 +50,7 @@ class Session:
             UnknownWorkspaceError: the workspace was deleted.
         """
         row = await self._row()
+        self._site.mark.put(row.journal_index)
         journal = await self._open_journal(row)
         try:
             calls = await open_link(self._site, row.engine_secret)
@@ -95,6 +98,7 @@ class Session:
         await self._open_chats(calls)
         if row.status == WorkspaceStatus.PREPARING:
             await self._become_active(row, calls)
+        await settle(self._site, calls)
         self._site.line.put(calls)
         await self._site.courier.run(calls)
 
@@ -117,6 +121,7 @@ class Session:
             await self._progress.reached(SetupPhase.READY)
         event_log = self._site.tools.context.event_log
         await until_stored(lambda: event_log.write(lambda w: enter_active(w, self._site.id)))
+        self._site.pulse.turn_ended = False
 
     async def _wait_in_pool(self, row: WorkspaceRow) -> WorkspaceRow:
         await self._progress.reached()
@@ -137,7 +142,10 @@ class Session:
 
     def _stored(self, entries: Sequence[JournalEntry]) -> None:
         self._site.seen()
+        self._site.mark.put(entries[-1].index)
         self._progress.hear(entries)
+        if any(entry.type == EventType.CHAT_TURN_COMPLETED for entry in entries):
+            self._site.pulse.turn_ended = True
 
     async def _open_journal(self, row: WorkspaceRow) -> EngineLink:
         link = await open_link(self._site, row.engine_secret, row.journal_index)
@@ -150,6 +158,7 @@ class Session:
         await until_stored(
             lambda: database.write(lambda c: change_workspace(c, row.id, journal_index=0))
         )
+        self._site.mark.put(0)
         return await open_link(self._site, row.engine_secret, 0)
 
     async def _row(self) -> WorkspaceRow:

@@ -39,6 +39,10 @@ class FleetSettings:
     """Between two questions for the engine's status."""
     backoff: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
     """Pauses between attempts to reach an engine; the last one is repeated."""
+    upkeep_interval: float = 10.0
+    """Between two looks for what may be put to rest."""
+    done_pause: float = 5.0
+    """How long nothing may have happened before work counts as done."""
     redelivery: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 30.0)
     """Pauses between attempts to deliver a message that the engine refused."""
     boot_id: str = field(default_factory=machine_boot_id)

@@ -3,16 +3,18 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineError, EngineGone, EngineLink
 from quarterdeck.service.errors import ApiError, StorageError
 from quarterdeck.service.fleet.life import Life
+from quarterdeck.service.fleet.line import unreachable
 from quarterdeck.service.fleet.links import open_link
 from quarterdeck.service.fleet.removal import remove
-from quarterdeck.service.fleet.site import Pulse, Tools, new_site
+from quarterdeck.service.fleet.settling import end_chat
+from quarterdeck.service.fleet.site import Pulse, Site, Tools, new_site
 from quarterdeck.service.fleet.transitions import (
     RESTING,
     enter_archived,
@@ -21,12 +23,20 @@ from quarterdeck.service.fleet.transitions import (
 )
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
+from quarterdeck.service.records.chats import Deletion
 from quarterdeck.service.records.messages import has_undelivered, last_position
 from quarterdeck.service.records.workspaces import BUSY, WorkspaceRow, find_workspace
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 T = TypeVar("T")
+
+
+class _Journaled(Protocol):
+    index: int
+
+
+Changed = TypeVar("Changed", bound=_Journaled)
 Check = Callable[[], Awaitable[bool]]
 """Asked before a workspace is put to rest, when nothing more is delivered to it."""
 
@@ -47,6 +57,11 @@ class Supervisor:
         self._wake_after = False
         self.stopping = False
         """The engine is being stopped; the row still says active."""
+
+    @property
+    def site(self) -> Site:
+        """The parts of the workspace."""
+        return self._site
 
     @property
     def pulse(self) -> Pulse:
@@ -79,6 +94,36 @@ class Supervisor:
         """
         require_active(row)
         return await self._site.line.call(ask, limit or self._tools.settings.call_limit)
+
+    async def change(
+        self, row: WorkspaceRow, ask: Callable[[EngineLink], Awaitable[Changed]]
+    ) -> Changed:
+        """Asks for a change that the engine journals; on return it is in the rows as well.
+
+        Raises:
+            ApiError: as `call`.
+        """
+        changed = await self.call(row, ask)
+        try:
+            async with asyncio.timeout(self._tools.settings.call_limit):
+                await self._site.mark.reached(changed.index)
+        except TimeoutError as e:
+            raise unreachable("The replica's engine does not tell what it did.") from e
+        return changed
+
+    async def end_chat(self, row: WorkspaceRow, chat_id: str) -> None:
+        """Ends a chat in the engine that was deleted in its row.
+
+        Raises:
+            ApiError: as `call`; it is done when the engine is next reached.
+        """
+        await self.call(row, lambda link: end_chat(self._site, link, chat_id, Deletion.ASKED))
+
+    async def stopped(self) -> None:
+        """Returns when nobody is stopping the engine any more."""
+        if self.stopping:
+            async with self._lock:
+                return
 
     async def open_link(self, row: WorkspaceRow) -> EngineLink:
         """A link of the caller's own, for a stream.
@@ -131,8 +176,11 @@ class Supervisor:
         await self._tools.context.event_log.write(self._wake)
         self.begin()
 
-    async def delete(self) -> None:
+    async def delete(self, only_if: Callable[[Connection], bool] | None = None) -> bool:
         """Stops everything, removes the record, then the files.
+
+        With `only_if`, which is asked in the same transaction, False and nothing changed when that
+        fails; only for a workspace that does not run.
 
         Raises:
             ApiError: NOT_FOUND; INTERNAL_ERROR when files are left, which is tried again later.
@@ -143,11 +191,15 @@ class Supervisor:
             self.over = True
             await self._cancel_life()
             try:
-                await remove(self._tools.context, self._site.id)
+                gone = await remove(self._tools.context, self._site.id, only_if)
             except StorageError:
                 self.over = False
                 self.begin()
                 raise
+            if not gone:
+                self.over = False
+                self.begin()
+            return gone
 
     async def close(self) -> None:
         """Lets go of the engine, which runs on."""

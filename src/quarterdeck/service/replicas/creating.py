@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from quarterdeck.service.auth import Caller
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.conversation.agents import usable_agent
-from quarterdeck.service.conversation.composing import Composed, compose
+from quarterdeck.service.conversation.composing import Composed, compose, email_of
 from quarterdeck.service.environments.sources import repositories_for
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
@@ -92,7 +92,8 @@ def _store(writer: LogWriter, making: _Making) -> None:
     chat_id = str(uuid4())
     add_chat(connection, making.workspace_id, chat_id, making.agent, making.now)
     if making.composed.text.strip():
-        message = making.composed.placed(chat_id, making.caller, making.now, None)
+        email = email_of(connection, making.caller)
+        message = making.composed.placed(chat_id, making.caller, making.now, None, email)
         add_message(connection, making.workspace_id, message)
     writer.append(making.workspace_id, [status_event(WorkspaceStatus.PREPARING)])
 

@@ -1,0 +1,442 @@
+"""Idleness, policies and archiving, with time moved by hand."""
+
+import asyncio
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.fleet.conftest import World, until
+
+from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.service.records.workspaces import find_workspace
+from quarterdeck.wire.base import utc_now
+
+
+class Time:
+    """The service's clock, which tests move forward."""
+
+    def __init__(self) -> None:
+        self._ahead = timedelta()
+
+    def __call__(self) -> datetime:
+        return utc_now() + self._ahead
+
+    def move(self, **by: float) -> None:
+        self._ahead += timedelta(**by)
+
+
+@pytest.fixture
+async def time(world: World) -> Time:
+    made = Time()
+    world.context.clock = made
+    return made
+
+
+async def look(world: World) -> None:
+    """One look of the upkeep, to its end."""
+    await world.fleet.upkeep.round()
+    await world.fleet.upkeep.settled()
+
+
+async def status(world: World, made: str) -> str | None:
+    answer = await world.client.get(f"/v1/replica/{made}")
+    return answer.json()["replica"]["status"] if answer.status_code == 200 else None
+
+
+async def felt(world: World, made: str) -> None:
+    """The engine was asked for its report since now."""
+    supervisor = world.fleet.of(made)
+    row = await world.context.database.read(lambda c: find_workspace(c, made))
+    supervisor.pulse.report = await supervisor.call(row, lambda link: link.status())
+
+
+def report(world: World, made: str, **values: Any) -> None:
+    (world.driver.place(made) / "report.json").write_text(json.dumps(values))
+
+
+async def idle(world: World, **body: Any) -> str:
+    made = await world.create(**body)
+    await felt(world, made)
+    return made
+
+
+# Idleness
+
+
+@pytest.mark.parametrize("minutes", [3, 60, 1440])
+async def test_sleeps_after_its_auto_stop_time(world: World, time: Time, minutes: int) -> None:
+    made = await idle(world, config={"auto_stop_minutes": minutes})
+    time.move(minutes=minutes, seconds=-20)
+    await look(world)
+    assert await status(world, made) == "active"
+    time.move(seconds=40)
+    await look(world)
+    assert await status(world, made) == "sleeping"
+    assert not world.driver.running(made)
+
+
+async def test_sleeps_after_an_hour_unless_told_otherwise(world: World, time: Time) -> None:
+    made = await idle(world)
+    time.move(minutes=59, seconds=30)
+    await look(world)
+    assert await status(world, made) == "active"
+    time.move(minutes=1)
+    await look(world)
+    assert await status(world, made) == "sleeping"
+
+
+@pytest.mark.parametrize("wrong", [2, 1441, 0, -5, 3.5, "60", True, {}])
+async def test_auto_stop_times_that_are_refused(world: World, wrong: Any) -> None:
+    body = {"name": "x", "environment_id": world.environment}
+    answer = await world.client.post(
+        "/v1/replica", json={**body, "config": {"auto_stop_minutes": wrong}}
+    )
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "INVALID_REQUEST"
+    assert "config.auto_stop_minutes" in answer.json()["details"]
+
+
+async def test_other_settings_are_kept(world: World) -> None:
+    made = await world.create(config={"auto_stop_minutes": 5, "later": {"a": [1]}})
+    row = await world.context.database.read(lambda c: find_workspace(c, made))
+    assert row is not None and row.auto_stop_minutes == 5
+    assert json.loads(row.config_json or "") == {"auto_stop_minutes": 5, "later": {"a": [1]}}
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [{"chatsProcessing": 1}, {"terminalsAttached": 1}, {"hooksRunning": True}],
+)
+async def test_what_goes_on_keeps_it_awake(world: World, time: Time, busy: dict[str, Any]) -> None:
+    made = await idle(world)
+    report(world, made, **busy)
+    time.move(days=2)
+    await look(world)  # what was heard last says that nothing goes on; the engine is asked again
+    assert await status(world, made) == "active"
+    await felt(world, made)
+    await look(world)
+    assert await status(world, made) == "active"
+    report(world, made)
+    await felt(world, made)
+    await look(world)
+    assert await status(world, made) == "sleeping"
+
+
+async def test_use_counts_from_its_end(world: World, time: Time) -> None:
+    made = await idle(world)
+    time.move(hours=3)
+    ended = (time() - timedelta(minutes=59)).isoformat()
+    report(world, made, lastActivityAt=ended)
+    await look(world)
+    assert await status(world, made) == "active"
+    time.move(minutes=2)
+    await look(world)
+    assert await status(world, made) == "sleeping"
+
+
+async def test_a_running_turn_keeps_it_awake(world: World, time: Time) -> None:
+    made = await world.create(message="wait")
+    await until(lambda: world.events(made, "chat.turn.started"))
+    await felt(world, made)
+    time.move(days=2)
+    await look(world)
+    assert await status(world, made) == "active"
+
+
+async def test_a_message_that_waits_keeps_it_awake(world: World, time: Time) -> None:
+    made = await idle(world)
+    world.driver.fault(made, "refuse")
+    await world.send(made, "hello")
+    time.move(days=2)
+    await look(world)
+    assert await status(world, made) == "active"
+
+
+async def test_an_engine_that_does_not_answer_is_not_idle(world: World, time: Time) -> None:
+    made = await idle(world)
+    world.driver.fault(made, "hang")
+    time.move(days=2)
+    await look(world)
+    assert await status(world, made) == "active"
+
+
+async def test_a_message_that_comes_while_it_is_put_to_sleep(world: World, time: Time) -> None:
+    made = await idle(world)
+    world.driver.fault(made, "slow")
+    time.move(hours=2)
+    await world.fleet.upkeep.round()
+    sent = await world.send(made, "hello")
+    await world.fleet.upkeep.settled()
+    (end,) = await world.done(made, sent["message_id"])
+    assert end["isComplete"]
+    await world.reach(made, "active")
+
+
+# Policies
+
+
+async def test_sleep_when_done(world: World, time: Time) -> None:
+    made = await world.create(message="wait", lifecycle_policy="sleep_when_done")
+    await look(world)
+    assert await status(world, made) == "active"
+    world.driver.let_go(made)
+    chat = (await world.get(made))["chats"][0]["id"]
+    await until(lambda: world.events(made, "chat.turn.completed"))
+    await felt(world, made)
+    assert (await world.queue(made, chat))["queue"] == []
+    time.move(seconds=10)
+    await look(world)
+    assert await status(world, made) == "sleeping"
+    # Woken without a message it waits for one.
+    await world.post(made, "/wake")
+    await world.reach(made, "active")
+    await felt(world, made)
+    time.move(minutes=30)
+    await look(world)
+    assert await status(world, made) == "active"
+
+
+async def test_a_queue_is_worked_off_before_it_is_done(world: World, time: Time) -> None:
+    made = await world.create(message="first", lifecycle_policy="sleep_when_done")
+    await until(lambda: world.events(made, "chat.turn.completed"))
+    await world.send(made, "wait")
+    await felt(world, made)
+    time.move(minutes=1)
+    await look(world)
+    assert await status(world, made) == "active"
+
+
+async def test_without_a_turn_nothing_is_done(world: World, time: Time) -> None:
+    made = await idle(world, lifecycle_policy="archive_when_done")
+    time.move(minutes=30)
+    await look(world)
+    assert await status(world, made) == "active"
+
+
+async def test_archive_when_done(world: World, time: Time) -> None:
+    made = await world.create(message="one", lifecycle_policy="archive_when_done")
+    await until(lambda: world.events(made, "chat.turn.completed"))
+    await felt(world, made)
+    time.move(seconds=10)
+    await look(world)
+    assert await status(world, made) == "archived"
+    assert (await world.states(made))[-2:] == ["sleeping", "archived"]
+
+
+async def test_a_service_that_was_killed_after_the_turn_knows_that_it_is_done(
+    world: World, time: Time
+) -> None:
+    made = await world.create(message="one", lifecycle_policy="sleep_when_done")
+    await until(lambda: world.events(made, "chat.turn.completed"))
+    await world.stop()
+    await world.start()
+    world.context.clock = time
+
+    async def linked() -> bool:
+        return world.fleet.of(made).site.line.link is not None
+
+    await until(linked)
+    await felt(world, made)
+    time.move(seconds=10)
+    await look(world)
+    assert await status(world, made) == "sleeping"
+
+
+@pytest.mark.parametrize("state", ["sleep", "archive"])
+async def test_delete_after_inactivity(world: World, time: Time, state: str) -> None:
+    made = await world.create(lifecycle_policy="delete_after_inactivity")
+    kept = await world.create()
+    for one in (made, kept):
+        await world.post(one, f"/{state}")
+    time.move(hours=23, minutes=59)
+    await look(world)
+    assert await status(world, made) is not None
+    time.move(minutes=2)
+    await look(world)
+    assert await status(world, made) is None
+    assert not world.driver.place(made).exists() and not world.driver.packed(made).exists()
+    assert await status(world, kept) is not None
+
+
+async def test_an_active_one_is_put_to_sleep_before_it_is_deleted(world: World, time: Time) -> None:
+    made = await idle(world, lifecycle_policy="delete_after_inactivity")
+    time.move(days=3)
+    await look(world)
+    assert await status(world, made) == "sleeping"
+    time.move(hours=25)
+    await look(world)
+    assert await status(world, made) is None
+
+
+async def test_a_message_that_waits_is_not_deleted(world: World, time: Time) -> None:
+    made = await world.create(lifecycle_policy="delete_after_inactivity")
+    world.driver.fault(made, "refuse")
+    await world.send(made, "hello")
+    await world.post(made, "/sleep")
+    time.move(days=2)
+    await look(world)
+    assert await status(world, made) == "sleeping"
+
+
+async def test_a_message_wins_over_the_deletion(world: World, time: Time) -> None:
+    made = await world.create(lifecycle_policy="delete_after_inactivity")
+    await world.post(made, "/sleep")
+    time.move(days=2)
+    deleting = asyncio.create_task(look(world))
+    answer = await world.post(made, "/messages", {"message": "hello"})
+    await deleting
+    if answer.status_code == 200:
+        await world.done(made, answer.json()["message_id"])
+    else:
+        assert answer.status_code == 404
+        assert await status(world, made) is None
+
+
+async def test_long_asleep_is_archived(world: World, time: Time) -> None:
+    made = await world.create()
+    await world.post(made, "/sleep")
+    time.move(days=6, hours=23)
+    await look(world)
+    assert await status(world, made) == "sleeping"
+    time.move(hours=2)
+    await look(world)
+    assert await status(world, made) == "archived"
+
+
+async def test_what_cannot_be_archived_is_tried_again_later(world: World, time: Time) -> None:
+    made = await world.create()
+    await world.post(made, "/sleep")
+    world.driver.pack_error = SandboxError("The disk is full.")
+    time.move(days=8)
+    await look(world)
+    await look(world)
+    assert world.driver.calls["pack"] == 1
+    assert await status(world, made) == "sleeping"
+    world.driver.pack_error = None
+    time.move(minutes=61)
+    await look(world)
+    assert await status(world, made) == "archived"
+
+
+# Archiving on request
+
+
+async def test_archived_files_come_back_with_a_message(world: World) -> None:
+    made = await world.create(message="one")
+    await until(lambda: world.events(made, "chat.turn.completed"))
+    assert (await world.post(made, "/archive")).json() == {"success": True}
+    assert not world.driver.place(made).exists()
+    history = (await world.client.get(f"/v1/replica/{made}/history")).json()["events"]
+    assert [one["type"] for one in history if one["type"] == "user-message"] == ["user-message"]
+    sent = await world.send(made, "two")
+    assert sent["status"] == "waking"
+    await world.done(made, sent["message_id"])
+    assert world.driver.calls["unpack"] == 1
+    states = await world.states(made)
+    assert states == ["preparing", "active", "sleeping", "archived", "preparing", "active"]
+
+
+async def test_a_message_stops_the_packing(world: World) -> None:
+    made = await world.create()
+    world.driver.packing = asyncio.Event()
+    archiving = asyncio.create_task(world.post(made, "/archive"))
+    await world.driver.packing.wait()
+    sent = await world.send(made, "hello")
+    assert sent["status"] == "waking"
+    assert (await archiving).json() == {"success": True}
+    await world.done(made, sent["message_id"])
+    assert "archived" not in await world.states(made)
+
+
+async def test_deleting_stops_the_packing(world: World) -> None:
+    made = await world.create()
+    world.driver.packing = asyncio.Event()
+    archiving = asyncio.create_task(world.post(made, "/archive"))
+    await world.driver.packing.wait()
+    assert (await world.client.delete(f"/v1/replica/{made}")).status_code == 200
+    await archiving
+    assert await status(world, made) is None
+
+
+async def test_an_archive_that_is_gone(world: World) -> None:
+    made = await world.create()
+    await world.post(made, "/archive")
+    hidden = world.driver.packed(made).with_name("hidden")
+    world.driver.packed(made).rename(hidden)
+    sent = await world.send(made, "hello")
+    replica = await world.reach(made, "error")
+    assert replica["error"] == "The archive is missing.\na path"
+    told = (await world.client.get(f"/v1/workspaces/{made}/status")).json()
+    assert told["error"] == replica["error"]
+    hidden.rename(world.driver.packed(made))
+    assert (await world.post(made, "/wake")).status_code == 202
+    await world.done(made, sent["message_id"])
+
+
+async def test_a_disk_too_full_to_restore(world: World) -> None:
+    made = await world.create()
+    await world.post(made, "/archive")
+    world.driver.unpack_error = SandboxError("The disk is full. Make room, and try again.")
+    await world.post(made, "/wake")
+    replica = await world.reach(made, "error")
+    assert "The disk is full" in replica["error"]
+    world.driver.unpack_error = None
+    await world.post(made, "/wake")
+    await world.reach(made, "active")
+
+
+async def test_a_disk_too_full_to_archive(world: World) -> None:
+    made = await world.create()
+    world.driver.pack_error = SandboxError("The disk is full. Make room, and try again.")
+    answer = await world.post(made, "/archive")
+    assert answer.status_code == 500
+    assert "The disk is full" in answer.json()["error"]
+    assert await status(world, made) == "sleeping"
+    world.driver.pack_error = None
+    assert (await world.post(made, "/archive")).status_code == 200
+
+
+async def test_archived_are_listed_by_their_last_activity(world: World) -> None:
+    first, second = await world.create(), await world.create()
+    sent = await world.send(first, "later than the second one was made")
+    await world.done(first, sent["message_id"])
+    for one in (first, second):
+        await world.post(one, "/archive")
+    page = (await world.client.get("/v1/replica?status=archived")).json()
+    assert [one["id"] for one in page["replicas"]] == [first, second]
+    page = (await world.client.get("/v1/replica")).json()
+    assert [one["id"] for one in page["replicas"]] == [second, first]
+
+
+LOOKS = (
+    "",
+    "?include=environment,diffs",
+    "/status",
+    "/chats",
+    "/history",
+    "/chats/{chat}/queue",
+    "/repo-files/search?q=a",
+    "/repo-files/search?refresh=true",
+    "/canvas",
+)
+
+
+@pytest.mark.parametrize("state", ["sleep", "archive"])
+async def test_nothing_else_wakes_it(world: World, state: str) -> None:
+    made = await world.create()
+    chat = (await world.get(made))["chats"][0]["id"]
+    await world.post(made, f"/{state}")
+    before = await world.states(made)
+    starts = world.driver.calls["start"]
+    for path in LOOKS:
+        answer = await world.client.get(f"/v1/replica/{made}{path.format(chat=chat)}")
+        assert answer.status_code < 500, (path, answer.text)
+    assert (await world.client.get("/v1/replica")).status_code == 200
+    uploaded = await world.client.post(
+        f"/v1/workspaces/{made}/canvas", files={"file": b"text"}, data={"filename": "a.md"}
+    )
+    assert uploaded.status_code < 500, uploaded.text
+    await world.post(made, "/chats", {"provider": "builtin"})
+    assert await world.states(made) == before
+    assert world.driver.calls["start"] == starts
