@@ -15,6 +15,7 @@ from quarterdeck.service.files.search import FileSearch
 from quarterdeck.service.gate import Gate, Guard
 from quarterdeck.service.identity.authenticator import Authenticator
 from quarterdeck.service.identity.doors import Doors
+from quarterdeck.service.previews.registry import Previews
 from quarterdeck.service.routes import (
     agents,
     api_keys,
@@ -22,6 +23,7 @@ from quarterdeck.service.routes import (
     canvas,
     chats,
     credentials,
+    description,
     environment_files,
     environment_hooks,
     environment_mcps,
@@ -34,6 +36,7 @@ from quarterdeck.service.routes import (
     history,
     hooks,
     messages,
+    previews,
     replicas,
     repo_files,
     repositories,
@@ -46,6 +49,7 @@ from quarterdeck.service.routes import (
 # `credentials`, whose first word may be anything, last.
 RESOURCES = (
     health,
+    description,
     agents,
     repositories,
     environments,
@@ -65,6 +69,7 @@ RESOURCES = (
     hooks,
     canvas,
     repo_files,
+    previews,
     auth,
     api_keys,
     users,
@@ -101,6 +106,7 @@ def build_app(context: ServiceContext) -> FastAPI:
     app.state.context = context
     app.state.authenticator = authenticator
     app.state.file_search = FileSearch(context)
+    app.state.previews = Previews(context)
     install_handlers(app)
     for module in RESOURCES:
         app.include_router(module.router)
@@ -113,6 +119,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     authenticator: Authenticator = app.state.authenticator
     if context.fleet is not None:
         await context.fleet.start()
+    await app.state.previews.start()
     noting = asyncio.create_task(authenticator.uses.run())
     try:
         yield
@@ -120,6 +127,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
         context.stopping.set()
         context.event_log.end_streams()
         await app.state.file_search.close()
+        await app.state.previews.close()
         if context.fleet is not None:
             await context.fleet.close()
         noting.cancel()

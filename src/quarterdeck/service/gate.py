@@ -13,7 +13,9 @@ from quarterdeck.service.identity.doors import Doors
 from quarterdeck.wire.errors import ErrorCode
 
 API_VERSION = "2026-10-07"
-PUBLIC_PATHS = frozenset({"/v1/health", "/v1/auth/device", "/v1/auth/token", "/v1/auth/verify"})
+PUBLIC_PATHS = frozenset(
+    ("/v1/health", "/v1/auth/device", "/v1/auth/token", "/v1/auth/verify", "/openapi.json")
+)
 """Nobody needs a key for these."""
 
 log = logging.getLogger(__name__)

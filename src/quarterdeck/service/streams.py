@@ -33,20 +33,27 @@ class StreamResponse(Response):
     `stopping` is `ServiceContext.stopping`: once set, the stream gets its regular end.
     """
 
+    media_type = "text/event-stream"
+
     def __init__(
         self,
         source: ChunkSource,
         stopping: asyncio.Event,
         headers: Mapping[str, str] = EVENT_STREAM,
+        status_code: int = 200,  # named so that the description of the routes can look it up
     ) -> None:
-        super().__init__(headers=headers)
+        super().__init__(status_code=status_code, headers=headers)
         del self.headers["content-length"]
         self._source = source
         self._stopping = stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
-        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        start = {
+            "type": "http.response.start",
+            "status": self.status_code,
+            "headers": self.raw_headers,
+        }
         gone = asyncio.create_task(_disconnected(receive))
         pump = asyncio.create_task(self._pump(send))
         stop = asyncio.create_task(self._stopping.wait())
