@@ -4,15 +4,21 @@ from types import TracebackType
 from typing import Self
 
 from quarterdeck.client import _lean as _lean  # before the HTTP library, see there
+from quarterdeck.client.account import Account
 from quarterdeck.client.agents import Agents
+from quarterdeck.client.api_keys import SHARED, ApiKeys
+from quarterdeck.client.auth import Auth
+from quarterdeck.client.canvas import Canvas
 from quarterdeck.client.chats import Chats
 from quarterdeck.client.connection import Connection
 from quarterdeck.client.environments import Environments
 from quarterdeck.client.events import Events
 from quarterdeck.client.exec import Exec
+from quarterdeck.client.files import Files
 from quarterdeck.client.health import HealthCheck
 from quarterdeck.client.history import HistoryPages
 from quarterdeck.client.messages import Messages
+from quarterdeck.client.previews import Previews
 from quarterdeck.client.replicas import Replicas
 from quarterdeck.client.repositories import Repositories
 from quarterdeck.client.terminals import Terminals
@@ -24,6 +30,10 @@ class Client:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.health = HealthCheck(connection)
+        self.auth = Auth(connection)
+        self.account = Account(connection)
+        self.api_keys = ApiKeys(connection)
+        self.organization_api_keys = ApiKeys(connection, SHARED)
         self.repositories = Repositories(connection)
         self.environments = Environments(connection)
         self.agents = Agents(connection)
@@ -34,6 +44,9 @@ class Client:
         self.exec = Exec(connection)
         self.events = Events(connection)
         self.terminals = Terminals(connection)
+        self.canvas = Canvas(connection)
+        self.files = Files(connection)
+        self.previews = Previews(connection)
 
     async def __aenter__(self) -> Self:
         return self

@@ -116,13 +116,30 @@ class Connection:
         request = self._request(method, path, query, body, timeout)
         repeatable = repeatable or method in {"GET", "HEAD"}
         content = await self._send(request, CALL_TRIES if repeatable else 1)
+        return self._read(f"{method} {path}", answer, rename(content) if rename else content)
+
+    async def upload(
+        self, path: str, answer: type[Answer], filename: str, content: bytes
+    ) -> Answer:
+        """Sends one file as a form with the parts `file` and `filename`; never tried again.
+
+        Raises:
+            ApiError: the service refused.
+            LinkError: no usable answer came.
+        """
+        parts = {"file": ("file", content), "filename": (None, filename.encode())}
+        with mapped(self.endpoint):
+            request = self._client().build_request("POST", path, files=parts)
+        return self._read(f"POST {path}", answer, await self._send(request, 1))
+
+    def _read(self, asked: str, answer: type[Answer], content: bytes) -> Answer:
         try:
-            return answer.model_validate_json(rename(content) if rename else content)
+            return answer.model_validate_json(content)
         except ValidationError as e:
             first = e.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "the body"
             raise ProtocolError(
-                f"The answer of {self.endpoint} to {method} {path} could not be read:"
+                f"The answer of {self.endpoint} to {asked} could not be read:"
                 f" {where}: {first['msg']}."
             ) from e
 

@@ -1,0 +1,85 @@
+"""Previews as rows, and the port that they are looked at through."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from quarterdeck.service.db.tables import previews, settings, workspaces
+
+PORT_SETTING = "previews/port"
+
+
+@dataclass(frozen=True)
+class PreviewRow:
+    """One preview. Who knows its token may look at it."""
+
+    workspace_id: str
+    port: int
+    token: str
+    created_at: str
+
+
+@dataclass(frozen=True)
+class PreviewTarget:
+    """Where a token leads: a port, and the state of its workspace."""
+
+    workspace_id: str
+    port: int
+    status: str
+
+
+_columns = (previews.c.workspace_id, previews.c.port, previews.c.token, previews.c.created_at)
+
+
+def add_preview(connection: Connection, row: PreviewRow) -> None:
+    """Stores a preview.
+
+    Raises:
+        IntegrityError: the workspace has one of this port, or is gone.
+    """
+    connection.execute(insert(previews).values(**row.__dict__))
+
+
+def remove_preview(connection: Connection, workspace_id: str, port: int) -> bool:
+    """Removes a preview; False when there is none."""
+    statement = delete(previews).where(
+        previews.c.workspace_id == workspace_id, previews.c.port == port
+    )
+    return connection.execute(statement).rowcount > 0
+
+
+def previews_of(connection: Connection, workspace_id: str) -> list[PreviewRow]:
+    """Those of a workspace, by port."""
+    statement = (
+        select(*_columns).where(previews.c.workspace_id == workspace_id).order_by(previews.c.port)
+    )
+    return [PreviewRow(*row) for row in connection.execute(statement)]
+
+
+def count_previews(connection: Connection) -> int:
+    """How many there are of all workspaces."""
+    return connection.execute(select(func.count()).select_from(previews)).scalar_one()
+
+
+def find_target(connection: Connection, token: str) -> PreviewTarget | None:
+    """Where a token leads."""
+    statement = (
+        select(previews.c.workspace_id, previews.c.port, workspaces.c.status)
+        .join(workspaces, workspaces.c.id == previews.c.workspace_id)
+        .where(previews.c.token == token)
+    )
+    row = connection.execute(statement).first()
+    return None if row is None else PreviewTarget(*row)
+
+
+def kept_port(connection: Connection) -> int | None:
+    """The port that previews were looked at through last."""
+    statement = select(settings.c.value).where(settings.c.name == PORT_SETTING)
+    value = connection.execute(statement).scalar()
+    return int(value) if value is not None else None
+
+
+def keep_port(connection: Connection, port: int) -> None:
+    """Notes the port, so that addresses stay as they are over a restart."""
+    connection.execute(delete(settings).where(settings.c.name == PORT_SETTING))
+    connection.execute(insert(settings).values(name=PORT_SETTING, value=str(port), revision=0))

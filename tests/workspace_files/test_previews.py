@@ -1,0 +1,241 @@
+"""Previews through the real service, of real programs in real sandboxes (INTERFACE 6)."""
+
+import asyncio
+import socket
+from typing import Any
+
+import httpx
+import pytest
+from tests.workspace_files.conftest import RealWorld, until
+
+SERVER = r"""
+import http.server, sys, time
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        if self.path == "/ws":
+            self.send_response(101)
+            self.send_header("Upgrade", "echo"); self.send_header("Connection", "Upgrade")
+            self.end_headers()
+            while data := self.connection.recv(1000):
+                self.connection.sendall(b"<" + data + b">")
+            self.close_connection = True
+            return
+        if self.path == "/moved":
+            self.send_response(302); self.send_header("Location", "/there")
+            self.send_header("Content-Length", "0"); self.end_headers(); return
+        if self.path == "/stream":
+            self.send_response(200); self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"3\r\none\r\n"); self.wfile.flush()
+            self.rfile.readline() if False else time.sleep(0)
+            self.wfile.write(b"3\r\ntwo\r\n0\r\n\r\n"); return
+        text = "\n".join([self.path, *(f"{k}: {v}" for k, v in self.headers.items())]).encode()
+        self.send_response(200); self.send_header("Connection", "X-Hop, close"); self.send_header("X-Hop", "1")
+        self.send_header("Keep-Alive", "5"); self.send_header("X-Kept", "1")
+        self.send_header("Content-Length", str(len(text))); self.end_headers(); self.wfile.write(text)
+    def do_POST(self):
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            data = b""
+            while size := int(self.rfile.readline(), 16):
+                data += self.rfile.read(size); self.rfile.readline()
+            self.rfile.readline()
+        else:
+            data = self.rfile.read(int(self.headers["Content-Length"]))
+        text = str(len(data)).encode()
+        self.send_response(200); self.send_header("Content-Length", str(len(text))); self.end_headers()
+        self.wfile.write(text)
+    def log_message(self, *a): pass
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+async def as_workspace(world: RealWorld, id: str) -> dict[str, str]:
+    from quarterdeck.service.records.workspaces import find_workspace
+
+    row = await world.context.database.read(lambda c: find_workspace(c, id))
+    assert row is not None
+    return {"Authorization": f"Bearer {row.engine_secret}", "X-Workspace-Id": id}
+
+
+async def serving(world: RealWorld) -> tuple[str, int, str]:
+    """A workspace in which a program listens on a port that is a preview."""
+    made, port = await world.create(), free_port()
+    await world.post(
+        made,
+        "/exec",
+        {"command": f"cat > ~/s.py <<'E'\n{SERVER}\nE\npython3 ~/s.py {port} >/dev/null 2>&1 &"},
+    )
+    opened = await world.client.post(
+        "/v1/previews", json={"port": port}, headers=await as_workspace(world, made)
+    )
+    assert opened.status_code == 201, opened.text
+
+    async def listens() -> bool:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except ConnectionRefusedError:
+            return False
+        writer.close()
+        return True
+
+    await until(listens, "the program")
+    return made, port, opened.json()["preview"]["publicUrl"]
+
+
+async def test_open_list_and_close(world: RealWorld) -> None:
+    made = await world.create()
+    inside = await as_workspace(world, made)
+    opened = await world.client.post("/v1/previews", json={"port": 4000}, headers=inside)
+    assert opened.status_code == 201
+    preview = opened.json()["preview"]
+    assert preview.keys() == {"port", "publicUrl", "createdAt"}
+    again = await world.client.post("/v1/previews", json={"port": 4000}, headers=inside)
+    assert (again.status_code, again.json()["details"]) == (409, preview["publicUrl"])
+    await world.client.post("/v1/previews", json={"port": 80}, headers=inside)
+    for family in ("replica", "workspaces"):
+        listed = (await world.client.get(f"/v1/{family}/{made}/previews")).json()["previews"]
+        assert [one["port"] for one in listed] == [80, 4000]
+        assert listed[1] == preview
+    closed = await world.client.delete("/v1/previews/80", headers=inside)
+    assert closed.json() == {"success": True, "port": 80}
+    closed = await world.client.delete(f"/v1/workspaces/{made}/previews/4000")
+    assert closed.json() == {"success": True, "port": 4000}
+    gone = await world.client.delete(f"/v1/workspaces/{made}/previews/4000")
+    assert (gone.status_code, gone.json()["code"]) == (404, "NOT_FOUND")
+    told = await world.events(made, "preview.changed")
+    assert [[one["port"] for one in event["previews"]] for event in told] == [
+        [4000], [80, 4000], [4000], []
+    ]  # fmt: skip
+
+
+async def test_who_may_open_one(world: RealWorld) -> None:
+    made, other = await world.create(), await world.create(wait=False)
+    inside = await as_workspace(world, made)
+    with_key = await world.client.post("/v1/previews", json={"port": 4000})
+    assert with_key.status_code in (401, 403)
+    mixed = inside | {"X-Workspace-Id": other}
+    assert (
+        await world.client.post("/v1/previews", json={"port": 1}, headers=mixed)
+    ).status_code == 401
+    outside = await world.client.get(f"/v1/workspaces/{made}/previews", headers=inside)
+    assert outside.status_code in (401, 403)
+    for port in (0, 65_536, "80", 80.0, None, True):
+        refused = await world.client.post("/v1/previews", json={"port": port}, headers=inside)
+        assert refused.status_code == 400, port
+    for port in (1, 65_535):
+        taken = await world.client.post("/v1/previews", json={"port": port}, headers=inside)
+        assert taken.status_code == 201, port
+
+
+async def test_requests_are_passed_on(world: RealWorld) -> None:
+    _, port, url = await serving(world)
+    token = url.split("/")[3]
+    async with httpx.AsyncClient() as browser:
+        got = await browser.get(f"{url}a/b?q=1", headers={"Connection": "X-Mine", "X-Mine": "1"})
+        said = got.text.splitlines()
+        assert said[0] == "/a/b?q=1"
+        assert f"Host: localhost:{port}" in said and "X-Forwarded-Proto: http" in said
+        assert not [line for line in said if line.lower().startswith("x-mine")]
+        assert got.headers["x-kept"] == "1"
+        assert "x-hop" not in got.headers and "keep-alive" not in got.headers
+        assert (await browser.get(url.rstrip("/"))).text.splitlines()[0] == "/"
+        assert (await browser.get(f"{url}stream")).text == "onetwo"
+        moved = await browser.get(f"{url}moved")
+        assert moved.headers["location"] == f"/{token}/there"
+        by_host = {"Host": f"{token}.localhost:1"}
+        base = "/".join(url.split("/")[:3])
+        assert (await browser.get(f"{base}/x", headers=by_host)).text.splitlines()[0] == "/x"
+        assert (await browser.get(f"{base}/moved", headers=by_host)).headers["location"] == "/there"
+        navigated = await browser.get(f"{url}p", headers={"Sec-Fetch-Mode": "navigate"})
+        assert navigated.status_code == 307
+        assert (
+            navigated.headers["location"]
+            == f"http://{token}.localhost:{url.split(':')[2].split('/')[0]}/p"
+        )
+
+        async def parts() -> Any:
+            for _ in range(20):
+                yield b"x" * 100_000
+
+        assert (await browser.post(url, content=parts())).text == "2000000"
+        assert (await browser.post(url, content=b"y" * 3_000_000)).text == "3000000"
+
+
+async def test_a_protocol_can_be_switched(world: RealWorld) -> None:
+    _, _, url = await serving(world)
+    _, _, host, token, _ = url.split("/")
+    reader, writer = await asyncio.open_connection(*host.split(":"))
+    head = (
+        f"GET /{token}/ws HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+    )
+    writer.write(head.encode())
+    answer = await reader.readuntil(b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 101") and b"Upgrade: echo" in answer
+    for text in (b"one", b"two"):
+        writer.write(text)
+        assert await reader.readexactly(5) == b"<" + text + b">"
+    writer.write_eof()
+    assert await reader.read() == b""
+    writer.close()
+
+
+async def test_only_open_previews_of_active_workspaces(world: RealWorld) -> None:
+    made, port, url = await serving(world)
+    base = "/".join(url.split("/")[:3])
+    async with httpx.AsyncClient() as browser:
+        for wrong in (f"{base}/", f"{base}/{'0' * 32}/", f"{base}/{port}/"):
+            assert (await browser.get(wrong)).status_code == 404
+        await world.set_status(made, "sleeping")
+        assert (await browser.get(url)).status_code == 503
+        await world.set_status(made, "active")
+        assert (await browser.get(url)).status_code == 200
+        silent = await world.client.post(
+            "/v1/previews", json={"port": 1}, headers=await as_workspace(world, made)
+        )
+        assert (await browser.get(silent.json()["preview"]["publicUrl"])).status_code == 502
+        await world.client.delete(f"/v1/workspaces/{made}/previews/{port}")
+        assert (await browser.get(url)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"",
+    ],
+    ids=range(5),
+)
+async def test_what_is_no_request_ends_the_connection(world: RealWorld, sent: bytes) -> None:
+    made = await world.create()
+    opened = await world.client.post(
+        "/v1/previews", json={"port": 1}, headers=await as_workspace(world, made)
+    )
+    host = opened.json()["preview"]["publicUrl"].split("/")[2]
+    reader, writer = await asyncio.open_connection(*host.split(":"))
+    writer.write(sent)
+    writer.write_eof()
+    answer = await reader.read()
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
+    writer.close()
+
+
+async def test_addresses_stay_over_a_restart(world: RealWorld) -> None:
+    _, _, url = await serving(world)
+    await world.stop()
+    await world.start()
+    async with httpx.AsyncClient() as browser:
+
+        async def back() -> bool:
+            return (await browser.get(url)).status_code == 200
+
+        await until(back, "the preview")
