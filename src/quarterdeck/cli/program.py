@@ -21,7 +21,8 @@ VERBS = {
     "status": Verb("quarterdeck.cli.verbs.status", "Say whether the service answers, and where."),
     "stop": Verb("quarterdeck.cli.verbs.stop", "Stop the embedded service; engines go on."),
     "doctor": Verb("quarterdeck.cli.verbs.doctor", "Check this machine and say what to mend."),
-    "auth": Verb("quarterdeck.cli.verbs.auth", "Print a credential of the embedded service."),
+    "auth": Verb("quarterdeck.cli.auth", "Keys and tokens: get one, let a device in."),
+    "keys": Verb("quarterdeck.cli.keys", "Make, list and take away API keys."),
     "replica": Verb("quarterdeck.cli.replica", "Make, watch and command replicas."),
 }
 

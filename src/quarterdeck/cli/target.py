@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.cli.config_path import config_path
 from quarterdeck.cli.errors import ConfigFault, NoService
+from quarterdeck.cli.kept_keys import kept_key_path, read_kept_key
 from quarterdeck.local.home import Home, find_home
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ KEY_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Target:
-    """A service: its address, its key, and whether it is the embedded one of this home."""
+    """A service: its address, its key, and whether it is the embedded one of this home.
+
+    `kept` is where `qd auth login` keeps a key, on a profile that does not say where its key is.
+    """
 
     name: str
     url: str | None
@@ -34,6 +38,7 @@ class Target:
     home: Home
     embedded: bool = False
     organization: str | None = None
+    kept: Path | None = None
     names: "WireNames | None" = None
 
     @property
@@ -57,9 +62,11 @@ class Target:
 
     def current_key(self) -> str | None:
         """The key; that of the embedded service is read anew, as it is made at its first start."""
-        if self.key is not None or not self.embedded:
+        if self.key is not None:
             return self.key
-        return read_key(self.home)
+        if self.kept is not None:
+            return read_kept_key(self.kept)
+        return read_key(self.home) if self.embedded else None
 
 
 def read_key(home: Home) -> str | None:
@@ -138,8 +145,13 @@ def _from_profile(name: str, profile: "Profile", home: Home) -> Target:
         key=_key_of(name, profile),
         home=home,
         organization=profile.organization,
+        kept=None if _says_its_key(profile) else kept_key_path(home, name),
         names=WireNames(**profile.names.model_dump(exclude_none=True)),
     )
+
+
+def _says_its_key(profile: "Profile") -> bool:
+    return any((profile.key, profile.key_command, profile.key_variable))
 
 
 def _key_of(name: str, profile: "Profile") -> str | None:

@@ -1,4 +1,4 @@
-"""`qd auth`: credentials of the embedded service."""
+"""`qd auth key`."""
 
 import click
 
@@ -8,14 +8,9 @@ from quarterdeck.cli.output import put, put_json
 from quarterdeck.cli.target import find_target, read_key
 
 
-@click.group(name="auth")
-def command() -> None:
-    """Print a credential of the embedded service."""
-
-
-@command.command(name="key")
+@click.command(name="key")
 @common_options
-def key(common: Common) -> None:
+def command(common: Common) -> None:
     """Print the organization key that the embedded service made at its first start."""
     target = find_target(common.profile)
     if not target.embedded:
