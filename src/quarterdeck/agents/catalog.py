@@ -51,6 +51,8 @@ class PresetCatalog:
             auth_method="api_key" if key else None,
             supports_goal=preset.supports_goal,
             supports_plan=preset.supports_plan,
+            models=tuple(preset.models.items()),
+            default_model=preset.default_model,
         )
 
     def _obstacle(self, preset: Preset, key: str | None) -> str | None:

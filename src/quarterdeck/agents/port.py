@@ -149,6 +149,9 @@ class AgentStatus:
     auth_method: str | None = None
     supports_goal: bool = False
     supports_plan: bool = False
+    models: tuple[tuple[str, str], ...] = ()
+    """The models it is known to offer: id and name."""
+    default_model: str | None = None
 
 
 class AgentCatalog(Protocol):

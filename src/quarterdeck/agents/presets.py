@@ -35,6 +35,8 @@ class Preset(BaseModel):
     auth_method: str | None = None
     supports_goal: bool = False
     supports_plan: bool = False
+    models: dict[str, str] = {}
+    default_model: str | None = None
     install: str | None = None
 
     @property

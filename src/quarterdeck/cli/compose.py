@@ -9,7 +9,7 @@ from quarterdeck.sandboxes.process import ProcessDriver
 from quarterdeck.service.listeners import Bound, Listener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import open_service
-from quarterdeck.wire.agents import Agent
+from quarterdeck.wire.agents import Agent, AgentModel
 
 
 async def serve_home(
@@ -41,4 +41,6 @@ def _agent(status: AgentStatus) -> Agent:
         supports_goal=status.supports_goal,
         supports_plan=status.supports_plan,
         reason=status.reason,
+        models=[AgentModel(id=id, display_name=name) for id, name in status.models],
+        default_model=status.default_model,
     )

@@ -14,13 +14,15 @@ from time import monotonic
 from pydantic_core import from_json
 
 from quarterdeck.engine.link import EngineLink, EngineRefused
+from quarterdeck.service.canvas.queued import write_queued
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.errors import UnknownWorkspaceError
 from quarterdeck.service.event_log import EventLog
 from quarterdeck.service.patience import until_stored
+from quarterdeck.service.records.canvas_uploads import find_uploads
 from quarterdeck.service.records.chats import find_chat
 from quarterdeck.service.records.events import NewEvent
-from quarterdeck.service.records.messages import Undelivered, undelivered
+from quarterdeck.service.records.messages import UPLOADS, Undelivered, undelivered
 from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.engine import DeliverMessage, OpenChat
 from quarterdeck.wire.events import EventType
@@ -115,8 +117,18 @@ class Courier:
             self._refused.pop(message.id, None)
 
     async def _hand_over(self, link: EngineLink, message: Undelivered) -> None:
+        await write_queued(self._database, link, self._workspace_id)
         await open_chat(link, await self._chat(message))
-        await link.chat_send(as_delivery(message))
+        await link.chat_send(as_delivery(message, await self._uploads(message)))
+
+    async def _uploads(self, message: Undelivered) -> list[str]:
+        ids = from_json(message.delivery_json).get(UPLOADS)
+        if not ids:
+            return []
+        found = await until_stored(
+            lambda: self._database.read(lambda c: find_uploads(c, self._workspace_id, ids))
+        )
+        return [upload.file_path for upload in found]
 
     async def _chat(self, message: Undelivered) -> Chat:
         chat = await until_stored(
@@ -167,11 +179,14 @@ async def open_chat(link: EngineLink, chat: Chat, client_request_id: str | None 
     )
 
 
-def as_delivery(message: Undelivered) -> DeliverMessage:
-    """The message as the engine takes it."""
+def as_delivery(message: Undelivered, uploads: Sequence[str] = ()) -> DeliverMessage:
+    """The message as the engine takes it; `uploads` are the files that come with it."""
+    delivery = from_json(message.delivery_json)
+    delivery.pop(UPLOADS, None)
     return DeliverMessage.model_validate(
         {
-            **from_json(message.delivery_json),
+            **delivery,
+            "uploads": list(uploads) or None,
             "chat_id": message.chat_id,
             "message_id": message.id,
             "text": message.text,

@@ -1,9 +1,20 @@
 """Coding agents and their models (INTERFACE 4)."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from quarterdeck.wire.base import CamelRecord, Record
 
 BUILTIN = "builtin"
 """The agent that needs no model and no account."""
+
+
+class AgentModel(CamelRecord):
+    """A model that an agent offers."""
+
+    id: str
+    display_name: str
 
 
 class Agent(Record):
@@ -17,6 +28,9 @@ class Agent(Record):
     supports_plan: bool = False
     reason: str | None = None
     """Why it is not available, and what to do (own field)."""
+    models: Annotated[list[AgentModel], Field(exclude=True)] = []
+    """The models it is known to offer; asked for separately."""
+    default_model: Annotated[str | None, Field(exclude=True)] = None
 
 
 class AgentList(Record):
@@ -25,8 +39,8 @@ class AgentList(Record):
     agents: list[Agent]
 
 
-class AgentModel(CamelRecord):
-    """A model that an agent offers."""
+class AgentModels(CamelRecord):
+    """Answer of `GET /v1/agents/{agent}/models`; without a default the agent chooses itself."""
 
-    id: str
-    display_name: str
+    models: list[AgentModel]
+    default_model: str | None = None

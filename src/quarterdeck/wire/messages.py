@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from quarterdeck.wire.base import Body, CamelRecord, Id, Record, Switch, Timestamp
+from quarterdeck.wire.base import Body, CamelBody, CamelRecord, Id, Record, Switch, Timestamp, Whole
 
 ThinkingLevel = Literal["low", "medium", "high", "xhigh", "max"]
 
@@ -80,6 +80,20 @@ class Queue(CamelRecord):
     chat_id: Id
     processing: bool
     queue: list[QueuedMessage]
+
+
+class QueueAnswer(CamelRecord):
+    """Answer of changing the queue: what waits now."""
+
+    success: bool = True
+    queue: list[QueuedMessage]
+
+
+class ReorderQueue(CamelBody):
+    """Body of `PATCH .../queue/reorder`; places count from 1, one behind the end is the last."""
+
+    message_id: Id
+    position: Annotated[Whole, Field(ge=1)]
 
 
 MODE_PREFIXES = {"/plan": "plan_mode", "/goal": "goal_mode", "/fast": "fast_mode"}

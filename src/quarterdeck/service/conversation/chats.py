@@ -8,18 +8,16 @@ from sqlalchemy.exc import IntegrityError
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.conversation.agents import usable_agent
+from quarterdeck.service.conversation.places import require_chat
 from quarterdeck.service.courier import open_chat
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
-from quarterdeck.service.fleet.supervisor import require_active
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.chats import add_chat, find_chat
-from quarterdeck.service.records.messages import queue_of
 from quarterdeck.service.records.workspaces import WorkspaceRow
 from quarterdeck.wire.chats import Chat, CreateChat, Interrupted, RespondBody
 from quarterdeck.wire.engine import Answer, RenameEngineChat
 from quarterdeck.wire.errors import ErrorCode
-from quarterdeck.wire.messages import Queue
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 log = logging.getLogger(__name__)
@@ -115,38 +113,3 @@ async def answer_question(
         chat_id=chat_id, request_id=body.request_id, option_id=body.option_id, text=body.text
     )
     await fleet.of(row.id).call(row, lambda link: link.chat_respond(answer))
-
-
-async def read_queue(context: ServiceContext, row: WorkspaceRow, chat_id: UUID) -> Queue:
-    """Messages of a chat that wait for their turn, in every state of the replica.
-
-    Raises:
-        ApiError: NOT_FOUND.
-    """
-
-    def run(connection: Connection) -> Queue | None:
-        chat = find_chat(connection, row.id, str(chat_id))
-        if chat is None:
-            return None
-        waiting = queue_of(connection, str(chat_id))
-        return Queue(chat_id=chat_id, processing=chat.processing, queue=waiting)
-
-    queue = await context.database.read(run)
-    if queue is None:
-        raise _unknown_chat()
-    return queue
-
-
-async def require_chat(context: ServiceContext, row: WorkspaceRow, chat_id: UUID) -> None:
-    """The replica is active and has the chat.
-
-    Raises:
-        ApiError: NOT_FOUND before WORKSPACE_NOT_ACTIVE.
-    """
-    if await context.database.read(lambda c: find_chat(c, row.id, str(chat_id))) is None:
-        raise _unknown_chat()
-    require_active(row)
-
-
-def _unknown_chat() -> ApiError:
-    return ApiError(ErrorCode.NOT_FOUND, "The replica has no chat with this id.")

@@ -1,12 +1,17 @@
 """A request's text and switches as a message to store."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from sqlalchemy import Connection
+
 from quarterdeck.service.auth import Caller
-from quarterdeck.service.records.messages import NewMessage
+from quarterdeck.service.conversation.images import check_images
+from quarterdeck.service.records.messages import UPLOADS, NewMessage
+from quarterdeck.service.records.users import find_user
 from quarterdeck.wire.messages import MODE_PREFIXES, SendMessage
 from quarterdeck.wire.replicas import CreateReplica
 
@@ -20,9 +25,19 @@ class Composed:
     text: str
     delivery: dict[str, Any]
 
-    def placed(self, chat_id: str, caller: Caller, now: str, model: str | None) -> NewMessage:
+    def placed(
+        self,
+        chat_id: str,
+        caller: Caller,
+        now: str,
+        model: str | None,
+        email: str | None = None,
+        uploads: Sequence[str] = (),
+    ) -> NewMessage:
         """The message in a chat; `model` is used when the request named none."""
         delivery = self.delivery if model is None else {"model": model, **self.delivery}
+        if uploads:
+            delivery = {**delivery, UPLOADS: list(uploads)}
         return NewMessage(
             id=str(uuid4()),
             chat_id=chat_id,
@@ -30,11 +45,17 @@ class Composed:
             delivery_json=json.dumps(delivery),
             created_at=now,
             sender_user_id=caller.user_id,
+            sender_email=email,
         )
 
 
 def compose(body: SendMessage | CreateReplica) -> Composed:
-    """Reads a request's message: leading `/plan`, `/goal`, `/fast` are stripped and set modes."""
+    """Reads a request's message: leading `/plan`, `/goal`, `/fast` are stripped and set modes.
+
+    Raises:
+        ApiError: INVALID_REQUEST or PAYLOAD_TOO_LARGE for its images.
+    """
+    check_images(body.images)
     text, modes = split_modes(body.message or "")
     delivery = body.model_dump(
         mode="json",
@@ -42,6 +63,12 @@ def compose(body: SendMessage | CreateReplica) -> Composed:
         exclude_none=True,
     )
     return Composed(text, delivery | modes)
+
+
+def email_of(connection: Connection, caller: Caller) -> str | None:
+    """The address of the user who asks, when there is a user and an address."""
+    user = None if caller.user_id is None else find_user(connection, caller.user_id)
+    return user and user.email
 
 
 def split_modes(message: str) -> tuple[str, dict[str, bool]]:

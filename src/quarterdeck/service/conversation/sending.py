@@ -14,9 +14,10 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection
 
 from quarterdeck.service.auth import Caller
+from quarterdeck.service.canvas.queued import claim_uploads, uploads_for_message
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.conversation.agents import usable_agent
-from quarterdeck.service.conversation.composing import Composed, compose
+from quarterdeck.service.conversation.composing import Composed, compose, email_of
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.transitions import RESTING, wake_up
@@ -77,13 +78,7 @@ async def send_message(
 
 
 def _check(composed: Composed, body: SendMessage) -> None:
-    if body.canvas_upload_ids:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            "There is no such upload.",
-            f"canvasUploadIds: {', '.join(body.canvas_upload_ids)}",
-        )
-    if not composed.text.strip():
+    if not composed.text.strip() and not body.canvas_upload_ids:
         raise ApiError(
             ErrorCode.INVALID_REQUEST, "A message needs text or uploads.", "message: empty"
         )
@@ -101,11 +96,17 @@ def _accept(writer: LogWriter, sending: _Sending) -> MessageAccepted:
             row.error,
         )
     chat = _chat(connection, row, sending)
+    named = list(dict.fromkeys(sending.body.canvas_upload_ids or ()))
+    uploads = uploads_for_message(connection, row.id, named)
     ahead = count_in(connection, str(chat.id), UNFINISHED)
     place = count_in(connection, str(chat.id), WAITING) + 1
     model = row.model if chat.provider == row.coding_agent else None
-    message = sending.composed.placed(str(chat.id), sending.caller, sending.now, model)
+    email = email_of(connection, sending.caller)
+    message = sending.composed.placed(
+        str(chat.id), sending.caller, sending.now, model, email, named
+    )
     add_message(connection, row.id, message)
+    claim_uploads(connection, uploads, message.id)
     change_workspace(connection, row.id, last_activity_at=sending.now)
     if row.status in RESTING:
         wake_up(writer, row, sending.limit)

@@ -1,8 +1,10 @@
 """Chats as rows."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any
 
+from pydantic_core import from_json
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from quarterdeck.service.db.tables import chats
@@ -18,7 +20,17 @@ _columns = (
     chats.c.awaiting_input,
     chats.c.parent_chat_id,
     chats.c.last_message_text,
+    chats.c.goal_json,
 )
+_there = chats.c.deletion.is_(None)
+
+
+class Deletion(StrEnum):
+    """How far the end of a chat has come."""
+
+    ASKED = "asked"
+    TOLD = "told"
+    GONE = "gone"
 
 
 def add_chat(
@@ -42,7 +54,9 @@ def add_chat(
 
 def find_chat(connection: Connection, workspace_id: str, chat_id: str) -> Chat | None:
     """The chat of an id, in one workspace."""
-    statement = select(*_columns).where(chats.c.id == chat_id, chats.c.workspace_id == workspace_id)
+    statement = select(*_columns).where(
+        chats.c.id == chat_id, chats.c.workspace_id == workspace_id, _there
+    )
     row = connection.execute(statement).mappings().first()
     return None if row is None else _as_chat(row)
 
@@ -51,7 +65,7 @@ def list_chats(connection: Connection, workspace_id: str) -> list[Chat]:
     """All chats of a workspace, the first made first."""
     statement = (
         select(*_columns)
-        .where(chats.c.workspace_id == workspace_id)
+        .where(chats.c.workspace_id == workspace_id, _there)
         .order_by(chats.c.created_at, chats.c.id)
     )
     return [_as_chat(row) for row in connection.execute(statement).mappings()]
@@ -83,5 +97,21 @@ def newest_message_chat(of: Sequence[Chat]) -> Chat | None:
     return max(spoken, key=lambda chat: chat.updated_at, default=None)
 
 
+def deletion_of(connection: Connection, chat_id: str) -> str | None:
+    """How far the end of a chat has come; None while it is there."""
+    return connection.execute(select(chats.c.deletion).where(chats.c.id == chat_id)).scalar()
+
+
+def unfinished_deletions(connection: Connection, workspace_id: str) -> list[tuple[str, str]]:
+    """Ids of deleted chats that the engine may still have, and how far each has come."""
+    statement = select(chats.c.id, chats.c.deletion).where(
+        chats.c.workspace_id == workspace_id,
+        chats.c.deletion.in_((Deletion.ASKED, Deletion.TOLD)),
+    )
+    return [(row.id, row.deletion) for row in connection.execute(statement)]
+
+
 def _as_chat(row: RowMapping) -> Chat:
-    return Chat.model_validate(dict(row))
+    values = dict(row)
+    goal = values.pop("goal_json")
+    return Chat.model_validate({**values, "goal": goal and from_json(goal)})

@@ -35,7 +35,9 @@ _workspace = select(
     workspaces.c.next_event_index,
 ).where(workspaces.c.id == bindparam("of"))
 _chat = select(chats.c.next_history_index, chats.c.provider).where(
-    chats.c.id == bindparam("of"), chats.c.workspace_id == bindparam("in")
+    chats.c.id == bindparam("of"),
+    chats.c.workspace_id == bindparam("in"),
+    chats.c.deletion.is_(None),
 )
 _of_workspace = (
     select(events.c.payload_json)

@@ -24,12 +24,15 @@ class MessageState(StrEnum):
     CANCELED = "canceled"
 
 
+UPLOADS = "canvas_upload_ids"
+"""Key of a message's uploads in `delivery_json`."""
 WAITING = (MessageState.ACCEPTED, MessageState.DELIVERED)
 UNFINISHED = (*WAITING, MessageState.STARTED)
 
 _BEFORE: dict[MessageState, tuple[MessageState, ...]] = {
     MessageState.DELIVERED: (MessageState.ACCEPTED,),
     MessageState.STARTED: WAITING,
+    MessageState.CANCELED: WAITING,
     MessageState.DONE: UNFINISHED,
 }
 
@@ -152,3 +155,46 @@ def move_message(
         .values(state=state)
     )
     connection.execute(statement)
+
+
+def state_of(connection: Connection, chat_id: str, message_id: str) -> MessageState | None:
+    """How far a message of a chat has come; None when the chat has none of this id."""
+    statement = select(messages.c.state).where(
+        messages.c.id == message_id, messages.c.chat_id == chat_id
+    )
+    found = connection.execute(statement).scalar()
+    return None if found is None else MessageState(found)
+
+
+def waiting_ids(connection: Connection, chat_id: str) -> list[str]:
+    """The chat's messages that wait for their turn, first to run first."""
+    return [message_id for message_id, _ in _waiting(connection, chat_id)]
+
+
+def order_waiting(connection: Connection, chat_id: str, order: Sequence[str]) -> None:
+    """Puts the waiting messages in order; those that it does not name stay behind the others."""
+    waiting = _waiting(connection, chat_id)
+    ranks = {message_id: rank for rank, message_id in enumerate(order)}
+    wanted = sorted(waiting, key=lambda one: ranks.get(one[0], len(ranks)))
+    for (message_id, before), (_, place) in zip(wanted, waiting, strict=True):
+        if before != place:
+            connection.execute(
+                update(messages).where(messages.c.id == message_id).values(position=place)
+            )
+
+
+def canceled_among(connection: Connection, ids: Sequence[str]) -> list[str]:
+    """Those of the ids that were canceled."""
+    statement = select(messages.c.id).where(
+        messages.c.id.in_(ids), messages.c.state == MessageState.CANCELED
+    )
+    return list(connection.execute(statement).scalars())
+
+
+def _waiting(connection: Connection, chat_id: str) -> list[tuple[str, int]]:
+    statement = (
+        select(messages.c.id, messages.c.position)
+        .where(messages.c.chat_id == chat_id, messages.c.state.in_(WAITING))
+        .order_by(messages.c.position)
+    )
+    return [(row.id, row.position) for row in connection.execute(statement)]

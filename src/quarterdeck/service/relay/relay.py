@@ -21,7 +21,7 @@ from quarterdeck.service.records.workspaces import (
     journal_index_of,
     keep_journal_index,
 )
-from quarterdeck.service.relay.projections import project
+from quarterdeck.service.relay.projections import project, public_payload
 from quarterdeck.wire.engine import JournalEntry
 
 BATCH = 512
@@ -71,7 +71,7 @@ def store_entries(writer: LogWriter, workspace_id: str, entries: Sequence[Journa
         return 0
     # Chats first: an event of a chat that is not there yet would have no place in its history.
     columns = project(writer.connection, workspace_id, fresh)
-    writer.append(workspace_id, [NewEvent(e.type[:40], e.payload, e.ts) for e in fresh])
+    writer.append(workspace_id, [NewEvent(e.type[:40], public_payload(e), e.ts) for e in fresh])
     activity = columns.pop("last_activity_at", None)
     keep_journal_index(writer.connection, workspace_id, fresh[-1].index, activity)
     if columns:

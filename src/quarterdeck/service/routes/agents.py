@@ -1,11 +1,13 @@
-"""`GET /v1/agents` (INTERFACE 4)."""
+"""Agents and their models (INTERFACE 4)."""
 
 import asyncio
 
 from fastapi import APIRouter
 
 from quarterdeck.service.context import Context
-from quarterdeck.wire.agents import AgentList
+from quarterdeck.service.errors import ApiError
+from quarterdeck.wire.agents import AgentList, AgentModels
+from quarterdeck.wire.errors import ErrorCode
 
 router = APIRouter(tags=["agents"])
 
@@ -15,3 +17,12 @@ async def list_agents(context: Context) -> AgentList:
     """The agents that can be asked for, usable or not."""
     # Finding out looks for programs on the disk.
     return AgentList(agents=await asyncio.to_thread(context.agents))
+
+
+@router.get("/v1/agents/{agent}/models")
+async def list_models(agent: str, context: Context) -> AgentModels:
+    """The models that an agent is known to offer; others may be asked for as well."""
+    found = [one for one in await asyncio.to_thread(context.agents) if one.id == agent]
+    if not found:
+        raise ApiError(ErrorCode.NOT_FOUND, "No agent has this id.", f"agent: {agent}")
+    return AgentModels(models=found[0].models, default_model=found[0].default_model)

@@ -9,6 +9,9 @@ from quarterdeck.service.conversation.chats import (
     interrupt_chat,
     rename_chat,
 )
+from quarterdeck.service.conversation.commands import slash_commands
+from quarterdeck.service.conversation.deleting import delete_chat
+from quarterdeck.service.conversation.goals import change_goal
 from quarterdeck.service.fleet.fleet import FleetDep
 from quarterdeck.service.records.chats import list_chats
 from quarterdeck.service.routes import both_families, replica_router
@@ -20,7 +23,9 @@ from quarterdeck.wire.chats import (
     Interrupted,
     RenameChat,
     RespondBody,
+    SlashCommands,
 )
+from quarterdeck.wire.goals import GoalAnswer, UpdateGoal
 
 _replica = replica_router("chats")
 
@@ -63,6 +68,27 @@ async def respond(
     """Answers a question of the agent."""
     await answer_question(context, fleet, workspace, chat_id, body)
     return Success()
+
+
+@_replica.delete("/chats/{chat_id}")
+async def delete(chat_id: UUID, context: Context, fleet: FleetDep, workspace: Workspace) -> Success:
+    """Takes a chat away, whatever it is doing; what was said in it stays in the log."""
+    await delete_chat(context, fleet, workspace, chat_id)
+    return Success()
+
+
+@_replica.patch("/chats/{chat_id}/goal")
+async def goal(
+    chat_id: UUID, body: UpdateGoal, context: Context, fleet: FleetDep, workspace: Workspace
+) -> GoalAnswer:
+    """Sets, pauses or resumes the goal; null on chats of agents without goals."""
+    return GoalAnswer(goal=await change_goal(context, fleet, workspace, chat_id, body))
+
+
+@_replica.get("/chats/{chat_id}/slash-commands", response_model_exclude_none=True)
+async def commands(chat_id: UUID, context: Context, workspace: Workspace) -> SlashCommands:
+    """The words that a message may begin with; served without the engine."""
+    return SlashCommands(commands=await slash_commands(context, workspace, chat_id))
 
 
 router = both_families(_replica)
