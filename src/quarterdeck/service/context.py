@@ -50,6 +50,8 @@ class ServiceContext:
     clock: Callable[[], datetime] = utc_now
     fleet: FleetLife | None = None
     identity: IdentitySettings = NO_SETTINGS
+    webhooks_stored: Callable[[], None] = lambda: None
+    """Called after a webhook call was stored that no event of the log goes with."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the service begins to stop; every `streams.StreamResponse` then ends."""
 

@@ -17,6 +17,8 @@ from quarterdeck.service.records.events import NewEvent, StoredEvent, last_index
 from quarterdeck.wire.base import utc_now
 
 T = TypeVar("T")
+Observer = Callable[[str, Sequence[StoredEvent]], None]
+"""Told of a workspace's new events after their commit, on the event loop; must be quick."""
 
 PING_SECONDS = 15.0
 
@@ -32,6 +34,7 @@ class EventLog:
     ) -> None:
         self._database = database
         self._clock = clock
+        self._observers: list[Observer] = []
         self._broadcasts = Broadcasts(self.read_after, ping_seconds)
 
     async def append(
@@ -72,9 +75,15 @@ class EventLog:
         def publish(done: tuple[T, LogWriter]) -> None:
             for stored in done[1].stored:
                 self._broadcasts.publish(*stored)
+                for observer in self._observers:
+                    observer(*stored)
 
         result, _ = await self._database.write(run, publish)
         return result
+
+    def observe(self, observer: Observer) -> None:
+        """Tells an observer of every event from now on."""
+        self._observers.append(observer)
 
     async def read_after(self, workspace_id: str, index: int, limit: int) -> list[StoredEvent]:
         """Up to `limit` events with a higher index, in order."""

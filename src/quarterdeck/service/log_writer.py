@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import Connection, bindparam, insert, update
@@ -11,7 +11,9 @@ from sqlalchemy import Connection, bindparam, insert, update
 from quarterdeck.service.db.tables import chats, events, workspaces
 from quarterdeck.service.errors import UnknownWorkspaceError
 from quarterdeck.service.moments import moment_text
+from quarterdeck.service.outward.webhooks import store_calls
 from quarterdeck.service.records.events import NewEvent, StoredEvent
+from quarterdeck.service.storable import NUL, storable
 from quarterdeck.wire.events import EventType
 
 _count_up = (
@@ -54,6 +56,7 @@ class LogWriter:
         stored = [self._stored(first + n, event) for n, event in enumerate(new)]
         rows = [_row(workspace_id, s, place) for s, place in zip(stored, places, strict=True)]
         self.connection.execute(_store, rows)
+        store_calls(self.connection, workspace_id, new, moment_text(self._clock()))
         self.stored.append((workspace_id, stored))
         return [event.index for event in stored]
 
@@ -103,13 +106,14 @@ class LogWriter:
         ts = moment_text(event.ts or self._clock())
         # Pure ASCII: some readers of event streams split lines at Unicode's own separators.
         payload = json.dumps(event.payload, separators=(",", ":"))
-        return StoredEvent(index, event.id or str(uuid4()), ts, event.type, payload)
+        return StoredEvent(index, event.id or str(uuid4()), ts, storable(event.type), payload)
 
 
 def _chat_of(event: NewEvent) -> str | None:
     """The chat whose history an event belongs to, None when it is no history."""
     chat = event.payload.get("chatId") if event.type == EventType.CHAT_TURN_DELTA else None
-    return cast("str | None", chat)
+    # What no chat is named is no chat's history, and may hold what no column can.
+    return chat if isinstance(chat, str) and NUL not in chat else None
 
 
 def _row(

@@ -13,7 +13,9 @@ from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import settings
 from quarterdeck.service.errors import ApiError
-from quarterdeck.service.records.workspaces import remove_workspace
+from quarterdeck.service.moments import moment_text
+from quarterdeck.service.outward.webhooks import store_deleted
+from quarterdeck.service.records.workspaces import find_workspace, remove_workspace
 from quarterdeck.wire.errors import ErrorCode
 
 NOTE = "remove/"
@@ -30,11 +32,13 @@ async def remove(
         ApiError: NOT_FOUND; INTERNAL_ERROR when the sandbox could not be destroyed.
         StorageError: nothing was removed.
     """
-    if not await context.database.write(lambda c: _forget(c, workspace_id, only_if)):
+    now = moment_text(context.clock())
+    if not await context.database.write(lambda c: _forget(c, workspace_id, only_if, now)):
         if only_if is not None:
             return False
         raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.", f"id: {workspace_id}")
     context.event_log.drop(workspace_id)
+    context.webhooks_stored()
     try:
         await _destroy(context, workspace_id)
     except SandboxError as e:
@@ -63,12 +67,17 @@ async def _destroy(context: ServiceContext, workspace_id: str) -> None:
 
 
 def _forget(
-    connection: Connection, workspace_id: str, only_if: Callable[[Connection], bool] | None
+    connection: Connection,
+    workspace_id: str,
+    only_if: Callable[[Connection], bool] | None,
+    now: str,
 ) -> bool:
     if only_if is not None and not only_if(connection):
         return False
-    if not remove_workspace(connection, workspace_id):
+    row = find_workspace(connection, workspace_id)
+    if row is None or not remove_workspace(connection, workspace_id):
         return False
+    store_deleted(connection, row, now)
     connection.execute(insert(settings).values(name=NOTE + workspace_id, value="", revision=0))
     return True
 

@@ -1,8 +1,6 @@
 """Replicas as the contract's records, from their rows. Nothing here wakes anything."""
 
 import asyncio
-import json
-import re
 from collections.abc import Sequence
 from math import ceil
 from typing import Any
@@ -15,16 +13,15 @@ from quarterdeck.service.errors import ApiError
 from quarterdeck.service.records.chats import list_chats
 from quarterdeck.service.records.workspaces import (
     WorkspaceFilter,
-    WorkspaceRow,
     find_workspace,
     page_of_workspaces,
 )
+from quarterdeck.service.replicas.record import replica_record, seen_repositories
 from quarterdeck.service.workspace_setup.telling import told_setup
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventRepository
 from quarterdeck.wire.replicas import (
     AgentAvailability,
-    PullRequest,
     Replica,
     ReplicaDetail,
     ReplicaEnvironment,
@@ -32,8 +29,6 @@ from quarterdeck.wire.replicas import (
     RepositoryStatus,
     WorkspaceStatus,
 )
-
-_NUMBER = re.compile(r"/(\d+)/?$")
 
 
 async def list_replicas(
@@ -44,7 +39,7 @@ async def list_replicas(
         lambda c: page_of_workspaces(c, which, (page - 1) * limit, limit)
     )
     return ReplicaList(
-        replicas=[Replica.model_validate(_record(row)) for row in rows],
+        replicas=[Replica.model_validate(replica_record(row)) for row in rows],
         total=total,
         page=page,
         limit=limit,
@@ -60,52 +55,33 @@ async def describe(
     Raises:
         ApiError: NOT_FOUND.
     """
-    detail, version, told = await context.database.read(
-        lambda c: _detail(c, workspace_id, "diffs" in include)
-    )
+    detail, version, told = await context.database.read(lambda c: _detail(c, workspace_id, include))
     if "environment" in include:
         detail.environment = await _environment(context, version, told)
     return detail
 
 
 def _detail(
-    connection: Connection, workspace_id: str, diffs: bool
+    connection: Connection, workspace_id: str, include: Sequence[str]
 ) -> tuple[ReplicaDetail, str | None, dict[str, Any]]:
     row = find_workspace(connection, workspace_id)
     if row is None:
         raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.", f"id: {workspace_id}")
     detail = ReplicaDetail.model_validate(
         {
-            **_record(row),
+            **replica_record(row),
             "coding_agent": row.coding_agent,
-            "repository_statuses": [_status(one, diffs) for one in _seen(row)],
+            "repository_statuses": [
+                _status(one, "diffs" in include) for one in seen_repositories(row)
+            ],
             "chats": list_chats(connection, row.id),
             "waking": row.status == WorkspaceStatus.PREPARING and row.wake_wanted,
             "error": row.error if row.status == WorkspaceStatus.ERROR else None,
             "log_index": row.next_event_index - 1,
         }
     )
-    return detail, row.engine_version, told_setup(connection, row)
-
-
-def _record(row: WorkspaceRow) -> dict[str, Any]:
-    repositories = json.loads(row.repositories_json)
-    return {
-        "id": row.id,
-        "name": row.name,
-        "status": row.status,
-        "source": row.source,
-        "created_at": row.created_at,
-        "last_activity_at": row.last_activity_at,
-        "environment_id": row.environment_id,
-        "repositories": [{key: one[key] for key in ("id", "name", "url")} for one in repositories],
-        "pull_requests": [pull for one in _seen(row) for pull in _pulls(one)],
-    }
-
-
-def _seen(row: WorkspaceRow) -> list[EventRepository]:
-    """The repositories as the engine told of them last."""
-    return [EventRepository.model_validate(one) for one in json.loads(row.repository_statuses_json)]
+    told = told_setup(connection, row) if "environment" in include else {}
+    return detail, row.engine_version, told
 
 
 def _status(seen: EventRepository, diffs: bool) -> RepositoryStatus:
@@ -122,15 +98,6 @@ def _status(seen: EventRepository, diffs: bool) -> RepositoryStatus:
         start_hooks_completed=seen.start_hooks_completed,
         git_diff=diff,
     )
-
-
-def _pulls(seen: EventRepository) -> list[PullRequest]:
-    numbered = [(url, _NUMBER.search(url)) for url in seen.pr_urls]
-    return [
-        PullRequest(repository=seen.name, number=int(found[1]), url=url)
-        for url, found in numbered
-        if found
-    ]
 
 
 async def _environment(

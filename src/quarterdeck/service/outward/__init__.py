@@ -1,0 +1,1 @@
+"""What the service says by itself: webhooks of replicas, and notifications to people."""
