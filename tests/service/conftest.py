@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import insert
 from tests.conftest import DATABASES
+from tests.service.callers import Callers, calling
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.port import (
@@ -91,6 +92,13 @@ async def client(app: FastAPI, home: Home, database_kind: str) -> AsyncIterator[
     async with httpx.AsyncClient(
         transport=transport, base_url="http://test", headers=headers
     ) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def callers(app: FastAPI, context: ServiceContext) -> AsyncIterator[Callers]:
+    """A client for every kind of person."""
+    async with calling(app, context) as opened:
         yield opened
 
 
