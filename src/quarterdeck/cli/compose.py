@@ -6,6 +6,7 @@ from quarterdeck.agents.catalog import default_catalog
 from quarterdeck.agents.port import AgentStatus
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.process import ProcessDriver
+from quarterdeck.service.identity.settings import NO_SETTINGS, IdentitySettings
 from quarterdeck.service.listeners import Bound, Listener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import open_service
@@ -17,13 +18,15 @@ async def serve_home(
     listeners: Sequence[Listener],
     ready: Callable[[list[Bound]], None],
     database_url: str | None = None,
+    identity: IdentitySettings = NO_SETTINGS,
 ) -> None:
     """Runs the service of a home until it is told to stop; without a URL over its SQLite file.
 
     Raises:
         ServiceError: it cannot start; the text says what to do.
     """
-    async with open_service(home, ProcessDriver(home), known_agents, database_url) as context:
+    driver = ProcessDriver(home)
+    async with open_service(home, driver, known_agents, database_url, identity) as context:
         await serve(context, listeners, ready)
 
 

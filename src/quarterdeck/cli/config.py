@@ -12,11 +12,18 @@ version_header = "X-Service-Api-Version"
 version = "2026-10-07"
 organization_header = "Service-Org-Id"
 transcript_key = "agentAspTranscript"
+
+[service]                             # what qd serve does; its options come first
+issuer = "https://id.example/"        # take user tokens of this identity provider
+jwks_url = "https://id.example/keys"
+audience = "quarterdeck"
+new_users = "member"                  # or "admin"; without it they are members of nothing
+requests_per_minute = 600             # per key or user; without it no bound
 """
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -59,11 +66,22 @@ class Profile(_Table):
         return self
 
 
+class Service(_Table):
+    """What the service here does."""
+
+    issuer: Text | None = None
+    jwks_url: Text | None = None
+    audience: Text | None = None
+    new_users: Literal["member", "admin"] | None = None
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+
+
 class Config(_Table):
     """The whole file."""
 
     default: Text | None = None
     profiles: dict[str, Profile] = {}
+    service: Service = Service()
 
     @model_validator(mode="after")
     def _default_exists(self) -> Self:

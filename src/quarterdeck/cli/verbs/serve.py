@@ -4,16 +4,18 @@ import asyncio
 from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from quarterdeck.cli.admission import admission_options, identity_settings
 from quarterdeck.cli.errors import NotDone, UsageFault
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put_json, say
 from quarterdeck.local.home import Home, find_home
 
 if TYPE_CHECKING:
+    from quarterdeck.service.identity.settings import IdentitySettings
     from quarterdeck.service.listeners import Bound, Listener
 
 UNIX = "unix:"
@@ -36,10 +38,15 @@ DATABASE_VARIABLE = "QUARTERDECK_DATABASE_URL"
     f"Every user of this machine sees arguments: give a password in {DATABASE_VARIABLE}, or in "
     "PostgreSQL's own password file.",
 )
+@admission_options
 @click.option("--background", is_flag=True, hidden=True, help="Started by qd: say nothing.")
 @common_options
 def command(
-    common: Common, addresses: Sequence[str], database_url: str | None, background: bool
+    common: Common,
+    addresses: Sequence[str],
+    database_url: str | None,
+    background: bool,
+    **admission: Any,
 ) -> None:
     """Run the service in the foreground until Ctrl+C or SIGTERM; engines outlive it.
 
@@ -53,13 +60,15 @@ def command(
     listeners = [_own(home), *map(parse_address, addresses)]
     if not background:
         _warn(addresses)
-    _run(home, listeners, database_url or None, common.json, background)
+    settings = identity_settings(admission)
+    _run(home, listeners, database_url or None, settings, common.json, background)
 
 
 def _run(
     home: Home,
     listeners: "list[Listener]",
     database_url: str | None,
+    identity: "IdentitySettings",
     as_json: bool,
     background: bool,
 ) -> None:
@@ -79,7 +88,7 @@ def _run(
     configure_logging()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(serve_home(home, listeners, ready, database_url))
+            runner.run(serve_home(home, listeners, ready, database_url, identity))
     except ServiceError as e:
         raise NotDone(str(e)) from e
 
