@@ -191,6 +191,10 @@ def test_attach_is_a_real_terminal_and_gives_the_tty_back(deck, tmp_path):
         program.type("\x1d")
         program.wait_for("over")
         assert "left 0" in program.text
+        # What the session showed stays; the shell goes on below it.
+        kept = program.text.partition("\ninterrupted\nready>")[2]
+        assert "Detached" in kept, program.text
+        assert b"\x1b[3J" not in program.raw
         assert (tmp_path / "before").read_text().splitlines()[1:] == (
             tmp_path / "after"
         ).read_text().splitlines()[1:]

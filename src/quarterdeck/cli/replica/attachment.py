@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DETACH_KEYS = (b"\x1d", b"\x1b[93;5u", b"\x1b[27;5;93~")
 """Ctrl+] as terminals send it: plain, and in the two protocols for modified keys."""
 
-CLEAR = b"\x1b[0m\x1b[H\x1b[2J\x1b[3J"
+CLEAR = b"\x1b[0m\x1b[H\x1b[2J"
 READ_SIZE = 65_536
 
 
@@ -45,6 +45,7 @@ class Attachment:
         self._replica_id = replica_id
         self._session_id = session_id
         self._size = size
+        self._untouched = True
         self._resized = asyncio.Event()
         self._resized.set()
         self._over: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
@@ -106,7 +107,7 @@ class Attachment:
     def _bytes_of(self, event: TerminalEvent) -> bytes:
         match event:
             case TerminalReplay(data=data):
-                return CLEAR + without_questions(base64.b64decode(data))
+                return self._cleared() + without_questions(base64.b64decode(data))
             case TerminalOutput(data=data):
                 return base64.b64decode(data)
             case TerminalExit(exit_code=status):
@@ -114,6 +115,11 @@ class Attachment:
             case _:
                 pass
         return b""
+
+    def _cleared(self) -> bytes:
+        """An empty screen; what the person had on it goes to the scrollback, the first time."""
+        room, self._untouched = b"\n" * self._size()[1] if self._untouched else b"", False
+        return room + CLEAR
 
     async def _write(self, data: bytes) -> None:
         # In a thread: a slow line holds the output back, never the keys.

@@ -9,12 +9,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 LEAVE = (
+    b"\x1b7"  # leaving a screen that was not entered moves the cursor to where it was kept last
     b"\x1b[<u"  # keyboard protocol of its own
     b"\x1b[>4;0m"  # modified keys
     b"\x1b[?1000;1002;1003;1004;1005;1006;1015;2004;2026;2031l"  # mouse, focus, paste, sync
     b"\x1b[?1049l"  # alternate screen
     b"\x1b[?1l\x1b>"  # cursor and number keys
-    b"\x1b[r\x1b(B\x0f"  # scroll region, character set
+    b"\x1b7\x1b[r\x1b8"  # scroll region, which moves the cursor
+    b"\x1b(B\x0f"  # character set
     b"\x1b[?7;25h\x1b[0 q\x1b[0m"  # wrapping, cursor, colors
 )
 """Ends what a program in the session may have switched on."""
