@@ -9,8 +9,17 @@ from quarterdeck.client.agents import Agents
 from quarterdeck.client.api_keys import SHARED, ApiKeys
 from quarterdeck.client.auth import Auth
 from quarterdeck.client.canvas import Canvas
+from quarterdeck.client.chatapp import Chatapp
 from quarterdeck.client.chats import Chats
 from quarterdeck.client.connection import Connection
+from quarterdeck.client.credentials import Credentials
+from quarterdeck.client.environment_hooks import EnvironmentHooks
+from quarterdeck.client.environment_parts import (
+    EnvironmentFiles,
+    EnvironmentMcps,
+    EnvironmentSkills,
+    EnvironmentVariables,
+)
 from quarterdeck.client.environments import Environments
 from quarterdeck.client.events import Events
 from quarterdeck.client.exec import Exec
@@ -20,7 +29,7 @@ from quarterdeck.client.history import HistoryPages
 from quarterdeck.client.messages import Messages
 from quarterdeck.client.previews import Previews
 from quarterdeck.client.replicas import Replicas
-from quarterdeck.client.repositories import Repositories
+from quarterdeck.client.repositories import Repositories, RepositorySets
 from quarterdeck.client.terminals import Terminals
 
 
@@ -34,8 +43,16 @@ class Client:
         self.account = Account(connection)
         self.api_keys = ApiKeys(connection)
         self.organization_api_keys = ApiKeys(connection, SHARED)
+        self.chatapp = Chatapp(connection)
         self.repositories = Repositories(connection)
+        self.repository_sets = RepositorySets(connection)
         self.environments = Environments(connection)
+        self.variables = EnvironmentVariables(connection)
+        self.environment_files = EnvironmentFiles(connection)
+        self.skills = EnvironmentSkills(connection)
+        self.mcps = EnvironmentMcps(connection)
+        self.environment_hooks = EnvironmentHooks(connection)
+        self.credentials = Credentials(connection)
         self.agents = Agents(connection)
         self.replicas = Replicas(connection)
         self.chats = Chats(connection)

@@ -15,12 +15,14 @@ from quarterdeck.service.files.search import FileSearch
 from quarterdeck.service.gate import Gate, Guard
 from quarterdeck.service.identity.authenticator import Authenticator
 from quarterdeck.service.identity.doors import Doors
+from quarterdeck.service.outward.outward import Outward
 from quarterdeck.service.previews.registry import Previews
 from quarterdeck.service.routes import (
     agents,
     api_keys,
     auth,
     canvas,
+    chatapp,
     chats,
     credentials,
     description,
@@ -34,6 +36,7 @@ from quarterdeck.service.routes import (
     exec,
     health,
     history,
+    hook_tests,
     hooks,
     messages,
     previews,
@@ -42,6 +45,7 @@ from quarterdeck.service.routes import (
     repositories,
     terminals,
     users,
+    warm_pools,
     workspaces,
 )
 
@@ -67,12 +71,15 @@ RESOURCES = (
     exec,
     terminals,
     hooks,
+    hook_tests,
+    warm_pools,
     canvas,
     repo_files,
     previews,
     auth,
     api_keys,
     users,
+    chatapp,
     credentials,
 )
 
@@ -107,6 +114,7 @@ def build_app(context: ServiceContext) -> FastAPI:
     app.state.authenticator = authenticator
     app.state.file_search = FileSearch(context)
     app.state.previews = Previews(context)
+    app.state.outward = Outward(context)
     install_handlers(app)
     for module in RESOURCES:
         app.include_router(module.router)
@@ -120,6 +128,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     if context.fleet is not None:
         await context.fleet.start()
     await app.state.previews.start()
+    app.state.outward.start()
     noting = asyncio.create_task(authenticator.uses.run())
     try:
         yield
@@ -130,5 +139,6 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
         await app.state.previews.close()
         if context.fleet is not None:
             await context.fleet.close()
+        await app.state.outward.close()
         noting.cancel()
         await asyncio.gather(noting, return_exceptions=True)
