@@ -118,9 +118,8 @@ def _packed(found: list[_Repository]) -> str:
 
 def _read(root: Path, path: str) -> FileContent:
     for name in meant(path):
-        if b".git" in name.split(b"/"):
-            continue  # git's own, with what it knows of other machines
-        descriptor = open_inside(root, name)
+        # Not git's own, with what it knows of other machines.
+        descriptor = open_inside(root, name, hidden=b".git")
         if descriptor is not None:
             with os.fdopen(descriptor, "rb") as file:
                 data = file.read(CONTENT_LIMIT + 1)

@@ -8,8 +8,10 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _TAIL = 3  # bytes of a UTF-8 character that a cut may leave behind
 
 
-def open_inside(root: Path, name: bytes) -> int | None:
+def open_inside(root: Path, name: bytes, hidden: bytes = b"") -> int | None:
     """A descriptor of the regular file of a relative name; None when there is none inside.
+
+    What lies in a directory called `hidden`, or is called so, is not there either.
 
     Links are followed as long as they stay inside. The resolved path is then walked without
     following any, so one that is changed meanwhile leads nowhere.
@@ -23,7 +25,8 @@ def open_inside(root: Path, name: bytes) -> int | None:
         return None
     if os.path.commonpath((top, true)) != top or true == top:
         return None
-    return _walk(top, os.path.relpath(true, top).split(b"/"))
+    parts = os.path.relpath(true, top).split(b"/")
+    return None if hidden in parts else _walk(top, parts)
 
 
 def _walk(top: bytes, parts: list[bytes]) -> int | None:

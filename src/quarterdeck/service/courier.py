@@ -29,6 +29,9 @@ from quarterdeck.wire.events import EventType
 
 log = logging.getLogger(__name__)
 
+_LOOSE_UPLOADS = "uploads"
+"""Stands for uploads among the ids of chats that wait for another attempt."""
+
 
 class Courier:
     """Delivers for one workspace, on one link at a time.
@@ -74,8 +77,19 @@ class Courier:
             waiting = await until_stored(self._waiting)
             handed &= {message.id for message in waiting}
             if not self.paused:
+                await self._write_uploads(link)
                 await self._deliver(link, waiting, handed)
             await self._next_call()
+
+    async def _write_uploads(self, link: EngineLink) -> None:
+        """Those that no message names, or not yet; a message waits for its own by itself."""
+        self._retry_at.pop(_LOOSE_UPLOADS, None)
+        try:
+            async with asyncio.timeout(self._limit):
+                await write_queued(self._database, link, self._workspace_id)
+        except EngineRefused as e:
+            log.warning("An upload was refused: %s", e.message)
+            self._retry_at[_LOOSE_UPLOADS] = monotonic() + self._pauses[-1]
 
     async def _waiting(self) -> list[Undelivered]:
         return await self._database.read(lambda c: undelivered(c, self._workspace_id))
