@@ -64,14 +64,9 @@ def _template(postgresql: Server) -> str:
 
 
 @pytest.fixture
-def database_kind(request: pytest.FixtureRequest) -> str:
-    """`sqlite` or `postgresql`.
-
-    For both, a module says
-    `pytestmark = pytest.mark.parametrize("database_kind", DATABASES, indirect=True)`, or a
-    directory's conftest overrides this with a fixture that has `params=DATABASES`.
-    """
-    return getattr(request, "param", "sqlite")
+def database_kind() -> str:
+    """`sqlite` or `postgresql`; a module or directory for both has one with `params=DATABASES`."""
+    return "sqlite"
 
 
 @pytest.fixture

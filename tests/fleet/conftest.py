@@ -57,6 +57,8 @@ class World:
     home: Home
     driver: DoubleDriver
     settings: FleetSettings
+    database_url: str | None = None
+    agents: list[Agent] = field(default_factory=lambda: AGENTS)
     context: ServiceContext = field(init=False)
     fleet: Fleet = field(init=False)
     client: httpx.AsyncClient = field(init=False)
@@ -65,7 +67,7 @@ class World:
     _names: int = 0
 
     async def start(self) -> None:
-        self._opened = open_service(self.home, self.driver, lambda: AGENTS)
+        self._opened = open_service(self.home, self.driver, lambda: self.agents, self.database_url)
         self.context = await self._opened.__aenter__()
         self.fleet = Fleet(self.context, self.settings)
         self.context.fleet = self.fleet
@@ -165,8 +167,30 @@ def home() -> Iterator[Home]:
 
 
 @pytest.fixture
-async def world(home: Home, settings: FleetSettings) -> AsyncIterator[World]:
-    made = World(home, DoubleDriver(home.workspaces), settings)
+async def world(
+    home: Home, settings: FleetSettings, database_kind: str, database_url: str
+) -> AsyncIterator[World]:
+    # In SQLite the home's own file, as without the option.
+    url = None if database_kind == "sqlite" else database_url
+    made = World(home, DoubleDriver(home.workspaces), settings, url)
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.stop()
+        made.driver.kill_all()
+
+
+@pytest.fixture
+async def scripted(
+    home: Home, settings: FleetSettings, database_kind: str, database_url: str
+) -> AsyncIterator[World]:
+    """A world with real engines, whose agents follow a script (`scripted_agent.py`)."""
+    from tests.fleet import scripted
+
+    url = None if database_kind == "sqlite" else database_url
+    made = World(home, scripted.ScriptedDriver(home.workspaces), settings, url)
+    made.agents = scripted.AGENTS
     await made.start()
     try:
         yield made

@@ -8,7 +8,7 @@ it is either still here to be delivered or already there.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 
 from pydantic_core import from_json
@@ -63,8 +63,10 @@ class Courier:
         """A message was accepted."""
         self._called.set()
 
-    async def run(self, link: EngineLink) -> None:
-        """Delivers for ever.
+    async def run(
+        self, link: EngineLink, release: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """Delivers for ever; calls `release` once, when what waits now was delivered.
 
         Raises:
             EngineGone: the link was lost.
@@ -79,6 +81,10 @@ class Courier:
             if not self.paused:
                 await self._write_uploads(link)
                 await self._deliver(link, waiting, handed)
+            if release is not None:
+                async with asyncio.timeout(self._limit):
+                    await release()
+                release = None
             await self._next_call()
 
     async def _write_uploads(self, link: EngineLink) -> None:

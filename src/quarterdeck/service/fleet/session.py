@@ -98,9 +98,9 @@ class Session:
         await self._open_chats(calls)
         if row.status == WorkspaceStatus.PREPARING:
             await self._become_active(row, calls)
-        await settle(self._site, calls)
+        held = await settle(self._site, calls)
         self._site.line.put(calls)
-        await self._site.courier.run(calls)
+        await self._site.courier.run(calls, calls.queue_release if held else None)
 
     async def _open_chats(self, calls: EngineLink) -> None:
         database = self._site.tools.context.database

@@ -32,8 +32,11 @@ from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType
 
 
-async def settle(site: Site, calls: EngineLink) -> None:
-    """Tells the engine of deleted chats, canceled messages and new orders, then lets it go on.
+async def settle(site: Site, calls: EngineLink) -> bool:
+    """Tells the engine of deleted chats, canceled messages and new orders.
+
+    Returns whether it is to be released: when it has what waits here, which may go before what
+    waits there.
 
     Call when the workspace is active in its row: from then on nothing is changed without it.
 
@@ -56,7 +59,7 @@ async def settle(site: Site, calls: EngineLink) -> None:
             for chat_id, queue in held.queues.items():
                 if chat_id not in gone:
                     await _settle_queue(site, calls, chat_id, [str(one) for one in queue])
-            await calls.queue_release()
+    return held.held
 
 
 async def end_chat(site: Site, link: EngineLink, chat_id: str, deletion: str) -> None:

@@ -1,0 +1,24 @@
+"""The real engine with scripted agents: `builtin` has goals, `gemini` has none.
+
+Run as `python -m tests.fleet.scripted_engine RUN_DIR`.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from quarterdeck.agents.catalog import PresetCatalog
+from quarterdeck.agents.presets import Preset
+from quarterdeck.engine.daemon import run
+
+AGENT = str(Path(__file__).with_name("scripted_agent.py"))
+
+
+def preset(goals: bool) -> Preset:
+    command = (sys.executable, "-I", "-S", AGENT)
+    return Preset(name="Scripted", command=command, supports_goal=goals)
+
+
+if __name__ == "__main__":
+    catalog = PresetCatalog({"builtin": preset(True), "gemini": preset(False)}, os.environ)
+    sys.exit(run(Path(sys.argv[1]), lambda: catalog))

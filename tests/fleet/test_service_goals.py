@@ -1,0 +1,194 @@
+"""Goals, questions, commands, images and uploads, with a real engine and an agent with a script."""
+
+import base64
+import json
+import signal
+from typing import Any
+
+import pytest
+from tests.fleet.conftest import World, until
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
+
+
+async def chat_of(world: World, made: str) -> dict[str, Any]:
+    return (await world.get(made))["chats"][0]
+
+
+async def goal_status(world: World, made: str, status: str) -> dict[str, Any]:
+    async def there() -> dict[str, Any] | None:
+        chat = await chat_of(world, made)
+        reached = chat["goal"] and chat["goal"]["status"] == status and not chat["processing"]
+        return chat["goal"] if reached else None
+
+    return await until(there, f"a goal that is {status}")
+
+
+async def patch(world: World, made: str, chat: str, **body: Any) -> Any:
+    return await world.client.patch(f"/v1/replica/{made}/chats/{chat}/goal", json=body)
+
+
+async def test_a_goal_by_message_and_by_hand(scripted: World) -> None:
+    world, made = scripted, await scripted.create()
+    sent = await world.send(made, "/goal goal 3")
+    chat = sent["chat_id"]
+    goal = await goal_status(world, made, "complete")
+    assert goal == {
+        "objective": "goal 3", "status": "complete", "token_budget": None,
+        "tokens_used": 30, "time_used_seconds": goal["time_used_seconds"],
+    }  # fmt: skip
+    answer = await patch(world, made, chat, objective="goal 99", token_budget=20)
+    assert answer.status_code == 200
+    assert answer.json()["goal"]["status"] == "active"
+    assert answer.json()["goal"]["tokens_used"] == 0
+    assert (await goal_status(world, made, "budget_limited"))["tokens_used"] == 20
+    answer = await patch(world, made, chat, status="paused")
+    assert (answer.status_code, answer.json()["code"]) == (409, "CONFLICT")
+    for wrong in (
+        {}, {"status": "complete"}, {"token_budget": 0}, {"token_budget": "5"}, {"objective": " "},
+        {"objective": ""}, {"status": None}, {"token_budget": 10**12 + 1},
+    ):  # fmt: skip
+        assert (await patch(world, made, chat, **wrong)).status_code == 400, wrong
+    assert (await patch(world, made, chat, token_budget=10**12)).status_code == 200
+
+
+async def test_an_agent_without_goals(scripted: World) -> None:
+    world, made = scripted, await scripted.create()
+    sent = await world.send(made, "hello", coding_agent="gemini", goal_mode=True)
+    await world.done(made, sent["message_id"])
+    answer = await patch(world, made, sent["chat_id"], objective="goal 1")
+    assert (answer.status_code, answer.json()) == (200, {"goal": None})
+
+
+async def test_a_goal_of_a_sleeper_is_not_changed(scripted: World) -> None:
+    world, made = scripted, await scripted.create()
+    chat = (await chat_of(world, made))["id"]
+    assert (await patch(world, made, chat, status="active")).status_code == 409
+    await world.post(made, "/sleep")
+    answer = await patch(world, made, chat, objective="x")
+    assert (answer.status_code, answer.json()["code"]) == (409, "WORKSPACE_NOT_ACTIVE")
+
+
+async def test_interrupting_pauses_the_goal(scripted: World) -> None:
+    world, made = scripted, await scripted.create()
+    sent = await world.send(made, "wait", goal_mode=True)
+
+    async def running() -> bool:
+        return bool(await world.events(made, "chat.turn.started"))
+
+    await until(running)
+    answer = await world.post(made, f"/chats/{sent['chat_id']}/interrupt")
+    assert answer.json() == {"interrupted": True, "queue": []}
+    await goal_status(world, made, "paused")
+
+
+@pytest.mark.parametrize("victim", ["engine", "service", "sleep"])
+async def test_a_goal_goes_on_whatever_ends(scripted: World, victim: str) -> None:
+    world, made = scripted, await scripted.create(message="goal 30", goal_mode=True)
+
+    async def begun() -> bool:
+        return len(await world.events(made, "chat.turn.completed")) >= 2
+
+    await until(begun)
+    match victim:
+        case "engine":
+            world.driver.signal(made, signal.SIGKILL)
+        case "service":
+            await world.stop()
+            await world.start()
+        case _:
+            assert (await world.post(made, "/sleep")).status_code == 200
+            await world.post(made, "/wake")
+    await goal_status(world, made, "complete")
+    started = [one["messageId"] for one in await world.events(made, "chat.turn.started")]
+    assert len(started) == len(set(started)) >= 30
+
+
+async def test_a_question_is_answered_once(scripted: World) -> None:
+    world, made = scripted, await scripted.create(message="ask")
+    chat = (await chat_of(world, made))["id"]
+
+    async def asked() -> str | None:
+        events = (await world.client.get(f"/v1/replica/{made}/history")).json()["events"]
+        found = [one for one in events if one["type"] == "acp-permission_request"]
+        return found[0]["payload"]["requestId"] if found else None
+
+    request = await until(asked)
+    await until(lambda: awaiting(world, made, True))
+    for body, status in (
+        ({"requestId": request, "optionId": "no"}, 400),
+        ({"requestId": request, "text": "yes"}, 400),
+        ({"requestId": request}, 400),
+        ({"requestId": "other", "optionId": "yes"}, 409),
+        ({"requestId": request, "optionId": "yes"}, 200),
+        ({"requestId": request, "optionId": "yes"}, 409),
+    ):
+        answer = await world.post(made, f"/chats/{chat}/respond", body)
+        assert answer.status_code == status, body
+    await until(lambda: awaiting(world, made, False))
+
+
+async def awaiting(world: World, made: str, wanted: bool) -> bool:
+    return (await chat_of(world, made))["awaiting_input"] is wanted
+
+
+async def test_slash_commands(scripted: World) -> None:
+    world, made = scripted, await scripted.create()
+    chat = (await chat_of(world, made))["id"]
+    path = f"/v1/replica/{made}/chats/{chat}/slash-commands"
+    ours = (await world.client.get(path)).json()["commands"]
+    assert [one["command"] for one in ours] == ["/plan", "/goal", "/fast"]
+    assert ours[2]["providers"] == ["builtin", "gemini"]
+    sent = await world.send(made, "hello")
+    await world.done(made, sent["message_id"])
+    await world.post(made, "/sleep")
+    commands = (await world.client.get(path)).json()["commands"]
+    assert commands[:3] == ours
+    assert commands[3:] == [
+        {
+            "command": "/review", "description": "Review the changes.",
+            "argumentHint": "what", "providers": ["builtin"],
+        }
+    ]  # fmt: skip
+
+
+def image(data: bytes, media_type: str = "image/png") -> dict[str, Any]:
+    text = base64.b64encode(data).decode()
+    source = {"type": "base64", "media_type": media_type, "data": text}
+    return {"type": "image", "source": source}
+
+
+async def test_images_reach_the_agent(scripted: World) -> None:
+    world, made = scripted, await scripted.create()
+    address = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+    sent = await world.send(made, "look", images=[image(PNG), address])
+    await world.done(made, sent["message_id"])
+    events = (await world.client.get(f"/v1/replica/{made}/history")).json()["events"]
+    spoken = [
+        one["payload"]["content"]["text"]
+        for one in events
+        if one["payload"].get("sessionUpdate") == "agent_message_chunk"
+    ]
+    text, shown, link = json.loads(spoken[0])
+    assert text["text"] == "look"
+    assert (shown["mimeType"], base64.b64decode(shown["data"])) == ("image/png", PNG)
+    assert link["uri"] == "https://example.com/a.png"
+
+
+async def test_uploads_are_written_before_the_message(scripted: World) -> None:
+    world, made = scripted, await scripted.create()
+    await world.post(made, "/sleep")
+    files = {"file": ("plan.md", b"# plan"), "filename": (None, "plan.md")}
+    upload = await world.client.post(f"/v1/workspaces/{made}/canvas", files=files)
+    assert upload.status_code == 202, upload.text
+    ids = [upload.json()["uploadId"]]
+    sent = await world.send(made, "", canvasUploadIds=ids)
+    assert sent["status"] == "waking"
+    await world.done(made, sent["message_id"])
+    events = (await world.client.get(f"/v1/replica/{made}/history")).json()["events"]
+    said = next(one for one in events if one["type"] == "user-message")
+    assert said["payload"]["uploads"] == [upload.json()["filePath"]]
+    item = await world.client.get(f"/v1/replica/{made}/canvas/plan.md")
+    assert item.json()["content"] == "# plan"
+    spoken = json.dumps([one for one in events if "agent_message" in json.dumps(one)])
+    assert upload.json()["filePath"] in spoken
