@@ -21,6 +21,7 @@ from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.messages import has_undelivered
 from quarterdeck.service.records.workspaces import BUSY, WorkspaceRow, workspaces_in
+from quarterdeck.service.warm_pools.keeper import PoolKeeper
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ class Fleet:
         self._tools = Tools(context, self.settings, slots)
         self._supervisors: dict[str, Supervisor] = {}
         self.upkeep = Upkeep(self._tools, self.of, self.delete)
+        self.pools = PoolKeeper(context, self.of, self.delete, self.settings.pool_interval)
         self._own: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -49,6 +51,7 @@ class Fleet:
         for row in await context.event_log.write(lambda writer: self._sort_out(writer, now)):
             self.of(row.id).begin()
         self._own.append(asyncio.create_task(self.upkeep.run(), name="upkeep"))
+        self._own.append(asyncio.create_task(self.pools.run(), name="warm pools"))
 
     async def close(self) -> None:
         """Lets go of every engine, which run on."""

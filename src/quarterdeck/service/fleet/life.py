@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from datetime import datetime
 
 from quarterdeck.engine.link import EngineError, EngineRefused
 from quarterdeck.sandboxes.port import SandboxError
@@ -11,7 +12,9 @@ from quarterdeck.service.fleet.restarts import Restarts
 from quarterdeck.service.fleet.session import NotReadyError, Session
 from quarterdeck.service.fleet.site import Site
 from quarterdeck.service.fleet.transitions import enter_error
+from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.patience import until_stored
+from quarterdeck.service.records.warm_pools import note_failure
 from quarterdeck.service.records.workspaces import BUSY, WorkspaceRow, find_workspace
 
 log = logging.getLogger(__name__)
@@ -98,7 +101,13 @@ class Life:
         except SandboxError as e:
             log.error("The sandbox of %s could not be stopped: %s", self._site.id, e)
         event_log = self._site.tools.context.event_log
-        await until_stored(lambda: event_log.write(lambda w: enter_error(w, self._site.id, reason)))
+        now = self._site.tools.context.clock()
+        await until_stored(lambda: event_log.write(lambda w: self._store_failure(w, reason, now)))
+
+    def _store_failure(self, writer: LogWriter, reason: str, now: datetime) -> None:
+        row = find_workspace(writer.connection, self._site.id)
+        if enter_error(writer, self._site.id, reason) and row is not None and row.warm_state:
+            note_failure(writer.connection, row.warm_pool_id, reason, now)
 
     async def _row(self) -> WorkspaceRow:
         database = self._site.tools.context.database

@@ -45,4 +45,6 @@ class FleetSettings:
     """How long nothing may have happened before work counts as done."""
     redelivery: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 30.0)
     """Pauses between attempts to deliver a message that the engine refused."""
+    pool_interval: float = 10.0
+    """Between two looks at the warm pools when nothing asks for one."""
     boot_id: str = field(default_factory=machine_boot_id)

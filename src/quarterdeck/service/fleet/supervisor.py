@@ -77,6 +77,11 @@ class Supervisor:
         task = asyncio.create_task(life.run(), name=f"life of {self._site.id}")
         self._life = life, task
 
+    def claimed(self) -> None:
+        """It has left its pool: whoever asked for it waits."""
+        self._site.claimed.set()
+        self.begin()
+
     def nudge(self) -> None:
         """A message was accepted."""
         self._site.courier.nudge()

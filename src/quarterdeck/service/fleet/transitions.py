@@ -25,6 +25,7 @@ from quarterdeck.service.records.workspaces import (
     count_busy,
     find_workspace,
 )
+from quarterdeck.service.storable import storable
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.replicas import WorkspaceStatus
@@ -52,6 +53,7 @@ def enter(
     row = find_workspace(writer.connection, workspace_id)
     if row is None or row.status not in only_from:
         return False
+    error = error and storable(error)
     change_workspace(writer.connection, workspace_id, status=status, error=error, **columns)
     if status not in BUSY:
         rest_chats(writer.connection, workspace_id)

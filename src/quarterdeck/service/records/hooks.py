@@ -37,24 +37,29 @@ def save_hook(
     kind: HookKind,
     content: str,
     now: str,
-) -> None:
-    """Stores the next version and puts it in force."""
-    drop_active_hook(connection, environment_id, kind)
+    active: bool = True,
+) -> RowMapping:
+    """Stores the next version and, unless told not to, puts it in force; returns it."""
+    if active:
+        drop_active_hook(connection, environment_id, kind)
     newest = connection.execute(
         select(func.max(environment_hooks.c.version)).where(
             environment_hooks.c.environment_id == environment_id,
             environment_hooks.c.kind == kind,
         )
     ).scalar()
-    connection.execute(
-        insert(environment_hooks).values(
+    stored = connection.execute(
+        insert(environment_hooks)
+        .values(
             id=str(uuid4()),
             organization_id=organization_id,
             environment_id=environment_id,
             kind=kind,
             version=(newest or 0) + 1,
             content=content,
-            is_active=True,
+            is_active=active,
             created_at=now,
         )
+        .returning(environment_hooks)
     )
+    return stored.mappings().one()

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping, case, func, insert, select, updat
 from quarterdeck.service.db.tables import warm_pools, workspaces
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.workspaces import BUSY
+from quarterdeck.service.storable import storable
 from quarterdeck.service.workspace_setup.states import POOLED, WarmState
 from quarterdeck.wire.warm_pools import WarmPool
 
@@ -98,7 +99,7 @@ def mark_ready(connection: Connection, workspace_id: str) -> None:
     )
 
 
-def note_failure(connection: Connection, pool_id: str, reason: str, now: datetime) -> None:
+def note_failure(connection: Connection, pool_id: str | None, reason: str, now: datetime) -> None:
     """A workspace of the pool could not be prepared: the pool rests before it tries again."""
     failures = connection.execute(
         select(warm_pools.c.failures).where(warm_pools.c.id == pool_id)
@@ -113,14 +114,17 @@ def note_failure(connection: Connection, pool_id: str, reason: str, now: datetim
             failures=failures + 1,
             retry_at=moment_text(now + pause),
             last_failure_at=moment_text(now),
-            last_failure_reason=reason[:REASON_LENGTH],
+            last_failure_reason=storable(reason)[:REASON_LENGTH],
         )
     )
 
 
-def claim_one(connection: Connection, environment_id: str, values: Mapping[str, Any]) -> str | None:
+def claim_one(
+    connection: Connection, environment_id: str, repositories_json: str, values: Mapping[str, Any]
+) -> str | None:
     """Takes a prepared workspace out of its pool and sets columns of it; None when there is none.
 
+    It has just these repositories, and was prepared under the pool's present generation.
     Two callers never get the same one, whichever database: the second finds its state changed.
     """
     candidates = (
@@ -132,6 +136,7 @@ def claim_one(connection: Connection, environment_id: str, values: Mapping[str, 
             workspaces.c.warm_state == WarmState.READY,
             workspaces.c.warm_generation == warm_pools.c.generation,
             workspaces.c.status.in_(BUSY),
+            workspaces.c.repositories_json == repositories_json,
         )
         .order_by(workspaces.c.created_at, workspaces.c.id)
     )

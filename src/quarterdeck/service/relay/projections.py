@@ -81,7 +81,9 @@ def _payload(entry: JournalEntry) -> Payload | None:
     """The typed payload; None for an unknown type or shape, which is stored all the same."""
     try:
         type = EventType(entry.type)
-        return None if type in _PLAIN else PAYLOADS[type].model_validate(storable_json(entry.payload))
+        return (
+            None if type in _PLAIN else PAYLOADS[type].model_validate(storable_json(entry.payload))
+        )
     except (ValueError, ValidationError):
         return None
 

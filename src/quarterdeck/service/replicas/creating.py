@@ -1,7 +1,9 @@
 """Making a replica: record, first chat and first message in one transaction, answered at once."""
 
+import json
 import secrets
 from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import Connection
@@ -17,8 +19,10 @@ from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.transitions import check_limit, status_event
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
+from quarterdeck.service.outward.urls import check_webhook_url
 from quarterdeck.service.records.chats import add_chat
 from quarterdeck.service.records.messages import add_message
+from quarterdeck.service.records.warm_pools import claim_one
 from quarterdeck.service.records.workspaces import add_workspace
 from quarterdeck.wire.agents import BUILTIN
 from quarterdeck.wire.errors import ErrorCode
@@ -51,51 +55,75 @@ async def create_replica(
         ApiError: NOT_FOUND for an unknown environment, CONFLICT for a name that is taken,
             INVALID_REQUEST, WORKSPACE_LIMIT_REACHED.
     """
+    check_webhook_url(body.webhook_url)
     agent = await usable_agent(context, body.coding_agent or BUILTIN, "coding_agent")
     now = moment_text(context.clock())
     limit = fleet.settings.active_limit
     making = _Making(str(uuid4()), body, agent, compose(body), caller, now, limit)
     try:
-        await context.event_log.write(lambda writer: _store(writer, making))
+        made = await context.event_log.write(lambda writer: _store(writer, making))
     except IntegrityError as e:
         raise ApiError(
             ErrorCode.CONFLICT, "A replica has this name already.", f"name: {body.name}"
         ) from e
-    fleet.of(making.workspace_id).begin()
-    return making.workspace_id
+    if made == making.workspace_id:
+        fleet.of(made).begin()
+    else:
+        fleet.of(made).claimed()
+        fleet.pools.nudge()
+    return made
 
 
-def _store(writer: LogWriter, making: _Making) -> None:
-    connection, body = writer.connection, making.body
+def _store(writer: LogWriter, making: _Making) -> str:
+    """Stores the replica, prepared ahead if there is such a one; returns its id."""
+    connection = writer.connection
     repositories = _repositories(connection, making)
     check_limit(writer, making.caller.organization_id, making.limit)
-    add_workspace(
-        connection,
-        making.workspace_id,
-        repositories,
-        organization_id=making.caller.organization_id,
-        environment_id=str(body.environment_id),
-        user_id=making.caller.user_id,
-        name=body.name,
-        source="api",
-        coding_agent=making.agent,
-        model=body.model,
-        lifecycle_policy=body.lifecycle_policy or "default",
-        config_json=None if body.config is None else body.config.model_dump_json(exclude_none=True),
-        auto_stop_minutes=body.config and body.config.auto_stop_minutes,
-        size=body.size or "small",
-        webhook_url=body.webhook_url,
-        engine_secret=secrets.token_hex(SECRET_BYTES),
-        created_at=making.now,
-        last_activity_at=making.now,
-    )
+    made = _claim(connection, making, repositories)
+    if made is None:
+        made = making.workspace_id
+        secret = secrets.token_hex(SECRET_BYTES)
+        columns = {"organization_id": making.caller.organization_id, **_columns(making)}
+        add_workspace(connection, made, repositories, engine_secret=secret, **columns)
     chat_id = str(uuid4())
-    add_chat(connection, making.workspace_id, chat_id, making.agent, making.now)
+    add_chat(connection, made, chat_id, making.agent, making.now)
     if making.composed.text.strip():
         email = email_of(connection, making.caller)
         message = making.composed.placed(chat_id, making.caller, making.now, None, email)
-        add_message(connection, making.workspace_id, message)
-    writer.append(making.workspace_id, [status_event(WorkspaceStatus.PREPARING)])
+        add_message(connection, made, message)
+    writer.append(made, [status_event(WorkspaceStatus.PREPARING)])
+    return made
+
+
+def _columns(making: _Making) -> dict[str, Any]:
+    """What the request says of the workspace."""
+    body = making.body
+    return {
+        "environment_id": str(body.environment_id),
+        "user_id": making.caller.user_id,
+        "name": body.name,
+        "source": "api",
+        "coding_agent": making.agent,
+        "model": body.model,
+        "lifecycle_policy": body.lifecycle_policy or "default",
+        "config_json": body.config and body.config.model_dump_json(exclude_none=True),
+        "auto_stop_minutes": body.config and body.config.auto_stop_minutes,
+        "size": body.size or "small",
+        "webhook_url": body.webhook_url,
+        "created_at": making.now,
+        "last_activity_at": making.now,
+    }
+
+
+def _claim(
+    connection: Connection, making: _Making, repositories: list[dict[str, str]]
+) -> str | None:
+    """Takes a workspace that was prepared ahead, for a request that wants no other than those."""
+    if making.body.size == "large":
+        return None
+    return claim_one(
+        connection, str(making.body.environment_id), json.dumps(repositories), _columns(making)
+    )
 
 
 def _repositories(connection: Connection, making: _Making) -> list[dict[str, str]]:

@@ -1,0 +1,1 @@
+"""Warm pools: workspaces prepared ahead of time, and handed out."""
