@@ -23,6 +23,10 @@ VERBS = {
     "doctor": Verb("quarterdeck.cli.verbs.doctor", "Check this machine and say what to mend."),
     "auth": Verb("quarterdeck.cli.auth", "Keys and tokens: get one, let a device in."),
     "keys": Verb("quarterdeck.cli.keys", "Make, list and take away API keys."),
+    "notify": Verb("quarterdeck.cli.notify", "Say where your notifications go."),
+    "credentials": Verb("quarterdeck.cli.credentials", "Keys of the providers behind agents."),
+    "repo": Verb("quarterdeck.cli.repo", "Connect repositories, and group them in sets."),
+    "env": Verb("quarterdeck.cli.env", "Environments: what replicas are made from."),
     "replica": Verb("quarterdeck.cli.replica", "Make, watch and command replicas."),
 }
 
