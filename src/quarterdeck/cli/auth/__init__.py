@@ -12,6 +12,7 @@ VERBS = {
     "login": Verb(f"{_HERE}.login", "Get and keep a personal key of a service elsewhere."),
     "logout": Verb(f"{_HERE}.logout", "Take that key away again."),
     "approve": Verb(f"{_HERE}.approve", "Let a device that shows a code in."),
+    "webhook-secret": Verb(f"{_HERE}.webhook_secret", "Print what webhooks are signed with."),
     "whoami": Verb(f"{_HERE}.whoami", "Say who you are to the service."),
 }
 

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -65,16 +66,17 @@ class WebhookSender:
         try:
             while True:
                 self._called.clear()
-                await until_stored(self._send_due)
-                await self._wait()
+                now = self._context.clock()
+                await until_stored(partial(self._send_due, moment_text(now)))
+                # With the same moment: what became due since is not overlooked.
+                await self._wait(now)
         except DatabaseClosedError:
             return
         finally:
             await self._end()
 
-    async def _send_due(self) -> None:
+    async def _send_due(self, now: str) -> None:
         room = self._settings.at_once - len(self._flying)
-        now = moment_text(self._context.clock())
         most = self._settings.at_once + len(self._flying)
         for delivery in await self._context.database.read(lambda c: due_deliveries(c, now, most)):
             if room > 0 and delivery.id not in self._flying:
@@ -90,8 +92,7 @@ class WebhookSender:
         self._flying.pop(delivery_id, None)
         self._called.set()
 
-    async def _wait(self) -> None:
-        now = self._context.clock()
+    async def _wait(self, now: datetime) -> None:
         soonest = await until_stored(
             lambda: self._context.database.read(lambda c: next_moment(c, moment_text(now)))
         )
