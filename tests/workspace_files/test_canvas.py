@@ -66,10 +66,10 @@ async def test_what_the_agent_writes_is_listed_by_its_kind(world: RealWorld) -> 
     await world.exec(
         made,
         f"mkdir -p ~/.quarterdeck/canvas/deep; cd ~/.quarterdeck/canvas; for f in {quoted}; do "
-        'echo x > "$f"; done; ln -s /etc/passwd out.txt; mkfifo pipe; printf y > "$(printf "b\\377\\nc")"',
+        'echo x > "$f"; done; ln -s /etc/passwd out.txt; mkfifo pipe; printf y > "$(printf "b\\377c")"',
     )
     found = await listed(world, made)
-    odd = "b\\xff\nc"
+    odd = "b\\xffc"
     assert {name: one["kind"] for name, one in found.items()} == {**names, odd: "other"}
     base = f"/v1/replica/{made}/canvas"
     deep = await world.client.get(f"{base}/deep/h.webp")

@@ -91,7 +91,8 @@ class CanvasStore:
         return self._written
 
     def _note(self, upload_id: str, name: str) -> None:
-        line = json.dumps([upload_id, name]).encode() + b"\n"
+        # Begun anew: the line before may have been cut short by a crash.
+        line = b"\n" + json.dumps([upload_id, name]).encode() + b"\n"
         descriptor = os.open(
             self._notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
