@@ -16,11 +16,13 @@ from quarterdeck.wire.agents import Agent
 AGENTS = [Agent(id="builtin", name="Built-in", available=True)]
 
 
-async def main(root: Path) -> None:
+async def main(root: Path, database_url: str | None = None) -> None:
     home = Home(root)
-    async with open_service(home, DoubleDriver(home.workspaces), lambda: AGENTS) as context:
+    async with open_service(
+        home, DoubleDriver(home.workspaces), lambda: AGENTS, database_url
+    ) as context:
         context.fleet = Fleet(context)
         await serve(context, [UnixListener(home.socket)], lambda _: print("ready", flush=True))
 
 
-asyncio.run(main(Path(sys.argv[1])))
+asyncio.run(main(Path(sys.argv[1]), *sys.argv[2:]))

@@ -10,10 +10,17 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.conftest import DATABASES
 from tests.fleet.conftest import PATIENCE, until
 from tests.fleet.doubles import DoubleDriver
 
 from quarterdeck.local.home import Home
+
+
+@pytest.fixture(params=DATABASES)
+def database_kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,8 +28,9 @@ ROOT = Path(__file__).parents[2]
 class Killable:
     """A service in a process of its own."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, database_url: str | None = None) -> None:
         self.home = home
+        self.database_url = database_url
         self.driver = DoubleDriver(home.workspaces)
         self._process: asyncio.subprocess.Process | None = None
 
@@ -32,6 +40,7 @@ class Killable:
             "-m",
             "tests.fleet.serve_double",
             str(self.home.root),
+            *([self.database_url] if self.database_url else []),
             stdout=asyncio.subprocess.PIPE,
             cwd=ROOT,
         )
@@ -111,8 +120,8 @@ class Killable:
 
 
 @pytest.fixture
-async def service(home: Home) -> AsyncIterator[Killable]:
-    made = Killable(home)
+async def service(home: Home, database_url: str) -> AsyncIterator[Killable]:
+    made = Killable(home, database_url)
     await made.start()
     try:
         yield made

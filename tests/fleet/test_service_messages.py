@@ -6,9 +6,15 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.conftest import DATABASES
 from tests.fleet.conftest import World, until
 
 from quarterdeck.service.conversation.composing import split_modes
+
+
+@pytest.fixture(params=DATABASES)
+def database_kind(request: pytest.FixtureRequest) -> str:
+    return request.param
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.conftest import DATABASES
 from tests.fleet.conftest import PATIENCE, until
 
 from quarterdeck.local.home import Home
@@ -18,6 +19,12 @@ from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import open_service
 from quarterdeck.wire.agents import Agent
+
+
+@pytest.fixture(params=DATABASES)
+def database_kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
 
 AGENTS = [Agent(id="builtin", name="Built-in", available=True)]
 
@@ -40,9 +47,9 @@ def repository(home: Home) -> Path:
 
 
 @pytest.fixture
-async def client(home: Home) -> AsyncIterator[httpx.AsyncClient]:
+async def client(home: Home, database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     ready = asyncio.Event()
-    async with open_service(home, ProcessDriver(home), lambda: AGENTS) as context:
+    async with open_service(home, ProcessDriver(home), lambda: AGENTS, database_url) as context:
         context.fleet = Fleet(context)
         running = asyncio.create_task(
             serve(context, [UnixListener(home.socket)], lambda _: ready.set())

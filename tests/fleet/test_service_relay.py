@@ -8,12 +8,19 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.conftest import DATABASES
 from tests.fleet.conftest import World, until
 
 from quarterdeck.service.errors import UnknownWorkspaceError
 from quarterdeck.service.records.workspaces import find_workspace
 from quarterdeck.service.relay.relay import store_entries
 from quarterdeck.wire.engine import JournalEntry
+
+
+@pytest.fixture(params=DATABASES)
+def database_kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -175,3 +182,31 @@ async def test_from_the_engine_to_a_subscriber_quickly(world: World) -> None:
     median = statistics.median(took) * 1000
     print(f"engine to subscriber: median {median:.1f} ms")
     assert median < 50  # of a loaded test machine; the bench holds it to 5
+
+
+async def test_characters_that_a_column_cannot_hold(world: World) -> None:
+    made, last = await asleep(world)
+    chat = {
+        "id": str(uuid4()),
+        "provider": "builtin",
+        "title": "a\0b",
+        "createdAt": "2026-01-02T00:00:00.000Z",
+        "updatedAt": "2026-01-02T00:00:00.000Z",
+        "lastMessageText": "printed \0",
+    }
+    said = {"timestamp": "2026-01-02T00:00:00.000Z", "type": "note", "payload": {"text": "\0"}}
+    await store(
+        world,
+        made,
+        entry(last + 1, "chat.created", chat=chat),
+        entry(last + 2, "chat.turn.delta", chatId=chat["id"], messageId="m", event=said),
+        entry(last + 3, "chat.turn.delta", chatId="\0", messageId="m", event=said),
+        entry(last + 4, "strange\0", text="\0"),
+        entry(last + 5, "chat.turn.started", chatId=chat["id"], messageId="\0"),
+    )
+    (shown,) = [one for one in (await world.get(made))["chats"] if one["id"] == chat["id"]]
+    assert (shown["title"], shown["last_message_text"]) == ("a\ufffdb", "printed \ufffd")
+    # The log keeps what was printed.
+    history = (await world.client.get(f"/v1/replica/{made}/history")).json()["events"]
+    assert history[-1]["payload"] == {"text": "\0"}
+    assert (await world.events(made))[-2]["payload"] == {"text": "\0"}

@@ -4,7 +4,13 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.conftest import DATABASES
 from tests.fleet.conftest import World, until
+
+
+@pytest.fixture(params=DATABASES)
+def database_kind(request: pytest.FixtureRequest) -> str:
+    return request.param
 
 
 async def refused(world: World, **body: Any) -> tuple[int, dict[str, Any]]:

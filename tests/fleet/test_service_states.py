@@ -6,9 +6,16 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from tests.conftest import DATABASES
 from tests.fleet.conftest import World
 
 from quarterdeck.sandboxes.port import SandboxError
+
+
+@pytest.fixture(params=DATABASES)
+def database_kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
 
 STATES = ("preparing", "active", "sleeping", "archived", "error")
 ID = str(uuid4())

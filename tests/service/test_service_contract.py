@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 from fastapi import APIRouter, FastAPI
-from pydantic import BaseModel, Field
+from pydantic import Field
 from sqlalchemy import text
 
 from quarterdeck.local.home import Home
@@ -20,12 +20,13 @@ from quarterdeck.service.errors import DatabaseFullError
 from quarterdeck.service.first_start import ensure_installation
 from quarterdeck.service.identity.keys import Keys
 from quarterdeck.service.routes import both_families, replica_router
+from quarterdeck.wire import base as wire
 from quarterdeck.wire.errors import ErrorObject
 
 New = Callable[..., Awaitable[str]]
 
 
-class Body(BaseModel):
+class Body(wire.Body):
     text: str
     count: Annotated[int, Field(ge=1, le=5)] = 1
 
@@ -128,8 +129,10 @@ async def test_a_known_version_only(client: httpx.AsyncClient) -> None:
         (b'{"text": null}', "text"),
         (b"[" * 100_000, "body"),
         (b'{"text": "\xff"}', "body"),
+        (b'{"text": "a\\u0000"}', "text"),
+        (b'{"text": "\\ud800"}', "text"),
     ],
-    ids=range(12),
+    ids=range(14),
 )
 async def test_a_bad_body_names_its_field(
     client: httpx.AsyncClient, content: bytes, field: str
@@ -143,6 +146,21 @@ async def test_a_bad_body_names_its_field(
 async def test_unknown_fields_are_ignored(client: httpx.AsyncClient) -> None:
     response = await client.post("/v1/test/body", json={"text": "a", "other": 1})
     assert response.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/replica?source=a%00",
+        "/v1/agents/a%00b/models",
+        "/v1/replica/%00",
+        "/v1/environments?scope=%00",
+    ],
+)
+async def test_a_nul_character_in_an_address_is_refused(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    failed(await client.get(path), 400, "INVALID_REQUEST")
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])

@@ -177,3 +177,15 @@ def test_terminal_events_are_told_apart_by_type(kind: str) -> None:
 def test_ids_are_uuids() -> None:
     assert not accepted(CreateReplica, {"name": "n", "environment_id": "global"})
     assert accepted(CreateReplica, {"name": "n", "environment_id": str(uuid4())})
+
+
+def test_a_nul_character_is_for_terminals_alone() -> None:
+    assert not accepted(ExecRequest, {"command": "true\0"})
+    assert not accepted(SendMessage, {"message": "a\0b"})
+    replica = {"name": "r", "environment_id": SOME_ID}
+    assert not accepted(CreateReplica, replica | {"config": {"deep": [{"text": "\0"}]}})
+    assert not accepted(CreateReplica, replica | {"config": {"\0": 1}})
+    assert accepted(CreateReplica, replica | {"config": {"deep": [{"text": "fine"}]}})
+    assert accepted(CreateReplica, replica | {"unknown": "\0"})
+    typed = {"data": "\0", "generation": 0, "sequence": 0}
+    assert TerminalInput.model_validate(typed).data == "\0"

@@ -16,6 +16,7 @@ from quarterdeck.service.errors import (
     StorageError,
     UnknownWorkspaceError,
 )
+from quarterdeck.wire.base import NUL_ERROR
 from quarterdeck.wire.errors import ErrorCode
 
 log = logging.getLogger(__name__)
@@ -95,5 +96,7 @@ def _explain(error: Mapping[str, Any]) -> str:
     if error["type"] == "json_invalid":
         return f"body: not valid JSON ({error['ctx']['error']} at character {error['loc'][-1]})"
     where: Sequence[Any] = error["loc"]
+    if error["type"] == NUL_ERROR:
+        where = [*where, error["ctx"]["field"]]
     field = ".".join(str(part) for part in where[1:]) or str(where[0])
     return f"{field}: {error['msg']}"

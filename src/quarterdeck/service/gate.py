@@ -56,6 +56,10 @@ class Gate:
                 "This API version is not known.",
                 f"X-Service-Api-Version: the only version is {API_VERSION}",
             )
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, "The request is not valid.", "url: holds a NUL character"
+            )
         check_length(headers.get(b"content-length"))
 
     async def _authenticate(self, scope: Scope, headers: dict[bytes, str]) -> None:

@@ -5,7 +5,7 @@ that the contract gives its resource, whatever the version header says (INTERFAC
 """
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, ClassVar, Self, cast
 from uuid import UUID
 
 from pydantic import (
@@ -15,8 +15,10 @@ from pydantic import (
     ConfigDict,
     PlainSerializer,
     Strict,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 # Records defer their build to their first use: a process needs few of the many, and building them all
 # is most of what importing this package costs. Bodies do not: the HTTP framework builds them itself,
@@ -58,6 +60,9 @@ Switch = Annotated[bool, Strict()]
 # which nothing can store, is refused. One without would be taken as it is.
 _ANY_LENGTH = 0
 
+NUL_ERROR = "nul_character"
+"""Type of the error for a NUL character; its context names the field."""
+
 
 class Record(BaseModel):
     """A resource or answer in snake_case. Unknown fields are kept, so a newer server breaks nothing."""
@@ -80,7 +85,40 @@ class CamelRecord(BaseModel):
     )
 
 
-class Body(BaseModel):
+class _Sent(BaseModel):
+    """What every request body shares: no text in it holds a NUL character.
+
+    PostgreSQL stores none, and no argument, path or variable can hold one. A body whose text goes
+    nowhere but to a terminal says `takes_nul`.
+    """
+
+    takes_nul: ClassVar[bool] = False
+
+    @model_validator(mode="after")
+    def _refuse_nul(self) -> Self:
+        if not self.takes_nul:
+            for name, value in self.__dict__.items():
+                if _holds_nul(value):
+                    raise PydanticCustomError(
+                        NUL_ERROR, "A NUL character is not allowed", {"field": name}
+                    )
+        return self
+
+
+def _holds_nul(value: object) -> bool:
+    match value:
+        case str():
+            return "\0" in value
+        case list():
+            return any(map(_holds_nul, cast("list[object]", value)))
+        case dict():
+            entries = cast("dict[object, object]", value)
+            return any(map(_holds_nul, entries)) or any(map(_holds_nul, entries.values()))
+        case _:
+            return False  # a model of its own has looked itself
+
+
+class Body(_Sent):
     """A request body in snake_case. Unknown fields are ignored."""
 
     model_config = ConfigDict(
@@ -98,7 +136,7 @@ class Patch(Body):
     """
 
 
-class CamelBody(BaseModel):
+class CamelBody(_Sent):
     """A request body in camelCase. Unknown fields are ignored."""
 
     model_config = ConfigDict(

@@ -49,6 +49,8 @@ class CreateTerminal(Body):
 class TerminalInput(Body):
     """Keys for a terminal, numbered so that a repeat is never typed twice."""
 
+    takes_nul = True  # Ctrl+Space
+
     data: Annotated[str, Field(max_length=MAX_INPUT_CHARACTERS)]
     generation: Annotated[Whole, Field(ge=0)]
     sequence: Annotated[Whole, Field(ge=0)]
