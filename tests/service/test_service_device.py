@@ -204,7 +204,7 @@ async def test_another_user_on_the_socket_is_not_the_owner(doors: Doors) -> None
         (b'{"grant_type": "%s"}' % GRANT.encode(), "invalid_request"),
         (b'{"grant_type": "%s", "device_code": "x"}' % GRANT.encode(), "invalid_grant"),
         (
-            b'{"grant_type": "%s", "device_code": "\\u00e9\\u0000"}' % GRANT.encode(),
+            b'{"grant_type": "%s", "device_code": "\\u00e9"}' % GRANT.encode(),
             "invalid_grant",
         ),
     ],

@@ -1,14 +1,15 @@
 """How a user token is obtained (INTERFACE 2; RFC 8628)."""
 
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import ValidationError
 
-from quarterdeck.service.auth import CallerDep, OwnerDep
+from quarterdeck.service.auth import OwnerDep
 from quarterdeck.service.context import Context
+from quarterdeck.service.description.failures import fails
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.identity.authenticator import AuthenticatorDep
 from quarterdeck.service.identity.device import begin, collect, refused, settle
@@ -32,7 +33,15 @@ _BODY = {"required": True, "content": {"application/json": _SCHEMA, FORM: _SCHEM
 router = APIRouter(prefix="/v1/auth", tags=["auth"])
 
 
-@router.post("/device")
+async def _only_owner(owner: OwnerDep) -> None:
+    if not owner:
+        raise ApiError(
+            ErrorCode.FORBIDDEN,
+            "Only the owner may approve, where the service runs: qd auth approve CODE.",
+        )
+
+
+@router.post("/device", responses=fails(429))
 async def ask(request: Request, context: Context, owner: OwnerDep) -> wire.DeviceCode:
     """Opens a request for a user token; the installation's owner is let in at once."""
     return await begin(context, str(request.base_url), owner)
@@ -57,14 +66,9 @@ async def explain() -> str:
 @router.post("/approve")
 @admits(organization=False)
 async def approve(
-    body: wire.ApproveDevice, context: Context, caller: CallerDep, owner: OwnerDep
+    body: wire.ApproveDevice, context: Context, _: Annotated[None, Depends(_only_owner)]
 ) -> Success:
     """Lets a waiting device in as the owner, or turns it away; for the owner's own socket."""
-    if not owner:
-        raise ApiError(
-            ErrorCode.FORBIDDEN,
-            "Only the owner may approve, where the service runs: qd auth approve CODE.",
-        )
     await settle(context, body.user_code, body.deny)
     return Success()
 

@@ -1,0 +1,205 @@
+"""Every operation of the service against every kind of caller, from one table."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+from sqlalchemy import text
+from tests.service.access import ACCESS, CALLERS, NOBODIES, PASS, RULES, written
+from tests.service.people import People, bearing, key_of, settle, token_of
+
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.wire.errors import ErrorCode
+
+SECRET = "e" * 64
+REFUSALS = {
+    ErrorCode.UNAUTHORIZED,
+    ErrorCode.JWT_REQUIRED,
+    ErrorCode.USER_REQUIRED,
+    ErrorCode.API_KEY_REQUIRED,
+    ErrorCode.FORBIDDEN,
+    ErrorCode.ORG_HEADER_REQUIRED,
+}
+EXAMPLES = {"port": "3000", "provider": "provider-g", "agent": "builtin", "filename": "a.md"}
+
+Headers = dict[str, str]
+
+
+def operations(app: FastAPI) -> Iterator[tuple[str, str]]:
+    """What is served: method and path."""
+    for route in iter_route_contexts(app.routes):
+        for method in route.methods or ():
+            yield method, str(route.path)
+
+
+def filled(path: str, ids: dict[str, str] | None = None) -> str:
+    """A path with an example for each parameter; ids that are not given name nothing."""
+
+    def example(match: re.Match[str]) -> str:
+        name = match[1].partition(":")[0]
+        return (ids or {}).get(name) or EXAMPLES.get(name) or str(uuid4())
+
+    return re.sub(r"{([^}]*)}", example, path)
+
+
+@pytest.fixture
+async def people(context: ServiceContext) -> People:
+    return await settle(context)
+
+
+@pytest.fixture
+async def shown(context: ServiceContext, people: People, new_workspace: Any) -> dict[str, Headers]:
+    """What every kind of caller sends."""
+    own, other = people.organization, people.other
+    first = await new_workspace(context.database, engine_secret=SECRET)
+    second = await new_workspace(context.database, engine_secret="f" * 64)
+    admin, member = token_of(context, people.owner), token_of(context, people.member)
+    deleted = await key_of(context, own)
+    statement = text("DELETE FROM api_keys WHERE key_prefix = :p AND name = 'Test'")
+    await context.database.write(lambda c: c.execute(statement, {"p": deleted[:7]}))
+    return {
+        "organization key": bearing(await key_of(context, own)),
+        "admin's key": bearing(await key_of(context, own, people.owner)),
+        "member's key": bearing(await key_of(context, own, people.member)),
+        "admin's token": bearing(admin, own),
+        "member's token": bearing(member, own),
+        "token, no header": bearing(admin),
+        "token, bad header": bearing(admin, "x"),
+        "token, foreign header": bearing(admin, other),
+        "engine": bearing(SECRET) | {"X-Workspace-Id": first},
+        "no key": {},
+        "bad key": bearing("sk_bad"),
+        "deleted key": bearing(deleted),
+        "bad token": bearing(admin[:-8] + "AAAAAAAA", own),
+        "engine of another workspace": bearing(SECRET) | {"X-Workspace-Id": second},
+        "engine without a workspace": bearing(SECRET),
+        "engine with a bad secret": bearing("0" * 64) | {"X-Workspace-Id": first},
+    }
+
+
+async def ask(
+    client: httpx.AsyncClient, method: str, path: str, headers: Headers
+) -> httpx.Response:
+    body = {} if method in ("POST", "PUT", "PATCH") else None
+    return await client.request(method, path, json=body, headers={"Authorization": "", **headers})
+
+
+def outcome(answer: httpx.Response) -> str:
+    """The code of a refusal, or PASS."""
+    if answer.status_code < 400:
+        return PASS
+    told = answer.json()
+    code, details = str(told.get("code")), str(told.get("details"))
+    at_the_door = code in REFUSALS or details.startswith("Service-Org-Id")
+    return code if at_the_door else PASS
+
+
+def test_every_operation_has_a_rule_and_every_rule_an_operation(app: FastAPI) -> None:
+    served = {written(method, path) for method, path in operations(app)}
+    assert served - ACCESS.keys() == set(), "served, and nobody says who may"
+    assert ACCESS.keys() - served == set(), "in the table, and not served"
+
+
+def test_both_families_serve_the_same(app: FastAPI) -> None:
+    served = set(operations(app))
+    other = re.compile(r"^/v1/workspaces(?=/{id}|$)")
+    renamed = {(method, other.sub("/v1/replica", path)) for method, path in served}
+    missing = [
+        (method, path)
+        for method, path in renamed
+        if re.match(r"/v1/replica(/{id}|$)", path)
+        and not {(method, path), (method, path.replace("replica", "workspaces", 1))} <= served
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("who", [*CALLERS, *NOBODIES])
+async def test_who_may_do_what(
+    app: FastAPI, client: httpx.AsyncClient, shown: dict[str, Headers], who: str
+) -> None:
+    wrong: list[str] = []
+    for method, path in sorted(operations(app)):
+        rule = ACCESS.get(written(method, path), "MEMBERS")
+        nobody = PASS if rule == "PUBLIC" else "UNAUTHORIZED"
+        expected = RULES[rule].get(who, nobody)
+        answer = await ask(client, method, filled(path), shown[who])
+        assert answer.status_code < 500, (method, path, answer.text)
+        found = outcome(answer)
+        if found != expected:
+            wrong.append(f"{rule} {method} {path}: {found} instead of {expected}")
+        if found == "UNAUTHORIZED":
+            assert answer.headers["www-authenticate"] == "Bearer"
+    assert wrong == []
+
+
+async def test_an_engine_gets_at_its_own_workspace_only(
+    client: httpx.AsyncClient, shown: dict[str, Headers]
+) -> None:
+    own = shown["engine"]
+    for path in (f"/v1/workspaces/{own['X-Workspace-Id']}/previews", "/v1/replica"):
+        assert outcome(await ask(client, "GET", path, own)) == "UNAUTHORIZED"
+
+
+async def made(client: httpx.AsyncClient, path: str, body: dict[str, Any], kind: str) -> str:
+    answer = await client.post(path, json=body)
+    assert answer.status_code == 201, answer.text
+    return answer.json()[kind]["id"]
+
+
+async def test_nothing_of_another_organization_is_there(
+    app: FastAPI,
+    client: httpx.AsyncClient,
+    context: ServiceContext,
+    people: People,
+    new_workspace: Any,
+    new_chat: Any,
+) -> None:
+    """Each path with an id, filled with what this organization has, asked by the other one."""
+    workspace = await new_workspace(context.database)
+    environment = await made(client, "/v1/environments", {"name": "e"}, "environment")
+    ids = {
+        "environment_id": environment,
+        "chat_id": await new_chat(context.database, workspace),
+    }
+    below = f"/v1/environments/{environment}"
+    variable = {"key": "K", "value": "v"}
+    file = {"name": "f", "path": "~/f", "content": "c"}
+    repository = {"url": "/somewhere"}
+    of = {
+        "/v1/replica/{id}": workspace,
+        "/v1/workspaces/{id}": workspace,
+        "variables/{id}": await made(
+            client, f"{below}/variables", variable, "environment_variable"
+        ),
+        "files/{id}": await made(client, f"{below}/files", file, "environment_file"),
+        "repositories/{id}": await made(
+            client, "/v1/replica/repositories", repository, "repository"
+        ),
+        "organization/api-keys/{id}": await made(
+            client, "/v1/organization/api-keys", {"name": "k"}, "api_key"
+        ),
+    }
+    bearers = [
+        bearing(await key_of(context, people.other)),
+        bearing(await key_of(context, people.other, people.stranger)),
+        bearing(token_of(context, people.stranger), people.other),
+    ]
+    told: list[str] = []
+    for method, path in sorted(operations(app)):
+        own = next((one for part, one in of.items() if part in path), None)
+        if own is None and "{environment_id}" not in path:
+            continue
+        target = filled(path, ids | ({"id": own} if own else {}))
+        for headers in bearers:
+            answer = await ask(client, method, target, headers)
+            # A body is looked at before what it is for: 400 tells nothing of what there is.
+            if answer.status_code != 404 and not (answer.status_code == 400 and method != "GET"):
+                told.append(f"{method} {path}: {answer.status_code} {answer.text[:100]}")
+    assert told == []
+    for path in (f"/v1/replica/{workspace}", below, f"{below}/variables"):
+        assert (await client.get(path)).status_code == 200
