@@ -12,7 +12,12 @@ from quarterdeck.wire.chats import (
     Interrupted,
     RenameChat,
     RespondBody,
+    SlashCommand,
+    SlashCommands,
 )
+from quarterdeck.wire.goals import ChatGoal, GoalAnswer, UpdateGoal
+
+list_ = list  # the class below has a method of this name
 
 
 class Chats:
@@ -61,6 +66,30 @@ class Chats:
         await self._connection.call(
             "POST", f"{_path(replica_id)}/{chat_id}/respond", Success, body=body
         )
+
+    async def delete(self, replica_id: UUID, chat_id: UUID) -> None:
+        """Takes a chat away, whatever it is doing; works in every state of the replica."""
+        await self._connection.call("DELETE", f"{_path(replica_id)}/{chat_id}", Success)
+
+    async def slash_commands(self, replica_id: UUID, chat_id: UUID) -> list_[SlashCommand]:
+        """The words that a message may begin with."""
+        answer = await self._connection.call(
+            "GET", f"{_path(replica_id)}/{chat_id}/slash-commands", SlashCommands
+        )
+        return answer.commands
+
+    async def update_goal(
+        self, replica_id: UUID, chat_id: UUID, change: UpdateGoal
+    ) -> ChatGoal | None:
+        """Sets, pauses or resumes the goal; None on chats whose agent has no goals.
+
+        Raises:
+            Conflict: there is no goal to change, or the replica is not active.
+        """
+        answer = await self._connection.call(
+            "PATCH", f"{_path(replica_id)}/{chat_id}/goal", GoalAnswer, body=change
+        )
+        return answer.goal
 
 
 def _path(replica_id: UUID) -> str:

@@ -3,7 +3,14 @@
 from uuid import UUID
 
 from quarterdeck.client.connection import Connection
-from quarterdeck.wire.messages import MessageAccepted, Queue, SendMessage
+from quarterdeck.wire.messages import (
+    MessageAccepted,
+    Queue,
+    QueueAnswer,
+    QueuedMessage,
+    ReorderQueue,
+    SendMessage,
+)
 
 
 class Messages:
@@ -29,3 +36,39 @@ class Messages:
         return await self._connection.call(
             "GET", f"/v1/replica/{replica_id}/chats/{chat_id}/queue", Queue
         )
+
+    async def clear_queue(self, replica_id: UUID, chat_id: UUID) -> list[QueuedMessage]:
+        """Cancels everything that waits; returns what waits then."""
+        return await self._change("DELETE", replica_id, chat_id)
+
+    async def remove_queued(
+        self, replica_id: UUID, chat_id: UUID, message_id: UUID
+    ) -> list[QueuedMessage]:
+        """Cancels one message. Returns what waits then.
+
+        Raises:
+            Conflict: it has started.
+        """
+        return await self._change("DELETE", replica_id, chat_id, f"/{message_id}")
+
+    async def reorder_queue(
+        self, replica_id: UUID, chat_id: UUID, message_id: UUID, position: int
+    ) -> list[QueuedMessage]:
+        """Gives a message another place, from 1. Returns what waits then.
+
+        Raises:
+            Conflict: it has started.
+        """
+        body = ReorderQueue(message_id=message_id, position=position)
+        return await self._change("PATCH", replica_id, chat_id, "/reorder", body)
+
+    async def _change(
+        self,
+        method: str,
+        replica_id: UUID,
+        chat_id: UUID,
+        rest: str = "",
+        body: ReorderQueue | None = None,
+    ) -> list[QueuedMessage]:
+        path = f"/v1/replica/{replica_id}/chats/{chat_id}/queue{rest}"
+        return (await self._connection.call(method, path, QueueAnswer, body=body)).queue
