@@ -150,6 +150,8 @@ class WebhookSender:
         import httpx
 
         if self._client is None:
+            # It logs every address in full.
+            logging.getLogger("httpx").setLevel(logging.WARNING)
             # A proxy of the environment's is for what lies outside of this machine.
             direct = {pattern: httpx.AsyncHTTPTransport() for pattern in LOOPBACK}
             limit = self._settings.limit

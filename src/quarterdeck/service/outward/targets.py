@@ -35,7 +35,8 @@ def send(url: str, notice: Notice) -> bool:
 def _opened(url: str) -> Any | None:
     import apprise
 
-    # It writes addresses into its log, with the secrets in them.
+    # Both write addresses into their logs, with the secrets in them.
     logging.getLogger("apprise").disabled = True
+    logging.getLogger("urllib3").setLevel(logging.INFO)
     opened: Any = apprise.Apprise()
     return opened if "://" in url and opened.add(url) and len(opened) == 1 else None

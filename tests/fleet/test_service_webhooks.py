@@ -1,0 +1,345 @@
+"""Webhooks and notifications, received on the loopback."""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import text
+from tests.fleet.conftest import World, until
+
+from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.service.auth import Caller, CallerKind
+from quarterdeck.service.outward.connecting import connect
+from quarterdeck.service.outward.outward import Outward
+from quarterdeck.service.outward.sender import SenderSettings
+from quarterdeck.service.outward.signature import signature, webhook_secret
+from quarterdeck.service.records.deliveries import due_deliveries
+from quarterdeck.service.records.events import NewEvent
+from quarterdeck.service.records.workspaces import change_workspace
+
+QUICK = SenderSettings(limit=1.5, pauses=(0.02, 0.05))
+FAR = "9999"
+
+
+@dataclass
+class Receiver:
+    """Takes calls; `answers` are the first ones, as a status, or None for none at all."""
+
+    port: int = 0
+    answers: list[int | None] = field(default_factory=list[int | None])
+    calls: list[tuple[dict[str, str], bytes]] = field(
+        default_factory=list[tuple[dict[str, str], bytes]]
+    )
+    paths: list[str] = field(default_factory=list[str])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/hook?token=hush"
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        return [json.loads(body) for _, body in self.calls]
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+                headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+                body = await reader.readexactly(int(headers.get("content-length", 0)))
+                self.calls.append((headers, body))
+                self.paths.append(head[0])
+                answer = self.answers.pop(0) if self.answers else 204
+                if answer is None:
+                    await asyncio.Event().wait()
+                more = f"Location: http://127.0.0.1:{self.port}/elsewhere\r\n"
+                writer.write(f"HTTP/1.1 {answer} x\r\n{more}Content-Length: 0\r\n\r\n".encode())
+                await writer.drain()
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    made = Receiver()
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        with contextlib.suppress(asyncio.CancelledError):  # the end of the test
+            await made.serve(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    made.port = server.sockets[0].getsockname()[1]
+    yield made
+    server.close()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture
+async def outward(world: World) -> AsyncIterator[Outward]:
+    made = Outward(world.context, QUICK)
+    made.start()
+    yield made
+    await made.close()
+
+
+async def waiting(world: World) -> list[Any]:
+    return await world.context.database.read(lambda c: due_deliveries(c, FAR, 100))
+
+
+async def taken(receiver: Receiver, *types: str) -> list[dict[str, Any]]:
+    """Waits for calls of these types, and no others."""
+
+    async def there() -> bool:
+        return sorted({one["id"]: one["type"] for one in receiver.told}.values()) == sorted(types)
+
+    await until(there, f"{types}, not {[one['type'] for one in receiver.told]}")
+    return receiver.told
+
+
+async def test_the_life_of_a_replica_is_told(
+    world: World, outward: Outward, receiver: Receiver
+) -> None:
+    made = await world.create(webhook_url=receiver.url, message="hello")
+    await taken(receiver, "replica.ready", "replica.turn_completed")
+    replica = await world.get(made)
+    await world.client.delete(f"/v1/replica/{made}")
+    told = await taken(receiver, "replica.ready", "replica.turn_completed", "replica.deleted")
+    by_type = {one["type"]: one for one in told}
+    for one in told:
+        assert set(one) == {"id", "type", "created_at", "replica", "data"}
+        assert one["replica"]["id"] == made
+        assert set(one["replica"]) <= set(replica)
+        assert one["created_at"].endswith("Z")
+    done = by_type["replica.turn_completed"]["data"]
+    assert done["chat_id"] == replica["chats"][0]["id"]
+    assert done["is_complete"] is True
+    assert by_type["replica.ready"]["replica"]["status"] == "active"
+    assert by_type["replica.ready"]["data"] == {}
+    secret = (await world.client.get("/v1/organization/webhook-secret")).json()["secret"]
+    for headers, body in receiver.calls:
+        mac = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+        assert headers["x-service-signature"] == f"sha256={mac}"
+        assert headers["content-type"] == "application/json"
+    await until(lambda: _empty(world))
+
+
+async def _empty(world: World) -> bool:
+    return not await waiting(world)
+
+
+async def test_a_failure_is_told(world: World, outward: Outward, receiver: Receiver) -> None:
+    world.driver.provision_error = SandboxError("It failed.")
+    await world.create(wait=False, webhook_url=receiver.url)
+    (told,) = await taken(receiver, "replica.error")
+    assert told["data"] == {"error": "It failed."}
+    assert told["replica"]["status"] == "error"
+
+
+async def test_without_an_address_nothing_is_stored(world: World) -> None:
+    made = await world.create(message="hello")
+    await world.client.delete(f"/v1/replica/{made}")
+    assert await waiting(world) == []
+
+
+@pytest.mark.parametrize("bad", [[500, 404], [302, 307], [None, 503]])
+async def test_three_tries_with_the_same_id(
+    world: World, outward: Outward, receiver: Receiver, bad: list[int | None]
+) -> None:
+    receiver.answers = list(bad)
+    await world.create(webhook_url=receiver.url)
+
+    async def tried() -> bool:
+        return len(receiver.calls) == 3 and await _empty(world)
+
+    await until(tried)
+    assert len({body for _, body in receiver.calls}) == 1
+    assert all("/hook?token=hush" in path for path in receiver.paths)
+
+
+async def test_after_three_tries_it_is_given_up(
+    world: World, outward: Outward, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    receiver.answers = [500] * 3
+    await world.create(webhook_url=receiver.url)
+    await until(lambda: _empty(world))
+    assert len(receiver.calls) == 3
+    assert "hush" not in caplog.text
+
+
+async def test_nobody_listens(world: World, outward: Outward) -> None:
+    await world.create(webhook_url="http://127.0.0.1:1/")
+    await until(lambda: _empty(world))
+
+
+async def test_one_that_hangs_holds_nobody_up(
+    world: World, outward: Outward, receiver: Receiver
+) -> None:
+    receiver.answers = [None]
+    await world.create(webhook_url=receiver.url)
+    await until(lambda: _called(receiver, 1))
+    await world.create(webhook_url=receiver.url)
+    await until(lambda: _called(receiver, 2))
+    assert receiver.told[0]["id"] != receiver.told[1]["id"]
+
+
+async def _called(receiver: Receiver, times: int) -> bool:
+    return len(receiver.calls) >= times
+
+
+async def test_what_is_stored_is_sent_by_the_next_service(world: World, receiver: Receiver) -> None:
+    await world.create(webhook_url=receiver.url)
+    (stored,) = await waiting(world)
+    await world.stop()
+    await world.start()
+    outward = Outward(world.context, QUICK)
+    outward.start()
+    (told,) = await taken(receiver, "replica.ready")
+    assert told["id"] == stored.id
+    await until(lambda: _empty(world))
+    await outward.close()
+
+
+async def test_an_engine_cannot_make_a_state_up(
+    world: World, outward: Outward, receiver: Receiver
+) -> None:
+    made = await world.create(webhook_url=receiver.url)
+    await taken(receiver, "replica.ready")
+    await until(lambda: _empty(world))
+    forged = NewEvent("engine.status.changed", {"workspaceStatus": "error", "error": "no"})
+    await world.context.event_log.append(made, [forged])
+    assert await waiting(world) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://example.org/",
+        "example.org",
+        "http://",
+        "http:///path",
+        "http://host:99999/",
+        "http://exa mple.org/",
+        "http://[::1/",
+        "http://169.254.169.254/latest",
+        "http://0.0.0.0/",
+        "javascript:alert(1)",
+        "",
+        "https://example.org/" + "x" * 2000,
+    ],
+)
+async def test_addresses_that_are_refused(world: World, url: str) -> None:
+    body = {"name": "x", "environment_id": world.environment, "webhook_url": url}
+    answer = await world.client.post("/v1/replica", json=body)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["code"] == "INVALID_REQUEST"
+    assert "webhook_url" in answer.json()["details"]
+
+
+async def test_secrets_differ_by_organization(world: World) -> None:
+    vault = world.context.vault
+    one, other = webhook_secret(vault, "a"), webhook_secret(vault, "b")
+    assert one != other and one.startswith("whsec_")
+    assert signature(one, b"{}") != signature(other, b"{}")
+
+
+# Notifications
+
+USER = "11111111-2222-4333-8444-555555555555"
+
+
+@pytest.fixture
+async def caller(world: World) -> Caller:
+    answer = await world.client.get("/v1/organizations")
+    return Caller(answer.json()["organizations"][0]["id"], USER, CallerKind.PERSONAL_KEY)
+
+
+async def notified(receiver: Receiver, title: str) -> dict[str, Any]:
+    async def there() -> list[dict[str, Any]]:
+        return [one for one in receiver.told if one.get("title") == title]
+
+    found = await until(there, f"{title}, not {receiver.told}")
+    assert len(found) == 1
+    return found[0]
+
+
+async def test_people_are_told(
+    world: World, outward: Outward, receiver: Receiver, caller: Caller
+) -> None:
+    await connect(world.context, caller, f"json://127.0.0.1:{receiver.port}/secret-path")
+    made = await world.create(message="say it")
+    name = (await world.get(made))["name"]
+    assert (await notified(receiver, f"{name}: done"))["message"]
+    asks = {"id": (await world.get(made))["chats"][0]["id"], "awaitingInput": True}
+    for _ in range(2):
+        await world.context.event_log.append(made, [NewEvent("chat.updated", {"chat": asks})])
+    await notified(receiver, f"{name}: waits for you")
+    world.driver.provision_error = SandboxError("It failed.")
+    failed = await world.create(wait=False)
+    name = (await world.get(failed))["name"]
+    assert (await notified(receiver, f"{name}: failed"))["message"] == "It failed."
+
+
+async def test_only_those_whose_replica_it_is_are_told(
+    world: World, outward: Outward, receiver: Receiver, caller: Caller
+) -> None:
+    await connect(world.context, caller, f"json://127.0.0.1:{receiver.port}/")
+    other = await world.create()
+    await world.context.database.write(
+        lambda c: change_workspace(c, other, user_id="99999999-2222-4333-8444-555555555555")
+    )
+    sent = await world.send(other, "hello")
+    await world.done(other, sent["message_id"])
+    own = await world.create(message="hello")
+    await notified(receiver, f"{(await world.get(own))['name']}: done")
+    assert len(receiver.told) == 1
+
+
+async def test_a_target_that_refuses_is_logged_without_its_address(
+    world: World,
+    outward: Outward,
+    receiver: Receiver,
+    caller: Caller,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("DEBUG")
+    receiver.answers = [500] * 20
+    await connect(world.context, caller, f"json://127.0.0.1:{receiver.port}/secret-path")
+    await world.create(message="hello")
+
+    async def logged() -> bool:
+        return "A notification to json was not taken" in caplog.text
+
+    await until(logged)
+    assert "secret-path" not in caplog.text
+
+
+async def test_the_address_is_sealed(world: World, caller: Caller) -> None:
+    await connect(world.context, caller, "json://127.0.0.1:9/secret-path")
+    stored = await world.context.database.read(
+        lambda c: c.execute(text("SELECT url_sealed FROM notification_targets")).scalar()
+    )
+    assert stored.startswith("v1:") and "secret" not in stored
+
+
+async def test_an_organization_key_has_no_connection(world: World) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: world.client.get("/v1/chatapp/user/connection"),
+        lambda: world.client.delete("/v1/chatapp/user/connection"),
+        lambda: world.client.post("/v1/chatapp/user/connection", json={"url": "json://x"}),
+        lambda: world.client.post("/v1/chatapp/user/connection/test"),
+    ]
+    for call in calls:
+        answer: httpx.Response = await call()
+        assert (answer.status_code, answer.json()["code"]) == (401, "USER_REQUIRED")
