@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from tests.bench.cockpit import cockpit_rows
 from tests.bench.events import event_rows
+from tests.bench.files import file_rows
 from tests.bench.installation import Installation, installation
 from tests.bench.replicas import replica_rows
 from tests.bench.table import Row, print_table
@@ -24,6 +25,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "terminals": _inside(terminal_rows),
     "events": _inside(event_rows),
     "replicas": replica_rows,
+    "files": file_rows,
 }
 
 

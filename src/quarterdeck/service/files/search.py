@@ -49,6 +49,10 @@ class FileSearch:
         """Ends the refreshes that run."""
         await self._indexes.close()
 
+    def forget_results(self) -> None:
+        """Makes the next page of every search rank anew, as a first one does."""
+        self._results = Shelf(RESULTS)
+
     async def search(self, row: WorkspaceRow, asked: Asked) -> FoundFiles:
         """A page of the files that match.
 

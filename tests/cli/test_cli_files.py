@@ -1,0 +1,69 @@
+"""The verbs on canvas, files and previews: the real program, service and engine."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+
+def test_put_ls_and_get(deck: Any, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.md"
+    plan.write_text("# Plan\n\033[31mred\n")
+    done = deck.qd("replica", "canvas", "put", "probe", str(plan))
+    assert (done.code, done.out) == (0, "~/.quarterdeck/canvas/plan.md\n"), done.err
+    named = deck.qd("replica", "canvas", "put", "probe", str(plan), "--name", "a/b.md", "--json")
+    assert named.json["originalName"] == "a/b.md"
+    lines = deck.qd("replica", "canvas", "ls", "probe").out.splitlines()
+    assert lines[0].split() == ["NAME", "KIND", "BYTES"]
+    assert ["plan.md", "markdown", "16"] in [line.split() for line in lines]
+    got = deck.qd("replica", "canvas", "get", "probe", "plan.md")
+    assert (got.code, got.out) == (0, "# Plan\nred\n")
+    written = tmp_path / "copy.md"
+    assert deck.qd("replica", "canvas", "get", "probe", "plan.md", "-o", str(written)).code == 0
+    assert written.read_bytes() == plan.read_bytes()
+    missing = deck.qd("replica", "canvas", "get", "probe", "nothing")
+    assert missing.code == 1 and missing.out == ""
+
+
+def test_what_is_no_text_goes_to_disk_only(deck: Any, tmp_path: Path) -> None:
+    picture, copy = tmp_path / "x.png", tmp_path / "y.png"
+    picture.write_bytes(b"\x89PNG\0\xff")
+    assert deck.qd("replica", "canvas", "put", "probe", str(picture)).code == 0
+    printed = deck.qd("replica", "canvas", "get", "probe", "x.png")
+    assert (printed.code, printed.out) == (1, "") and "--output" in printed.err
+    assert deck.qd("replica", "canvas", "get", "probe", "x.png", "-o", str(copy)).code == 0
+    assert copy.read_bytes() == picture.read_bytes()
+    large = tmp_path / "large"
+    large.write_bytes(b"x" * ((5 << 20) + 1))
+    refused = deck.qd("replica", "canvas", "put", "probe", str(large))
+    assert refused.code == 1 and "too large" in refused.err
+    assert deck.qd("replica", "canvas", "put", "probe", str(tmp_path / "none")).code == 2
+
+
+def test_search_and_cat(deck: Any) -> None:
+    assert deck.qd("replica", "exec", "probe", "--", "echo new > shop/new.txt").code == 0
+    found = deck.qd("replica", "files", "search", "probe", "--refresh")
+    assert found.code == 0, found.err
+    assert set(found.out.splitlines()) == {"  shop/README", "? shop/new.txt"}
+    one = deck.qd("replica", "files", "search", "probe", "readme", "--json").json
+    assert [file["path"] for file in one["files"]] == ["README"]
+    some = deck.qd("replica", "files", "search", "probe", "--limit", "1")
+    assert len(some.out.splitlines()) == 1 and "more" in some.err
+    assert deck.qd("replica", "files", "cat", "probe", "shop/README").out == "A shop.\n"
+    whole = deck.qd("replica", "files", "cat", "probe", "shop/README", "--json").json
+    assert whole == {"content": "A shop.\n", "base64": None, "sizeBytes": 8, "truncated": False}
+    assert deck.qd("replica", "files", "cat", "probe", "shop/../x").code == 1
+    assert deck.qd("replica", "files", "cat", "probe", "README").code == 2
+
+
+def test_an_upload_for_one_that_sleeps(deck: Any, tmp_path: Path) -> None:
+    assert deck.qd("replica", "create", "--name", "dozing", "--wait").code == 0
+    assert deck.qd("replica", "sleep", "dozing").code == 0
+    (tmp_path / "later.md").write_text("later")
+    done = deck.qd("replica", "canvas", "put", "dozing", str(tmp_path / "later.md"))
+    assert done.code == 0
+    assert re.search(r"upload [0-9a-f-]{36}", done.err)
+    refused = deck.qd("replica", "canvas", "ls", "dozing")
+    assert refused.code == 1 and "not active" in refused.err
+    assert deck.qd("replica", "files", "search", "dozing").code == 0
+    assert deck.qd("replica", "previews", "dozing").out.split() == ["PORT", "ADDRESS"]
+    assert deck.qd("replica", "rm", "--yes", "dozing").code == 0
