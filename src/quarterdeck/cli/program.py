@@ -84,24 +84,23 @@ def run(arguments: Sequence[str]) -> int:
 def _foreseen_exit(error: Exception) -> Exit | None:
     """The exit code of a failed call; None for what nobody foresaw.
 
-    Nothing is imported for it: an error of the client means that the client was imported.
+    Nothing is imported for it: what raised an error of a package has imported that package.
     """
-    if "quarterdeck.client.errors" not in sys.modules:
-        return None
-    from pydantic import ValidationError
+    if "pydantic" in sys.modules:
+        from pydantic import ValidationError
 
-    from quarterdeck.client.errors import ApiError, BadKey, ClientError
-
-    match error:
-        case ValidationError():
+        if isinstance(error, ValidationError):
             # Answers are read by the client; what is left is a request that cannot be made.
             first = error.errors(include_url=False, include_input=False)[0]
             _tell(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.", None)
             return Exit.USAGE
-        case ClientError():
-            _tell(_sentence(error), error.next_step)
-        case _:
-            return None
+    if "quarterdeck.client.errors" not in sys.modules:
+        return None
+    from quarterdeck.client.errors import ApiError, BadKey, ClientError
+
+    if not isinstance(error, ClientError):
+        return None
+    _tell(_sentence(error), error.next_step)
     match error:
         case ApiError():
             return Exit.REFUSED

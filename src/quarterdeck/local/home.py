@@ -64,6 +64,16 @@ class Home:
         return self.root / "mirrors"
 
     @property
+    def skills(self) -> Path:
+        """A registry of skills of one's own: a directory with a folder for each."""
+        return self.root / "skills"
+
+    @property
+    def skill_registries(self) -> Path:
+        """Names further registries, a git URL or an absolute path a line; `#` begins a comment."""
+        return self.root / "skill-registries"
+
+    @property
     def client(self) -> Path:
         return self.root / "client"
 

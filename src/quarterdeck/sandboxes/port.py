@@ -137,6 +137,14 @@ class SandboxDriver(Protocol):
         """
         ...
 
+    async def find_in_tree(self, url: str, name: str) -> list[TreeFile]:
+        """Every plain file of one name in a source, wherever it lies; read as by `read_tree`.
+
+        Raises:
+            SandboxError: no such source, or more files of that name than are taken.
+        """
+        ...
+
     async def provision(
         self, workspace_id: str, repositories: list[RepositorySource], branch: str, report: Progress
     ) -> list[EngineRepository]:

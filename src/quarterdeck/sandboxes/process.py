@@ -87,6 +87,10 @@ class ProcessDriver:
         with _disk_errors():
             return await self._trees.read(url, directory)
 
+    async def find_in_tree(self, url: str, name: str) -> list[TreeFile]:
+        with _disk_errors():
+            return await self._trees.find(url, name)
+
     async def provision(
         self, workspace_id: str, repositories: list[RepositorySource], branch: str, report: Progress
     ) -> list[EngineRepository]:

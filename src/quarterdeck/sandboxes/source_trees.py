@@ -18,6 +18,9 @@ from quarterdeck.sandboxes.sources import local_path, without_password
 MOST_FILES = 500
 MOST_BYTES = 8 << 20
 """Of one directory with all below it."""
+MOST_DIRECTORIES = 20_000
+"""That are looked through for files of a name."""
+PASSED_BY = frozenset((".git", "node_modules"))
 FRESH_SECONDS = 60.0
 """A mirror that was brought up to date this lately is not asked for again."""
 
@@ -57,18 +60,56 @@ class Trees:
                 return await asyncio.to_thread(_read_disk, path, here)
         return await self._read_mirror(url, inside)
 
+    async def find(self, url: str, name: str) -> list[TreeFile]:
+        """Every plain file of one name; see `SandboxDriver.find_in_tree`.
+
+        Raises:
+            SandboxError: there is no such source, it has too many, or it cannot be read.
+        """
+        path = await asyncio.to_thread(local_path, url)
+        if path is not None and not _bare(path) and await asyncio.to_thread(path.is_dir):
+            return await asyncio.to_thread(_find_disk, path, name)
+        source = await self._fresh(url)
+        commit = await self._mirrors.start_commit(source, _nobody)
+        if commit is None:
+            return []
+        mirror = self._mirrors.path(source.id)
+        git = self._mirrors.git
+        here = f":(glob)**/{name}"
+        try:
+            listed = await git.run("ls-tree", "-r", "-l", "-z", commit, directory=mirror)
+            records = [record.partition("\t") for record in listed.split("\0")]
+            wanted = [head.split()[-1] for head, _, at in records if f"/{at}".endswith(f"/{name}")]
+            if not wanted:
+                return []
+            sizes = sum(int(size) for size in wanted if size.isdigit())
+            _Bounds(source.name).check(len(wanted), sizes)
+            with tempfile.TemporaryDirectory(prefix="tree-", dir=mirror.parent) as passing:
+                packed = Path(passing, "tree.tar")
+                archive = ("archive", "--format=tar", "-o", str(packed), commit, "--", here)
+                await git.run(*archive, directory=mirror)
+                return await asyncio.to_thread(_read_archive, packed)
+        except GitError as e:
+            raise SandboxError(f"{source.name} could not be read.", str(e)) from e
+
     async def _read_mirror(self, url: str, inside: PurePosixPath) -> list[TreeFile]:
+        source = await self._fresh(url)
+        commit = await self._mirrors.start_commit(source, _nobody)
+        name = f"{source.name}#{inside}" if inside.parts else source.name
+        if commit is None:
+            raise SandboxError(f"{source.name} has no commit yet.")
+        tree = f"{commit}:{_colon(inside)}"
+        return await self._archived(self._mirrors.path(source.id), tree, name)
+
+    async def _fresh(self, url: str) -> RepositorySource:
+        """The source with its mirror, brought up to date unless it was a moment ago."""
         key = f"tree-{sha256(url.encode()).hexdigest()[:32]}"
         source = RepositorySource(key, without_password(url), url, default_branch="")
         now = time.monotonic()
         if now - self._fetched.get(key, -FRESH_SECONDS) >= FRESH_SECONDS:
             await self._mirrors.refresh(source, _nobody)
             self._fetched[key] = now
-        commit = await self._mirrors.start_commit(source, _nobody)
-        name = f"{source.name}#{inside}" if inside.parts else source.name
-        if commit is None:
-            raise SandboxError(f"{source.name} has no commit yet.")
-        return await self._archived(self._mirrors.path(key), f"{commit}:{_colon(inside)}", name)
+        return source
 
     async def _archived(self, mirror: Path, tree: str, name: str) -> list[TreeFile]:
         git = self._mirrors.git
@@ -122,6 +163,21 @@ def _read_disk(root: Path, directory: Path) -> list[TreeFile]:
             path = Path(parent, name).relative_to(directory).as_posix()
             found.append(TreeFile(path, content, executable))
             bounds.check(len(found), size)
+    return found
+
+
+def _find_disk(root: Path, name: str) -> list[TreeFile]:
+    bounds, size, found = _Bounds(str(root)), 0, list[TreeFile]()
+    for visited, (parent, directories, names) in enumerate(os.walk(root)):
+        if visited >= MOST_DIRECTORIES:
+            raise SandboxError(f"{root} has more than {MOST_DIRECTORIES} directories.")
+        directories[:] = sorted(one for one in directories if one not in PASSED_BY)
+        file = _read_file(Path(parent, name)) if name in names else None
+        if file is None:
+            continue
+        size += len(file[0])
+        bounds.check(len(found) + 1, size)
+        found.append(TreeFile(Path(parent, name).relative_to(root).as_posix(), *file))
     return found
 
 

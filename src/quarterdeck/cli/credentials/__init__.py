@@ -15,7 +15,8 @@ VERBS = {
 
 @click.group(name="credentials", cls=LazyGroup, verbs=VERBS)
 def command() -> None:
-    """Keys of the providers behind coding agents: your own, or with --organization everybody's.
+    """Keys of the providers behind coding agents: your own, which come first, or everybody's.
 
-    Your own comes first. A replica gets what is set when it starts.
+    Without --mine or --organization it is your own key; where nobody is logged in to the embedded
+    service, the organization's. A replica gets what is set when it starts.
     """

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from quarterdeck.cli.credentials.which import organization_option, with_credentials
+from quarterdeck.cli.credentials.which import whose_option, with_credentials
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put_json, table
 from quarterdeck.cli.words import ago
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 @click.command(name="ls")
-@organization_option
+@whose_option
 @click.argument("providers", metavar="[PROVIDER...]", nargs=-1)
 @common_options
-def command(common: Common, organization: bool, providers: tuple[str, ...]) -> None:
+def command(common: Common, organization: bool | None, providers: tuple[str, ...]) -> None:
     """Say which providers have a key; without a name, those of the known agents."""
 
-    async def read(client: "Client") -> "dict[str, CredentialStatus]":
+    async def read(client: "Client", shared: bool) -> "dict[str, CredentialStatus]":
         wanted = providers or [agent.id for agent in await client.agents.list()]
-        return {one: await client.credentials.get(one, shared=organization) for one in wanted}
+        return {one: await client.credentials.get(one, shared=shared) for one in wanted}
 
     found = with_credentials(common, organization, read)
     if common.json:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from quarterdeck.cli.credentials.which import organization_option, with_credentials
+from quarterdeck.cli.credentials.which import whose_option, with_credentials
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put_json, say
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 @click.command(name="rm")
-@organization_option
+@whose_option
 @click.argument("provider", metavar="PROVIDER")
 @common_options
-def command(common: Common, organization: bool, provider: str) -> None:
+def command(common: Common, organization: bool | None, provider: str) -> None:
     """Remove the key of a provider; replicas that run keep it."""
 
-    async def remove(client: "Client") -> None:
-        await client.credentials.delete(provider, shared=organization)
+    async def remove(client: "Client", shared: bool) -> None:
+        await client.credentials.delete(provider, shared=shared)
 
     with_credentials(common, organization, remove)
     say(f"The key of {provider} is gone.")
