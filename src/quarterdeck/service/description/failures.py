@@ -35,6 +35,7 @@ OWN: dict[tuple[str, str], tuple[int, ...]] = {
     ("PATCH", "/v1/environments/{environment_id}"): (403, 409),
     ("DELETE", "/v1/environments/{environment_id}"): (403, 409),
     ("POST", "/v1/auth/approve"): (403,),
+    ("POST", "/v1/chatapp/user/connection/test"): (409,),
 }
 """By method and path, beyond what `derived` finds."""
 
