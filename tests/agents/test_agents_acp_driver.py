@@ -452,6 +452,20 @@ async def test_plan_mode_and_model_are_chosen_by_options(scripted, heard) -> Non
     assert "does not offer the model huge. It offers: small, big" in (outcome.error or "")
 
 
+async def test_the_thinking_level_is_the_nearest_that_is_offered(scripted, heard) -> None:
+    levels = [{"value": value, "name": value} for value in ("low", "high", "max")]
+    option = {"id": "e", "category": "thought_level", "currentValue": "low", "options": levels}
+    opened = {"sessionId": "s1", "configOptions": [option]}
+    session = await scripted(CHOOSING.format(session=opened))
+    for level in ("low", "medium", "xhigh", "high", "max", None):
+        await session.prompt(Prompt("m", "x", thinking_level=level))
+    told = [json.loads(line)["value"] for line in heard.text().splitlines()]
+    assert told == ["high", "max"]
+    plain = await scripted(CHOOSING.format(session={"sessionId": "s1"}))
+    outcome = await plain.prompt(Prompt("m", "x", thinking_level="max"))
+    assert outcome.stop_reason == StopReason.END_TURN
+
+
 async def test_what_the_agent_cannot_do_fails_before_it_is_asked(scripted) -> None:
     session = await scripted(CHOOSING.format(session={"sessionId": "s1"}))
     planned = await session.prompt(Prompt("m", "x", plan_mode=True))

@@ -10,6 +10,9 @@ from pydantic import ValidationError
 
 from quarterdeck.agents.acp.shapes import ConfigOption, ConfigOptions, Modes, Opened
 
+LEVELS = ("low", "medium", "high", "xhigh", "max")
+_THINKING = ("thought_level", "effort", "reasoning_effort")
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -82,6 +85,20 @@ class Choices:
             raise NotOfferedError(f"it does not offer the model {wanted}. It offers: {offered}.")
         return _set_option(option, wanted)
 
+    def thinking(self, wanted: str) -> Choice | None:
+        """The request that chooses how much it thinks, or the nearest level below.
+
+        None when nothing is to do: a level is a wish, and agents without levels think as they do.
+        """
+        option = next(filter(_is_thinking, self._options.values()), None)
+        if option is None:
+            return None
+        below = reversed(LEVELS[: LEVELS.index(wanted) + 1])
+        level = next((one for one in below if one in option.values), None)
+        if level is None or option.current_value == level:
+            return None
+        return _set_option(option, level)
+
     @property
     def offers_models(self) -> bool:
         """Whether the model can be chosen in the running session."""
@@ -110,6 +127,10 @@ class Choices:
 def _is_plan(value: str) -> bool:
     # Some agents name their modes by address, with the mode as the fragment.
     return value.rpartition("#")[2].lower() == "plan"
+
+
+def _is_thinking(option: ConfigOption) -> bool:
+    return option.category == "thought_level" or option.id in _THINKING
 
 
 def _set_option(option: ConfigOption, value: str) -> Choice:

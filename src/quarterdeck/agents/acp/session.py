@@ -177,6 +177,8 @@ class AcpSession:
         assert link.choices is not None
         if prompt.model:
             await self._choose(link, link.choices.model(prompt.model))
+        if prompt.thinking_level:
+            await self._choose(link, link.choices.thinking(prompt.thinking_level))
         await self._choose(link, link.choices.plan(prompt.plan_mode))
         return link
 
