@@ -297,9 +297,13 @@ NAMES = [
 ]
 
 
-async def test_names_of_every_kind(world: RealWorld, repository: Path) -> None:
+def _write_names(directory: Path) -> None:
     for name in NAMES:
-        (Path(os.fsdecode(bytes(repository) + b"/" + name))).write_bytes(name)
+        (directory / os.fsdecode(name)).write_bytes(name)
+
+
+async def test_names_of_every_kind(world: RealWorld, repository: Path) -> None:
+    _write_names(repository)
     git(repository, "add", "--all", ".")
     git(repository, "commit", "-qm", "names")
     made = await world.create(environment_id=await world.connect(repository))
