@@ -14,9 +14,10 @@ INACTIVE = (409, "WORKSPACE_NOT_ACTIVE")
 FAILED = (409, "WORKSPACE_ERROR_STATE")
 NONE = (404, "NOT_FOUND")
 OK = (200, None)
-STATES = ("active", "preparing", "sleeping", "error")
+STATES = ("active", "preparing", "sleeping", "error", "archived")
+COLUMN = {"active": 0, "preparing": 1, "sleeping": 2, "error": 3, "archived": 2}
 
-# method, path, body; then what each of STATES answers
+# method, path, body; then what the states of COLUMN answer
 TABLE: list[tuple[str, str, Any, list[tuple[int, str | None]]]] = [
     ("GET", "", None, [OK] * 4),
     ("GET", "/status", None, [OK] * 4),
@@ -82,6 +83,9 @@ def place_in(
             case "sleeping":
                 made.append(deck.create(stocked))
                 deck.post(f"/v1/workspaces/{made[-1]}/sleep")
+            case "archived":
+                made.append(deck.create(stocked))
+                deck.post(f"/v1/workspaces/{made[-1]}/archive")
             case _:
                 broken = make_repository(tmp_path / f"broken-{len(made)}")
                 repository = deck.connect(str(broken))
@@ -106,7 +110,7 @@ def test_what_changes_no_state(
     chat = deck.chat(id)
     for family in ("/v1/replica", "/v1/workspaces"):
         for method, path, body, expected in TABLE:
-            status, code = expected[STATES.index(state)]
+            status, code = expected[COLUMN[state]]
             answer = deck.ask(method, f"{family}/{id}{path.format(chat=chat)}", body)
             if code is None:
                 assert answer.status_code == status, (path, answer.text)
@@ -127,9 +131,10 @@ def test_sleep(deck: Installation, place_in: Callable[[str], str], state: str) -
     id = place_in(state)
     answer = deck.ask("POST", f"/v1/workspaces/{id}/sleep")
     match state:
-        case "active" | "sleeping":
+        case "active" | "sleeping" | "archived":
             assert (answer.status_code, answer.json()) == (200, {"success": True})
-            assert deck.replica(id)["status"] == "sleeping"
+            rests = "archived" if state == "archived" else "sleeping"
+            assert deck.replica(id)["status"] == rests
             assert deck.processes(id) == []
         case "preparing":
             refused(answer, *INACTIVE, "cannot be put to sleep yet", "preparing")
@@ -137,6 +142,24 @@ def test_sleep(deck: Installation, place_in: Callable[[str], str], state: str) -
         case _:
             refused(answer, *FAILED, "wake it to try again")
             assert deck.replica(id)["status"] == "error"
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_archive(deck: Installation, place_in: Callable[[str], str], state: str) -> None:
+    id = place_in(state)
+    answer = deck.ask("POST", f"/v1/workspaces/{id}/archive")
+    match state:
+        case "preparing":
+            refused(answer, *INACTIVE, "cannot be archived yet", "preparing")
+            assert deck.replica(id)["status"] == "preparing"
+        case "error":
+            refused(answer, *FAILED, "wake it to try again")
+            assert deck.replica(id)["status"] == "error"
+        case _:
+            assert (answer.status_code, answer.json()) == (200, {"success": True})
+            assert deck.replica(id)["status"] == "archived"
+            assert deck.processes(id) == []
+            assert not deck.place(id).exists()
 
 
 @pytest.mark.parametrize("state", STATES)

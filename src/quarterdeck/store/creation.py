@@ -13,7 +13,12 @@ from uuid import UUID, uuid4
 from quarterdeck.client.errors import Conflict
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment, Environment
-from quarterdeck.wire.replicas import CreateReplica, ReplicaDetail
+from quarterdeck.wire.replicas import (
+    CreateReplica,
+    LifecyclePolicy,
+    ReplicaConfig,
+    ReplicaDetail,
+)
 from quarterdeck.wire.repositories import ConnectRepository, Repository
 
 if TYPE_CHECKING:
@@ -35,6 +40,9 @@ class Wish:
     name: str | None = None
     message: str = ""
     plan_mode: bool = False
+    lifecycle_policy: LifecyclePolicy | None = None
+    auto_stop_minutes: int | None = None
+    webhook_url: str | None = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +112,15 @@ def _body(wish: Wish, name: str, environment_id: UUID) -> CreateReplica:
         message=wish.message or None,
         coding_agent=wish.agent,
         plan_mode=wish.plan_mode or None,
+        lifecycle_policy=wish.lifecycle_policy,
+        config=_config(wish),
+        webhook_url=wish.webhook_url,
     )
+
+
+def _config(wish: Wish) -> ReplicaConfig | None:
+    minutes = wish.auto_stop_minutes
+    return None if minutes is None else ReplicaConfig(auto_stop_minutes=minutes)
 
 
 async def _environment(client: "Client", wish: Wish) -> tuple[UUID, str]:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 from uuid import UUID
 
 import click
@@ -15,13 +15,20 @@ from quarterdeck.cli.replica.follow import Following, follow_turn, until_active
 from quarterdeck.cli.replica.show_events import showing
 from quarterdeck.cli.running import run_with
 from quarterdeck.cli.target import Target, find_target
-from quarterdeck.wire.replicas import ReplicaDetail
+from quarterdeck.wire.replicas import (
+    AUTO_STOP_LEAST,
+    AUTO_STOP_MINUTES,
+    AUTO_STOP_MOST,
+    LifecyclePolicy,
+    ReplicaDetail,
+)
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
     from quarterdeck.store.creation import Wish
 
 STDIN = "-"
+POLICIES = get_args(LifecyclePolicy)
 
 
 @click.command(name="create")
@@ -31,6 +38,14 @@ STDIN = "-"
 @click.option("--name", help="Default: made from the message or the repository.")
 @click.option("-m", "--message", help="The first message; - reads it from stdin.")
 @click.option("--plan", is_flag=True, help="Ask for a plan instead of changes.")
+@click.option("--policy", type=click.Choice(POLICIES), help="What happens when it is done.")
+@click.option(
+    "--auto-stop",
+    metavar="MINUTES",
+    type=click.IntRange(AUTO_STOP_LEAST, AUTO_STOP_MOST),
+    help=f"Sleep when nothing goes on for so long; default: {AUTO_STOP_MINUTES}.",
+)
+@click.option("--webhook", metavar="URL", help="Where the service tells of its life.")
 @click.option("--wait", is_flag=True, help="Wait until it is active and the first turn is over.")
 @common_options
 def command(
@@ -41,6 +56,9 @@ def command(
     name: str | None,
     message: str | None,
     plan: bool,
+    policy: LifecyclePolicy | None,
+    auto_stop: int | None,
+    webhook: str | None,
     wait: bool,
 ) -> None:
     """Make a replica: a sandbox in which an agent works on a repository.
@@ -61,6 +79,9 @@ def command(
         name=name,
         message=(sys.stdin.read() if message == STDIN else message) or "",
         plan_mode=plan,
+        lifecycle_policy=policy,
+        auto_stop_minutes=auto_stop,
+        webhook_url=webhook,
     )
 
     async def work(client: "Client") -> None:
