@@ -26,11 +26,14 @@ from quarterdeck.client.exec import Exec
 from quarterdeck.client.files import Files
 from quarterdeck.client.health import HealthCheck
 from quarterdeck.client.history import HistoryPages
+from quarterdeck.client.hook_logs import HookLogs
+from quarterdeck.client.hook_tests import HookTests
 from quarterdeck.client.messages import Messages
 from quarterdeck.client.previews import Previews
 from quarterdeck.client.replicas import Replicas
 from quarterdeck.client.repositories import Repositories, RepositorySets
 from quarterdeck.client.terminals import Terminals
+from quarterdeck.client.warm_pools import WarmPools
 
 
 class Client:
@@ -52,12 +55,15 @@ class Client:
         self.skills = EnvironmentSkills(connection)
         self.mcps = EnvironmentMcps(connection)
         self.environment_hooks = EnvironmentHooks(connection)
+        self.hook_tests = HookTests(connection)
+        self.warm_pools = WarmPools(connection)
         self.credentials = Credentials(connection)
         self.agents = Agents(connection)
         self.replicas = Replicas(connection)
         self.chats = Chats(connection)
         self.messages = Messages(connection)
         self.history = HistoryPages(connection)
+        self.hook_logs = HookLogs(connection)
         self.exec = Exec(connection)
         self.events = Events(connection)
         self.terminals = Terminals(connection)

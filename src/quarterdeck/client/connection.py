@@ -145,15 +145,18 @@ class Connection:
 
     @asynccontextmanager
     async def listen(
-        self, path: str, last_event_id: str | None
+        self, path: str, last_event_id: str | None = None, *, body: BaseModel | None = None
     ) -> AsyncGenerator[AsyncGenerator[ServerSentEvent]]:
         """Opens one event stream; the block gets its messages until the line breaks.
+
+        With a body it is posted: that begins something, which the stream then tells of.
 
         Raises:
             ApiError: the service refused the stream.
             LinkError: it could not be opened, or broke, or stood still for the stall time.
         """
-        request = self._request("GET", path, None, None, self._stall)
+        method = "GET" if body is None else "POST"
+        request = self._request(method, path, None, body, self._stall)
         request.headers["Accept"] = "text/event-stream"
         request.headers["Cache-Control"] = "no-store"
         if last_event_id is not None:

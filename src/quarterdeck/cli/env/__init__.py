@@ -17,6 +17,8 @@ VERBS = {
     "skills": Verb(f"{_HERE}.skills", "Skills: search, list, add, remove."),
     "mcp": Verb(f"{_HERE}.mcp", "MCP servers: list, set, remove."),
     "hooks": Verb(f"{_HERE}.hooks", "Warm and start hooks: print, save."),
+    "test": Verb(f"{_HERE}.hook_tests", "Run a hook in a replica of its own."),
+    "pool": Verb(f"{_HERE}.pool", "The warm pool: show, switch on or off."),
 }
 
 

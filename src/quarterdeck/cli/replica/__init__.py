@@ -19,6 +19,7 @@ VERBS = {
     "exec": Verb(f"{_HERE}.exec", "Run a command in the workspace."),
     "files": Verb(f"{_HERE}.files", "Search and read the files of the repositories."),
     "canvas": Verb(f"{_HERE}.canvas", "List, get and put the files that agents produce."),
+    "hooks": Verb(f"{_HERE}.hooks", "Print what its hooks did."),
     "previews": Verb(f"{_HERE}.previews", "List the ports that can be looked at."),
     "attach": Verb(f"{_HERE}.attach", "Attach this terminal to one in the sandbox."),
     "sleep": Verb(f"{_HERE}.sleep", "Stop the engine and keep the files."),

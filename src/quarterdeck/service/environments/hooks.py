@@ -82,6 +82,7 @@ async def save_start_hook(
             save_hook(connection, caller.organization_id, of, HookKind.START, content, now)
         else:
             drop_active_hook(connection, of, HookKind.START)
+        make_pools_stale(connection, caller.organization_id, of, now)
         return _record(active_hook(connection, of, HookKind.START))
 
     return await context.database.write(run)

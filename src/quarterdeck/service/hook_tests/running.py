@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 from sqlalchemy import Connection
 
+from quarterdeck.service.broadcast import PING
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
@@ -32,6 +33,8 @@ async def run_test(context: ServiceContext, fleet: Fleet, asked: Asked) -> HookT
     workspace_id = await make_workspace(context, asked)
     async with aclosing(follow_test(context, fleet, workspace_id)) as events:
         async for event in events:
+            if event is None:
+                continue
             if event.type == "error":
                 raise ApiError(ErrorCode.CONFLICT, "The hook could not be tested.", event.message)
             if event.type == "complete":
@@ -45,8 +48,11 @@ async def run_test(context: ServiceContext, fleet: Fleet, asked: Asked) -> HookT
 
 async def follow_test(
     context: ServiceContext, fleet: Fleet, workspace_id: str
-) -> AsyncGenerator[HookTestEvent, None]:
-    """Begins a test in its workspace and tells how it goes, to its end; then the workspace goes."""
+) -> AsyncGenerator[HookTestEvent | None, None]:
+    """Begins a test in its workspace and tells how it goes, to its end; then the workspace goes.
+
+    None now and then when there is nothing to tell, so that a stream does not stand still.
+    """
     fleet.pools.keep_trial(workspace_id)
     try:
         subscription = await context.event_log.subscribe(workspace_id, 0)
@@ -54,7 +60,9 @@ async def follow_test(
             yield HookTestEvent(type="progress", message="A workspace is being made.")
             fleet.of(workspace_id).begin()
             seen = 0
-            async for _ in subscription:
+            async for chunk in subscription:
+                if chunk == PING:
+                    yield None
                 while batch := await context.event_log.read_after(workspace_id, seen, BATCH):
                     seen = batch[-1].index
                     for told in _told(batch):

@@ -11,6 +11,7 @@ from quarterdeck.service.db.tables import (
     environment_skills,
     environment_variables,
 )
+from quarterdeck.service.records.warm_generations import environment_changed
 
 # What orders each kind in a list.
 _ORDER = {
@@ -46,6 +47,7 @@ def add_part(connection: Connection, table: Table, **values: Any) -> None:
         IntegrityError: the environment has one like it.
     """
     connection.execute(insert(table).values(**values))
+    environment_changed(connection, values["environment_id"])
 
 
 def change_part(connection: Connection, table: Table, part_id: str, **values: Any) -> None:
@@ -54,7 +56,10 @@ def change_part(connection: Connection, table: Table, part_id: str, **values: An
     Raises:
         IntegrityError: the environment has another one like it.
     """
-    connection.execute(update(table).where(table.c.id == part_id).values(**values))
+    changed = update(table).where(table.c.id == part_id).values(**values)
+    of = connection.execute(changed.returning(table.c.environment_id)).scalar()
+    if of is not None:
+        environment_changed(connection, of)
 
 
 def remove_part(connection: Connection, table: Table, environment_id: str, part_id: str) -> bool:
@@ -62,4 +67,6 @@ def remove_part(connection: Connection, table: Table, environment_id: str, part_
     done = connection.execute(
         delete(table).where(table.c.environment_id == environment_id, table.c.id == part_id)
     )
+    if done.rowcount:
+        environment_changed(connection, environment_id)
     return done.rowcount > 0

@@ -27,6 +27,7 @@ from quarterdeck.service.db.tables import (
     environments,
     workspaces,
 )
+from quarterdeck.service.records.warm_generations import environment_changed
 from quarterdeck.wire.environments import GLOBAL, Environment
 
 _sources = environments.alias("sources")
@@ -51,6 +52,10 @@ def add_global_environment(connection: Connection, organization_id: str, now: st
     return add_environment(connection, organization_id, now, name=GLOBAL, is_global=True)
 
 
+_TOLD_ONLY = {"name", "description", "updated_at"}
+"""Columns that nothing in a workspace depends on."""
+
+
 def change_environment_row(connection: Connection, environment_id: str, **values: Any) -> None:
     """Sets columns of an environment.
 
@@ -60,6 +65,8 @@ def change_environment_row(connection: Connection, environment_id: str, **values
     connection.execute(
         update(environments).where(environments.c.id == environment_id).values(**values)
     )
+    if not values.keys() <= _TOLD_ONLY:
+        environment_changed(connection, environment_id)
 
 
 def remove_environment_row(connection: Connection, environment_id: str) -> None:

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from starlette.responses import Response
 
 from quarterdeck.service.auth import CallerDep
+from quarterdeck.service.broadcast import PING
 from quarterdeck.service.context import Context, ServiceContext
 from quarterdeck.service.fleet.fleet import Fleet, FleetDep
 from quarterdeck.service.hook_tests.making import Asked, make_workspace
@@ -87,4 +88,5 @@ async def _frames(
 ) -> AsyncGenerator[bytes, None]:
     async with aclosing(follow_test(context, fleet, workspace_id)) as events:
         async for event in events:
-            yield f"data: {event.model_dump_json(exclude_unset=True)}\n\n".encode()
+            told = event and event.model_dump_json(exclude_unset=True)
+            yield PING if told is None else f"data: {told}\n\n".encode()
