@@ -35,6 +35,10 @@ LINES = [
     "--help",
     "status",
     "auth key",
+    "env ls --json",
+    "env show global",
+    "credentials ls gemini",
+    "repo ls",
     "replica ls --json",
     "replica create --name x --environment global --wait -m hello",
     "replica show x",
@@ -54,7 +58,20 @@ def test_a_verb_that_does_not_draw_loads_nothing_that_draws(service):
         assert not modules & DRAWING, line
 
 
-@pytest.mark.parametrize("line", ["--version", "--help", "replica --help", "stop", "auth key"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--version",
+        "--help",
+        "replica --help",
+        "env --help",
+        "env variables --help",
+        "credentials set --help",
+        "repo sets --help",
+        "stop",
+        "auth key",
+    ],
+)
 def test_a_verb_that_does_not_call_loads_no_client(installation, line):
     modules, _ = loaded(installation, *line.split())
     assert not modules & {"httpx", "pydantic"}
