@@ -100,6 +100,7 @@ MEMBERS  DELETE /v1/environments/{}/files/{}
 MEMBERS  GET /v1/environments/{}/skills
 MEMBERS  POST /v1/environments/{}/skills
 MEMBERS  DELETE /v1/environments/{}/skills/{}
+MEMBERS  GET /v1/environment-skills/search
 MEMBERS  GET /v1/environments/{}/mcps
 MEMBERS  POST /v1/environments/{}/mcps
 MEMBERS  PATCH /v1/environments/{}/mcps/{}

@@ -1,7 +1,7 @@
 """Every operation of the service against every kind of caller, from one table."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +13,7 @@ from sqlalchemy import text
 from tests.service.access import ACCESS, CALLERS, NOBODIES, PASS, RULES, written
 from tests.service.people import People, bearing, key_of, settle, token_of
 
+from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.wire.errors import ErrorCode
 
@@ -45,6 +46,15 @@ def filled(path: str, ids: dict[str, str] | None = None) -> str:
         return (ids or {}).get(name) or EXAMPLES.get(name) or str(uuid4())
 
     return re.sub(r"{([^}]*)}", example, path)
+
+
+@pytest.fixture
+async def app(context: ServiceContext) -> AsyncIterator[FastAPI]:
+    """Some operations open what only the end of the service closes."""
+    built = build_app(context)
+    yield built
+    await built.state.previews.close()
+    await built.state.file_search.close()
 
 
 @pytest.fixture
