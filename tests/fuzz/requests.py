@@ -16,6 +16,9 @@ URLS = st.sampled_from(["", "x", "/nowhere/at/all", "file:///nowhere", "json://1
 BAD_JSON = st.sampled_from(
     [b"", b"{", b"[]", b"null", b"\xff\xfe", b'"text"', b"7", b"[" * 5_000, b'{"a":1}{"b":2}']
 )
+LONGEST_WORD = 4_000
+"""Of a parameter: the client itself sends no longer addresses."""
+
 RAW = ("application/json", "text/plain", "application/xml", "multipart/form-data", "")
 
 
@@ -98,7 +101,7 @@ def _parameter(
 
 
 def _word(value: Any) -> str:
-    return value if isinstance(value, str) else str(value)
+    return (value if isinstance(value, str) else str(value))[:LONGEST_WORD]
 
 
 def _body(draw: st.DrawFn, operation: Operation) -> Object:
