@@ -148,3 +148,26 @@ def bytes_of(session: Any, key: str) -> int:
     session.send(key) if key else None
     session.wait_quiet(0.5)
     return len(session.output) - before
+
+
+@pytest.mark.parametrize("switch", ["", "off"])
+def test_what_moved_is_drawn_where_it_is(open_session: Start, switch: str) -> None:
+    session = open_session("layout_app.py", QD_FRAMES=switch)
+    session.wait_text("below")
+    session.send("n")
+    session.wait_text("first line")
+    session.send("m")
+    session.wait_text("more")
+    session.wait_quiet()
+    rows = [row.rstrip() for row in session.screen.display]
+    top = rows.index(next(row for row in rows if row.startswith("╭")))
+    width = len(rows[top])
+    assert [row[:12].rstrip("─│ ") for row in rows[top:]] == [
+        "╭",
+        "│first line",
+        "╰",
+        "more",
+        "below",
+    ]
+    assert rows[top].endswith("╮")
+    assert {len(row) for row in rows[top : top + 3]} == {width}

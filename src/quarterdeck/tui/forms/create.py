@@ -20,6 +20,7 @@ from quarterdeck.store.deck import Deck
 from quarterdeck.tui.forms.create_errors import FORM, FieldError, check_name, place_error
 from quarterdeck.tui.forms.create_style import STYLE
 from quarterdeck.tui.forms.typed import Typed
+from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import release_keys
 from quarterdeck.wire.agents import BUILTIN, Agent
@@ -29,7 +30,7 @@ OWN = "own"
 """The environment choice that means: the repository's own, made when there is none."""
 
 
-class CreateScreen(ModalScreen[ReplicaDetail | Typed]):
+class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDetail | Typed]):
     """Asks for repository, environment, agent, name and first message.
 
     Dismissed with the new replica, or with what was typed. A refusal is shown beside its field and

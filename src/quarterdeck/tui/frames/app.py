@@ -1,6 +1,7 @@
 """The differ as a part of the app."""
 
 import os
+from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -24,9 +25,15 @@ SWITCH: Final = "QD_FRAMES"
 """Environment variable: `off` leaves Textual's output as it is."""
 
 
+@cache
+def is_known() -> bool:
+    """This is the Textual whose private parts are known here."""
+    return version("textual") == KNOWN_VERSION
+
+
 def is_possible() -> bool:
     """This Textual is known, and nobody switched the differ off."""
-    return version("textual") == KNOWN_VERSION and os.environ.get(SWITCH, "") != "off"
+    return is_known() and os.environ.get(SWITCH, "") != "off"
 
 
 class DiffedFrames(App[Any]):

@@ -6,13 +6,13 @@ from typing import Literal
 from uuid import UUID
 
 from textual import work
-from textual.screen import Screen
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.deck import Deck
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.actions import Where
 from quarterdeck.tui.forms.typed import Typed
+from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import hold_keys
 from quarterdeck.tui.widgets.replica_list import ReplicaList
@@ -21,7 +21,7 @@ from quarterdeck.wire.replicas import WorkspaceStatus
 Severity = Literal["information", "warning", "error"]
 
 
-class CommandScreen(Screen[None]):
+class CommandScreen(SettledLayout[None]):
     """Carries out commands; a refusal is one notice that says what to do."""
 
     def __init__(self, deck: Deck, directory: Path | None) -> None:
