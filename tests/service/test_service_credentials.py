@@ -6,10 +6,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
 from tests.service.callers import Callers, Client, environment, refused
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.bundle import bundle_for_start
+from quarterdeck.service.routes.credentials import OTHER_ROUTES
 
 KEY = "sk-1234567890-abcdefgh"
 MASKED = "sk-1********efgh"
@@ -117,6 +120,12 @@ async def test_first_words_of_other_routes_are_no_providers(callers: Callers, wo
         answer = await callers.owner.post(path, json={"api_key": KEY})
         assert answer.status_code in (404, 405), answer.text
         assert (await callers.owner.get(path)).status_code in (400, 404)
+
+
+def test_every_first_word_of_other_routes_is_kept_free(app: FastAPI) -> None:
+    paths = [one.path for one in iter_route_contexts(app.routes)]
+    words = {path.split("/")[2] for path in paths if path and path.startswith("/v1/")}
+    assert {word for word in words if not word.startswith("{")} <= OTHER_ROUTES
 
 
 @pytest.mark.parametrize("family", ["replica", "workspaces"])

@@ -6,11 +6,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 from tests.service.callers import Callers, Client, environment, made, refused
 
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.db.tables import environment_hooks, warm_pools
+from quarterdeck.service.db.tables import environment_hooks, environment_variables, warm_pools
 from quarterdeck.service.moments import now_text
 
 GLOBAL = "/v1/environments/global"
@@ -260,6 +260,25 @@ async def test_the_uppermost_inherited_variable_decides(callers: Callers) -> Non
     address = f"{mine}/variables/{own['id']}"
     refused(await callers.owner.patch(address, json={"value": "new"}), 403, "FORBIDDEN")
     assert (await callers.owner.delete(address)).status_code == 200
+
+
+async def test_a_value_that_cannot_be_opened_is_the_services_failure(
+    callers: Callers, context: ServiceContext
+) -> None:
+    path = await environment(callers.key)
+    one = await made(callers.key, f"{path}/variables", key="A", value="s3cret")
+    moved = context.vault.seal(str(uuid4()), "other")
+    spoil = update(environment_variables).values(value_sealed=moved)
+    await context.database.write(lambda c: c.execute(spoil) and None)
+    address = f"{path}/variables/{one['id']}"
+    for answer in (
+        await callers.key.get(f"{path}/variables"),
+        await callers.key.patch(address, json={"key": "B"}),
+    ):
+        refused(answer, 500, "INTERNAL_ERROR")
+        assert "Set it again" in answer.json()["error"]
+    assert (await callers.key.patch(address, json={"value": "new"})).status_code == 200
+    assert [one["key"] for one in await listed(callers.key, path, "variables")] == ["A"]
 
 
 # Files
@@ -570,8 +589,20 @@ async def test_a_saved_warm_hook_makes_the_pools_above_stale(
     assert await generations() == [2, 2, 1, 1]
     await callers.key.post(f"{GLOBAL}/warm-hooks/save", json={"content": "true"})
     assert await generations() == [3, 3, 2, 1]
-    await callers.key.post(f"{GLOBAL}/start-hooks/save", json={"content": "true"})
-    assert await generations() == [3, 3, 2, 1]
+    await callers.key.post(f"{source}/start-hooks/save", json={"content": "true"})
+    assert await generations() == [4, 4, 2, 1]
+    for kind in CHANGES:
+        before = await generations()
+        one = await made(callers.key, f"{other}/{kind}", **PARTS[kind])
+        await callers.key.patch(f"{other}/{kind}/{one['id']}", json=CHANGES[kind])
+        await callers.key.delete(f"{other}/{kind}/{one['id']}")
+        assert await generations() == [*before[:2], before[2] + 3, 1]
+    before = await generations()
+    await callers.key.patch(other, json={"description": "d"})
+    await callers.key.delete(f"{other}/files/{uuid4()}")
+    assert await generations() == before
+    await callers.key.patch(source, json={"system_prompt": "p"})
+    assert await generations() == [before[0] + 1, before[1] + 1, *before[2:]]
 
 
 # Secrets

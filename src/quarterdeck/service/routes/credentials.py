@@ -28,6 +28,7 @@ OTHER_ROUTES = frozenset(
         "agents",
         "auth",
         "automations",
+        "chatapp",
         "environment-skills",
         "environments",
         "health",
