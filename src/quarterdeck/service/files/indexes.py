@@ -13,8 +13,9 @@ import base64
 import json
 import logging
 from binascii import Error as NoBase64
-from collections import defaultdict
 from datetime import datetime, timedelta
+from itertools import chain, count
+from weakref import WeakValueDictionary
 
 from quarterdeck.sandboxes.port import RepositorySource, SandboxError
 from quarterdeck.service.context import ServiceContext
@@ -42,6 +43,8 @@ SAME_KEPT = timedelta(days=1)
 """An index that is found unchanged keeps its version for so long, and cursors with it."""
 
 INDEX_SECONDS = 60.0
+REMEMBERED = 1_000
+"""Workspaces of which it is known when their engine was asked last."""
 PREPARED = 8
 """Indexes that are held ready at once."""
 
@@ -55,8 +58,8 @@ class Indexes:
         self._context = context
         self._ready: Shelf[SavedIndex, Prepared] = Shelf(PREPARED)
         self._refreshes: dict[str, asyncio.Task[bool]] = {}
-        self._seen: dict[str, datetime] = {}
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._seen: Shelf[str, datetime] = Shelf(REMEMBERED)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._unsupported: set[str] = set()
 
     async def close(self) -> None:
@@ -97,7 +100,7 @@ class Indexes:
 
     async def fallback(self, row: WorkspaceRow) -> SavedIndex:
         """The files of the default branches, at most five minutes old when they can be read."""
-        async with self._locks[row.id]:
+        async with self._locks.setdefault(row.id, asyncio.Lock()):
             saved = await self._find(row.id, Origin.FALLBACK, FALLBACK_KEPT)
             return saved or await self._from_mirrors(row)
 
@@ -129,7 +132,7 @@ class Indexes:
             log.warning("The files of %s cannot be indexed: %s", row.id, e)
             return False
         self._unsupported.discard(row.id)
-        self._seen[row.id] = asked
+        self._seen.put(row.id, asked)
         return True
 
     async def _take_over(self, row: WorkspaceRow, asked: datetime) -> None:
@@ -169,10 +172,17 @@ class Indexes:
                 missing = True
                 continue
             missing = missing or len(paths) > room
-            found.append((source.name, paths[:room], "u" * min(len(paths), room)))
+            name = _directory(source.name, {name for name, _, _ in found})
+            found.append((name, paths[:room], "u" * min(len(paths), room)))
             room = max(room - len(paths), 0)
         packed = await asyncio.to_thread(pack, found)
         index = SavedIndex(row.id, Origin.FALLBACK, missing, moment_text(now))
         self._ready.put(index, await asyncio.to_thread(prepare, found))
         await self._context.database.write(lambda c: save_index(c, index, packed))
         return index
+
+
+def _directory(name: str, taken: set[str]) -> str:
+    """The repository's directory in the workspace: of two with one name the second has a number."""
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(one for one in names if one not in taken)
