@@ -28,7 +28,7 @@ from quarterdeck.wire.agents import Agent
 GIT = ("git", "-c", "user.name=t", "-c", "user.email=t@t")
 AGENTS = [
     Agent(id="builtin", name="Built-in", available=True),
-    Agent(id="gemini", name="Gemini", available=True),
+    Agent(id="gemini", name="Gemini", available=False, missing_keys=["GEMINI_API_KEY"]),
 ]
 SETTINGS = FleetSettings(pool_interval=0.2)
 

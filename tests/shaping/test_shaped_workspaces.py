@@ -108,6 +108,8 @@ async def test_an_agent_gets_its_key_and_servers_and_nobody_else_the_key(shop: S
         f"mkdir -p ~/.local/bin; cat > ~/.local/bin/gemini <<'END'\n{SPY}\nEND\n"
         "chmod +x ~/.local/bin/gemini; env > ~/hook-environment",
     )
+    body = {"name": "keyless", "environment_id": environment, "coding_agent": "gemini"}
+    await shop.call("POST", "/v1/replica", body, 400)
     await shop.call("POST", "/v1/gemini/credentials", {"api_key": "sk-for-gemini-alone"}, 200)
     stdio = {"command": "docs", "args": ["--all"], "env": {"TOKEN": "t"}}
     await shop.add(environment, "mcps", name="docs", transport="stdio", config=stdio)

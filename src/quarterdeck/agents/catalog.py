@@ -53,6 +53,7 @@ class PresetCatalog:
             supports_plan=preset.supports_plan,
             models=tuple(preset.models.items()),
             default_model=preset.default_model,
+            missing_keys=preset.keys if reason == no_key(preset) else (),
         )
 
     def _obstacle(self, preset: Preset, key: str | None) -> str | None:

@@ -152,6 +152,8 @@ class AgentStatus:
     models: tuple[tuple[str, str], ...] = ()
     """The models it is known to offer: id and name."""
     default_model: str | None = None
+    missing_keys: tuple[str, ...] = ()
+    """Set when only a key is missing: the variables of which one would do."""
 
 
 class AgentCatalog(Protocol):

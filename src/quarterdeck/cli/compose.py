@@ -46,4 +46,5 @@ def _agent(status: AgentStatus) -> Agent:
         reason=status.reason,
         models=[AgentModel(id=id, display_name=name) for id, name in status.models],
         default_model=status.default_model,
+        missing_keys=list(status.missing_keys),
     )

@@ -31,6 +31,8 @@ class Agent(Record):
     models: Annotated[list[AgentModel], Field(exclude=True)] = []
     """The models it is known to offer; asked for separately."""
     default_model: Annotated[str | None, Field(exclude=True)] = None
+    missing_keys: Annotated[list[str], Field(exclude=True)] = []
+    """Set when only a key is missing: the variables of which one would do."""
 
 
 class AgentList(Record):

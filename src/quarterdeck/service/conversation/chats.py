@@ -32,7 +32,7 @@ async def create_chat(
         ApiError: INVALID_REQUEST for an agent or a parent that cannot be used, CONFLICT for an id
             that is taken.
     """
-    provider = await usable_agent(context, body.provider, "provider")
+    provider = await usable_agent(context, row.organization_id, body.provider, "provider")
     chat_id = str(body.id or uuid4())
     now = moment_text(context.clock())
 

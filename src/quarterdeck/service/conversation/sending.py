@@ -66,7 +66,7 @@ async def send_message(
     composed = compose(body)
     _check(composed, body)
     if body.coding_agent is not None:
-        await usable_agent(context, body.coding_agent, "coding_agent")
+        await usable_agent(context, caller.organization_id, body.coding_agent, "coding_agent")
     supervisor = fleet.of(workspace_id)
     now = moment_text(context.clock())
     limit = fleet.settings.active_limit

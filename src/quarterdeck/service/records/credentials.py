@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, delete, insert, or_, select, update
 
-from quarterdeck.service.db.tables import credentials
+from quarterdeck.service.db.tables import credentials, environment_variables
 
 
 def find_credential(
@@ -89,3 +89,17 @@ def _is(organization_id: str, user_id: str | None, provider: str) -> ColumnEleme
         & whose
         & (credentials.c.provider == provider)
     )
+
+
+def has_key_for(
+    connection: Connection, organization_id: str, provider: str, variables: Iterable[str]
+) -> bool:
+    """Whether somebody of the organization left a key for a provider, or set a variable for it."""
+    left = select(credentials.c.id).where(
+        credentials.c.organization_id == organization_id, credentials.c.provider == provider
+    )
+    named = select(environment_variables.c.id).where(
+        environment_variables.c.organization_id == organization_id,
+        environment_variables.c.key.in_(list(variables)),
+    )
+    return connection.execute(left.union_all(named).limit(1)).first() is not None

@@ -56,7 +56,8 @@ async def create_replica(
             INVALID_REQUEST, WORKSPACE_LIMIT_REACHED.
     """
     check_webhook_url(body.webhook_url)
-    agent = await usable_agent(context, body.coding_agent or BUILTIN, "coding_agent")
+    wanted = body.coding_agent or BUILTIN
+    agent = await usable_agent(context, caller.organization_id, wanted, "coding_agent")
     now = moment_text(context.clock())
     limit = fleet.settings.active_limit
     making = _Making(str(uuid4()), body, agent, compose(body), caller, now, limit)
