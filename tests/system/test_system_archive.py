@@ -252,7 +252,7 @@ def test_a_webhook_call_outlives_the_service(deck: Installation) -> None:
     receiver.server_close()
 
 
-def test_from_the_command_line(deck: Installation, stocked: str) -> None:
+def test_archiving_from_the_command_line(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     name = deck.replica(id)["name"]
     done = deck.qd("replica", "archive", name, "--json")
@@ -262,6 +262,9 @@ def test_from_the_command_line(deck: Installation, stocked: str) -> None:
     secret = deck.qd("auth", "webhook-secret")
     assert secret.stdout.startswith("whsec_"), secret.stderr
 
+
+@pytest.mark.timeout(300)  # ten programs, one after the other
+def test_notifications_from_the_command_line(deck: Installation) -> None:
     receiver = Receiver()
     target = f"json://127.0.0.1:{receiver.port}/hush"
     assert "go nowhere" in deck.qd("notify", "show").stderr
@@ -275,6 +278,8 @@ def test_from_the_command_line(deck: Installation, stocked: str) -> None:
     tried = deck.qd("notify", "test")
     assert tried.returncode == 0, tried.stderr
     assert receiver.told[-1]["message"] == "Notifications arrive here."
+    id = deck.create()
+    name = deck.replica(id)["name"]
     deck.turn(id, block("echo told"))
     until(lambda: receiver.told[-1].get("title") == f"{name}: done", "the notification")
     assert deck.qd("notify", "rm", "--json").returncode == 0
