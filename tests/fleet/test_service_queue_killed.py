@@ -49,8 +49,8 @@ class Scripted(Killable):
 @pytest.fixture
 async def service(home: Home) -> AsyncIterator[Scripted]:
     made = Scripted(home)
-    await made.start()
     try:
+        await made.start()
         yield made
     finally:
         await made.kill()

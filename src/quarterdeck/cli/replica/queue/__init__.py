@@ -18,5 +18,6 @@ VERBS = {
 def command() -> None:
     """See and change what waits for the running turn, in every state of the replica.
 
-    MESSAGE is a place in the queue, from 1, or an id or a prefix of one.
+    MESSAGE is a place in the queue, from 1, or an id or a prefix of one of
+    at least four characters.
     """

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from quarterdeck.client import Client
 
 TEXT_WIDTH = 60
+SHORTEST_PREFIX = 4
+"""A shorter number is a place: one behind the end must not be taken for an id."""
 
 chat_option = click.option(
     "--chat", metavar="CHAT", help="Another chat than the first: its id or title."
@@ -38,9 +40,12 @@ class Waiting:
             NotDone: there is none.
             UsageFault: a prefix of several.
         """
-        if wanted.isdecimal() and 0 < int(wanted) <= len(self.messages):
-            return self.messages[int(wanted) - 1]
-        found = [one for one in self.messages if str(one.id).startswith(wanted.lower())]
+        if wanted.isdecimal() and len(wanted) < SHORTEST_PREFIX:
+            found = self.messages[int(wanted) - 1 : int(wanted)] if int(wanted) else []
+        elif len(wanted) < SHORTEST_PREFIX:
+            found = []
+        else:
+            found = [one for one in self.messages if str(one.id).startswith(wanted.lower())]
         if not found:
             raise NotDone(f"No message {wanted!r} waits.", "See them with: qd replica queue ls.")
         if len(found) > 1:
