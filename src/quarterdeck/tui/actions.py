@@ -47,7 +47,7 @@ ACTIONS: dict[Where, tuple[Action, ...]] = {
         Action("replica.open", "enter,right", "open", "Write to the replica", "open"),
         Action("replica.terminal", "t,2", "show('terminal')", "Open the terminal", "terminal"),
         Action("replica.chat", "1", "show('chat')", "Show the chat"),
-        INTERRUPT,
+        Action("chat.interrupt", "i", "interrupt", "Stop the running turn"),
         Action("replica.sleep", "s", "sleep", "Put to sleep: processes end, files stay", "sleep"),
         WAKE,
         Action("replica.delete", "d", "delete", "Delete with all its files (asks)", "delete"),
@@ -89,7 +89,11 @@ ACTIONS: dict[Where, tuple[Action, ...]] = {
     ),
     Where.TERMINAL: (
         Action(
-            "terminal.prefix", "ctrl+g", "", "The one key that the terminal does not get", "leave"
+            "terminal.prefix",
+            "ctrl+g",
+            "",
+            "The one key that the terminal does not get",
+            "then l list, 1 chat, c new terminal, n next, x close",
         ),
         Action("terminal.list", "ctrl+g l", "", "To the list (also escape, left)"),
         Action("terminal.chat", "ctrl+g 1", "", "To the chat"),

@@ -63,8 +63,9 @@ def command(
 ) -> None:
     """Make a replica: a sandbox in which an agent works on a repository.
 
-    Prints its name. With --wait the exit code is 1 when it fails to start or the first turn fails;
-    with --json the first line is the record, each event follows as a line.
+    Prints its name. With --wait the exit code is 1 when it fails to start or the first turn is cut
+    short; what commands in the turn returned does not count. With --json the first line is the
+    record, each event follows as a line.
     """
     from quarterdeck.store.creation import Wish
 
