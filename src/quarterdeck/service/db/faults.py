@@ -41,7 +41,9 @@ def _typed(error: DBAPIError) -> StorageError:
     code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
     state = getattr(error.orig, "sqlstate", None)
     if code in _FULL or state == _PG_FULL:
-        return DatabaseFullError("The disk of the service's database is full; nothing was changed. Make room.")
+        return DatabaseFullError(
+            "The disk of the service's database is full; nothing was changed. Make room."
+        )
     if code in _LOCKED or state in _PG_LOCKED:
         return DatabaseLockedError("The service's database is held by another program.")
     if code in _READ_ONLY or state == _PG_READ_ONLY:
