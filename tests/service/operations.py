@@ -121,7 +121,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("S18 I7", f"GET {ENVIRONMENT}/skills skills.list", PARTS),
     _of("I7", f"POST {ENVIRONMENT}/skills skills.add", PARTS),
     _of("I7", ENVIRONMENT.join(("DELETE ", "/skills/{id} skills.delete")), PARTS),
-    _of("I7", "GET /v1/environment-skills/search skills.search", absent="tests"),
+    _of("I7", "GET /v1/environment-skills/search skills.search", "service/test_service_skills.py"),
     _of("I7", f"GET {ENVIRONMENT}/mcps mcps.list", PARTS),
     _of("I7", f"POST {ENVIRONMENT}/mcps mcps.add", PARTS),
     _of("I7", ENVIRONMENT.join(("PATCH ", "/mcps/{id} mcps.change")), PARTS),
