@@ -6,16 +6,18 @@ done, and not that it arrived.
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from textual.app import App
+from textual.widget import Widget
 
 IN_TMUX = " tmux passes it on with: set -g set-clipboard on"
 TOLD_SECONDS = 4.0
 
 
-def copy_text(app: App[Any], text: str, environment: Mapping[str, str] = os.environ) -> None:
-    """Sends a text to the outer terminal's clipboard, and says so."""
+def copy_text(widget: Widget, text: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Sends a widget's text to the outer terminal's clipboard, and says so."""
+    app = cast("App[Any]", widget.app)
     app.copy_to_clipboard(text)
     characters = "character" if len(text) == 1 else "characters"
     told = f"{len(text)} {characters} sent to your terminal's clipboard."

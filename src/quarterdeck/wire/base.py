@@ -97,7 +97,7 @@ class _Sent(BaseModel):
     @model_validator(mode="after")
     def _refuse_nul(self) -> Self:
         if not self.takes_nul:
-            for name, value in self.__dict__.items():
+            for name, value in (self.__dict__ | (self.__pydantic_extra__ or {})).items():
                 if _holds_nul(value):
                     raise PydanticCustomError(
                         NUL_ERROR, "A NUL character is not allowed", {"field": name}

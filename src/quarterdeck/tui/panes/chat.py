@@ -191,7 +191,7 @@ class ChatPane(Vertical):
 
     @on(TranscriptView.CopyWanted)
     def _copy_wanted(self, event: TranscriptView.CopyWanted) -> None:
-        copy_text(self.app, event.text)
+        copy_text(self, event.text)
 
     @on(TranscriptView.OlderWanted)
     def _older_wanted(self) -> None:

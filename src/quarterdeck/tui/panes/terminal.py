@@ -292,7 +292,7 @@ class TerminalPane(Vertical, TakesKeys):
 
     def on_terminal_view_copy_wanted(self, event: TerminalView.CopyWanted) -> None:
         event.stop()
-        copy_text(self.app, event.text)
+        copy_text(self, event.text)
 
     @on(TabBar.Chosen, "#sessions")
     def _session_chosen(self, event: TabBar.Chosen) -> None:
