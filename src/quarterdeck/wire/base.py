@@ -98,9 +98,9 @@ class _Sent(BaseModel):
     def _refuse_nul(self) -> Self:
         if not self.takes_nul:
             for name, value in (self.__dict__ | (self.__pydantic_extra__ or {})).items():
-                if _holds_nul(value):
+                if _holds_nul(name) or _holds_nul(value):
                     raise PydanticCustomError(
-                        NUL_ERROR, "A NUL character is not allowed", {"field": name}
+                        NUL_ERROR, "A NUL character is not allowed", {"field": name.replace("\0", "")}
                     )
         return self
 
