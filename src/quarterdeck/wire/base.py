@@ -100,7 +100,9 @@ class _Sent(BaseModel):
             for name, value in (self.__dict__ | (self.__pydantic_extra__ or {})).items():
                 if _holds_nul(name) or _holds_nul(value):
                     raise PydanticCustomError(
-                        NUL_ERROR, "A NUL character is not allowed", {"field": name.replace("\0", "")}
+                        NUL_ERROR,
+                        "A NUL character is not allowed",
+                        {"field": name.replace("\0", "")},
                     )
         return self
 
