@@ -21,6 +21,29 @@ DATABASES = ("sqlite", "postgresql")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--both-databases",
+        action="store_true",
+        help="run also the tests marked `one_database` on PostgreSQL",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the second database where the marker says that it can tell nothing new."""
+    if config.getoption("--both-databases"):
+        return
+    second = [item for item in items if item.get_closest_marker("one_database") and _second(item)]
+    if second:
+        config.hook.pytest_deselected(items=second)
+        items[:] = [item for item in items if item not in set(second)]
+
+
+def _second(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and callspec.params.get("database_kind") == "postgresql"
+
+
 @pytest.fixture
 def require_tool() -> Callable[[str], str]:
     """Finds a program that a test needs; without it the test is skipped, or fails under CI."""

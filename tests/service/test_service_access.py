@@ -17,6 +17,8 @@ from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.wire.errors import ErrorCode
 
+pytestmark = pytest.mark.one_database
+
 SECRET = "e" * 64
 REFUSALS = {
     ErrorCode.UNAUTHORIZED,

@@ -23,6 +23,8 @@ from quarterdeck.service.routes import both_families, replica_router
 from quarterdeck.wire import base as wire
 from quarterdeck.wire.errors import ErrorObject
 
+pytestmark = pytest.mark.one_database
+
 New = Callable[..., Awaitable[str]]
 
 

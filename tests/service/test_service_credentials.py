@@ -14,6 +14,8 @@ from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.bundle import bundle_for_start
 from quarterdeck.service.routes.credentials import OTHER_ROUTES
 
+pytestmark = pytest.mark.one_database
+
 KEY = "sk-1234567890-abcdefgh"
 MASKED = "sk-1********efgh"
 NOTHING = {"hasCredentials": False}

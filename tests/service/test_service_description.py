@@ -125,7 +125,9 @@ async def test_every_error_answer_is_the_error_object(description: Object) -> No
         for status, answer in answers.items():
             if int(status) >= 400:
                 assert int(status) in known, path
-                assert answer == {"$ref": f"#/components/responses/Error{status}"}, path
+                # The framework adds a description to what a route names itself.
+                assert answer["$ref"] == f"#/components/responses/Error{status}", path
+                assert answer.keys() <= {"$ref", "description"}, path
     schema = description["components"]["schemas"]["ErrorObject"]
     assert schema["required"] == ["error"]
     assert {"type": "null"} in schema["properties"]["details"]["anyOf"]

@@ -29,6 +29,8 @@ from quarterdeck.service.peers import is_owner
 from quarterdeck.service.server import serve
 from quarterdeck.wire.base import utc_now
 
+pytestmark = pytest.mark.one_database
+
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 

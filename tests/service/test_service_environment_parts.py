@@ -13,6 +13,8 @@ from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import environment_hooks, environment_variables, warm_pools
 from quarterdeck.service.moments import now_text
 
+pytestmark = pytest.mark.one_database
+
 GLOBAL = "/v1/environments/global"
 STDIO = {"command": "server", "args": ["-v"], "env": {"TOKEN": "t0ken"}}
 HTTP = {"url": "https://host/mcp", "headers": {"Authorization": "Bearer t0ken"}}

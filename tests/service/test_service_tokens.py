@@ -25,6 +25,8 @@ from quarterdeck.service.identity.settings import IdentitySettings, IssuerSettin
 from quarterdeck.service.identity.tokens import USE
 from quarterdeck.wire.base import utc_now
 
+pytestmark = pytest.mark.one_database
+
 ISSUER = "https://id.example.org/"
 AUDIENCE = "deck"
 PROFILE = "/v1/user/profile"

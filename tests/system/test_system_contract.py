@@ -153,7 +153,8 @@ def test_ids_that_are_none(api: httpx.Client, active: str, family: str) -> None:
             if "%2f" in bad or (family == "/v1/replica" and bad == "repositories"):
                 continue
             answer = api.request(method, f"{family}/{bad}{path}", json=BODIES.get(path))
-            refused(answer, 400, "INVALID_REQUEST", "not valid", "id: ")
+            named = "url: " if bad == "%00" else "id: "
+            refused(answer, 400, "INVALID_REQUEST", "not valid", named)
     for method, path in REPLICA_ROUTES:
         if SOME in path:
             body = BODIES.get(path)
@@ -259,7 +260,9 @@ def test_queries_that_make_no_sense(api: httpx.Client, query: str) -> None:
 
 
 def test_text_in_a_query_that_is_no_unicode(api: httpx.Client) -> None:
-    assert api.get("/v1/replica?source=%ED%A0%80%00").json()["replicas"] == []
+    assert api.get("/v1/replica?source=%ED%A0%80").json()["replicas"] == []
+    answer = api.get("/v1/replica?source=%00")
+    refused(answer, 400, "INVALID_REQUEST", "not valid", "NUL character")
 
 
 @pytest.mark.parametrize(
