@@ -16,6 +16,10 @@ from tests.fleet.doubles import DoubleDriver
 
 from quarterdeck.local.home import Home
 
+# Each takes seconds of waiting for processes; what the database does when it is cut off has tests
+# of its own on both.
+pytestmark = pytest.mark.one_database
+
 
 @pytest.fixture(params=DATABASES)
 def database_kind(request: pytest.FixtureRequest) -> str:
