@@ -44,7 +44,7 @@ def _second(item: pytest.Item) -> bool:
     return callspec is not None and callspec.params.get("database_kind") == "postgresql"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def require_tool() -> Callable[[str], str]:
     """Finds a program that a test needs; without it the test is skipped, or fails under CI."""
 

@@ -1,8 +1,7 @@
 """A running service with a workspace in each of two states, and its description."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from shutil import which
 
 import pytest
 from tests.fuzz.service import Fuzzed
@@ -10,9 +9,9 @@ from tests.system.conftest import installed
 
 
 @pytest.fixture(scope="session")
-def fuzzed() -> Iterator[Fuzzed]:
-    if which("bwrap") is None or which("git") is None:
-        pytest.skip("bwrap and git are needed")
+def fuzzed(require_tool: Callable[[str], str]) -> Iterator[Fuzzed]:
+    for tool in ("bwrap", "git"):
+        require_tool(tool)
     with installed() as made:
         made.start()
         with Fuzzed.over(made) as opened:

@@ -9,7 +9,8 @@ import pytest
 from tests.workspace_files.conftest import RealWorld, until
 
 SERVER = r"""
-import http.server, sys, time
+import http.server, sys, threading
+released = threading.Event()
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_GET(self):
@@ -24,11 +25,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path == "/moved":
             self.send_response(302); self.send_header("Location", "/there")
             self.send_header("Content-Length", "0"); self.end_headers(); return
+        if self.path == "/release":
+            released.set()
         if self.path == "/stream":
             self.send_response(200); self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             self.wfile.write(b"3\r\none\r\n"); self.wfile.flush()
-            self.rfile.readline() if False else time.sleep(0)
+            released.wait()
             self.wfile.write(b"3\r\ntwo\r\n0\r\n\r\n"); return
         text = "\n".join([self.path, *(f"{k}: {v}" for k, v in self.headers.items())]).encode()
         self.send_response(200); self.send_header("Connection", "X-Hop, close"); self.send_header("X-Hop", "1")
@@ -146,7 +149,12 @@ async def test_requests_are_passed_on(world: RealWorld) -> None:
         assert got.headers["x-kept"] == "1"
         assert "x-hop" not in got.headers and "keep-alive" not in got.headers
         assert (await browser.get(url.rstrip("/"))).text.splitlines()[0] == "/"
-        assert (await browser.get(f"{url}stream")).text == "onetwo"
+        # The program goes on only after its first words have come through.
+        async with asyncio.timeout(20), browser.stream("GET", f"{url}stream") as stream:
+            said = stream.aiter_text()
+            assert await anext(said) == "one"
+            await browser.get(f"{url}release")
+            assert "".join([text async for text in said]) == "two"
         moved = await browser.get(f"{url}moved")
         assert moved.headers["location"] == f"/{token}/there"
         by_host = {"Host": f"{token}.localhost:1"}
