@@ -63,11 +63,12 @@ async def follow_test(
             async for chunk in subscription:
                 if chunk == PING:
                     yield None
+                # Asked for first: what the hook said is stored by the time that its end is.
+                end = await context.database.read(lambda c: _end(c, workspace_id))
                 while batch := await context.event_log.read_after(workspace_id, seen, BATCH):
                     seen = batch[-1].index
                     for told in _told(batch):
                         yield told
-                end = await context.database.read(lambda c: _end(c, workspace_id))
                 if end is not None:
                     yield end
                     return

@@ -3,9 +3,11 @@ that the documentation does not.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 router = APIRouter()
 
@@ -14,10 +16,14 @@ router = APIRouter()
 async def read(request: Request) -> Response:
     """The description, made when it is first asked for."""
     state = request.app.state
-    made: bytes | None = getattr(state, "description", None)
-    if made is None:
-        from quarterdeck.service.description.document import describe  # slow to import
+    making: asyncio.Future[bytes] | None = getattr(state, "description", None)
+    if making is None or (making.done() and making.exception() is not None):
+        making = state.description = asyncio.ensure_future(_make(request.app.routes))
+    # Whoever asks in the meantime waits for the same one, and one that leaves does not end it.
+    return Response(await asyncio.shield(making), media_type="application/json")
 
-        # Two that ask at the same time make the same one.
-        made = state.description = await asyncio.to_thread(describe, request.app.routes)
-    return Response(made, media_type="application/json")
+
+async def _make(routes: Sequence[BaseRoute]) -> bytes:
+    from quarterdeck.service.description.document import describe  # slow to import
+
+    return await asyncio.to_thread(describe, routes)
