@@ -29,6 +29,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs that a test starts find an empty home, and leave nothing in the person's."""
+    before = os.environ["HOME"]
+    os.environ["HOME"] = str(tmp_path_factory.mktemp("person"))
+    yield
+    os.environ["HOME"] = before
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out the second database where the marker says that it can tell nothing new."""
     if config.getoption("--both-databases"):

@@ -38,7 +38,7 @@ class ScriptedDriver(DoubleDriver):
         pid = os.posix_spawn(  # noqa: ASYNC221 - it does not wait
             sys.executable,
             [sys.executable, "-m", "tests.fleet.scripted_engine", str(place)],
-            {**os.environ, "PYTHONPATH": str(ROOT)},
+            {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(place)},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600),

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from view_app import START, Host, ask, event, say, settle, talk, text_rows, tool, user
+from tests.tui_transcript.view_app import START, Host, ask, event, say, settle, talk, text_rows, tool, user
 
 from quarterdeck.transcript import MessageBlock, ToolBlock, Transcript, UserBlock
 from quarterdeck.tui.transcript_view import TranscriptView

@@ -3,7 +3,7 @@
 from typing import Any
 
 from textual.pilot import Pilot
-from view_app import Host, say, settle, talk, user
+from tests.tui_transcript.view_app import Host, say, settle, talk, user
 
 from quarterdeck.tui.transcript_view import TranscriptView
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.segment import Segment
 from textual.geometry import Region
 from textual.strip import Strip
-from view_app import Host, say, settle, talk
+from tests.tui_transcript.view_app import Host, say, settle, talk
 
 from quarterdeck.tui.transcript_view.window import Window
 
