@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from tests.support.postgresql import Server, find_programs, running
 
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.engines import sqlite_url
+from tests.support.postgresql import Server, find_programs, running
 
 DATABASES = ("sqlite", "postgresql")
 

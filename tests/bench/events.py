@@ -6,15 +6,14 @@ import time
 from datetime import UTC, datetime
 from uuid import UUID
 
-from tests.bench.installation import QD, Installation
-from tests.bench.table import Row
-from tests.support.program import Program
-
 from quarterdeck.client import LOCAL_URL, Client, Connection
 from quarterdeck.client.events import EventStream
 from quarterdeck.client.items import Received
 from quarterdeck.local.home import Home
 from quarterdeck.wire.messages import SendMessage
+from tests.bench.installation import QD, Installation
+from tests.bench.table import Row
+from tests.support.program import Program
 
 LONG = 10_000
 MESSAGE = "```sh\nfor n in $(seq 200); do echo line $n; sleep 0.01; done\n```"

@@ -15,8 +15,6 @@ from uuid import uuid4
 import httpx
 from fastapi import FastAPI
 from sqlalchemy import insert
-from tests.bench.table import Row
-from tests.service.big_tree import big_tree
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.process import ProcessDriver
@@ -29,6 +27,8 @@ from quarterdeck.service.records.file_indexes import Origin, SavedIndex, save_in
 from quarterdeck.service.records.organizations import only_organization
 from quarterdeck.service.start import open_service
 from quarterdeck.wire.base import utc_now
+from tests.bench.table import Row
+from tests.service.big_tree import big_tree
 
 COUNT = 80_000
 RUNS = 15

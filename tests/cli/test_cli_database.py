@@ -5,9 +5,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.support.postgresql import Server
 
 from quarterdeck.local.home import Home
+from tests.support.postgresql import Server
 
 SECRET = "s3cret"
 

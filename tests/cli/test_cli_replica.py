@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from tests.support.program import Program
 
 HOSTILE = r"printf '\033]0;owned\007\033[31mred\033[0m \302\233[2J\r\nend\n'"

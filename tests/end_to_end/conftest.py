@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
 from tests.support.program import Program
 
 GIT = ("git", "-c", "user.name=Someone", "-c", "user.email=someone@example.invalid")

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from tests.end_to_end.conftest import Place
 from tests.support.program import Program
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from tests.engine.conftest import Entries, Place, until
 
 from quarterdeck.engine.link import EngineRefused
 from quarterdeck.wire.engine import EngineRepository, OpenChat
 from quarterdeck.wire.setup import ClaimWorkspace, HookLog, Setup, SetupHook
+from tests.engine.conftest import Entries, Place, until
 
 
 def hook(kind: str, name: str, script: str) -> SetupHook:

@@ -7,13 +7,13 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from tests.engine.conftest import Place
 
 from quarterdeck.engine.setup.errors import SetupFailed
 from quarterdeck.engine.setup.install import install
 from quarterdeck.wire.engine import OpenChat
 from quarterdeck.wire.exec import ExecRequest
 from quarterdeck.wire.setup import McpServer, Setup, SetupFile, SetupSkill, SkillFile
+from tests.engine.conftest import Place
 
 
 def skill(slug: str, **files: str) -> SetupSkill:

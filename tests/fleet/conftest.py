@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.fleet.doubles import DoubleDriver
 
 from quarterdeck.local.home import Home
 from quarterdeck.service.app import build_app
@@ -21,6 +20,7 @@ from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import open_service
 from quarterdeck.wire.agents import Agent
+from tests.fleet.doubles import DoubleDriver
 
 AGENTS = [
     Agent(id="builtin", name="Built-in", available=True),

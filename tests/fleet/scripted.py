@@ -8,8 +8,6 @@ import os
 import sys
 from pathlib import Path
 
-from tests.fleet.doubles import DoubleDriver
-
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.fleet.fleet import Fleet
@@ -17,6 +15,7 @@ from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import open_service
 from quarterdeck.wire.agents import Agent
+from tests.fleet.doubles import DoubleDriver
 
 ROOT = Path(__file__).parents[2]
 AGENTS = [

@@ -4,14 +4,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.fleet.doubles import DoubleDriver
-
 from quarterdeck.local.home import Home
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import open_service
 from quarterdeck.wire.agents import Agent
+from tests.fleet.doubles import DoubleDriver
 
 AGENTS = [Agent(id="builtin", name="Built-in", available=True)]
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+
 from tests.fleet.conftest import World
 from tests.service.people import People, bearing, key_of, settle
 

@@ -6,7 +6,6 @@ from uuid import UUID
 
 import httpx
 import pytest
-from tests.fleet.conftest import PATIENCE, World, until
 
 from quarterdeck.client import Client, Connection
 from quarterdeck.client.errors import Conflict, NotFound
@@ -14,6 +13,7 @@ from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.wire.goals import UpdateGoal
 from quarterdeck.wire.messages import SendMessage
+from tests.fleet.conftest import PATIENCE, World, until
 
 
 @pytest.fixture

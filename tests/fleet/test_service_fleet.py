@@ -5,10 +5,10 @@ import signal
 from dataclasses import replace
 
 import pytest
-from tests.fleet.conftest import SETTINGS, World, until
 
 from quarterdeck.sandboxes.port import CloneError, SandboxError
 from quarterdeck.service.fleet.settings import FleetSettings
+from tests.fleet.conftest import SETTINGS, World, until
 
 
 async def test_a_replica_is_answered_at_once_and_becomes_active(world: World) -> None:

@@ -6,6 +6,7 @@ import signal
 from typing import Any
 
 import pytest
+
 from tests.fleet.conftest import World, until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)

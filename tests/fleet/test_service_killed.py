@@ -10,11 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
+
+from quarterdeck.local.home import Home
 from tests.conftest import DATABASES
 from tests.fleet.conftest import PATIENCE, until
 from tests.fleet.doubles import DoubleDriver
-
-from quarterdeck.local.home import Home
 
 # Each takes seconds of waiting for processes; what the database does when it is cut off has tests
 # of its own on both.

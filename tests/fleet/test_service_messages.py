@@ -6,10 +6,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.conftest import DATABASES
-from tests.fleet.conftest import World, until
 
 from quarterdeck.service.conversation.composing import split_modes
+from tests.conftest import DATABASES
+from tests.fleet.conftest import World, until
 
 
 @pytest.fixture(params=DATABASES)

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+
 from tests.fleet.conftest import World, until
 
 

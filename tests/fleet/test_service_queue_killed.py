@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
+
+from quarterdeck.local.home import Home
 from tests.fleet.conftest import PATIENCE, until
 from tests.fleet.scripted import ROOT, ScriptedDriver
 from tests.fleet.test_service_killed import Killable
-
-from quarterdeck.local.home import Home
 
 
 class Scripted(Killable):

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.conftest import DATABASES
-from tests.fleet.conftest import PATIENCE, until
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.process import ProcessDriver
@@ -19,6 +17,8 @@ from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import open_service
 from quarterdeck.wire.agents import Agent
+from tests.conftest import DATABASES
+from tests.fleet.conftest import PATIENCE, until
 
 
 @pytest.fixture(params=DATABASES)

@@ -8,13 +8,13 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.conftest import DATABASES
-from tests.fleet.conftest import World, until
 
 from quarterdeck.service.errors import UnknownWorkspaceError
 from quarterdeck.service.records.workspaces import find_workspace
 from quarterdeck.service.relay.relay import store_entries
 from quarterdeck.wire.engine import JournalEntry
+from tests.conftest import DATABASES
+from tests.fleet.conftest import World, until
 
 
 @pytest.fixture(params=DATABASES)

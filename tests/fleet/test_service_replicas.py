@@ -4,6 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+
 from tests.conftest import DATABASES
 from tests.fleet.conftest import World, until
 

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.fleet.conftest import World, until
 
 from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.records.workspaces import find_workspace
 from quarterdeck.wire.base import utc_now
+from tests.fleet.conftest import World, until
 
 
 class Time:

@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from tests.conftest import DATABASES
-from tests.fleet.conftest import World
 
 from quarterdeck.sandboxes.port import SandboxError
+from tests.conftest import DATABASES
+from tests.fleet.conftest import World
 
 
 @pytest.fixture(params=DATABASES)

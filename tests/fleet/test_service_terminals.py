@@ -9,11 +9,11 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from tests.fleet.conftest import World, until
 
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.service.records.workspaces import find_workspace
 from quarterdeck.service.terminal_feed import TerminalFeed
+from tests.fleet.conftest import World, until
 
 SIZE = {"cols": 80, "rows": 24}
 

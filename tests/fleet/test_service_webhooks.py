@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 import pytest
 from sqlalchemy import text
-from tests.fleet.conftest import World, until
 
 from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.auth import Caller, CallerKind
@@ -23,6 +22,7 @@ from quarterdeck.service.outward.signature import signature, webhook_secret
 from quarterdeck.service.records.deliveries import due_deliveries
 from quarterdeck.service.records.events import NewEvent
 from quarterdeck.service.records.workspaces import change_workspace
+from tests.fleet.conftest import World, until
 
 QUICK = SenderSettings(limit=1.5, pauses=(0.02, 0.05))
 FAR = "9999"

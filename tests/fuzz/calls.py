@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hypothesis import strategies as st
+
 from tests.fuzz.schemas import JUNK, TEXTS, Components, Object, fitting, mutated
 
 FAR = ("/test", "/save-test", "/stream", "/warm-pools", "/wake", "/archive", "/sleep")

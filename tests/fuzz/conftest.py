@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.fuzz.service import Fuzzed
 from tests.system.conftest import installed
 

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+
 from tests.fuzz.calls import Operation, Request, operations
 from tests.fuzz.schemas import misfits
 from tests.system.installation import Installation

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+
 from tests.fuzz.calls import Operation, requests
 from tests.fuzz.service import Fuzzed
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
-from tests.service.people import People, bearing, key_of, settle
 
 from quarterdeck.service.context import ServiceContext
+from tests.service.people import People, bearing, key_of, settle
 
 Client = httpx.AsyncClient
 

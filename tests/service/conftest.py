@@ -9,8 +9,6 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import insert
-from tests.conftest import DATABASES
-from tests.service.callers import Callers, calling
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.port import (
@@ -28,6 +26,8 @@ from quarterdeck.service.moments import now_text
 from quarterdeck.service.records.organizations import only_organization
 from quarterdeck.service.start import open_service
 from quarterdeck.wire.agents import Agent
+from tests.conftest import DATABASES
+from tests.service.callers import Callers, calling
 
 
 class Mirrors:

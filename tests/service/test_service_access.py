@@ -10,12 +10,12 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import text
-from tests.service.access import ACCESS, CALLERS, NOBODIES, PASS, RULES, written
-from tests.service.people import People, bearing, key_of, settle, token_of
 
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.wire.errors import ErrorCode
+from tests.service.access import ACCESS, CALLERS, NOBODIES, PASS, RULES, written
+from tests.service.people import People, bearing, key_of, settle, token_of
 
 pytestmark = pytest.mark.one_database
 

@@ -9,7 +9,6 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import text
-from tests.service.people import People, bearing, key_of, settle, token_of
 
 from quarterdeck.local.home import Home
 from quarterdeck.service.app import build_app
@@ -21,6 +20,7 @@ from quarterdeck.service.identity.key_use import KeyUse
 from quarterdeck.service.identity.rate import RateLimit
 from quarterdeck.service.identity.remembered import Remembered
 from quarterdeck.service.identity.settings import IdentitySettings
+from tests.service.people import People, bearing, key_of, settle, token_of
 
 OWN = "/v1/user/api-keys"
 SHARED = "/v1/organization/api-keys"

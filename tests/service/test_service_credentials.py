@@ -8,11 +8,11 @@ from uuid import UUID, uuid4
 import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
-from tests.service.callers import Callers, Client, environment, refused
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.bundle import bundle_for_start
 from quarterdeck.service.routes.credentials import OTHER_ROUTES
+from tests.service.callers import Callers, Client, environment, refused
 
 pytestmark = pytest.mark.one_database
 

@@ -15,7 +15,6 @@ import httpx
 import jwt
 import pytest
 from sqlalchemy import text
-from tests.service.people import bearing, key_of, settle, token_of
 
 from quarterdeck.local.home import Home
 from quarterdeck.service.context import ServiceContext
@@ -28,6 +27,7 @@ from quarterdeck.service.listeners import TcpListener, UnixListener
 from quarterdeck.service.peers import is_owner
 from quarterdeck.service.server import serve
 from quarterdeck.wire.base import utc_now
+from tests.service.people import bearing, key_of, settle, token_of
 
 pytestmark = pytest.mark.one_database
 

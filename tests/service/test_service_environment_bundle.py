@@ -4,12 +4,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.service.callers import Callers, Client, environment, made, repository
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.bundle import Bundle, compose_bundle
 from quarterdeck.service.environments.sources import repositories_for
 from quarterdeck.service.errors import ApiError
+from tests.service.callers import Callers, Client, environment, made, repository
 
 GLOBAL = "/v1/environments/global"
 

@@ -7,11 +7,11 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import insert, select, update
-from tests.service.callers import Callers, Client, environment, made, refused
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import environment_hooks, environment_variables, warm_pools
 from quarterdeck.service.moments import now_text
+from tests.service.callers import Callers, Client, environment, made, refused
 
 pytestmark = pytest.mark.one_database
 

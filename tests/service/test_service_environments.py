@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import insert, update
-from tests.service.callers import Callers, Client, environment, made, refused, repository
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import warm_pools, workspaces
 from quarterdeck.service.moments import now_text
+from tests.service.callers import Callers, Client, environment, made, refused, repository
 
 ALL = "/v1/environments"
 GLOBAL = "/v1/environments/global"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
-from tests.service.operations import OPERATIONS, WITHOUT_CLIENT, Operation
 
 from quarterdeck.client import Client, Connection
+from tests.service.operations import OPERATIONS, WITHOUT_CLIENT, Operation
 
 TESTS = Path(__file__).parents[1]
 SPECIFIED = set(range(1, 24)) - {12, 17, 19}  # those of automations

@@ -6,7 +6,6 @@ import threading
 import psycopg
 import pytest
 from sqlalchemy import Connection, text
-from tests.support.postgresql import OWNER, Server, running
 
 from quarterdeck.service.db import engines, postgresql
 from quarterdeck.service.db.database import Database
@@ -16,6 +15,7 @@ from quarterdeck.service.errors import (
     DatabaseReadOnlyError,
     StorageError,
 )
+from tests.support.postgresql import OWNER, Server, running
 
 PATIENCE = 10
 

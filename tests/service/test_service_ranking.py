@@ -3,10 +3,10 @@
 import time
 
 import pytest
-from tests.service.big_tree import big_tree
 
 from quarterdeck.service.files.prepared import Prepared, prepare
 from quarterdeck.service.files.ranking import CANDIDATES, rank
+from tests.service.big_tree import big_tree
 
 
 def made(paths: list[str]) -> Prepared:

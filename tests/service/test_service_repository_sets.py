@@ -5,6 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+
 from tests.service.callers import Callers, Client, environment, made, refused, repository
 
 REPOSITORIES = "/v1/replica/repositories"

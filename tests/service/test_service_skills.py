@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.callers import Callers, environment, made, refused
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.process import ProcessDriver
 from quarterdeck.service.context import ServiceContext
+from tests.service.callers import Callers, environment, made, refused
 
 SEARCH = "/v1/environment-skills/search"
 

@@ -15,7 +15,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import text
-from tests.service.people import People, bearing, key_of, settle, token_of
 
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
@@ -24,6 +23,7 @@ from quarterdeck.service.identity.jwks import FRESH_SECONDS, RETRY_SECONDS, KeyS
 from quarterdeck.service.identity.settings import IdentitySettings, IssuerSettings
 from quarterdeck.service.identity.tokens import USE
 from quarterdeck.wire.base import utc_now
+from tests.service.people import People, bearing, key_of, settle, token_of
 
 pytestmark = pytest.mark.one_database
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.fleet.conftest import until
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.process import ProcessDriver
@@ -24,6 +23,7 @@ from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import open_service
 from quarterdeck.wire.agents import Agent
+from tests.fleet.conftest import until
 
 GIT = ("git", "-c", "user.name=t", "-c", "user.email=t@t")
 AGENTS = [

@@ -5,6 +5,7 @@ import os
 import signal
 
 import httpx
+
 from tests.fleet.conftest import until
 from tests.shaping.conftest import Shop, git
 

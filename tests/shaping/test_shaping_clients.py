@@ -7,10 +7,10 @@ import sys
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.shaping.conftest import Shop
 
 from quarterdeck.client import LOCAL_URL, Client, Connection
 from quarterdeck.client.errors import Conflict
+from tests.shaping.conftest import Shop
 
 
 @pytest.fixture

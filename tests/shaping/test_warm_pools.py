@@ -5,11 +5,11 @@ import time
 from datetime import datetime, timedelta
 
 import pytest
-from tests.fleet.conftest import until
-from tests.shaping.conftest import Shop, git
 
 from quarterdeck.service.records.warm_pools import FIRST_PAUSE, all_pools, note_failure
 from quarterdeck.wire.base import utc_now
+from tests.fleet.conftest import until
+from tests.shaping.conftest import Shop, git
 
 
 async def switch(shop: Shop, environment: str, enabled: bool = True) -> dict:

@@ -4,11 +4,11 @@ import json
 from uuid import UUID
 
 import pytest
-from tests.store.conftest import NOW, PlayedService, Watched
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.changes import ConnectionChanged, ListChanged, Noticed, ReplicaGone
 from quarterdeck.store.connection import Phase
+from tests.store.conftest import NOW, PlayedService, Watched
 
 
 def chat_of(watched: Watched, id: UUID) -> UUID:

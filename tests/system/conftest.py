@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
 from tests.system.installation import Installation, make_repository, remove
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from tests.system.conftest import installed
 from tests.system.installation import (
     PATIENCE,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.system.conftest import installed
 from tests.system.installation import (
     PATIENCE,

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+
 from tests.system.installation import Installation, refused
 
 SOME = "7a0e8b8e-1111-4222-8333-444455556666"

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
+
 from tests.system.installation import (
     Follower,
     Installation,

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+
 from tests.system.installation import Installation, make_repository, refused, remove
 from tests.system.sources import Source, serve_source
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from tests.system.conftest import installed
 from tests.system.installation import (
     PATIENCE,

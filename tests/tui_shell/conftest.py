@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.tui_shell.frozen import FrozenCockpit
 from tests.tui_shell.live import Installation
 

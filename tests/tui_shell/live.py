@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.tui_shell.frozen import screen_text
 from textual.pilot import Pilot
 
 from quarterdeck.client.client import Client
@@ -21,6 +20,7 @@ from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.app import Cockpit
 from quarterdeck.wire.environments import GLOBAL
 from quarterdeck.wire.replicas import CreateReplica, ReplicaDetail
+from tests.tui_shell.frozen import screen_text
 
 PATIENCE = 12.0
 

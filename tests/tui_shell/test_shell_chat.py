@@ -3,11 +3,10 @@
 import asyncio
 from uuid import UUID
 
-from tests.tui_shell.live import Desk, Installation, until
-
 from quarterdeck.client.client import Client
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.messages import SendMessage
+from tests.tui_shell.live import Desk, Installation, until
 
 
 async def opened(desk: Desk, name: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.support.program import Program
 from tests.tui_shell.live import Installation
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from tests.tui_shell.frozen import FrozenCockpit, every_block, queued, said, screen_text
 from textual.pilot import Pilot
 
 from quarterdeck.store.connection import Phase
@@ -13,6 +12,7 @@ from quarterdeck.tui.forms import create
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.replicas import ReplicaEnvironment
+from tests.tui_shell.frozen import FrozenCockpit, every_block, queued, said, screen_text
 
 SMALL, WIDE, NARROW = (80, 24), (120, 40), (50, 20)
 

@@ -3,10 +3,21 @@
 from datetime import UTC, datetime
 
 import pytest
-from tests.tui_transcript.view_app import START, Host, ask, event, say, settle, talk, text_rows, tool, user
 
 from quarterdeck.transcript import MessageBlock, ToolBlock, Transcript, UserBlock
 from quarterdeck.tui.transcript_view import TranscriptView
+from tests.tui_transcript.view_app import (
+    START,
+    Host,
+    ask,
+    event,
+    say,
+    settle,
+    talk,
+    text_rows,
+    tool,
+    user,
+)
 
 
 async def test_the_end_is_followed() -> None:

@@ -3,9 +3,9 @@
 from typing import Any
 
 from textual.pilot import Pilot
-from tests.tui_transcript.view_app import Host, say, settle, talk, user
 
 from quarterdeck.tui.transcript_view import TranscriptView
+from tests.tui_transcript.view_app import Host, say, settle, talk, user
 
 
 class Copying(Host):

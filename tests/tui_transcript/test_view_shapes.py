@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from tests.tui_transcript.view_app import Host, event, say, settle, talk, tool, user
-
 from quarterdeck.transcript import ToolBlock
 from quarterdeck.wire.history import AgentEvent
+from tests.tui_transcript.view_app import Host, event, say, settle, talk, tool, user
 
 LATER = [say(f"word {n}", f"later {n}") for n in range(40)]
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from rich.segment import Segment
 from textual.geometry import Region
 from textual.strip import Strip
-from tests.tui_transcript.view_app import Host, say, settle, talk
 
 from quarterdeck.tui.transcript_view.window import Window
+from tests.tui_transcript.view_app import Host, say, settle, talk
 
 
 def strips(texts: Iterable[str], known: dict[str, Strip]) -> list[Strip]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.fleet.conftest import PATIENCE, World, until
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.process import ProcessDriver
@@ -19,6 +18,7 @@ from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import open_service
 from quarterdeck.wire.agents import Agent
+from tests.fleet.conftest import PATIENCE, World, until
 
 AGENTS = [Agent(id="builtin", name="Built-in", available=True)]
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import httpx
 import pytest
+
 from tests.workspace_files.conftest import RealWorld, until
 
 LIMIT = 5 << 20

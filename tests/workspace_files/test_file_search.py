@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.workspace_files.conftest import RealWorld, git, until
 
 from quarterdeck.wire.base import utc_now
+from tests.workspace_files.conftest import RealWorld, git, until
 
 COMMITTED = ["README.md", "docs/guide.md", "src/app/panel.py", "src/main.py"]
 

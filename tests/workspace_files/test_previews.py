@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from tests.workspace_files.conftest import RealWorld, until
 
 SERVER = r"""
