@@ -16,6 +16,7 @@ def test_a_machine_that_can_do_it(installation, require_tool):
     ended = installation.qd("doctor", "--json", TERM="xterm", LANG="C.UTF-8", COLORTERM="truecolor")
     checks = by_name(ended.json)
     assert ended.code == 0, ended.err
+    assert not installation.home.exists()  # it only looks
     assert checks["isolation"]["message"] == "bubblewrap"
     assert checks["sandbox user"]["message"]
     assert checks["agent builtin"]["level"] == "ok"

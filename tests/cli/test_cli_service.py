@@ -62,7 +62,7 @@ def test_a_port_in_use_is_refused(service, tmp_path):
 
 
 def test_addresses_that_are_none(installation):
-    for address in ("nowhere", "127.0.0.1:port", "127.0.0.1:99999", ":80"):
+    for address in ("nowhere", "127.0.0.1:port", "127.0.0.1:99999", ":80", "unix:"):
         ended = installation.qd("serve", "--listen", address)
         assert ended.code == 2, address
         assert address in ended.err

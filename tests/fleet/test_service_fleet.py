@@ -1,8 +1,10 @@
 """Replicas come to life, sleep, wake, fail, are found again and go."""
 
 import asyncio
+import json
 import signal
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -309,6 +311,41 @@ class TestHanging:
         sent = await world.send(made, "in the meantime")
         world.driver.fault(made, "hang", on=False)
         assert len(await world.done(made, sent["message_id"])) == 1
+
+
+class TestFaults:
+    @pytest.fixture
+    def settings(self) -> FleetSettings:
+        return replace(SETTINGS, heartbeat=0.02)
+
+    async def test_a_journal_that_cannot_be_written_is_told_once_each_time(
+        self, world: World
+    ) -> None:
+        made = await world.create()
+        report = world.driver.place(made) / "report.json"
+
+        async def told(times: int) -> list[dict[str, Any]] | None:
+            found = await world.events(made, "error")
+            return found if len(found) == times else None
+
+        async def felt(fault: str | None) -> bool:
+            pulse = world.fleet.of(made).site.pulse.report
+            return pulse is not None and pulse.journal_fault == fault
+
+        for times in (1, 2):
+            written = report.with_suffix(".new")
+            written.write_text(json.dumps({"journalFault": "No space left on device"}))
+            written.replace(report)
+            found = await until(lambda times=times: told(times), "the fault")
+            for _ in range(3):  # it goes on, and is not told again
+                world.fleet.of(made).site.pulse.report = None
+                await until(lambda: felt("No space left on device"), "a pulse")
+            assert await told(times)
+            report.unlink()
+            await until(lambda: felt(None), "a journal that is well")
+        assert "No space left on device" in found[0]["message"]
+        assert "Make room" in found[0]["message"]
+        assert found[0]["code"] == "INTERNAL_ERROR"
 
 
 async def test_calls_wait_a_little_while_an_engine_is_started_again(world: World) -> None:

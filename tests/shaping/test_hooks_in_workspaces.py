@@ -108,6 +108,33 @@ async def test_a_service_that_stops_in_a_hook_takes_it_up_again(shop: Shop) -> N
     assert len((await logs(shop, made))[0]) == 1
 
 
+async def test_a_hook_that_failed_while_no_service_ran_has_its_log(shop: Shop) -> None:
+    environment = await shop.environment()
+    await shop.hook(
+        environment, "warm", "echo w >> ~/ran; until [ -e ~/go ]; do sleep 0.02; done; exit 4"
+    )
+    made = await shop.begin(environment)
+    ran = shop.home.workspaces / made / "home/ran"
+
+    async def begun() -> bool:
+        return ran.exists()
+
+    await until(begun, "the hook's begin")
+    await shop.stop()
+    (ran.parent / "go").touch()
+    journals = list((shop.home.workspaces / made).rglob("journal*"))
+
+    async def failed() -> bool:
+        return any(b"hooks.failed" in path.read_bytes() for path in journals if path.is_file())
+
+    await until(failed, "the hook's end")
+    await shop.start()
+    replica = await shop.reach(made, "error")
+    assert "ended with code 4" in replica["error"]
+    assert [one["exitCode"] for one in (await logs(shop, made))[0]] == [4]
+    assert len(await shop.events(made, "hooks.failed")) == 1
+
+
 async def test_an_engine_killed_in_a_hook_goes_on_with_that_hook(shop: Shop) -> None:
     environment = await shop.environment()
     await shop.hook("global", "warm", "echo first >> ~/ran")

@@ -48,3 +48,16 @@ async def test_a_token_paints_one_row() -> None:
         height, width = app.view.size.height, app.view.size.width
         assert app.view._exchange_repaint_regions() == {Region(0, height - 1, width, 1)}
         assert app.view._exchange_repaint_regions() == ()
+
+
+async def test_a_view_that_was_removed_before_its_frame_stays_as_it_was() -> None:
+    app = Host(*talk(5), say("word", "last"))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await settle(pilot)
+        view = app.view
+        region = view.size.region
+        before = view.render_lines(region)
+        await view.remove()
+        view.refresh_change(view.transcript.append(say(" more", "last")))
+        view._exchange_repaint_regions()
+        assert view.render_lines(region) == before

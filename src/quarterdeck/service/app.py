@@ -3,12 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import cache
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
-from starlette.routing import BaseRoute
 
 from quarterdeck import __version__
 from quarterdeck.service.context import ServiceContext
@@ -95,17 +93,6 @@ SILENT: TelemetryConfig = {
 }
 
 
-@cache
-def all_routes() -> list[BaseRoute]:
-    """Every route. Applications share them: the framework looks through each at its first request,
-    which is a fifth of a second of work in all.
-    """
-    root = APIRouter()
-    for module in RESOURCES:
-        root.include_router(module.router)
-    return root.routes
-
-
 def build_app(context: ServiceContext) -> FastAPI:
     """The application over a context; its lifespan starts and closes `context.fleet`."""
     authenticator = Authenticator(context)
@@ -113,7 +100,8 @@ def build_app(context: ServiceContext) -> FastAPI:
         title="quarterdeck",
         version=__version__,
         lifespan=_lifespan,
-        routes=all_routes(),
+        # Not included: the framework would look through each route once more for that.
+        routes=[route for module in RESOURCES for route in module.router.routes],
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,

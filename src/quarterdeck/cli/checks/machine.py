@@ -4,7 +4,10 @@ import asyncio
 import platform
 import shutil
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from quarterdeck.cli.checks.finding import Finding, fail, ok, warn
 from quarterdeck.local.home import Home
@@ -48,7 +51,8 @@ async def _isolation(home: Home) -> AsyncGenerator[Finding]:
     from quarterdeck.sandboxes.process import ProcessDriver
 
     try:
-        isolation = await ProcessDriver(home).isolation()
+        with _somewhere(home) as place:
+            isolation = await ProcessDriver(place).isolation()
     except SandboxError as e:
         yield fail("isolation", str(e), e.details)
         return
@@ -59,6 +63,16 @@ async def _isolation(home: Home) -> AsyncGenerator[Finding]:
     yield ok("sandbox user", isolation.user)
     for limit in isolation.limits:
         yield ok("limits", limit)
+
+
+@contextmanager
+def _somewhere(home: Home) -> Generator[Home]:
+    """The home, or one that is gone again afterwards: a look makes none."""
+    if home.root.exists():
+        yield home
+        return
+    with TemporaryDirectory(prefix="qd-doctor-") as directory:
+        yield Home(Path(directory))
 
 
 def _agents() -> list[Finding]:

@@ -107,8 +107,8 @@ def parse_address(text: str) -> "Listener":
     """
     from quarterdeck.service.listeners import TcpListener, UnixListener
 
-    if text.startswith(UNIX):
-        return UnixListener(Path(text.removeprefix(UNIX)).expanduser().absolute())
+    if text.startswith(UNIX) and (path := text.removeprefix(UNIX)):
+        return UnixListener(Path(path).expanduser().absolute())
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (host and colon and port.isdecimal() and int(port) <= 65_535):

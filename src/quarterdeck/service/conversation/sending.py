@@ -24,7 +24,7 @@ from quarterdeck.service.fleet.transitions import RESTING, wake_up
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.chats import add_chat, find_chat, list_chats
-from quarterdeck.service.records.messages import UNFINISHED, WAITING, add_message, count_in
+from quarterdeck.service.records.messages import UNFINISHED, add_message, count_in
 from quarterdeck.service.records.workspaces import (
     WorkspaceRow,
     change_workspace,
@@ -99,7 +99,6 @@ def _accept(writer: LogWriter, sending: _Sending) -> MessageAccepted:
     named = list(dict.fromkeys(sending.body.canvas_upload_ids or ()))
     uploads = uploads_for_message(connection, row.id, named)
     ahead = count_in(connection, str(chat.id), UNFINISHED)
-    place = count_in(connection, str(chat.id), WAITING) + 1
     model = row.model if chat.provider == row.coding_agent else None
     email = email_of(connection, sending.caller)
     message = sending.composed.placed(
@@ -113,7 +112,8 @@ def _accept(writer: LogWriter, sending: _Sending) -> MessageAccepted:
     if row.status != WorkspaceStatus.ACTIVE or sending.stopping:
         status, position = Delivery.WAKING, None
     elif ahead:
-        status, position = Delivery.QUEUED, place
+        # Of those ahead, the first runs or is about to: it is not in the queue.
+        status, position = Delivery.QUEUED, ahead
     else:
         status, position = Delivery.SENT, None
     return MessageAccepted(

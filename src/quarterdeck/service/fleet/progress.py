@@ -37,7 +37,11 @@ class Progress:
             if entry.type == EventType.ENGINE_READY:
                 self.ready()
             elif entry.type in _TELLING:
-                self._news.set()
+                self.ask()
+
+    def ask(self) -> None:
+        """Something happened: the engine is to be asked how far it is."""
+        self._news.set()
 
     def learn(self, state: SetupState | None) -> None:
         """The engine has told how far it is.

@@ -9,6 +9,7 @@ from quarterdeck.engine.link import EngineError, EngineLink, EngineRefused
 from quarterdeck.service.courier import open_chat
 from quarterdeck.service.errors import UnknownWorkspaceError
 from quarterdeck.service.fleet.claiming import claim
+from quarterdeck.service.fleet.heartbeat import feel_pulse
 from quarterdeck.service.fleet.links import open_link
 from quarterdeck.service.fleet.progress import NotReadyError as NotReadyError
 from quarterdeck.service.fleet.progress import Progress
@@ -38,6 +39,7 @@ class Session:
     def __init__(self, site: Site, rebooted: bool) -> None:
         self._site = site
         self._rebooted = rebooted
+        self._hello_index = 0
         self._progress = Progress(site.tools.settings.ready_limit)
 
     async def run(self) -> None:
@@ -66,12 +68,14 @@ class Session:
     async def _serve(self, row: WorkspaceRow, journal: EngineLink, calls: EngineLink) -> None:
         if row.engine_version is not None:
             self._progress.ready()
-        self._progress.learn(calls.hello.setup)
+        self._hello_index = calls.hello.last_index
+        if row.journal_index >= self._hello_index:
+            self._progress.learn(calls.hello.setup)
         try:
             async with asyncio.TaskGroup() as group:
                 begun = [
                     group.create_task(self._aside(journal, self._start(row, calls))),
-                    group.create_task(self._aside(journal, self._feel(calls))),
+                    group.create_task(self._aside(journal, feel_pulse(self._site, calls))),
                     group.create_task(self._aside(journal, self._progress.follow(calls))),
                 ]
                 context = self._site.tools.context
@@ -132,18 +136,12 @@ class Session:
         await self._site.claimed.wait()
         return await self._row()
 
-    async def _feel(self, calls: EngineLink) -> None:
-        settings = self._site.tools.settings
-        while True:
-            async with asyncio.timeout(settings.call_limit):
-                self._site.pulse.report = await calls.status()
-            self._site.seen()
-            await asyncio.sleep(settings.heartbeat)
-
     def _stored(self, entries: Sequence[JournalEntry]) -> None:
         self._site.seen()
         self._site.mark.put(entries[-1].index)
         self._progress.hear(entries)
+        if entries[0].index <= self._hello_index <= entries[-1].index:
+            self._progress.ask()  # a failure is only believed when all that led to it is stored
         if any(entry.type == EventType.CHAT_TURN_COMPLETED for entry in entries):
             self._site.pulse.turn_ended = True
 

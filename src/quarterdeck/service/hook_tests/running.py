@@ -94,6 +94,7 @@ def _told(batch: list[StoredEvent]) -> Iterator[HookTestEvent]:
 
 def _end(connection: Connection, workspace_id: str) -> HookTestEvent | None:
     """How the test ended; None while it goes on."""
+    row = find_workspace(connection, workspace_id)  # first: a failure is stored after its log
     for log in list_hook_logs(connection, workspace_id):
         if log["hookName"] == TESTED:
             return HookTestEvent(
@@ -102,7 +103,6 @@ def _end(connection: Connection, workspace_id: str) -> HookTestEvent | None:
                 output=log["output"],
                 timed_out=log["timedOut"],
             )
-    row = find_workspace(connection, workspace_id)
     if row is None or row.status == WorkspaceStatus.ERROR:
         reason = row.error if row is not None else "The workspace of the test is gone."
         return HookTestEvent(type="error", message=reason)

@@ -199,7 +199,13 @@ class TranscriptView(Moving, can_focus=True):
         return self.get_component_rich_style(f"transcript--{role}")
 
     def _settle(self) -> None:
-        """Brings the reader, the scroll position and the scroll bar to one state."""
+        """Brings the reader, the scroll position and the scroll bar to one state.
+
+        A view that was just removed is in the compositor's hands for one more frame: it stays as it
+        was.
+        """
+        if not self.is_attached:
+            return
         state = (self.scrollable_content_region.size, self.has_focus)
         if not self._is_stale and state == self._settled:
             return
