@@ -5,9 +5,12 @@ from collections.abc import Callable
 
 from tests.bench.cockpit import cockpit_rows
 from tests.bench.events import event_rows
+from tests.bench.fan_out import fan_out_rows
 from tests.bench.files import file_rows
 from tests.bench.installation import Installation, installation
+from tests.bench.pools import pool_rows
 from tests.bench.replicas import replica_rows
+from tests.bench.requests import request_rows
 from tests.bench.table import Row, print_table
 from tests.bench.terminals import terminal_rows
 
@@ -24,6 +27,9 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "cockpit": _inside(cockpit_rows),
     "terminals": _inside(terminal_rows),
     "events": _inside(event_rows),
+    "fan_out": _inside(fan_out_rows),
+    "requests": _inside(request_rows),
+    "pools": _inside(pool_rows),
     "replicas": replica_rows,
     "files": file_rows,
 }
