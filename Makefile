@@ -13,6 +13,7 @@ run: $(VENV)/.run
 	@$(BIN)/qd
 
 test: $(VENV)/.test
+	@$(BIN)/python -m compileall -q $(ROOT)src $(ROOT)tests
 	cd $(ROOT) && $(BIN)/python -m pytest $(ARGS)
 
 check: $(VENV)/.check
@@ -39,6 +40,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: $(ROOT)pyproject.toml | $(VENV)/bin/python
 	cd $(ROOT) && $(BIN)/python -m pip install --quiet --editable .
+	@$(BIN)/python -m compileall -q $(ROOT)src
 	@touch $@
 
 $(VENV)/.test: $(ROOT)pyproject.toml | $(VENV)/bin/python

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.support import forked
+
 PROGRAM = [sys.executable, "-P", "-m", "quarterdeck"]
 SECONDS = 60
 
@@ -44,10 +46,9 @@ class Installation:
     def qd(
         self, *arguments: str, stdin: str = "", cwd: Path | None = None, **variables: str
     ) -> Ended:
-        done = subprocess.run(
+        done = forked.run(
             [*PROGRAM, *arguments],
             input=stdin,
-            capture_output=True,
             text=True,
             timeout=SECONDS,
             env=self.environment | variables,
@@ -56,7 +57,7 @@ class Installation:
         return Ended(done.returncode, done.stdout, done.stderr)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        return forked.ForkedPopen(
             [*PROGRAM, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

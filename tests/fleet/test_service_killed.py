@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from quarterdeck.local.home import Home
 from tests.conftest import DATABASES
 from tests.fleet.conftest import PATIENCE, until
 from tests.fleet.doubles import DoubleDriver
+from tests.support.forked import ForkedPopen
 
 # Each takes seconds of waiting for processes; what the database does when it is cut off has tests
 # of its own on both.
@@ -36,26 +38,25 @@ class Killable:
         self.home = home
         self.database_url = database_url
         self.driver = DoubleDriver(home.workspaces)
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ForkedPopen | None = None
 
     async def start(self) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tests.fleet.serve_double",
-            str(self.home.root),
-            *([self.database_url] if self.database_url else []),
-            stdout=asyncio.subprocess.PIPE,
-            cwd=ROOT,
+        words = [str(self.home.root), *([self.database_url] if self.database_url else [])]
+        await self.run_module("tests.fleet.serve_double", *words)
+
+    async def run_module(self, module: str, *words: str) -> None:
+        """Starts a service; returns when it is ready."""
+        self._process = ForkedPopen(
+            [sys.executable, "-m", module, *words], stdout=subprocess.PIPE, cwd=ROOT
         )
         assert self._process.stdout is not None
         async with asyncio.timeout(PATIENCE):
-            assert await self._process.stdout.readline() == b"ready\n"
+            assert await asyncio.to_thread(self._process.stdout.readline) == b"ready\n"
 
     async def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
-            await self._process.communicate()
+            await asyncio.to_thread(self._process.communicate)
             self._process = None
 
     def client(self) -> httpx.AsyncClient:

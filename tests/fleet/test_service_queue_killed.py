@@ -3,7 +3,6 @@
 import asyncio
 import random
 import signal
-import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,8 +10,8 @@ import httpx
 import pytest
 
 from quarterdeck.local.home import Home
-from tests.fleet.conftest import PATIENCE, until
-from tests.fleet.scripted import ROOT, ScriptedDriver
+from tests.fleet.conftest import until
+from tests.fleet.scripted import ScriptedDriver
 from tests.fleet.test_service_killed import Killable
 
 
@@ -24,17 +23,7 @@ class Scripted(Killable):
         self.driver = ScriptedDriver(home.workspaces)
 
     async def start(self) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tests.fleet.scripted",
-            str(self.home.root),
-            stdout=asyncio.subprocess.PIPE,
-            cwd=ROOT,
-        )
-        assert self._process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
-            assert await self._process.stdout.readline() == b"ready\n"
+        await self.run_module("tests.fleet.scripted", str(self.home.root))
 
     async def ask(self, method: str, path: str, **body: Any) -> httpx.Response:
         async with self.client() as client:

@@ -11,6 +11,7 @@ import pytest
 from quarterdeck.client import LOCAL_URL, Client, Connection
 from quarterdeck.client.errors import Conflict
 from tests.shaping.conftest import Shop
+from tests.support import forked
 
 
 @pytest.fixture
@@ -21,16 +22,14 @@ async def client(shop: Shop) -> AsyncIterator[Client]:
 
 
 async def qd(shop: Shop, *words: str, says: str = "") -> tuple[int, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "quarterdeck", *words),
+    ended = await asyncio.to_thread(
+        forked.run,
+        (sys.executable, "-P", "-m", "quarterdeck", *words),
+        input=says,
+        text=True,
         env={**os.environ, "QUARTERDECK_HOME": str(shop.home.root)},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
     )
-    out, said = await process.communicate(says.encode())
-    assert process.returncode is not None
-    return process.returncode, out.decode(), said.decode()
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 async def test_the_client_tests_hooks_and_reads_their_logs(shop: Shop, client: Client) -> None:

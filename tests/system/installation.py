@@ -21,6 +21,7 @@ import httpx
 import pytest
 
 from quarterdeck.local.home import Home
+from tests.support import forked
 
 PROGRAM = (sys.executable, "-P", "-m", "quarterdeck")
 PATIENCE = 40.0
@@ -168,7 +169,7 @@ class Installation:
     def start(self) -> dict[str, Any]:
         """Starts the service and waits until it says that it is ready; returns what it said."""
         with self.log.open("a") as log:
-            process = subprocess.Popen(
+            process = forked.ForkedPopen(
                 [*self.wrapper, *PROGRAM, "serve", "--json", "--listen", f"127.0.0.1:{self.port}"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -212,15 +213,13 @@ class Installation:
             self.process = None
 
     def qd(self, *arguments: str, stdin: str = "", **variables: str) -> Any:
-        return subprocess.run(
+        return forked.run(
             [*PROGRAM, *arguments],
             input=stdin,
-            capture_output=True,
             text=True,
             timeout=PATIENCE * 2,
             env=self.environment | variables,
             cwd=self.base,
-            check=False,
         )
 
     # Requests

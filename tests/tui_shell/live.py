@@ -20,6 +20,7 @@ from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.app import Cockpit
 from quarterdeck.wire.environments import GLOBAL
 from quarterdeck.wire.replicas import CreateReplica, ReplicaDetail
+from tests.support import forked
 from tests.tui_shell.frozen import screen_text
 
 PATIENCE = 12.0
@@ -48,7 +49,7 @@ class Installation:
 
     def start(self) -> None:
         """Starts the service; returns when it answers."""
-        self.process = subprocess.Popen(
+        self.process = forked.ForkedPopen(
             [sys.executable, "-m", "quarterdeck", "serve"],
             env={**os.environ, "QUARTERDECK_HOME": str(self.home)},
             stdout=subprocess.DEVNULL,
