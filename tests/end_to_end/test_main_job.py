@@ -32,6 +32,13 @@ def create(program: Program, message: str, name: str) -> None:
     program.wait_gone("New replica", 30)
 
 
+def to_list(program: Program) -> None:
+    """From the composer to the list. The line below may be seen half drawn: both must be there."""
+    program.type(ESCAPE)
+    program.wait_gone("enter send")
+    program.wait_for("n new")
+
+
 def test_a_day_of_work_survives_everything(place: Place) -> None:
     with place.cockpit() as program:
         create(program, MESSAGE, "fix-shop")
@@ -39,8 +46,7 @@ def test_a_day_of_work_survives_everything(place: Place) -> None:
         program.wait_for("exit 1", 30)
         program.wait_for("idle", 30)
 
-        program.type(ESCAPE)
-        program.wait_for("n new")
+        to_list(program)
         program.type("t")
         program.wait_for("shop$", 30)
         program.type("vim -N -u NONE fixed\r")
@@ -70,8 +76,7 @@ def test_a_day_of_work_survives_everything(place: Place) -> None:
         program.wait_for("sh check.sh", 30)
         program.wait_for("exit 1")
         program.wait_for("enter send")
-        program.type(ESCAPE)
-        program.wait_for("n new")
+        to_list(program)
         program.type("t")
         program.wait_for("still-here-23", 30)
         program.type("cat fixed\r")

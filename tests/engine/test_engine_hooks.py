@@ -1,15 +1,20 @@
 """Hooks: order, time, failure, logs, events, and what survives the engine's death."""
 
 import asyncio
+import os
 import signal
+import subprocess
+import threading
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from quarterdeck.engine.link import EngineRefused
+from quarterdeck.engine.setup.process import Hook, HookRunner
 from quarterdeck.wire.engine import EngineRepository, OpenChat
-from quarterdeck.wire.setup import ClaimWorkspace, HookLog, Setup, SetupHook
+from quarterdeck.wire.setup import ClaimWorkspace, HookKind, HookLog, Setup, SetupHook
 from tests.engine.conftest import Entries, Place, until
 
 
@@ -257,3 +262,36 @@ async def test_a_workspace_that_is_not_prepared_cannot_be_claimed(place: Place) 
     await (await place.entries()).wait("hooks.started")
     with pytest.raises(EngineRefused, match="not prepared"):
         await (await place.link()).claim(ClaimWorkspace(branch="x"))
+
+
+async def test_an_end_while_a_hook_is_being_started_leaves_no_process(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = HookRunner(short_dir / "scripts", {}, 60)
+    begun, go = threading.Event(), threading.Event()
+    started: list[subprocess.Popen[bytes]] = []
+    spawn = runner._spawn
+
+    def slowly(*of: Any) -> "subprocess.Popen[bytes]":
+        started.append(spawn(*of))
+        begun.set()
+        go.wait()
+        return started[0]
+
+    monkeypatch.setattr(runner, "_spawn", slowly)
+
+    async def tell(_: str) -> None:
+        pass
+
+    asked = Hook(HookKind.WARM, "slow", "sleep 600", short_dir)
+    running = asyncio.create_task(runner.run(asked, tell))
+    await asyncio.to_thread(begun.wait)
+    running.cancel()
+    await asyncio.sleep(0)
+    go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert started[0].returncode is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0].pid, 0)
+    runner.close()

@@ -305,6 +305,11 @@ class TestHanging:
 
     async def test_a_hanging_engine_is_told_as_unreachable(self, world: World) -> None:
         made = await world.create()
+
+        async def felt() -> bool:
+            return world.fleet.of(made).site.pulse.report is not None
+
+        await until(felt, "a first pulse")  # or it would be the one that is not answered
         world.driver.fault(made, "hang")
         answer = await world.client.get(f"/v1/replica/{made}/terminal/sessions")
         assert (answer.status_code, answer.json()["code"]) == (502, "ENGINE_UNREACHABLE")

@@ -47,7 +47,7 @@ class HookRunner:
         output = HookOutput(reading)
         self._outputs.append(output)
         try:
-            process = await asyncio.to_thread(self._spawn, hook, writing)
+            process = await self._start(hook, writing)
         except (OSError, ValueError) as error:
             os.write(writing, f"The hook could not be started: {error}\n".encode())
             process = None
@@ -77,6 +77,19 @@ class HookRunner:
         """Stops reading what is still printed."""
         for output in self._outputs:
             output.close()
+
+    async def _start(self, hook: Hook, output: int) -> "subprocess.Popen[bytes]":
+        starting = asyncio.ensure_future(asyncio.to_thread(self._spawn, hook, output))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.wait(
+                {starting}
+            )  # a thread is not cancelled: its process has no owner yet
+            if starting.exception() is None:
+                process = starting.result()
+                await _stop(process, asyncio.ensure_future(wait_for_exit(process.pid)))
+            raise
 
     def _spawn(self, hook: Hook, output: int) -> "subprocess.Popen[bytes]":
         self._scripts.mkdir(parents=True, exist_ok=True)
