@@ -8,8 +8,8 @@ from quarterdeck.wire.engine import JournalEntry
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.setup import SetupPhase, SetupState
 
-_TELLING = (EventType.HOOKS_STATUS, EventType.HOOKS_FAILED, EventType.ERROR)
-"""Entries after which the engine is asked how far it is."""
+_TELLING = (EventType.HOOKS_STATUS, EventType.ERROR)
+"""Entries after which the engine is asked how far it is; a boot that fails ends with an error."""
 _HOOKS = (SetupPhase.WARM_HOOKS, SetupPhase.START_HOOKS)
 """Phases that end by themselves: every hook has a limit of its own."""
 
@@ -24,6 +24,7 @@ class Progress:
     def __init__(self, limit: float) -> None:
         self._limit = limit
         self._phase: SetupPhase | None = None
+        self._failure_stored = False
         self._moved = asyncio.Event()
         self._news = asyncio.Event()
 
@@ -37,14 +38,17 @@ class Progress:
             if entry.type == EventType.ENGINE_READY:
                 self.ready()
             elif entry.type in _TELLING:
-                self.ask()
+                self._failure_stored = self._failure_stored or entry.type == EventType.ERROR
+                self._news.set()
 
-    def ask(self) -> None:
-        """Something happened: the engine is to be asked how far it is."""
+    def catch_up(self, state: SetupState | None) -> None:
+        """All is stored that had happened when the engine told this state."""
+        if state is not None and state.phase == SetupPhase.FAILED:
+            self._failure_stored = True
         self._news.set()
 
     def learn(self, state: SetupState | None) -> None:
-        """The engine has told how far it is.
+        """The engine has told how far it is. A failure counts once all that led to it is stored.
 
         Raises:
             NotReadyError: its boot failed.
@@ -52,6 +56,8 @@ class Progress:
         if state is None:
             return
         if state.phase == SetupPhase.FAILED:
+            if not self._failure_stored:
+                return
             raise NotReadyError(state.failure or "Setting the replica up failed.")
         if state.phase != SetupPhase.READY:  # that is told by the journal, in its order
             self._move(state.phase)

@@ -22,7 +22,7 @@ from quarterdeck.service.records.warm_pools import mark_ready
 from quarterdeck.service.records.workspaces import WorkspaceRow, change_workspace, find_workspace
 from quarterdeck.service.relay.relay import relay
 from quarterdeck.service.workspace_setup.states import POOLED
-from quarterdeck.wire.engine import JournalEntry
+from quarterdeck.wire.engine import EngineHello, JournalEntry
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.replicas import WorkspaceStatus
 from quarterdeck.wire.setup import SetupPhase
@@ -39,7 +39,7 @@ class Session:
     def __init__(self, site: Site, rebooted: bool) -> None:
         self._site = site
         self._rebooted = rebooted
-        self._hello_index = 0
+        self._hello: EngineHello | None = None
         self._progress = Progress(site.tools.settings.ready_limit)
 
     async def run(self) -> None:
@@ -68,9 +68,10 @@ class Session:
     async def _serve(self, row: WorkspaceRow, journal: EngineLink, calls: EngineLink) -> None:
         if row.engine_version is not None:
             self._progress.ready()
-        self._hello_index = calls.hello.last_index
-        if row.journal_index >= self._hello_index:
-            self._progress.learn(calls.hello.setup)
+        self._hello = calls.hello
+        self._progress.learn(calls.hello.setup)
+        if row.journal_index >= calls.hello.last_index:
+            self._progress.catch_up(calls.hello.setup)
         try:
             async with asyncio.TaskGroup() as group:
                 begun = [
@@ -140,8 +141,8 @@ class Session:
         self._site.seen()
         self._site.mark.put(entries[-1].index)
         self._progress.hear(entries)
-        if entries[0].index <= self._hello_index <= entries[-1].index:
-            self._progress.ask()  # a failure is only believed when all that led to it is stored
+        if self._hello and entries[0].index <= self._hello.last_index <= entries[-1].index:
+            self._progress.catch_up(self._hello.setup)
         if any(entry.type == EventType.CHAT_TURN_COMPLETED for entry in entries):
             self._site.pulse.turn_ended = True
 
