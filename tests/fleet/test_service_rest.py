@@ -159,6 +159,7 @@ async def test_an_engine_that_does_not_answer_is_not_idle(world: World, time: Ti
     time.move(days=2)
     await look(world)
     assert await status(world, made) == "active"
+    world.driver.fault(made, "hang", on=False)  # or its end would be waited for
 
 
 async def test_a_message_that_comes_while_it_is_put_to_sleep(world: World, time: Time) -> None:

@@ -11,6 +11,10 @@ from quarterdeck.sandboxes.port import SandboxError
 from tests.conftest import DATABASES
 from tests.fleet.conftest import World
 
+pytestmark = (
+    pytest.mark.one_database
+)  # the rules are the service's, what they rest on is tested on both
+
 
 @pytest.fixture(params=DATABASES)
 def database_kind(request: pytest.FixtureRequest) -> str:

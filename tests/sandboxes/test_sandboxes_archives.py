@@ -231,6 +231,9 @@ async def test_packing_that_is_cancelled(bench):
     assert seen(places.root) == before
 
 
+TURNS = 6
+
+
 @pytest.mark.parametrize("step", ["pack", "unpack"])
 async def test_killed_anywhere(bench, step):
     """Wherever it is killed, the files are there or in the archive, and it can be done again."""
@@ -240,12 +243,12 @@ async def test_killed_anywhere(bench, step):
         (places.files / f"file {number}").write_bytes(os.urandom(20_000))
     before = seen(places.root)
     ended = 0
-    for turn in range(10):
+    for turn in range(TURNS):
         if step == "unpack":
             await bench.driver.pack(workspace)
         with start(str(bench.home.root), step, workspace) as process:
             try:
-                process.wait(0.05 + 0.05 * turn)
+                process.wait(0.05 + 0.08 * turn)
             except subprocess.TimeoutExpired:
                 process.kill()
             ended += process.wait() == 0
@@ -257,7 +260,7 @@ async def test_killed_anywhere(bench, step):
         await bench.driver.unpack(workspace, True)
         after = seen(places.root)
         assert after == before
-    assert ended < 10
+    assert ended < TURNS
 
 
 async def test_the_packing_program_ends_with_the_service(bench):

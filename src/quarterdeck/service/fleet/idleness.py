@@ -1,5 +1,6 @@
 """Whether anything goes on in an active workspace (INTERFACE 3, Life)."""
 
+import asyncio
 from datetime import datetime, timedelta
 
 from quarterdeck.engine.link import EngineError, EngineLink
@@ -54,6 +55,7 @@ class Idleness:
         if link is None:
             return None
         try:
-            return await link.status()
-        except EngineError:
+            async with asyncio.timeout(self._site.tools.settings.call_limit):
+                return await link.status()
+        except (EngineError, TimeoutError):
             return None
