@@ -22,8 +22,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than processors: tests wait for processes much of their time."""
-    return (os.cpu_count() or 1) + 1
+    """More than processors: tests wait for processes much of their time."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -34,9 +34,14 @@ def create(program: Program, message: str, name: str) -> None:
 
 def to_list(program: Program) -> None:
     """From the composer to the list."""
+    wait_for_keys(program, "enter send")
     program.type(ESCAPE)
-    # Of a line that is being drawn anew only a part may be seen yet.
-    program.wait(lambda: program.text.splitlines()[-1].strip().startswith("n new"))
+    wait_for_keys(program, "n new")
+
+
+def wait_for_keys(program: Program, first: str) -> None:
+    """Waits until the line at the bottom begins so, which tells what has the focus."""
+    program.wait(lambda: program.text.splitlines()[-1].strip().startswith(first))
 
 
 def test_a_day_of_work_survives_everything(place: Place) -> None:
@@ -75,7 +80,6 @@ def test_a_day_of_work_survives_everything(place: Place) -> None:
         program.type("\r")
         program.wait_for("sh check.sh", 30)
         program.wait_for("exit 1")
-        program.wait_for("enter send")
         to_list(program)
         program.type("t")
         program.wait_for("still-here-23", 30)

@@ -23,6 +23,8 @@ from quarterdeck.service.listeners import Bound, Listener, TcpListener, UnixList
 from quarterdeck.service.records.events import NewEvent
 from quarterdeck.service.server import serve
 
+pytestmark = pytest.mark.one_database
+
 New = Callable[..., Awaitable[str]]
 PATIENCE = 20
 

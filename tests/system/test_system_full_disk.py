@@ -164,9 +164,10 @@ def test_a_start_on_a_full_disk(own: Installation, disk: Disk, stocked: str) -> 
     own.kill()
     disk.fill()
     own.start()
-    assert own.run(id, "touch /tmp/enough")["exit_code"] == 0
+    assert own.run(id, "true")["exit_code"] == 0
     assert own.engine(id) == engine
     disk.free()
+    own.run(id, "touch /tmp/enough")  # not before: the agent keeps its session at a turn's end
     assert own.result(id, first["message_id"])["stopReason"] == "end_turn"
     assert own.turn(id, block("echo after"))["stopReason"] == "end_turn"
     assert own.replica(id)["status"] == "active"
