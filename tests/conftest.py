@@ -47,10 +47,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves out the second database where the marker says that it can tell nothing new."""
     if config.getoption("--both-databases"):
         return
-    second = [item for item in items if item.get_closest_marker("one_database") and _second(item)]
+    second = {item for item in items if item.get_closest_marker("one_database") and _second(item)}
     if second:
-        config.hook.pytest_deselected(items=second)
-        items[:] = [item for item in items if item not in set(second)]
+        config.hook.pytest_deselected(items=[item for item in items if item in second])
+        items[:] = [item for item in items if item not in second]
 
 
 def _second(item: pytest.Item) -> bool:
