@@ -84,6 +84,7 @@ async def test_an_unchanged_state_is_not_told_again(place, repository: Path):
 async def test_work_in_a_terminal_is_noticed_when_it_goes_quiet(place, repository: Path, keys):
     await place.start()
     entries, link = await place.entries(), await place.link()
+    await entries.wait("repo.discovered")
     session = (await link.terminal_create(CreateTerminal(cols=80, rows=24))).session
     await keys(link, session.id)("cd tool; git rm -q code.txt; git checkout -q --detach\r")
     (repo,) = (await entries.wait("repo.status.changed")).payload["repos"]
