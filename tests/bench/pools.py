@@ -1,7 +1,6 @@
 """From asking for a replica to `active`, when a prepared workspace waits for it."""
 
 import asyncio
-import json
 import statistics
 import time
 from typing import Any
@@ -37,18 +36,18 @@ async def _measure(home: Home, repository: str) -> list[float]:
         environment = made["environment"]["id"]
         pool = f"/v1/environments/{environment}/warm-pools"
         await _call(client, "PUT", pool, {"enabled": True})
-        taken = [await _claim(client, environment) for _ in range(CLAIMS)]
+        taken = [await _claim(client, environment, f"r{n}") for n in range(CLAIMS)]
         await _call(client, "PUT", pool, {"enabled": False})
         return taken
 
 
-async def _claim(client: httpx.AsyncClient, environment: str) -> float:
+async def _claim(client: httpx.AsyncClient, environment: str, name: str) -> float:
     hooks = f"/v1/environments/{environment}/warm-hooks"
     while (await _call(client, "GET", hooks))["warm_pool"]["ready_count"] < 2:  # noqa: ASYNC110
         await asyncio.sleep(0.2)
     await asyncio.sleep(2)  # what made it ready has come to rest
     begun = time.perf_counter()
-    made = await _call(client, "POST", "/v1/replica", {"environment_id": environment})
+    made = await _call(client, "POST", "/v1/replica", {"name": name, "environment_id": environment})
     path = f"/v1/replica/{made['replica']['id']}"
     while (await _call(client, "GET", path))["replica"]["status"] != "active":  # noqa: ASYNC110
         await asyncio.sleep(0.005)
@@ -58,6 +57,6 @@ async def _claim(client: httpx.AsyncClient, environment: str) -> float:
 
 
 async def _call(client: httpx.AsyncClient, method: str, path: str, body: Any = None) -> Any:
-    answer = await client.request(method, path, content=body and json.dumps(body))
+    answer = await client.request(method, path, json=body)
     assert answer.is_success, (path, answer.text)
     return answer.json()

@@ -45,7 +45,7 @@ def request_rows(made: Installation) -> list[Row]:
     return rows
 
 
-def _client(socket: Path, key: str = "") -> httpx.AsyncClient:
+def _client(socket: Path, key: str = "none") -> httpx.AsyncClient:
     return httpx.AsyncClient(
         transport=httpx.AsyncHTTPTransport(uds=str(socket)),
         base_url="http://bench",
