@@ -1,5 +1,7 @@
 """Replicas from the list: made, slept, woken, deleted, gone."""
 
+from textual.widgets import TextArea
+
 from tests.tui_shell.live import Installation, until
 
 
@@ -33,6 +35,17 @@ async def test_errors_stand_beside_their_fields_and_nothing_typed_is_lost(
         await desk.miss("New replica")
         await desk.press("n")
         await desk.see("New replica", "Hello", "/nowhere")
+
+
+async def test_the_first_message_takes_the_keys_of_the_composer(live: Installation) -> None:
+    async with live.cockpit((80, 24)) as desk:
+        await desk.see("online")
+        await desk.press("n", *"one", "ctrl+j", *"two", "enter", *"three", "alt+enter", *"four")
+        await desk.see("four")
+        field = desk.app.screen.query_one("#message", TextArea)
+        assert field.text == "one\ntwo\nthree\nfour"
+        await desk.press("tab")
+        assert not field.has_focus
 
 
 async def test_the_dialog_says_that_the_service_is_down(live: Installation) -> None:

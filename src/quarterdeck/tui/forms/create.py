@@ -19,6 +19,7 @@ from quarterdeck.store.creation import Choices, Wish, choices, create
 from quarterdeck.store.deck import Deck
 from quarterdeck.tui.forms.create_errors import FORM, FieldError, check_name, place_error
 from quarterdeck.tui.forms.create_style import STYLE
+from quarterdeck.tui.forms.message_field import MessageField
 from quarterdeck.tui.forms.typed import Typed
 from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.text import one_line
@@ -63,7 +64,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
             yield from self._row("environment", _select("environment", "the repository's own", OWN))
             yield from self._row("agent", _select("agent", "builtin", BUILTIN))
             yield from self._row("name", _input("name", self._typed.name, "made from the message"))
-            message = TextArea(self._typed.message, id="message", tab_behavior="focus")
+            message = MessageField(self._typed.message, id="message")
             message.border_title = "First message (may be empty)"
             message.cursor_blink = False
             yield message
