@@ -15,6 +15,8 @@ from quarterdeck.service.db.engines import sqlite_url
 from tests.support.postgresql import Server, find_programs, running
 
 DATABASES = ("sqlite", "postgresql")
+LONG = {"end_to_end", "sandboxes", "system"}
+"""Directories whose files take longest."""
 
 # A shell that starts the suite in the background has it ignored, and every program begun by a test
 # would inherit that and not hear of Ctrl+C.
@@ -43,8 +45,12 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     os.environ["HOME"] = before
 
 
+@pytest.hookimpl(trylast=True)  # after they were put in random order
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out the second database where the marker says that it can tell nothing new."""
+    """Puts the longest files first, so that none begins when all others are done; leaves out the
+    second database where the marker says that it can tell nothing new.
+    """
+    items.sort(key=lambda item: item.path.parent.name not in LONG)
     if config.getoption("--both-databases"):
         return
     second = {item for item in items if item.get_closest_marker("one_database") and _second(item)}
