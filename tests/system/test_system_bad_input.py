@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.system.installation import (
+    Follower,
     Installation,
     block,
     command_of,
@@ -107,6 +108,24 @@ def test_a_clone_that_fails_and_a_wake_after_it_was_mended(
     assert deck.reach(id, "active")["error"] is None
     until(lambda: deck.results(id), "the first message's turn")
     assert deck.said(id) == [block("cat README")]
+    deck.delete(id)
+
+
+def test_a_source_that_is_gone_is_told_where_its_mirror_serves(
+    deck: Installation, tmp_path: Path
+) -> None:
+    source = make_repository(tmp_path / "shop")
+    environment = deck.environment_with(deck.connect(str(source)))
+    remove(source)
+    id = deck.create(environment)
+    follower = Follower(deck, id)
+    until(lambda: follower.has("engine.ready"), "its log")
+    follower.end()
+    told = [event for _, event in follower.events if event["type"] == "error"]
+    assert len(told) == 1
+    assert "shop: its source cannot be reached now" in told[0]["payload"]["message"]
+    assert "going on with what was fetched before" in told[0]["payload"]["message"]
+    assert deck.replica(id)["error"] is None
     deck.delete(id)
 
 

@@ -17,6 +17,7 @@ from quarterdeck.sandboxes.git import (
 )
 from quarterdeck.sandboxes.port import (
     CloneError,
+    Concern,
     MirrorInfo,
     NotARepositoryError,
     Progress,
@@ -103,10 +104,8 @@ class Mirrors:
                 await self._fetch(self.path(source.id), source.url, REFRESH_SECONDS)
             except (GitError, NotARepositoryError) as e:
                 reason = str(e.args[0]).strip().splitlines()[-1]
-                report(
-                    f"{source.name}: its source cannot be reached now ({reason}); "
-                    "going on with what was fetched before"
-                )
+                line = f"{source.name}: its source cannot be reached now ({reason}); "
+                report(Concern(line + "going on with what was fetched before"))
 
     async def start_commit(self, source: RepositorySource, report: Progress) -> str | None:
         """The commit a workspace starts from: the default branch, else the source's HEAD.
@@ -119,9 +118,8 @@ class Mirrors:
             return found
         found = await self._resolve(mirror, HEAD_REF)
         if found:
-            report(
-                f"{source.name}: there is no branch {source.default_branch}; starting from its HEAD"
-            )
+            line = f"{source.name}: there is no branch {source.default_branch}; "
+            report(Concern(line + "starting from its HEAD"))
         return found
 
     def _prepare(self) -> None:

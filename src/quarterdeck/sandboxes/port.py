@@ -96,6 +96,10 @@ Progress = Callable[[str], None]
 """Told one line at a time what a longer step is doing."""
 
 
+class Concern(str):
+    """A line of progress that a person should know of when the step is done, too."""
+
+
 class SandboxDriver(Protocol):
     """Provisions, starts, finds and destroys sandboxes, each named by its workspace's id."""
 

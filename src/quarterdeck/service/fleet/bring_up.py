@@ -3,14 +3,17 @@
 import json
 import logging
 
-from quarterdeck.sandboxes.port import RepositorySource
+from quarterdeck.sandboxes.port import Concern, RepositorySource
 from quarterdeck.service.fleet.branches import branch_of
 from quarterdeck.service.fleet.site import Site
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.patience import until_stored
+from quarterdeck.service.records.events import NewEvent
 from quarterdeck.service.records.workspaces import WorkspaceRow, change_workspace
 from quarterdeck.service.workspace_setup.composing import Composed, compose
 from quarterdeck.wire.engine import EngineConfig, EngineRepository
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.events import EventType
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 log = logging.getLogger(__name__)
@@ -30,14 +33,30 @@ async def bring_up(site: Site, row: WorkspaceRow) -> None:
     async with site.tools.slots:
         await _restore(site, row)
         sources = [RepositorySource(**one) for one in json.loads(row.repositories_json)]
-        repositories = await sandboxes.provision(
-            site.id, sources, branch_of(row.name), lambda line: _report(site, line)
-        )
+        concerns: list[Concern] = []
+
+        def report(line: str) -> None:
+            _report(site, line)
+            if isinstance(line, Concern):
+                concerns.append(line)
+
+        repositories = await sandboxes.provision(site.id, sources, branch_of(row.name), report)
+        await _tell(site, concerns)
         composed = await _compose(site, row)
         await sandboxes.write_config(site.id, await _config(site, row, repositories, composed))
         await _note_start(site, row, composed)
         await sandboxes.start(site.id)
     site.pulse.progress = None
+
+
+async def _tell(site: Site, concerns: list[Concern]) -> None:
+    told = [
+        NewEvent(EventType.ERROR, {"code": ErrorCode.CONFLICT, "message": concern})
+        for concern in concerns
+    ]
+    event_log = site.tools.context.event_log
+    if told:
+        await until_stored(lambda: event_log.append(site.id, told))
 
 
 async def _restore(site: Site, row: WorkspaceRow) -> None:
