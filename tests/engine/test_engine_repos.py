@@ -68,6 +68,36 @@ async def test_the_state_is_discovered_and_told_when_it_changed(place, repositor
     assert kept["gitDiff"] == changed["gitDiff"] and kept["untracked"] == []
 
 
+async def test_the_whole_difference_with_new_files_and_without_ignored_ones(
+    place, repository: Path
+):
+    await place.start()
+    link = await place.link()
+    assert (await link.repos_diffs()).diffs[0].diff == ""
+    (repository / "code.txt").write_text("one\nthree\n")
+    git(repository, "commit", "-qam", "less")
+    (repository / "new.txt").write_text("fresh\n")
+    (repository / "ignored").write_text("unseen\n")
+    (repository / "code.txt").write_text("one\nthree\nfour\n")
+    before = git(repository, "status", "--porcelain"), snapshot(repository / ".git")
+    (told,) = (await link.repos_diffs()).diffs
+    assert told.name == "tool"
+    lines = told.diff.splitlines()
+    assert {"-two", "+four", "+fresh", "--- /dev/null", "+++ b/new.txt"} <= set(lines)
+    assert "unseen" not in told.diff
+    assert (git(repository, "status", "--porcelain"), snapshot(repository / ".git")) == before
+    (repository / "new.txt").write_text("a long line of a large file\n" * 100_000)
+    (told,) = (await link.repos_diffs()).diffs
+    assert len(told.diff) <= 1 << 20 and told.diff.endswith("a long line of a large file\n")
+    (repository / ".git").rename(repository / "not a repository any more")
+    assert (await link.repos_diffs()).diffs == []
+
+
+def snapshot(directory: Path) -> dict[str, bytes]:
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
+
+
 async def test_an_unchanged_state_is_not_told_again(place, repository: Path):
     await place.start()
     entries, link = await place.entries(), await place.link()

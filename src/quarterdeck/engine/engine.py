@@ -21,6 +21,7 @@ from quarterdeck.engine.chat_commands import ChatCommands
 from quarterdeck.engine.chat_state import ChatFold
 from quarterdeck.engine.chats import Chats
 from quarterdeck.engine.counts import Counts
+from quarterdeck.engine.diffs import read_diffs
 from quarterdeck.engine.drafts import event
 from quarterdeck.engine.exec import run_command
 from quarterdeck.engine.files import Files
@@ -184,6 +185,9 @@ class Engine:
             "files.index": Method(lambda _: self._files.index(), lasting=False),
             "files.read": Method(_taking(ReadFile, self._files.read)),
             "repos.refresh": Method(lambda _: self._repos.refresh()),
+            "repos.diffs": Method(
+                lambda _: read_diffs(self._config.repositories, self._environment), lasting=False
+            ),
         }
 
     def _chat_commands(self) -> dict[str, Method]:

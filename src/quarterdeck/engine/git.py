@@ -93,8 +93,12 @@ def _lines_of(path: Path) -> int:
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
 
 
-async def run_git(path: Path, environment: Mapping[str, str], *arguments: str) -> bytes:
+async def run_git(
+    path: Path, environment: Mapping[str, str], *arguments: str, most: int | None = None
+) -> bytes:
     """Runs git in a checkout, with no hooks and no questions; returns what it printed.
+
+    With `most` it is stopped when it has printed as many bytes, which are returned.
 
     Raises:
         GitError: it refused, or took too long.
@@ -106,12 +110,16 @@ async def run_git(path: Path, environment: Mapping[str, str], *arguments: str) -
             env={**environment, **_SAFE, "GIT_CEILING_DIRECTORIES": str(path.parent)},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            # What nobody reads meanwhile could hold git up.
+            stderr=asyncio.subprocess.PIPE if most is None else asyncio.subprocess.DEVNULL,
         )  # fmt: skip
     except OSError as error:
         raise GitError(str(error)) from error
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
+            begun = b"" if most is None else await _first(process, most)
+            if most is not None and len(begun) == most:
+                return begun
             output, complaint = await process.communicate()
     except TimeoutError as error:
         raise GitError(f"git {arguments[0]} took longer than {TIMEOUT_SECONDS:.0f} s.") from error
@@ -120,5 +128,16 @@ async def run_git(path: Path, environment: Mapping[str, str], *arguments: str) -
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        raise GitError(complaint.decode(errors="replace").strip().rsplit("\n", 1)[-1])
-    return output
+        raise GitError(
+            (complaint or b"It refused.").decode(errors="replace").strip().rsplit("\n", 1)[-1]
+        )
+    return begun + output
+
+
+async def _first(process: asyncio.subprocess.Process, most: int) -> bytes:
+    """As many bytes, or all of a shorter output."""
+    assert process.stdout is not None
+    try:
+        return await process.stdout.readexactly(most)
+    except asyncio.IncompleteReadError as error:
+        return error.partial

@@ -37,6 +37,7 @@ from quarterdeck.wire.engine import (
     OpenLink,
     ReadFile,
     RenameEngineChat,
+    RepositoryDiffs,
     StreamTerminal,
     TerminalCall,
     TerminalFrame,
@@ -284,6 +285,10 @@ class EngineLink:
     async def repos_refresh(self) -> ReposChanged:
         """Looks at every repository now; changes are journaled as well."""
         return await self._call("repos.refresh", None, ReposChanged)
+
+    async def repos_diffs(self) -> RepositoryDiffs:
+        """The whole difference of every repository, up to a MiB each."""
+        return await self._call("repos.diffs", None, RepositoryDiffs)
 
     async def canvas_list(self) -> CanvasList:
         """Every file of the canvas."""

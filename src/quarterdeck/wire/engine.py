@@ -28,6 +28,7 @@ is refused carries `EngineFault` in the error's `data`, so the service can pass 
 | `queue.held` | - | `HeldQueues` |
 | `queue.release` | - | null; queues and goals that were held go on |
 | `repos.refresh` | - | `ReposChanged` |
+| `repos.diffs` | - | `RepositoryDiffs` |
 | `workspace.claim` | `ClaimWorkspace` | null; claimed already: no change |
 | `canvas.list` | - | `CanvasList` |
 | `canvas.get` | `CanvasCall` | `CanvasFile` |
@@ -235,6 +236,19 @@ class ReadFile(CamelRecord):
 
     repo_name: str
     path: str
+
+
+class RepositoryDiff(CamelRecord):
+    """What a repository's checkout differs in from the commit it started from, as git shows it."""
+
+    name: str
+    diff: str
+
+
+class RepositoryDiffs(CamelRecord):
+    """Answer of `repos.diffs`."""
+
+    diffs: list[RepositoryDiff]
 
 
 class EngineFault(CamelRecord):

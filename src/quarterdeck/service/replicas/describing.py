@@ -1,8 +1,10 @@
 """Replicas as the contract's records, from their rows. Nothing here wakes anything."""
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from math import ceil
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection
@@ -10,9 +12,11 @@ from sqlalchemy import Connection
 from quarterdeck.sandboxes.port import IsolationError
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
+from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.records.chats import list_chats
 from quarterdeck.service.records.workspaces import (
     WorkspaceFilter,
+    WorkspaceRow,
     find_workspace,
     page_of_workspaces,
 )
@@ -29,6 +33,8 @@ from quarterdeck.wire.replicas import (
     RepositoryStatus,
     WorkspaceStatus,
 )
+
+log = logging.getLogger(__name__)
 
 
 async def list_replicas(
@@ -47,22 +53,39 @@ async def list_replicas(
     )
 
 
+async def diffs_of(fleet: Fleet, row: WorkspaceRow) -> dict[str, str]:
+    """The difference of each repository by its name; none while no engine can be asked."""
+    if row.status != WorkspaceStatus.ACTIVE:
+        return {}
+    try:
+        told = await fleet.of(row.id).call(row, lambda link: link.repos_diffs())
+    except ApiError as e:
+        log.info("The differences of %s cannot be told: %s", row.id, e)
+        return {}
+    return {one.name: one.diff for one in told.diffs}
+
+
 async def describe(
-    context: ServiceContext, workspace_id: str, include: Sequence[str] = ()
+    context: ServiceContext,
+    workspace_id: str,
+    include: Sequence[str] = (),
+    diffs: Mapping[str, str] = MappingProxyType({}),
 ) -> ReplicaDetail:
-    """One replica with its chats; `include` may hold `environment` and `diffs`.
+    """One replica with its chats; `include` may hold `environment`, `diffs` is put in where given.
 
     Raises:
         ApiError: NOT_FOUND.
     """
-    detail, version, told = await context.database.read(lambda c: _detail(c, workspace_id, include))
+    detail, version, told = await context.database.read(
+        lambda c: _detail(c, workspace_id, include, diffs)
+    )
     if "environment" in include:
         detail.environment = await _environment(context, version, told)
     return detail
 
 
 def _detail(
-    connection: Connection, workspace_id: str, include: Sequence[str]
+    connection: Connection, workspace_id: str, include: Sequence[str], diffs: Mapping[str, str]
 ) -> tuple[ReplicaDetail, str | None, dict[str, Any]]:
     row = find_workspace(connection, workspace_id)
     if row is None:
@@ -72,7 +95,7 @@ def _detail(
             **replica_record(row),
             "coding_agent": row.coding_agent,
             "repository_statuses": [
-                _status(one, "diffs" in include) for one in seen_repositories(row)
+                _status(one, diffs.get(one.name)) for one in seen_repositories(row)
             ],
             "chats": list_chats(connection, row.id),
             "waking": row.status == WorkspaceStatus.PREPARING and row.wake_wanted,
@@ -84,12 +107,12 @@ def _detail(
     return detail, row.engine_version, told
 
 
-def _status(seen: EventRepository, diffs: bool) -> RepositoryStatus:
+def _status(seen: EventRepository, full_diff: str | None) -> RepositoryStatus:
     diff: dict[str, Any] | None = None
     if seen.git_diff is not None:
         diff = {"added": seen.git_diff.added, "removed": seen.git_diff.removed}
-        if diffs and seen.git_diff.full_diff is not None:
-            diff["full_diff"] = seen.git_diff.full_diff
+        if full_diff is not None:
+            diff["full_diff"] = full_diff
     return RepositoryStatus(
         repository=seen.name,
         branch=seen.current_branch,

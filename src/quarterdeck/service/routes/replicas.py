@@ -12,7 +12,7 @@ from quarterdeck.service.fleet.fleet import FleetDep
 from quarterdeck.service.identity.doors import admits
 from quarterdeck.service.records.workspaces import WorkspaceFilter
 from quarterdeck.service.replicas.creating import create_replica
-from quarterdeck.service.replicas.describing import describe, list_replicas
+from quarterdeck.service.replicas.describing import describe, diffs_of, list_replicas
 from quarterdeck.service.routes import both_families, replica_router
 from quarterdeck.wire.base import Success
 from quarterdeck.wire.errors import ErrorCode
@@ -51,7 +51,9 @@ async def list_all(
 
 
 @_replica.get("")
-async def read(context: Context, workspace: Workspace, include: str | None = None) -> ReplicaAnswer:
+async def read(
+    context: Context, fleet: FleetDep, workspace: Workspace, include: str | None = None
+) -> ReplicaAnswer:
     """One replica, in every state; never wakes it."""
     wanted = [part.strip() for part in (include or "").split(",") if part.strip()]
     unknown = [part for part in wanted if part not in INCLUDES]
@@ -61,7 +63,8 @@ async def read(context: Context, workspace: Workspace, include: str | None = Non
             "There is nothing to include by this name.",
             f"include: {', '.join(unknown)}; known are {', '.join(INCLUDES)}",
         )
-    return ReplicaAnswer(replica=await describe(context, workspace.id, wanted))
+    diffs = await diffs_of(fleet, workspace) if "diffs" in wanted else {}
+    return ReplicaAnswer(replica=await describe(context, workspace.id, wanted, diffs))
 
 
 @_replica.delete("")
