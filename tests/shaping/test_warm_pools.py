@@ -66,10 +66,12 @@ async def test_a_prepared_workspace_is_claimed_and_soon_active(shop: Shop) -> No
     await shop.pool_until(environment, ready_count=2)
     assert made not in [one["id"] for one in await waiting(shop, pool)]
 
+    await shop.run(made, "git -C /workspace/deck checkout -q -b mine")
     await shop.call("POST", f"/v1/workspaces/{made}/sleep")
     await shop.call("POST", f"/v1/workspaces/{made}/wake", status=202)
     await shop.reach(made, "active")
     assert await shop.run(made, "cat ~/ran") == "warm\nstart\nstart\n"
+    assert await shop.run(made, "git -C /workspace/deck branch --show-current") == "mine\n"
 
 
 async def test_each_is_claimed_once(shop: Shop) -> None:

@@ -16,8 +16,8 @@ from quarterdeck.service.environments.bundle import (
 )
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.records.workspaces import WorkspaceRow
-from quarterdeck.service.workspace_setup.states import POOLED
 from quarterdeck.service.workspace_setup.trial import Trial, trial_of
+from quarterdeck.wire.replicas import WorkspaceStatus
 from quarterdeck.wire.setup import (
     HOOK_SECONDS,
     HOOK_SECONDS_VARIABLE,
@@ -82,9 +82,19 @@ async def compose(context: ServiceContext, row: WorkspaceRow, report: Progress) 
         repository_hooks=trial is None,
         hook_seconds=hook_seconds(variables),
         credentials={} if row.warm_state else bundle.credentials,
-        hold=row.warm_state in POOLED,
+        hold=_is_held(row),
     )
     return Composed(variables, setup)
+
+
+def _is_held(row: WorkspaceRow) -> bool:
+    """Whether the engine waits for its claim before the start hooks.
+
+    Also when it has an owner already: an engine that died before it heard of that is told when it
+    is started again, for only a claim gives its branch the owner's name. One that did hear of it
+    remembers, and does not wait.
+    """
+    return row.warm_pool_id is not None and row.status == WorkspaceStatus.PREPARING
 
 
 def hook_seconds(variables: Mapping[str, str]) -> float:
