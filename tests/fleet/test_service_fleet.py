@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -45,7 +46,10 @@ async def test_the_status_tells_what_is_being_done(world: World) -> None:
 
     await until(felt)
     status = (await world.client.get(f"/v1/workspaces/{made}/status")).json()
-    assert status["engineHeartbeat"]["fresh"] is True
+    heartbeat = status["engineHeartbeat"]
+    assert heartbeat["fresh"] is True
+    seen = datetime.fromisoformat(heartbeat["lastSeenAt"]).timestamp() * 1000
+    assert heartbeat["uptimeSeconds"] == int(seen - heartbeat["bootTimeMs"]) // 1000
     assert "message" not in status and "error" not in status
 
 

@@ -58,6 +58,7 @@ async def test_refusals(world: World) -> None:
         {"message": "/plan"},
         {"message": "x", "canvasUploadIds": ["none"]},
         {"message": "x", "coding_agent": "nobody"},
+        {"message": "x", "coding_agent": ""},
         {"message": "x", "coding_agent": "codex"},
         {"message": "x", "chat_id": "1"},
         {"message": "x", "thinking_level": "much"},

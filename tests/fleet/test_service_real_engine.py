@@ -115,6 +115,25 @@ async def test_the_main_job(client: httpx.AsyncClient, repository: Path, require
     await turns(client, made, 2)
 
 
+@pytest.mark.parametrize("how", ["sleep", "archive"])
+async def test_a_command_that_is_cut_off_by_rest_is_told_so(
+    client: httpx.AsyncClient, repository: Path, how: str
+) -> None:
+    made = await create(client, repository, "```sh\ntrue\n```")
+    await turns(client, made, 1)
+    path = f"/v1/replica/{made}/exec"
+    running = asyncio.create_task(client.post(path, json={"command": "touch begun; sleep 50"}))
+
+    async def begun() -> bool:
+        answer = await client.post(path, json={"command": "test -e begun"})
+        return answer.json()["exit_code"] == 0
+
+    await until(begun, "the command")
+    assert (await client.post(f"/v1/workspaces/{made}/{how}")).status_code == 200
+    answer = await running
+    assert (answer.status_code, answer.json()["code"]) == (409, "WORKSPACE_NOT_ACTIVE")
+
+
 async def test_a_real_terminal(client: httpx.AsyncClient, repository: Path) -> None:
     made = await create(client, repository, "```sh\ntrue\n```")
     await turns(client, made, 1)

@@ -32,6 +32,8 @@ async def test_refusals_of_create(world: World) -> None:
     assert (status, error["code"]) == (404, "NOT_FOUND")
     status, error = await refused(world, coding_agent="nobody")
     assert (status, error["details"]) == (400, "coding_agent: one of builtin, gemini, codex")
+    status, error = await refused(world, coding_agent="")
+    assert (status, error["details"]) == (400, "coding_agent: one of builtin, gemini, codex")
     status, error = await refused(world, coding_agent="codex")
     assert (status, error["error"]) == (400, "Codex cannot be used: codex is not installed.")
     status, error = await refused(world, size="huge")
@@ -60,7 +62,15 @@ async def test_pages(world: World) -> None:
     assert [one["id"] for one in page["replicas"]] == [made[2], made[1]]
     assert (await world.client.get("/v1/replica?page=9")).json()["replicas"] == []
     assert "chats" not in page["replicas"][0]
-    for wrong in ("limit=0", "limit=101", "page=0", "limit=x", "status=gone", "environment_id=1"):
+    for wrong in (
+        "limit=0",
+        "limit=101",
+        "page=0",
+        "limit=x",
+        "status=gone",
+        "environment_id=1",
+        "source=x",
+    ):
         answer = await world.client.get(f"/v1/replica?{wrong}")
         assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_REQUEST"), wrong
 

@@ -24,6 +24,9 @@ PARTS: dict[str, dict[str, Any]] = {
     "skills": {"name": "Pdf", "slug": "pdf", "source": "/srv/skills#pdf"},
     "mcps": {"name": "web", "transport": "stdio", "config": STDIO},
 }
+HOOK_FIELDS = {"id", "organization_id", "environment_id", "version", "content", "is_active"} | {
+    "created_at"
+}
 CHANGES: dict[str, dict[str, Any]] = {
     "variables": {"value": "other"},
     "files": {"content": "other"},
@@ -295,8 +298,11 @@ async def test_a_value_that_cannot_be_opened_is_the_services_failure(
         ("~/..a", 201),
         ("~/" + "d/" * 510 + "ab", 201),
         ("~/" + "d/" * 510 + "abc", 400),
-        ("~/" + "é" * 511, 201),
-        ("~/" + "é" * 511 + "x", 400),
+        ("~/" + "é" * 127 + "x", 201),
+        ("~/" + "é" * 128, 400),
+        ("~/" + "d" * 256 + "/a", 400),
+        ("~/" + ("é" * 101 + "/") * 5 + "abcdefg", 201),
+        ("~/" + ("é" * 101 + "/") * 5 + "abcdefgh", 400),
         ("", 400),
         ("~", 400),
         ("~/", 400),
@@ -514,6 +520,7 @@ async def test_versions_of_a_hook_only_grow(
         hook = answer.json()[key]
         assert (hook["version"], hook["content"]) == (version, f"echo {version}")
         assert hook["is_active"] is True
+        assert set(hook) == HOOK_FIELDS
         assert hook["environment_id"] == path.rsplit("/", 1)[-1]
         assert (await callers.key.get(f"{path}/{kind}-hooks")).json()[key] == hook
     kept = select(environment_hooks.c.version).where(environment_hooks.c.is_active)

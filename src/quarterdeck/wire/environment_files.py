@@ -10,6 +10,8 @@ from quarterdeck.wire.stored_text import ONE_LINE, Text, bytes_at_most
 CONTENT_LIMIT = 65_536
 """Most bytes of a file."""
 PATH_LIMIT = 1_024
+PART_LIMIT = 255
+"""Most bytes between two slashes of a path: file systems take no longer name."""
 NAME_LIMIT = 255
 HOME_MARK = "~/"
 
@@ -20,6 +22,8 @@ def _below_home(path: str) -> str:
     parts = path.removeprefix(HOME_MARK).split("/")
     if not all(parts) or {".", ".."} & set(parts):
         raise ValueError("it must name a file; . and .. and empty parts are not allowed")
+    if any(len(part.encode()) > PART_LIMIT for part in parts):
+        raise ValueError(f"none of its names may be longer than {PART_LIMIT} bytes")
     return path
 
 

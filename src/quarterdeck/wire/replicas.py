@@ -110,6 +110,9 @@ class ReplicaList(Record):
     total_pages: int
 
 
+ReplicaSource = Literal["api", "dashboard", "chatapp", "tracker", "host-a", "host-b", "automation"]
+"""What a replica can have been made from; a list can be asked for one of them."""
+
 LifecyclePolicy = Literal[
     "default", "archive_when_done", "sleep_when_done", "delete_after_inactivity"
 ]

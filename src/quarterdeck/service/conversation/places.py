@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
-from quarterdeck.service.fleet.supervisor import Supervisor, require_active
+from quarterdeck.service.fleet.supervisor import LOST, Supervisor, require_active
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.records.chats import find_chat
 from quarterdeck.service.records.workspaces import WorkspaceRow, find_workspace
@@ -92,4 +92,4 @@ async def change_somewhere(
     raise AssertionError("the last attempt returns or raises")
 
 
-_STATE_CHANGED = (ErrorCode.ENGINE_UNREACHABLE, ErrorCode.ENGINE_STARTING)
+_STATE_CHANGED = (*LOST, ErrorCode.WORKSPACE_NOT_ACTIVE)

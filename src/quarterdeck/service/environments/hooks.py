@@ -23,7 +23,7 @@ async def read_hook(
     """
 
     def run(connection: Connection) -> EnvironmentHook | None:
-        return _record(active_hook(connection, reach(connection, caller, environment), kind))
+        return _in_force(connection, reach(connection, caller, environment), kind)
 
     return await context.database.read(run)
 
@@ -39,7 +39,7 @@ async def read_warm_hook(
 
     def run(connection: Connection) -> WarmHookState:
         of = reach(connection, caller, environment)
-        hook = _record(active_hook(connection, of, HookKind.WARM))
+        hook = _in_force(connection, of, HookKind.WARM)
         return WarmHookState(warm_hook=hook, warm_pool=find_pool(connection, of))
 
     return await context.database.read(run)
@@ -57,11 +57,9 @@ async def save_warm_hook(
 
     def run(connection: Connection) -> EnvironmentHook:
         of = reach(connection, caller, environment)
-        save_hook(connection, caller.organization_id, of, HookKind.WARM, content, now)
+        saved = save_hook(connection, caller.organization_id, of, HookKind.WARM, content, now)
         make_pools_stale(connection, caller.organization_id, of, now)
-        saved = _record(active_hook(connection, of, HookKind.WARM))
-        assert saved is not None  # it was stored in the same transaction
-        return saved
+        return hook_record(saved)
 
     return await context.database.write(run)
 
@@ -83,10 +81,18 @@ async def save_start_hook(
         else:
             drop_active_hook(connection, of, HookKind.START)
         make_pools_stale(connection, caller.organization_id, of, now)
-        return _record(active_hook(connection, of, HookKind.START))
+        return _in_force(connection, of, HookKind.START)
 
     return await context.database.write(run)
 
 
-def _record(row: RowMapping | None) -> EnvironmentHook | None:
-    return None if row is None else EnvironmentHook.model_validate(dict(row))
+def hook_record(row: RowMapping) -> EnvironmentHook:
+    """The version as it is answered: of the columns, those that the contract names."""
+    return EnvironmentHook.model_validate(
+        {name: value for name, value in row.items() if name in EnvironmentHook.model_fields}
+    )
+
+
+def _in_force(connection: Connection, environment: str, kind: HookKind) -> EnvironmentHook | None:
+    row = active_hook(connection, environment, kind)
+    return None if row is None else hook_record(row)

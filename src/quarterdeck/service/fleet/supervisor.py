@@ -40,6 +40,9 @@ Changed = TypeVar("Changed", bound=_Journaled)
 Check = Callable[[], Awaitable[bool]]
 """Asked before a workspace is put to rest, when nothing more is delivered to it."""
 
+LOST = (ErrorCode.ENGINE_UNREACHABLE, ErrorCode.ENGINE_STARTING)
+"""How a call fails when there is no engine to answer it."""
+
 log = logging.getLogger(__name__)
 
 
@@ -95,10 +98,28 @@ class Supervisor:
         """Asks the engine of an active workspace; `limit` is how many seconds it may take.
 
         Raises:
-            ApiError: WORKSPACE_NOT_ACTIVE, or as `Line.call`.
+            ApiError: WORKSPACE_NOT_ACTIVE, also when it is put to rest before the answer; NOT_FOUND
+                when it is deleted; or as `Line.call`.
         """
         require_active(row)
-        return await self._site.line.call(ask, limit or self._tools.settings.call_limit)
+        try:
+            return await self._site.line.call(ask, limit or self._tools.settings.call_limit)
+        except ApiError as e:
+            if e.code in LOST:
+                await self._still_active()
+            raise
+
+    async def _still_active(self) -> None:
+        """Tells a workspace that was put to rest from an engine that was lost."""
+        if self.stopping:
+            raise ApiError(
+                ErrorCode.WORKSPACE_NOT_ACTIVE,
+                "The replica is not active. It is being put to rest; wake it first.",
+            )
+        row = await self._tools.context.database.read(lambda c: find_workspace(c, self._site.id))
+        if row is None:
+            raise _not_found()
+        require_active(row)
 
     async def change(
         self, row: WorkspaceRow, ask: Callable[[EngineLink], Awaitable[Changed]]

@@ -5,6 +5,7 @@ from sqlalchemy import Connection
 from quarterdeck.service.auth import Caller
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.access import reach
+from quarterdeck.service.environments.hooks import hook_record
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.hooks import save_hook
 from quarterdeck.service.records.warm_generations import make_pools_stale
@@ -28,6 +29,6 @@ async def save_tested(
         row = save_hook(connection, organization, of, HookKind.WARM, content, now, active=passed)
         if passed:
             make_pools_stale(connection, organization, of, now)
-        return EnvironmentHook.model_validate(dict(row))
+        return hook_record(row)
 
     return await context.database.write(run)

@@ -56,7 +56,7 @@ async def create_replica(
             INVALID_REQUEST, WORKSPACE_LIMIT_REACHED.
     """
     check_webhook_url(body.webhook_url)
-    wanted = body.coding_agent or BUILTIN
+    wanted = BUILTIN if body.coding_agent is None else body.coding_agent
     agent = await usable_agent(context, caller.organization_id, wanted, "coding_agent")
     now = moment_text(context.clock())
     limit = fleet.settings.active_limit

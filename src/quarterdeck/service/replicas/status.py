@@ -1,5 +1,7 @@
 """How a replica is: its state, its engine's pulse, what was said last."""
 
+from datetime import datetime
+
 from sqlalchemy import Connection
 
 from quarterdeck.service.context import ServiceContext
@@ -40,14 +42,20 @@ def _heartbeat(context: ServiceContext, fleet: Fleet, pulse: Pulse) -> EngineHea
         return None
     age = max(0, round((context.clock() - pulse.last_seen).total_seconds() * 1000))
     stale_after = round(fleet.settings.heartbeat * MISSED_BEATS * 1000)
+    booted = pulse.hello and pulse.hello.boot_time_ms
     return EngineHeartbeat(
         last_seen_at=pulse.last_seen,
         age_ms=age,
         fresh=age < stale_after,
         stale_after_ms=stale_after,
-        boot_time_ms=pulse.hello and pulse.hello.boot_time_ms,
-        uptime_seconds=pulse.report and pulse.report.uptime_seconds,
+        boot_time_ms=booted,
+        uptime_seconds=None if booted is None else _uptime(pulse.last_seen, booted),
     )
+
+
+def _uptime(seen: datetime, booted_ms: int) -> int:
+    """For how long the engine ran when it was last seen. Its own count is as old as the last report."""
+    return max(0, int(seen.timestamp() * 1000) - booted_ms) // 1000
 
 
 def _last_message(connection: Connection, workspace_id: str) -> LastChatMessage | None:
