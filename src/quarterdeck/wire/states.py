@@ -1,4 +1,4 @@
-"""The five states of a workspace (specification, States and transitions)."""
+"""The five states of a workspace (specification, States and transitions), and where it came from."""
 
 from enum import StrEnum
 
@@ -11,3 +11,15 @@ class WorkspaceStatus(StrEnum):
     SLEEPING = "sleeping"
     ARCHIVED = "archived"
     ERROR = "error"
+
+
+class WorkspaceSource(StrEnum):
+    """Where a replica can be made; a newer service may name others."""
+
+    API = "api"
+    DASHBOARD = "dashboard"
+    CHATAPP = "chatapp"
+    TRACKER = "tracker"
+    HOST_A = "host-a"
+    HOST_B = "host-b"
+    AUTOMATION = "automation"

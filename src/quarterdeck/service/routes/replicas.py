@@ -17,6 +17,7 @@ from quarterdeck.service.routes import both_families, replica_router
 from quarterdeck.wire.base import Success
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.replicas import CreateReplica, ReplicaAnswer, ReplicaList, WorkspaceStatus
+from quarterdeck.wire.states import WorkspaceSource
 
 INCLUDES = ("environment", "diffs")
 
@@ -41,7 +42,7 @@ async def list_all(
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
     status: WorkspaceStatus | None = None,
-    source: str | None = None,
+    source: WorkspaceSource | None = None,
     environment_id: UUID | None = None,
 ) -> ReplicaList:
     """A page of the organization's replicas, newest first."""
