@@ -17,6 +17,7 @@ import pytest
 
 from quarterdeck.agents.port import AgentDriver, AgentStatus
 from quarterdeck.engine.daemon import serve
+from quarterdeck.engine.journal import Journal
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.wire.engine import DeliverMessage, EngineConfig, EngineRepository, JournalEntry
 from quarterdeck.wire.setup import Setup
@@ -226,6 +227,25 @@ def message() -> Callable[..., DeliverMessage]:
         )
 
     return make
+
+
+@pytest.fixture
+def between_turns(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Has something done once the end of the first turn is kept, before another can begin."""
+    keep = Journal.append
+
+    def have_done(act: Callable[[], Awaitable[Any]]) -> None:
+        acts = [act]
+
+        async def append(journal: Journal, *parts: Any, **how: Any) -> int:
+            kept = await keep(journal, *parts, **how)
+            if acts and any(getattr(p, "type", "") == "chat.turn.completed" for p in parts):
+                await acts.pop()()
+            return kept
+
+        monkeypatch.setattr(Journal, "append", append)
+
+    return have_done
 
 
 @pytest.fixture

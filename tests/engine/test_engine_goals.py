@@ -122,6 +122,19 @@ async def test_user_messages_go_first_and_a_new_objective_replaces(
     assert goal["objective"] == "goal stuck" and goal["tokensUsed"] == 10
 
 
+async def test_a_goal_paused_between_two_turns_leaves_the_chat_idle(
+    place, agents, message, wait_until, between_turns
+) -> None:
+    _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    between_turns(lambda: link.chat_goal(ChangeGoal(chat_id=chat, status="paused")))
+    await link.chat_send(message(chat, "goal wait", goal_mode=True))
+    ended = await entries.wait("chat.turn.completed")
+    assert ended.payload["processing"] is True  # the next turn was to follow
+    await settled(entries, wait_until, "paused")
+    assert len(said(entries)) == 1, "a paused goal went on"
+
+
 async def test_interrupting_pauses_and_resuming_goes_on(place, agents, message, wait_until) -> None:
     fake, entries, link = await started(place, agents)
     chat = await new_chat(link)

@@ -1,6 +1,7 @@
 """The queue changed by hand, and the end of a chat."""
 
 import asyncio
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -53,6 +54,30 @@ async def test_canceled_messages_never_run(place, agents, message, wait_until) -
     await link.chat_interrupt(chat)
     await entries.wait("chat.turn.completed", 3)
     assert ran(entries) == [str(running), str(two), str(three)]
+
+
+def chats_told(entries) -> list[dict[str, Any]]:
+    return [e.payload["chat"] for e in entries.all if e.type == "chat.updated"]
+
+
+async def test_a_queue_emptied_between_two_turns_leaves_the_chat_idle(
+    place, agents, message, wait_until, between_turns
+) -> None:
+    _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    running, waiting = await busy(link, entries, message, chat, 1)
+    asked = CancelQueued(chat_id=chat, message_ids=[waiting])
+    between_turns(lambda: link.queue_cancel(asked))
+    await link.chat_interrupt(chat)
+    ended = await entries.wait("chat.turn.completed")
+    assert ended.payload["processing"] is True  # it had one to follow
+    await wait_until(lambda: not chats_told(entries)[-1]["processing"])
+    assert ran(entries) == [str(running)]
+    counts = await entries.wait("engine.status.changed", 3)
+    assert counts.payload["status"]["chatsProcessing"] == 0
+    await link.chat_send(message(chat, "say more"))
+    await entries.wait("chat.turn.completed", 2)
+    await wait_until(lambda: not chats_told(entries)[-1]["processing"])
 
 
 async def test_the_order_holds_also_for_what_is_on_its_way(place, agents, message) -> None:

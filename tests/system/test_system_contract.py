@@ -253,7 +253,16 @@ def test_the_bounds_of_a_list(api: httpx.Client, active: str, limit: int, fits: 
 
 @pytest.mark.parametrize(
     "query",
-    ["page=0", "page=-1", "page=x", "limit=1.5", "status=awake", "environment_id=7", "limit="],
+    [
+        "page=0",
+        "page=-1",
+        "page=x",
+        "limit=1.5",
+        "status=awake",
+        "source=moon",
+        "environment_id=7",
+        "limit=",
+    ],
 )
 def test_queries_that_make_no_sense(api: httpx.Client, query: str) -> None:
     answer = api.get(f"/v1/replica?{query}")
@@ -261,8 +270,8 @@ def test_queries_that_make_no_sense(api: httpx.Client, query: str) -> None:
 
 
 def test_text_in_a_query_that_is_no_unicode(api: httpx.Client) -> None:
-    assert api.get("/v1/replica?source=%ED%A0%80").json()["replicas"] == []
-    answer = api.get("/v1/replica?source=%00")
+    assert api.get("/v1/environment-skills/search?q=%ED%A0%80").json()["skills"] == []
+    answer = api.get("/v1/environment-skills/search?q=%00")
     refused(answer, 400, "INVALID_REQUEST", "not valid", "NUL character")
 
 

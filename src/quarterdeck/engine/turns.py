@@ -83,8 +83,9 @@ class ChatRunner:
         """Runs what waits, unless that is being done."""
         if self._stopping or (self._worker is not None and not self._worker.done()):
             return
-        if self.chat.open_turn is not None or self._more:
-            self._worker = self._tasks.start(self._work(), f"chat {self.chat.record.id}")
+        chat = self.chat
+        if chat.open_turn is not None or self._more or chat.record.processing:
+            self._worker = self._tasks.start(self._work(), f"chat {chat.record.id}")
 
     async def interrupt(self) -> Interrupted:
         """Stops the running turn and waits for its end."""
@@ -140,8 +141,11 @@ class ChatRunner:
     async def _work(self) -> None:
         if self.chat.open_turn is not None:
             await self._close_broken(self.chat.open_turn)
-        while (message := self._next()) is not None:
-            await self._run(message)
+        while (message := self._next()) is not None or self.chat.record.processing:
+            if message is not None:
+                await self._run(message)
+            else:  # what was to follow was canceled or paused after the last turn had told of it
+                await self._publish(turn_events.updated(self.chat, processing=False), durable=True)
 
     @property
     def _more(self) -> bool:

@@ -95,7 +95,8 @@ def _detail(
             **replica_record(row),
             "coding_agent": row.coding_agent,
             "repository_statuses": [
-                _status(one, diffs.get(one.name)) for one in seen_repositories(row)
+                _status(one, diffs.get(one.name, _known(one)) if "diffs" in include else None)
+                for one in seen_repositories(row)
             ],
             "chats": list_chats(connection, row.id),
             "waking": row.status == WorkspaceStatus.PREPARING and row.wake_wanted,
@@ -105,6 +106,11 @@ def _detail(
     )
     told = told_setup(connection, row) if "environment" in include else {}
     return detail, row.engine_version, told
+
+
+def _known(seen: EventRepository) -> str | None:
+    """The difference that came with the last event, if one did."""
+    return seen.git_diff.full_diff if seen.git_diff else None
 
 
 def _status(seen: EventRepository, full_diff: str | None) -> RepositoryStatus:
