@@ -12,6 +12,10 @@ from tests.conftest import DATABASES
 from tests.fleet.conftest import World, until
 
 
+# What is stored has tests of its own on both.
+pytestmark = pytest.mark.one_database
+
+
 @pytest.fixture(params=DATABASES)
 def database_kind(request: pytest.FixtureRequest) -> str:
     return request.param
