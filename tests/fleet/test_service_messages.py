@@ -11,7 +11,6 @@ from quarterdeck.service.conversation.composing import split_modes
 from tests.conftest import DATABASES
 from tests.fleet.conftest import World, until
 
-
 # What is stored has tests of its own on both.
 pytestmark = pytest.mark.one_database
 

@@ -16,7 +16,6 @@ from quarterdeck.wire.engine import JournalEntry
 from tests.conftest import DATABASES
 from tests.fleet.conftest import World, until
 
-
 # What is stored has tests of its own on both.
 pytestmark = pytest.mark.one_database
 

@@ -8,7 +8,6 @@ import pytest
 from tests.conftest import DATABASES
 from tests.fleet.conftest import World, until
 
-
 # What is stored has tests of its own on both.
 pytestmark = pytest.mark.one_database
 
