@@ -117,6 +117,7 @@ def build_app(context: ServiceContext) -> FastAPI:
     app.state.file_search = FileSearch(context)
     app.state.previews = Previews(context)
     app.state.outward = Outward(context)
+    app.state.description = None
     install_handlers(app)
     return app
 
@@ -140,5 +141,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
         if context.fleet is not None:
             await context.fleet.close()
         await app.state.outward.close()
-        noting.cancel()
-        await asyncio.gather(noting, return_exceptions=True)
+        ending = [noting] if app.state.description is None else [noting, app.state.description]
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)

@@ -83,9 +83,8 @@ class HookRunner:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            await asyncio.wait(
-                {starting}
-            )  # a thread is not cancelled: its process has no owner yet
+            # A thread is not cancelled: the process that it starts has no owner yet.
+            await asyncio.wait({starting})
             if starting.exception() is None:
                 process = starting.result()
                 await _stop(process, asyncio.ensure_future(wait_for_exit(process.pid)))

@@ -21,15 +21,15 @@ async def feel_pulse(site: Site, calls: EngineLink) -> None:
         TimeoutError: the engine does not answer.
     """
     settings = site.tools.settings
-    told: str | None = None
+    told = False
     while True:
         async with asyncio.timeout(settings.call_limit):
             report = site.pulse.report = await calls.status()
         site.seen()
         if report.journal_fault is None:
-            told = None
-        elif told is None and await _tell(site, report.journal_fault):
-            told = report.journal_fault
+            told = False
+        elif not told:
+            told = await _tell(site, report.journal_fault)
         await asyncio.sleep(settings.heartbeat)
 
 

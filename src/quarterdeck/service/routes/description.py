@@ -16,8 +16,8 @@ router = APIRouter()
 async def read(request: Request) -> Response:
     """The description, made when it is first asked for."""
     state = request.app.state
-    making: asyncio.Future[bytes] | None = getattr(state, "description", None)
-    if making is None or (making.done() and making.exception() is not None):
+    making: asyncio.Future[bytes] | None = state.description
+    if making is None or (making.done() and (making.cancelled() or making.exception())):
         making = state.description = asyncio.ensure_future(_make(request.app.routes))
     # Whoever asks in the meantime waits for the same one, and one that leaves does not end it.
     return Response(await asyncio.shield(making), media_type="application/json")
