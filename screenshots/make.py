@@ -47,6 +47,10 @@ OTHERS = (
     ("flaky-tests", "```sh\nfor i in $(seq 1 600); do echo run $i; sleep 1; done\n```"),
     ("broken-build", "```sh\nmake all\n```"),
 )
+AUTOMATION = (
+    *("automation", "create", "triage", "--cron", "0 9 * * 1-5", "--timezone", "Europe/Berlin"),
+    *("--prompt", "Run the tests. Mend what is simple, and report how they stand."),
+)
 
 
 class Studio:
@@ -61,12 +65,14 @@ class Studio:
         for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Shop"]):
             subprocess.run([*GIT, *words], cwd=self.shop, check=True)
 
-    def qd(self, *arguments: str) -> None:
-        """Runs a verb."""
+    def qd(self, *arguments: str, said: str = "") -> None:
+        """Runs a verb, with `said` on its standard input."""
         subprocess.run(
             [*QD, *arguments],
             cwd=self.shop,
             env=self.environment,
+            input=said,
+            text=True,
             check=False,
             stdout=subprocess.DEVNULL,
         )
@@ -112,7 +118,7 @@ def shoot(studio: Studio) -> None:
         program.type(":q!\r")
         program.wait_for("shop$")
         program.type(CTRL_G)
-        program.wait_for("ctrl+g: l list")
+        program.wait_for("l list")
         program.type("l")
         program.wait_for("n new")
         program.type("q")
@@ -121,17 +127,56 @@ def shoot(studio: Studio) -> None:
         studio.qd("replica", "create", "--name", name, "-m", message)
     studio.qd("replica", "create", "--name", "old-idea", "--wait")
     studio.qd("replica", "sleep", "old-idea")
+    studio.qd(*AUTOMATION)
+    studio.qd("env", "variables", "set", "shop", "LOG_LEVEL", said="debug")
     with studio.cockpit(120, 40) as program:
         program.wait_for("working", 60)
         program.wait_for("sleeping", 60)
         program.wait_for("run 3", 60)
         picture(program, "list")
         program.type("?")
-        program.wait_for("Anywhere")
+        program.wait_for("Tabs of a replica")
         picture(program, "help")
+    with studio.cockpit(120, 40) as program:
+        review(program)
+        pages(program)
     with studio.cockpit(80, 24) as program:
         program.wait_for("working", 60)
         picture(program, "small")
+
+
+def review(program: Program) -> None:
+    """The tabs of a replica that has changed something."""
+    program.wait_for("bump-deps", 60)
+    program.type("/bump\r3")
+    program.wait_for("requirements.txt +1", 30)
+    program.type("]j\rPin the patch release, too.")
+    program.wait_for("release, too.")
+    picture(program, "changes")
+    program.type("\r4cart")
+    program.wait_for("test_cart.py", 30)
+    program.type("\r")
+    program.wait_for("def total", 30)
+    picture(program, "files")
+    # One at a time: two of them in one read would be another key.
+    program.type(ESCAPE)
+    program.wait_gone("def total")
+    program.type(ESCAPE)
+    program.wait_for("n new")
+
+
+def pages(program: Program) -> None:
+    """The full screens."""
+    for key, words, name in (
+        ("e", "shop", "environments"),
+        ("a", "triage", "automations"),
+        (",", "Connections", "settings"),
+    ):
+        program.type(key)
+        program.wait_for(words, 30)
+        picture(program, name)
+        program.type(ESCAPE)
+        program.wait_for("t terminal")
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """What every test may use."""
 
 import asyncio
+import gc
 import os
 import shutil
 import signal
@@ -17,10 +18,15 @@ from tests.support.postgresql import Server, find_programs, running
 DATABASES = ("sqlite", "postgresql")
 LONG = {"end_to_end", "sandboxes", "system"}
 """Directories whose files take longest."""
+LONGEST_ID = 40
 
 # A shell that starts the suite in the background has it ignored, and every program begun by a test
 # would inherit that and not hear of Ctrl+C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Collecting the tests makes hundreds of thousands of objects that stay: the garbage collector need
+# not look at them while they are made, nor in each of its rounds afterwards.
+gc.disable()
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -34,6 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run also the tests marked `one_database` on PostgreSQL",
     )
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -84,6 +95,13 @@ def _missing(name: str) -> NoReturn:
     pytest.skip(message)
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A long text is told by its beginning and length; None leaves it to pytest."""
+    if isinstance(val, str | bytes) and len(val) > LONGEST_ID:
+        return f"{val[:8]!r}... of {len(val)}"
+    return None
+
+
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Server]:
     """A running server, started for the first test that needs it."""
@@ -96,14 +114,23 @@ def postgresql() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def _template(postgresql: Server) -> str:
-    """A database with the schema, to be copied."""
+    """A database with the schema, to be copied: to make one takes the time of several tests."""
     name = postgresql.create()
-
-    async def make() -> None:
-        await (await Database.open(postgresql.url(name))).close()
-
-    asyncio.run(make())
+    asyncio.run(_make(postgresql.url(name)))
     return name
+
+
+@pytest.fixture(scope="session")
+def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Likewise a file."""
+    path = tmp_path_factory.mktemp("template") / "template.sqlite3"
+    asyncio.run(_make(sqlite_url(path)))
+    assert [one.name for one in path.parent.iterdir()] == [path.name]  # no log lies beside it
+    return path
+
+
+async def _make(url: str) -> None:
+    await (await Database.open(url)).close()
 
 
 @pytest.fixture
@@ -130,9 +157,11 @@ def empty_database_url(
 def database_url(
     database_kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[str]:
-    """A database of the test's own; in PostgreSQL it has the schema already."""
+    """A database of the test's own, which has the schema already."""
     if database_kind == "sqlite":
-        yield sqlite_url(tmp_path / "test.sqlite3")
+        path = tmp_path / "test.sqlite3"
+        shutil.copyfile(request.getfixturevalue("_sqlite_template"), path)
+        yield sqlite_url(path)
         return
     server: Server = request.getfixturevalue("postgresql")
     name = server.create(request.getfixturevalue("_template"))

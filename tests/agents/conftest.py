@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.agents.acp.driver import AcpDriver, Patience
+from quarterdeck.agents.acp.driver import AcpDriver
 from quarterdeck.agents.catalog import default_catalog
 from quarterdeck.agents.port import AgentSession, SessionSpec
 from quarterdeck.agents.presets import Preset
+from quarterdeck.agents.session.patience import Patience
 from quarterdeck.wire.history import AgentEvent
 
 PRELUDE = """
@@ -71,7 +72,7 @@ class Heard:
 
     async def until(self, found: Callable[[AgentEvent], bool]) -> AgentEvent:
         """The first event that fits, waiting for it."""
-        async with asyncio.timeout(20), self.changed:
+        async with asyncio.timeout(60), self.changed:
             await self.changed.wait_for(lambda: any(map(found, self.events)))
         return next(filter(found, self.events))
 
@@ -166,7 +167,7 @@ def appears() -> Callable[[Path], Awaitable[str]]:
     """Waits for a file that says something and returns what it says."""
 
     async def wait(path: Path) -> str:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (text := _content(path)):  # noqa: ASYNC110 (another process writes it)
                 await asyncio.sleep(0.01)
         return text
@@ -178,7 +179,7 @@ def appears() -> Callable[[Path], Awaitable[str]]:
 def gone() -> Callable[..., Awaitable[bool]]:
     """Waits until none of the processes runs any more."""
 
-    async def wait(*pids: int, within: float = 5.0) -> bool:
+    async def wait(*pids: int, within: float = 30.0) -> bool:
         try:
             async with asyncio.timeout(within):
                 while any(map(_running, pids)):  # noqa: ASYNC110 (not our children: no event)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from quarterdeck.agents.acp.driver import Patience
 from quarterdeck.agents.port import (
     AgentDiedError,
     AgentError,
@@ -15,6 +14,7 @@ from quarterdeck.agents.port import (
     Prompt,
     StopReason,
 )
+from quarterdeck.agents.session.patience import Patience
 from quarterdeck.wire.messages import Base64Source, Image
 
 HELLO = Prompt("m1", "hello")
@@ -284,7 +284,9 @@ async def test_an_error_of_the_model_fails_the_turn_in_a_sentence(scripted) -> N
     """)
     outcome = await session.prompt(HELLO)
     assert outcome.stop_reason == StopReason.FAILED
-    assert outcome.error == "Scripted reported an error: Internal error (401 invalid key)."
+    assert outcome.error == (
+        "Scripted reported an error: Internal error (401 invalid key). Check its key."
+    )
 
 
 async def test_garbage_on_stdout_is_skipped(scripted, heard) -> None:
@@ -336,8 +338,7 @@ async def test_an_agent_that_never_answers_is_unavailable_and_killed(
 
 
 async def test_a_flood_without_an_end_of_line_is_stopped(scripted, monkeypatch) -> None:
-    monkeypatch.setattr("quarterdeck.agents.acp.transport.LINE_LIMIT", 2 << 20)
-    monkeypatch.setattr("quarterdeck.agents.acp.link.LINE_LIMIT", 2 << 20)
+    monkeypatch.setattr("quarterdeck.agents.session.lines.LINE_LIMIT", 2 << 20)
     session = await scripted("""
         def prompt(message):
             while True:

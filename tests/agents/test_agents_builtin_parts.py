@@ -3,12 +3,12 @@
 import pytest
 
 from quarterdeck.agents.builtin.blocks import parse
-from quarterdeck.agents.builtin.output import KEPT, Output
 from quarterdeck.agents.builtin.sessions import (
     HISTORY_LIMIT,
     SessionStore,
     UnknownSessionError,
 )
+from quarterdeck.agents.output import KEPT, Output
 
 
 @pytest.mark.parametrize(

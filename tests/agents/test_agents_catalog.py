@@ -1,13 +1,18 @@
 """Which agents there are and which can be used."""
 
-import time
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from quarterdeck.agents.catalog import default_catalog
-from quarterdeck.agents.port import AgentUnavailableError
+from quarterdeck.agents.known import own_keys, programs_of
+from quarterdeck.agents.port import AgentStatus, AgentUnavailableError
 from quarterdeck.agents.presets import load_presets
+from quarterdeck.wire.own_agents import OwnAgent
+
+ROBOT = {"robot": OwnAgent(name="Robot", command=("robot", "--acp"), keys=("ROBOT_KEY",))}
 
 
 @pytest.fixture
@@ -15,20 +20,28 @@ def empty_path(tmp_path) -> dict[str, str]:
     return {"PATH": str(tmp_path)}
 
 
-def install(directory: str, name: str) -> None:
+def install(directory: str, name: str, script: str = "") -> Path:
     program = Path(directory, name)
-    program.write_text("#!/bin/sh\n")
+    program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
+    return program
+
+
+def statuses(environment: dict[str, str], **more: Any) -> dict[str, AgentStatus]:
+    return {one.id: one for one in default_catalog(environment, **more).statuses()}
 
 
 def test_all_six_are_known_and_builtin_is_always_there(empty_path) -> None:
-    statuses = {s.id: s for s in default_catalog(empty_path).statuses()}
-    assert list(statuses) == ["codex", "claude", "opencode", "copilot", "gemini", "builtin"]
-    assert [s.id for s in statuses.values() if s.available] == ["builtin"]
-    assert statuses["builtin"].supports_plan
-    assert statuses["codex"].supports_goal
-    assert "Not installed" in statuses["claude"].reason
-    assert "npm install" in statuses["claude"].reason
+    found = statuses(empty_path)
+    assert list(found) == ["codex", "claude", "opencode", "copilot", "gemini", "builtin"]
+    assert [s.id for s in found.values() if s.available] == ["builtin"]
+    assert found["builtin"].supports_plan
+    assert found["builtin"].install is None
+    assert found["codex"].supports_goal
+    assert "Not installed" in (found["claude"].reason or "")
+    assert "npm install" in (found["claude"].reason or "")
+    assert found["claude"].install == "qd agents install claude"
+    assert not found["claude"].installed
 
 
 def test_an_installed_agent_wants_its_key(empty_path) -> None:
@@ -42,14 +55,13 @@ def test_an_installed_agent_wants_its_key(empty_path) -> None:
     assert gemini.auth_method == "api_key"
 
 
-def test_codex_is_unavailable_with_an_honest_reason_even_when_installed(empty_path) -> None:
+def test_codex_is_driven_and_works_towards_goals_by_itself(empty_path) -> None:
     install(empty_path["PATH"], "codex")
     catalog = default_catalog({**empty_path, "OPENAI_API_KEY": "k"})
     codex = catalog.statuses()[0]
-    assert not codex.available
-    assert "cannot drive yet" in codex.reason
-    with pytest.raises(AgentUnavailableError, match="cannot drive yet"):
-        catalog.driver("codex")
+    assert codex.available and codex.supports_goal
+    assert catalog.driver("codex") is not None
+    assert catalog.native_goals("codex") and not catalog.native_goals("claude")
 
 
 def test_an_unknown_agent_is_refused_with_the_known_ones(empty_path) -> None:
@@ -57,13 +69,14 @@ def test_an_unknown_agent_is_refused_with_the_known_ones(empty_path) -> None:
         default_catalog(empty_path).driver("hal")
 
 
-def test_statuses_are_quick(empty_path) -> None:
+def test_statuses_start_no_program_where_none_is_installed(empty_path, monkeypatch) -> None:
     catalog = default_catalog(empty_path)
-    catalog.statuses()
-    started = time.perf_counter()
-    for _ in range(10):
-        catalog.statuses()
-    assert (time.perf_counter() - started) / 10 < 0.02
+
+    def refuse(*_args: object, **_more: object) -> None:
+        raise AssertionError("a program was started")
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+    assert catalog.statuses()
 
 
 def test_keys_are_never_arguments_and_the_user_wins_over_the_preset() -> None:
@@ -75,3 +88,73 @@ def test_keys_are_never_arguments_and_the_user_wins_over_the_preset() -> None:
     assert variables["ANTHROPIC_MODEL"] == "opus"
     builtin = load_presets()["builtin"].variables({}, "/state", None)
     assert builtin == {"QUARTERDECK_AGENT_STATE": "/state"}
+
+
+def test_the_host_counts_no_key_and_no_login_of_its_own(empty_path, tmp_path) -> None:
+    """Replicas see neither; an agent's key variable is handed to the owner's."""
+    install(empty_path["PATH"], "gemini")
+    login = tmp_path / ".gemini" / "oauth_creds.json"
+    login.parent.mkdir()
+    login.write_text("{}")
+    here = {**empty_path, "HOME": str(tmp_path), "GEMINI_API_KEY": "k"}
+    gemini = statuses(here, host=True)["gemini"]
+    assert not gemini.available
+    assert gemini.auth_method is None
+    assert gemini.missing_keys == ("GEMINI_API_KEY",)
+    assert gemini.own_key == "GEMINI_API_KEY"
+    assert gemini.login_found
+    assert "qd credentials set gemini" in (gemini.reason or "")
+    assert "is not shown to replicas" in (gemini.reason or "")
+    # OpenCode takes keys of several providers.
+    assert own_keys(here) == {"gemini": "GEMINI_API_KEY=k", "opencode": "GEMINI_API_KEY=k"}
+
+
+def test_a_token_that_opens_more_than_models_is_not_handed_on() -> None:
+    assert own_keys({"GH_TOKEN": "t", "GITHUB_TOKEN": "t"}) == {}
+    assert own_keys({"COPILOT_PROVIDER_API_KEY": "k"}) == {"copilot": "COPILOT_PROVIDER_API_KEY=k"}
+
+
+@pytest.mark.parametrize(
+    ("stored", "variable", "key"),
+    [
+        ("sk-x", "ANTHROPIC_API_KEY", "sk-x"),
+        ("OPENAI_API_KEY=sk-x", "OPENAI_API_KEY", "sk-x"),
+        ("OTHER_KEY=sk-x", "ANTHROPIC_API_KEY", "OTHER_KEY=sk-x"),
+        ("OPENAI_API_KEY=", "ANTHROPIC_API_KEY", "OPENAI_API_KEY="),
+        ("sk-x=", "ANTHROPIC_API_KEY", "sk-x="),
+    ],
+)
+def test_a_stored_key_may_name_its_variable(stored: str, variable: str, key: str) -> None:
+    preset = load_presets()["opencode"]
+    assert preset.variables({"ANTHROPIC_API_KEY": "old"}, "/s", None, stored)[variable] == key
+
+
+def test_inside_a_login_is_as_good_as_a_key(empty_path, tmp_path) -> None:
+    install(empty_path["PATH"], "gemini")
+    inside = {**empty_path, "HOME": str(tmp_path)}
+    assert not statuses(inside)["gemini"].available
+    assert statuses(inside, keyed=["gemini"])["gemini"].auth_method == "api_key"
+    login = tmp_path / ".gemini" / "oauth_creds.json"
+    login.parent.mkdir()
+    login.write_text("{}")
+    gemini = statuses(inside)["gemini"]
+    assert gemini.available
+    assert gemini.auth_method == "login"
+
+
+def test_a_persons_own_agent_is_one_of_them(empty_path) -> None:
+    found = statuses(empty_path, own=ROBOT)
+    assert list(found)[-2:] == ["robot", "builtin"]
+    assert found["robot"].reason == "Not installed: robot is not on the PATH."
+    install(empty_path["PATH"], "robot")
+    keyed = {**empty_path, "ROBOT_KEY": "k"}
+    assert statuses(keyed, own=ROBOT)["robot"].available
+    assert default_catalog(empty_path, ROBOT).driver("robot")
+    assert "robot" in programs_of(ROBOT)
+    with pytest.raises(AgentUnavailableError, match="no agent 'robot'"):
+        default_catalog(empty_path).driver("robot")
+
+
+def test_the_version_is_told_with_the_status(empty_path) -> None:
+    install(empty_path["PATH"], "gemini", "echo gemini-cli v0.61.0 for nobody")
+    assert statuses(empty_path)["gemini"].version == "0.61.0"

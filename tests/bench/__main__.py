@@ -3,11 +3,15 @@
 import sys
 from collections.abc import Callable
 
+from tests.bench.automations import automation_rows
+from tests.bench.chats import chat_rows
 from tests.bench.cockpit import cockpit_rows
+from tests.bench.codex import codex_rows
 from tests.bench.events import event_rows
 from tests.bench.fan_out import fan_out_rows
 from tests.bench.files import file_rows
 from tests.bench.installation import Installation, installation
+from tests.bench.peers import peer_rows
 from tests.bench.pools import pool_rows
 from tests.bench.replicas import replica_rows
 from tests.bench.requests import request_rows
@@ -25,13 +29,17 @@ def _inside(measure: Callable[[Installation], list[Row]]) -> Callable[[], list[R
 
 BENCHES: dict[str, Callable[[], list[Row]]] = {
     "cockpit": _inside(cockpit_rows),
+    "peers": _inside(peer_rows),
+    "chats": chat_rows,
     "terminals": _inside(terminal_rows),
     "events": _inside(event_rows),
     "fan_out": _inside(fan_out_rows),
+    "automations": _inside(automation_rows),
     "requests": _inside(request_rows),
     "pools": _inside(pool_rows),
     "replicas": replica_rows,
     "files": file_rows,
+    "codex": codex_rows,
 }
 
 

@@ -41,7 +41,7 @@ def cockpit_rows(made: Installation) -> list[Row]:
     peer = median_of(lambda: _start_cost([sys.executable, "-c", PEER], "row 5", made), 5)
     first = median_of(lambda: _start_cost(QD, "quarterdeck", made), 5)
     rows = [
-        Row("cockpit: CPU to the first frame", first, "s", 2 * peer, f"a list app: {peer:.2f} s"),
+        Row("cockpit: CPU to the first frame", first, "s", 0.45, f"a list app: {peer:.2f} s"),
     ]
     with Program(
         QD, columns=120, lines=40, environment=made.environment, directory=made.repository
@@ -59,8 +59,19 @@ def cockpit_rows(made: Installation) -> list[Row]:
         used = (cpu_seconds(pid) - cpu) / IDLE_SECONDS * 100
         note = f"a list app: {_peer_idle(made):.2f} %; the limit rounds to 0"
         rows.append(Row("cockpit: CPU while idle", used, "%", 0.45, note))
-        sent = program.sent
-        program.type("j")
-        program.settle(0.3)
-        rows.append(Row("cockpit: bytes of one key in the list", program.sent - sent, "B", 600))
+        moves = [_bytes_of(program, key) for key in "jkjjkk"]
+        rows.append(Row("cockpit: bytes of one key in the list, most", max(moves), "B", 600))
+        program.type("\r")
+        program.wait_for("enter sends")
+        program.settle(0.5)
+        typed = [_bytes_of(program, key) for key in "typed words"]
+        rows.append(Row("cockpit: bytes of a typed character, most", max(typed), "B", 300))
     return rows
+
+
+def _bytes_of(program: Program, key: str) -> int:
+    """What the terminal is sent for one key."""
+    sent = program.sent
+    program.type(key)
+    program.settle(0.5)
+    return program.sent - sent

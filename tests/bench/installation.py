@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,11 +64,19 @@ def make_repository(path: Path, files: int) -> None:
 
 
 @contextmanager
-def installation(files: int = 20) -> Generator[Installation]:
-    """Makes an installation with a running service, and leaves nothing behind."""
+def installation(
+    files: int = 20, config: Callable[[Installation], str] | None = None
+) -> Generator[Installation]:
+    """Makes an installation with a running service, and leaves nothing behind.
+
+    `config` gives what stands in its configuration file.
+    """
     directory = Path(tempfile.mkdtemp(prefix="qd-bench-"))
     made = Installation(directory, directory / "home", directory / "repository")
     make_repository(made.repository, files)
+    if config is not None:
+        made.home.mkdir(mode=0o700)
+        (made.home / "config.toml").write_text(config(made))
     log = (directory / "serve.log").open("wb")
     service = subprocess.Popen([*QD, "serve"], env=made.environment, stderr=log, stdout=log)
     try:

@@ -42,7 +42,7 @@ def test_everything_is_kept_in_the_database_that_was_named(
     with httpx.Client(transport=transport, base_url="http://qd", headers=headers) as client:
         assert client.post("/v1/environments", json={"name": "kept"}).status_code == 201
     running.terminate()
-    out, err = running.communicate(timeout=30)
+    out, err = running.communicate(timeout=60)
     assert SECRET not in out + err
     again = installation.start("serve", "--json", *words)
     assert json.loads(again.stdout.readline())["ready"]
@@ -50,7 +50,7 @@ def test_everything_is_kept_in_the_database_that_was_named(
         names = [one["name"] for one in client.get("/v1/environments").json()["environments"]]
     assert "kept" in names
     again.terminate()
-    again.communicate(timeout=30)
+    again.communicate(timeout=60)
 
 
 def test_a_database_of_another_installation_is_refused(
@@ -59,14 +59,31 @@ def test_a_database_of_another_installation_is_refused(
     first = installation.start("serve", "--json", "--database-url", database_url)
     assert json.loads(first.stdout.readline())["ready"]
     elsewhere = str(tmp_path / "other")
-    busy = installation.qd("serve", "--database-url", database_url, QUARTERDECK_HOME=elsewhere)
-    assert (busy.code, "held by another program" in busy.err) == (1, True)
-    first.terminate()
-    first.communicate(timeout=30)
     foreign = installation.qd("serve", "--database-url", database_url, QUARTERDECK_HOME=elsewhere)
     assert (foreign.code, "another installation" in foreign.err) == (1, True)
+    key = tmp_path / "other" / "service" / "master.key"
+    assert f"copy service/master.key of a home that uses it to {key}" in " ".join(
+        foreign.err.split()
+    )
     assert not (tmp_path / "other" / "service" / "key").exists()
-    assert "Traceback" not in busy.err + foreign.err
+    assert "Traceback" not in foreign.err
+    first.terminate()
+    first.communicate(timeout=60)
+
+
+def test_a_copy_of_a_home_that_is_served_is_refused(
+    installation, database_url: str, tmp_path: Path
+):
+    first = installation.start("serve", "--json", "--database-url", database_url)
+    assert json.loads(first.stdout.readline())["ready"]
+    copy = tmp_path / "copy"
+    for name in ("master.key", "home.id"):
+        (copy / "service").mkdir(parents=True, exist_ok=True)
+        (copy / "service" / name).write_bytes((installation.home / "service" / name).read_bytes())
+    refused = installation.qd("serve", "--database-url", database_url, QUARTERDECK_HOME=str(copy))
+    assert (refused.code, "a copy of it" in refused.err) == (1, True)
+    first.terminate()
+    first.communicate(timeout=60)
 
 
 @pytest.mark.parametrize(

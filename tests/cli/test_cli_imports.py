@@ -39,6 +39,13 @@ LINES = [
     "env show global",
     "credentials ls gemini",
     "repo ls",
+    "automation create nine --env global --prompt p --cron 0@9@*@*@* --webhook",
+    "automation ls",
+    "automation show nine",
+    "automation edit nine --prompt q",
+    "automation run nine --follow",
+    "automation runs nine",
+    "automation rm -y nine",
     "replica ls --json",
     "replica create --name x --environment global --wait -m hello",
     "replica show x",
@@ -53,9 +60,11 @@ LINES = [
 
 def test_a_verb_that_does_not_draw_loads_nothing_that_draws(service):
     for line in LINES:
-        modules, code = loaded(service, *line.split())
+        modules, code = loaded(service, *(word.replace("@", " ") for word in line.split()))
         assert code == 0, line
         assert not modules & DRAWING, line
+    for left in service.qd("replica", "ls", "--json").json["replicas"]:  # of the automation
+        service.qd("replica", "rm", "--yes", left["id"])
 
 
 @pytest.mark.parametrize(
@@ -65,6 +74,7 @@ def test_a_verb_that_does_not_draw_loads_nothing_that_draws(service):
         "--help",
         "replica --help",
         "env --help",
+        "automation --help",
         "env variables --help",
         "credentials set --help",
         "repo sets --help",

@@ -130,7 +130,7 @@ def test_watch_prints_what_was_and_goes_on(deck):
         pass
     for process in (watcher, events):
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
         assert process.returncode == 130
 
 
@@ -159,7 +159,7 @@ def test_an_interrupted_turn_is_not_done(deck):
     url = f"{deck.environment['QD_TEST_URL']}/v1/replica/{chat['id']}/chats"
     route = f"{url}/{chat['chats'][0]['id']}/interrupt"
     assert httpx.post(route, headers={"Authorization": f"Bearer {key}"}).status_code == 200
-    _, err = waiting.communicate(timeout=30)
+    _, err = waiting.communicate(timeout=60)
     assert waiting.returncode == 1
     assert "interrupted" in err or "not complete" in err
 

@@ -68,6 +68,21 @@ def test_addresses_that_are_none(installation):
         assert address in ended.err
 
 
+def test_advertised_addresses_that_are_none(installation):
+    for address in (
+        "nowhere",
+        "unix:",
+        "unix:here",
+        "ftp://a",
+        "http://",
+        "http://a/b",
+        "http://[",
+    ):
+        ended = installation.qd("serve", "--advertise", address)
+        assert (ended.code, "is no address of a service" in ended.err) == (2, True), address
+        assert address in ended.err
+
+
 def test_stop_ends_it_and_leaves_nothing(service):
     pid = service.pid
     stopped = service.qd("stop", "--json")
@@ -81,7 +96,7 @@ def test_ctrl_c_ends_serve_in_order(installation):
     assert process.stdout is not None
     json.loads(process.stdout.readline())
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert "Traceback" not in err
     assert not (installation.home / "service" / "qd.sock").exists()
 

@@ -51,7 +51,7 @@ def test_a_turn_is_followed_through_a_killed_service(deck):
         indexes.append(int(follower.stdout.readline().partition(":")[2].partition(",")[0]))
     assert indexes == list(range(1, newest + 1))
     follower.send_signal(signal.SIGINT)
-    follower.communicate(timeout=30)
+    follower.communicate(timeout=60)
 
 
 def test_an_attached_terminal_goes_on_through_a_killed_service(deck):

@@ -96,8 +96,26 @@ async def test_all_pages_of_a_search(tiny_server: Any, connect: Any) -> None:
         await reply.json(PAGE | {"files": files, "nextCursor": "next" if more else None})
 
     async with tiny_server(script) as server, Client(connect(server)) as client:
-        assert [one.path async for one in client.files.all(R, "x")] == ["a", "b", "c"]
+        assert [one.path for one in await client.files.all(R, "x")] == ["a", "b", "c"]
         assert "cursor=next" in server.seen[1].target
+
+
+async def test_another_index_between_pages_begins_the_search_anew(
+    tiny_server: Any, connect: Any
+) -> None:
+    later = "2026-11-21T12:00:31Z"
+    pages = [(NOW, "old", "1"), (later, "new b", None), (later, "new a", "2"), (later, "new b", None)]  # fmt: skip
+
+    async def script(seen: Any, reply: Any) -> None:
+        at, path, following = pages[len(server.seen) - 1]
+        file = {"repoName": "d", "path": path, "displayPath": path, "status": "changed", "score": 1, "indexedAt": at, "stale": True}  # fmt: skip
+        await reply.json(PAGE | {"files": [file], "indexedAt": at, "nextCursor": following})
+
+    async with tiny_server(script) as server, Client(connect(server)) as client:
+        assert [one.path for one in await client.files.all(R, "x")] == ["new a", "new b"]
+        asked = [one.target for one in server.seen]
+        assert ["cursor=" in one for one in asked] == [False, True, False, True]
+        assert not any("refresh" in one for one in asked)
 
 
 async def test_a_refusal_is_raised(tiny_server: Any, connect: Any) -> None:

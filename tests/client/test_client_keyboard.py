@@ -45,7 +45,7 @@ async def test_keys_typed_during_a_request_go_together_in_the_next():
         await go_on.wait()
         terminal.take(keys)
 
-    async with Keyboard(send, pace=QUICK) as keyboard, asyncio.timeout(5):
+    async with Keyboard(send, pace=QUICK) as keyboard, asyncio.timeout(60):
         keyboard.type("a")
         await first_sent.wait()
         for key in "bcd":
@@ -74,7 +74,7 @@ async def test_a_broken_line_neither_loses_nor_doubles_nor_turns_keys(seed):
             raise Unavailable("the engine restarts", status=503)
 
     text = "".join(chance.choice("abcdefgh\r\x1b") for _ in range(200))
-    async with Keyboard(send, pace=QUICK) as keyboard, asyncio.timeout(20):
+    async with Keyboard(send, pace=QUICK) as keyboard, asyncio.timeout(60):
         for key in text:
             keyboard.type(key)
             if chance.random() < 0.3:
@@ -90,7 +90,7 @@ async def test_long_pastes_go_in_chunks():
         terminal.take(keys)
 
     text = "x" * (2 * MAX_INPUT_CHARACTERS) + "end"
-    async with Keyboard(send, pace=QUICK) as keyboard, asyncio.timeout(5):
+    async with Keyboard(send, pace=QUICK) as keyboard, asyncio.timeout(60):
         keyboard.type(text)
         await keyboard.drain()
     assert [len(call.data) for call in terminal.calls] == [65_536, 65_536, 3]
@@ -107,7 +107,7 @@ async def test_a_409_begins_a_new_generation():
             raise refusals.pop()
         terminal.take(keys)
 
-    async with Keyboard(send, pace=QUICK) as keyboard, asyncio.timeout(5):
+    async with Keyboard(send, pace=QUICK) as keyboard, asyncio.timeout(60):
         keyboard.type("ls\r")
         await keyboard.drain()
     first, second = terminal.calls
@@ -119,7 +119,7 @@ async def test_a_409_that_stays_is_a_fault():
     async def send(keys):
         raise conflict()
 
-    async with Keyboard(send, pace=QUICK) as keyboard, asyncio.timeout(5):
+    async with Keyboard(send, pace=QUICK) as keyboard, asyncio.timeout(60):
         keyboard.type("x")
         with pytest.raises(Conflict):
             await keyboard.drain()
@@ -132,7 +132,7 @@ async def test_a_refusal_is_told_once_and_raised_afterwards(error):
     async def send(keys):
         raise error
 
-    async with Keyboard(send, told.append, pace=QUICK) as keyboard, asyncio.timeout(5):
+    async with Keyboard(send, told.append, pace=QUICK) as keyboard, asyncio.timeout(60):
         keyboard.type("x")
         with pytest.raises(type(error)):
             await keyboard.drain()
@@ -148,7 +148,7 @@ async def test_two_people_at_one_terminal_are_both_heard():
     async def send(keys):
         terminal.take(keys)
 
-    async with Keyboard(send) as one, Keyboard(send) as other, asyncio.timeout(5):
+    async with Keyboard(send) as one, Keyboard(send) as other, asyncio.timeout(60):
         for number in range(20):
             keyboard = one if number % 2 else other
             keyboard.type(f"{number},")
@@ -165,7 +165,7 @@ async def test_reconnect_now_sends_at_once():
         if not line_is_up:
             raise Unreachable("down")
 
-    async with Keyboard(send, pace=Pace(3600, 3600)) as keyboard, asyncio.timeout(5):
+    async with Keyboard(send, pace=Pace(3600, 3600)) as keyboard, asyncio.timeout(60):
         keyboard.type("x")
         await tried.wait()
         line_is_up = True

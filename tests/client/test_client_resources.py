@@ -34,6 +34,12 @@ HISTORY = {"thread_id": "t", "events": [], "total": 0, "has_more": False}
 CALLS = [
     (lambda c: c.health.get(), "GET /v1/health", None, {"status": "ok", "version": "1"}),
     (
+        lambda c: c.services.list(),
+        "GET /v1/services",
+        None,
+        {"services": [{"home_id": str(C), "own": True, "alive": True}]},
+    ),
+    (
         lambda c: c.repositories.list(),
         "GET /v1/replica/repositories",
         None,

@@ -38,7 +38,7 @@ EXIT = frame({"type": "exit", "exitCode": 3}, len(OUTPUT))
 
 async def collect(stream):
     items = []
-    async with stream, asyncio.timeout(10):
+    async with stream, asyncio.timeout(60):
         async for item in stream:
             items.append(item)
     return items
@@ -49,10 +49,12 @@ def screen(items):
     shown = b""
     for item in items:
         match item:
-            case TerminalReceived(_, TerminalReplay(data=data)):
-                shown = base64.b64decode(data)
-            case TerminalReceived(_, TerminalOutput(data=data)):
-                shown += base64.b64decode(data)
+            case TerminalReceived(_, TerminalReplay(data=text), data):
+                shown = data
+                assert data == base64.b64decode(text)
+            case TerminalReceived(_, TerminalOutput(data=text), data):
+                shown += data
+                assert data == base64.b64decode(text)
             case _:
                 pass
     return shown

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.program import Program
+from tests.support.waiting import pauses
 
 GIT = ("git", "-c", "user.name=Someone", "-c", "user.email=someone@example.invalid")
 
@@ -22,6 +24,9 @@ class Place:
     home: Path
     repository: Path
     programs: list[Program] = field(default_factory=list[Program])
+    far: dict[str, str] = field(default_factory=dict[str, str])
+    """How cockpits find a service elsewhere; empty: the home's own."""
+    service: "subprocess.Popen[bytes] | None" = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -38,7 +43,7 @@ class Place:
             [sys.executable, "-m", "quarterdeck"],
             columns=columns,
             lines=lines,
-            environment=self.environment,
+            environment={**self.environment, **self.far},
             directory=self.repository,
         )
         self.programs.append(program)
@@ -55,6 +60,19 @@ class Place:
             check=check,
             timeout=60,
         )
+
+    def serve(self) -> None:
+        """Starts the service; it ends with the test."""
+        self.service = subprocess.Popen(
+            [sys.executable, "-m", "quarterdeck", "serve"],
+            env={**os.environ, **self.environment},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for pause in pauses(0.05):
+            if not self.qd("status", check=False).returncode:
+                return
+            time.sleep(pause)
 
     def service_pid(self) -> int:
         """The process that holds the home's lock."""
@@ -88,3 +106,5 @@ def place(tmp_path: Path, require_tool: Callable[[str], str]) -> Iterator[Place]
         for record in records["replicas"] if isinstance(records, dict) else records:
             made.qd("replica", "rm", "--yes", record["id"], check=False)
     made.qd("stop", check=False)
+    if made.service is not None:
+        made.service.wait(30)

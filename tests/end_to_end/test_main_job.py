@@ -66,7 +66,7 @@ def test_a_day_of_work_survives_everything(place: Place) -> None:
         program.wait_for("still-here-23")
 
         program.type(CTRL_G)
-        program.wait_for("ctrl+g: l list")
+        program.wait_for("l list")
         program.type("l")
         program.wait_for("n new")
         program.type("q")
@@ -123,7 +123,7 @@ def test_a_repository_that_is_none_is_refused_beside_its_field(place: Place) -> 
         program.wait_for("online", 30)
         program.type("n")
         program.wait_for("New replica")
-        for _ in range(4):
+        for _ in range(5):
             program.type(f"{ESCAPE}[Z")
             program.settle(0.2)
         program.type("/nowhere/at/all")

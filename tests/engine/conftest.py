@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 SECRET = "only the service knows"
 
 
-async def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+async def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Waits for a condition, with a limit; returns what it gave."""
     async with asyncio.timeout(seconds):
         while True:
@@ -48,6 +48,9 @@ class NoAgents:
     def supports_goal(self, agent_id: str) -> bool:
         return False
 
+    def native_goals(self, agent_id: str) -> bool:
+        return False
+
 
 @dataclass
 class Entries:
@@ -63,7 +66,7 @@ class Entries:
     def types(self) -> list[str]:
         return [entry.type for entry in self.all]
 
-    async def wait(self, type: str, count: int = 1, seconds: float = 20.0) -> JournalEntry:
+    async def wait(self, type: str, count: int = 1, seconds: float = 60.0) -> JournalEntry:
         """The count-th entry of a type."""
         found = await until(
             lambda: [e for e in self.all if e.type == type][count - 1 : count], seconds
@@ -124,11 +127,25 @@ class Place:
     async def spawn(self, *wrap: str, program: tuple[str, ...] = ()) -> "subprocess.Popen[bytes]":
         """Runs an engine as a process of its own."""
         self.configure()
+        before = self.socket_number()
         program = program or ("-I", "-m", "quarterdeck.engine", "--run-dir", str(self.run_dir))
         process = _popen([*wrap, sys.executable, *program])
         self.stack.push_async_callback(end, process)
-        await until(lambda: self.answers() or process.poll() is not None)
+        # A program that was being started when the engine before was killed may hold that one's
+        # socket for a moment: it takes links, and nobody serves them.
+        await until(
+            lambda: (
+                (self.socket_number() != before and self.answers()) or process.poll() is not None
+            )
+        )
         return process
+
+    def socket_number(self) -> int | None:
+        """Which socket stands under the engine's name."""
+        try:
+            return (self.run_dir / "engine.sock").stat().st_ino
+        except FileNotFoundError:
+            return None
 
     def answers(self) -> bool:
         import socket

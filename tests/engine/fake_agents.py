@@ -3,6 +3,7 @@
 say TEXT      one chunk a word            ask        asks for permission, then says the answer
 wait          until it is interrupted     die        the process ends in the turn
 deaf          never ends, whatever        huge N     one chunk of N characters
+model         says its model              refuse     is not asked: it has no such model
 many N        N chunks                    unpaired   half a surrogate pair
 
 In goal mode: `goal steps N` is complete in the N-th turn, `goal stuck` blocked, `goal idle` does
@@ -61,6 +62,10 @@ class FakeSession:
                 raise AgentDiedError("The agent's process ended with status 9.")
             case "goal" | "Go":
                 return await self._pursue(prompt.text)
+            case "refuse":
+                return TurnOutcome(StopReason.FAILED, f"no model {prompt.model}", asked=False)
+            case "model":
+                await self._say(str(prompt.model))
             case "ask":
                 await self._say("was told " + await self._ask())
             case _:
@@ -169,6 +174,9 @@ class FakeCatalog:
 
     def supports_goal(self, agent_id: str) -> bool:
         return agent_id == "fake"
+
+    def native_goals(self, agent_id: str) -> bool:
+        return False
 
     def driver(self, agent_id: str) -> FakeDriver:
         if agent_id not in ("fake", "plain"):

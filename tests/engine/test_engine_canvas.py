@@ -5,8 +5,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from quarterdeck.engine.canvas import kind_of, type_of
 from quarterdeck.engine.canvas_store import CanvasStore
+from quarterdeck.wire.canvas_items import kind_of, type_of
 
 NAME = PurePosixPath("plan.md")
 
@@ -52,6 +52,14 @@ def test_cut_short_between_the_name_and_the_note(places: tuple[Path, Path, Path]
     assert CanvasStore(*places).write("one", PurePosixPath("a/plan.md"), b"whole") == "a/plan-2.md"
     assert [path.name for path in (root / "a").iterdir()] == ["plan-2.md"]
     assert CanvasStore(*places).write("one", NAME, b"whole") == "a/plan-2.md"
+
+
+def test_cut_short_between_the_note_and_the_end(places: tuple[Path, Path, Path]) -> None:
+    root, aside, _ = places
+    CanvasStore(*places).write("one", NAME, b"1")
+    os.link(root / "plan.md", aside / "one")
+    assert CanvasStore(*places).write("one", NAME, b"1") == "plan.md"
+    assert list(aside.iterdir()) == []
 
 
 def test_a_link_in_the_way_is_not_followed(places: tuple[Path, Path, Path], tmp_path: Path) -> None:

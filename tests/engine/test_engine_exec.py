@@ -31,7 +31,7 @@ async def test_time_out_kills_grandchildren_in_groups_of_their_own(tmp_path: Pat
     )
     began = time.monotonic()
     answer = await run(script, tmp_path, seconds=1)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 60  # and not the 300 of what it started
     assert answer.timed_out and answer.exit_code is None and answer.output == "before\n"
     for name in ("a", "b"):
         pid = int((tmp_path / name).read_text())
@@ -57,9 +57,9 @@ async def test_a_gigabyte_of_output_keeps_the_tail_in_little_memory(tmp_path: Pa
 
 async def test_a_background_child_does_not_hang_the_answer(tmp_path: Path):
     began = time.monotonic()
-    answer = await run("sleep 30 & echo $!", tmp_path)
+    answer = await run("sleep 300 & echo $!", tmp_path)
     os.kill(int(answer.output), 9)
-    assert answer.exit_code == 0 and time.monotonic() - began < 5
+    assert answer.exit_code == 0 and time.monotonic() - began < 60
 
 
 async def test_a_signal_is_told_like_a_shell_does(tmp_path: Path):

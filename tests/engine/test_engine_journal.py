@@ -27,7 +27,7 @@ def number_of(line: bytes) -> int:
 
 async def take(journal: Journal, after: int, count: int) -> list[tuple[int, bytes]]:
     found: list[tuple[int, bytes]] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for lines in journal.follow(after):
             found += lines
             if len(found) >= count:
@@ -54,6 +54,41 @@ async def test_a_subscriber_sees_old_then_live_without_gap_or_repeat(tmp_path: P
     for n in range(200, 600):
         await journal.append(draft(n, 2000))
     assert [index for index, _ in await reading] == list(range(1, 601))
+    await journal.close()
+
+
+async def test_pieces_line_up_behind_the_disk_in_order_and_in_few_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    journal = await Journal.open(tmp_path, ignore)
+    await journal.append(draft(0))
+    written = 0
+    write = journal._file.append
+
+    def counted(data: bytes, sync: bool) -> None:
+        nonlocal written
+        written += 1
+        write(data, sync)
+
+    monkeypatch.setattr(journal._file, "append", counted)
+    for n in range(1, 1000):
+        await journal.append_behind(draft(n))
+    await journal.append(draft(1000), durable=True)
+    assert [number_of(line) for _, line in await take(journal, 0, 1001)] == list(range(1001))
+    assert written < 100
+    await journal.close()
+
+
+async def test_a_piece_waits_when_much_is_in_line_or_it_is_large(tmp_path: Path):
+    journal = await Journal.open(tmp_path, ignore)
+    most = journal_module.BEHIND_ENTRIES - 1  # the journal's own note of its boot is in line too
+    for n in range(most):
+        await journal.append_behind(draft(n))
+    assert journal.last_index == 0  # nothing gave way to the disk yet
+    await journal.append_behind(draft(most))
+    assert journal.last_index == most + 1
+    await journal.append_behind(draft(0, journal_module.BEHIND_BYTES))
+    assert journal.last_index == most + 2
     await journal.close()
 
 
@@ -143,7 +178,7 @@ FULL_DISK = """
         except JournalFault as error:
             print("refused:", error.message)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await asyncio.gather(*held)
             await journal.append(draft(number + 3))
         assert journal.fault is None

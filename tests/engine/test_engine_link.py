@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import json
 from uuid import uuid4
 
@@ -128,3 +129,21 @@ async def test_a_large_message_passes_both_ways(place, agents, message):
     with pytest.raises(EngineRefused) as refused:
         await link.chat_send(too_large)
     assert refused.value.code == "PAYLOAD_TOO_LARGE"
+
+
+async def test_a_call_that_is_given_up_at_the_end_leaves_nothing_unheard(place):
+    process = await place.spawn()
+    link = await place.link()
+    unheard: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+    async with link._sending:
+        call = asyncio.create_task(link.status())
+        await asyncio.sleep(0)
+        process.kill()
+        await link.wait_closed()
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+    del call
+    await asyncio.sleep(0)  # the loop lets go of it
+    gc.collect()
+    assert unheard == []

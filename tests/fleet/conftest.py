@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +21,9 @@ from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import open_service
 from quarterdeck.wire.agents import Agent
+from quarterdeck.wire.base import utc_now
 from tests.fleet.doubles import DoubleDriver
+from tests.support.waiting import pauses
 
 AGENTS = [
     Agent(id="builtin", name="Built-in", available=True),
@@ -35,19 +38,32 @@ SETTINGS = FleetSettings(
     backoff=(0.01, 0.05),
     redelivery=(0.05,),
 )
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 async def until(check: Callable[[], Awaitable[Any]], what: str = "the condition") -> Any:
     """Returns the first true result of a check, or fails after some patience."""
     try:
         async with asyncio.timeout(PATIENCE):
-            while True:
+            for pause in pauses(0.01):
                 if found := await check():
                     return found
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(pause)
     except TimeoutError:
         pytest.fail(f"waited in vain for {what}")
+
+
+class Time:
+    """The service's clock, which tests move forward."""
+
+    def __init__(self) -> None:
+        self._ahead = timedelta()
+
+    def __call__(self) -> datetime:
+        return utc_now() + self._ahead
+
+    def move(self, **by: float) -> None:
+        self._ahead += timedelta(**by)
 
 
 @dataclass

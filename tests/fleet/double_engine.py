@@ -35,8 +35,18 @@ class Journal:
         self.entries = []
         if path.exists():
             self.entries = [json.loads(line) for line in path.read_text().splitlines()]
+        self.notes = path.with_name("notes.jsonl")
         self.file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self.changed = asyncio.Event()
+
+    def note(self, note: dict) -> None:
+        """For the next engine alone."""
+        with self.notes.open("a") as file:
+            file.write(json.dumps(note) + "\n")
+
+    def noted(self) -> list[dict]:
+        lines = self.notes.read_text().splitlines() if self.notes.exists() else []
+        return [json.loads(line) for line in lines]
 
     @property
     def last(self) -> int:
@@ -89,10 +99,11 @@ class Engine:
 
     def recall(self) -> None:
         open_turns = {}
+        self.chats = {note["chat"]["id"]: note["chat"] for note in self.journal.noted()}
         for entry in self.journal.entries:
             payload = entry["payload"]
             match entry["type"]:
-                case "chat.created" | "chat.updated":
+                case "chat.updated":
                     self.chats[payload["chat"]["id"]] = payload["chat"]
                 case "chat.turn.accepted":
                     self.known.add(payload["messageId"])
@@ -232,10 +243,7 @@ class Engine:
                 "parentChatId": p.get("parentChatId"),
                 "lastMessageText": None,
             }
-            self.journal.add(
-                "chat.created",
-                {"chat": self.chats[p["chatId"]], "clientRequestId": p.get("clientRequestId")},
-            )
+            self.journal.note({"chat": self.chats[p["chatId"]]})
         return self.chats[p["chatId"]]
 
     def do_chat_send(self, p: dict) -> dict:

@@ -7,11 +7,14 @@ import shutil
 import signal
 import sys
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 from quarterdeck.sandboxes.port import (
     ArchiveError,
     Isolation,
+    KeptContent,
+    KeptFile,
     Layout,
     MirrorInfo,
     Progress,
@@ -181,7 +184,15 @@ class DoubleDriver:
         elif packed and not self.place(workspace_id).exists():
             raise ArchiveError("The archive is missing.", "a path")
 
-    async def tidy(self) -> None:
+    async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:
+        return []
+
+    async def kept_file(
+        self, workspace_id: str, directory: str, name: bytes, most: int
+    ) -> KeptContent | None:
+        return None
+
+    async def tidy(self, needed: Collection[str]) -> None:
         self.calls["tidy"] += 1
 
     async def destroy(self, workspace_id: str) -> None:

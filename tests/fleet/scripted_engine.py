@@ -1,4 +1,4 @@
-"""The real engine with scripted agents: `builtin` has goals, `gemini` has none.
+"""The real engine with scripted agents: `builtin` has goals, `gemini` and `claude` have none.
 
 Run as `python -m tests.fleet.scripted_engine RUN_DIR`.
 """
@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 from quarterdeck.agents.catalog import PresetCatalog
+from quarterdeck.agents.port import AgentDriver
 from quarterdeck.agents.presets import Preset
 from quarterdeck.engine.daemon import run
+from tests.engine.fake_agents import FakeDriver
 
 AGENT = str(Path(__file__).with_name("scripted_agent.py"))
 
@@ -19,6 +21,13 @@ def preset(goals: bool) -> Preset:
     return Preset(name="Scripted", command=command, supports_goal=goals)
 
 
+class Catalog(PresetCatalog):
+    """Has one more agent, whose questions are answered in words."""
+
+    def driver(self, agent_id: str) -> AgentDriver:
+        return FakeDriver() if agent_id == "claude" else super().driver(agent_id)
+
+
 if __name__ == "__main__":
-    catalog = PresetCatalog({"builtin": preset(True), "gemini": preset(False)}, os.environ)
+    catalog = Catalog({"builtin": preset(True), "gemini": preset(False)}, os.environ)
     sys.exit(run(Path(sys.argv[1]), lambda: catalog))

@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 
+from quarterdeck.service.records.repositories import needed_repositories
 from tests.fleet.conftest import World
 from tests.service.people import People, bearing, key_of, settle
 
@@ -41,6 +42,11 @@ async def test_a_replica_keeps_what_was_disconnected(world: World) -> None:
     for path in (f"repository-sets/{group}", f"repositories/{gone}"):
         assert (await world.client.delete(f"/v1/replica/{path}")).status_code == 200
     assert len((await world.get(of))["repositories"]) == 2
+    assert await world.context.database.read(needed_repositories) == {
+        one["id"] for one in (await world.get(of))["repositories"]
+    }
+    assert (await world.client.delete(f"/v1/replica/{of}")).status_code == 200
+    assert gone not in await world.context.database.read(needed_repositories)
 
 
 async def test_an_environment_stays_until_its_replicas_are_gone(world: World) -> None:

@@ -50,7 +50,7 @@ async def test_what_the_engine_gets(world: World) -> None:
     assert (one["text"], one["planMode"], one["model"]) == ("first", True, "m")
     assert one["images"] == [image]
     assert (two["text"], two["planMode"], two["goalMode"]) == ("second", False, True)
-    assert (two["thinkingLevel"], two["model"]) == ("high", "m")
+    assert (two["thinkingLevel"], two["model"], two["usualModel"]) == ("high", None, "m")
 
 
 async def test_refusals(world: World) -> None:
@@ -62,6 +62,7 @@ async def test_refusals(world: World) -> None:
         {"message": "x", "canvasUploadIds": ["none"]},
         {"message": "x", "coding_agent": "nobody"},
         {"message": "x", "coding_agent": ""},
+        {"message": "x", "model": ""},
         {"message": "x", "coding_agent": "codex"},
         {"message": "x", "chat_id": "1"},
         {"message": "x", "thinking_level": "much"},

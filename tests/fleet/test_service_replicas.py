@@ -5,6 +5,9 @@ from uuid import uuid4
 
 import pytest
 
+from quarterdeck.service.environments.bundle import bundle_for_start
+from quarterdeck.service.first_start import owner_of
+from quarterdeck.service.records.workspaces import find_workspace
 from tests.conftest import DATABASES
 from tests.fleet.conftest import World, until
 
@@ -37,6 +40,8 @@ async def test_refusals_of_create(world: World) -> None:
     assert (status, error["details"]) == (400, "coding_agent: one of builtin, gemini, codex")
     status, error = await refused(world, coding_agent="")
     assert (status, error["details"]) == (400, "coding_agent: one of builtin, gemini, codex")
+    status, error = await refused(world, model="")
+    assert (status, error["details"].partition(":")[0]) == (400, "model")
     status, error = await refused(world, coding_agent="codex")
     assert (status, error["error"]) == (400, "Codex cannot be used: codex is not installed.")
     status, error = await refused(world, size="huge")
@@ -56,6 +61,18 @@ async def test_a_replica_starts_with_one_chat(world: World) -> None:
     created = await world.events(made, "chat.created")
     assert [one["chat"]["id"] for one in created] == [chat["id"]]
     assert replica["log_index"] == len(await world.events(made))
+
+
+async def test_a_replica_says_what_it_was_made_with(world: World) -> None:
+    plain = await world.get(await world.create(wait=False))
+    told = ("model", "size", "lifecycle_policy", "auto_stop_minutes")
+    assert [plain[name] for name in told] == [None, "small", "default", None]
+    wishes = {"size": "large", "lifecycle_policy": "sleep_when_done", "model": "one"}
+    made = await world.create(
+        wait=False, coding_agent="gemini", config={"auto_stop_minutes": 5}, **wishes
+    )
+    replica = await world.get(made)
+    assert [replica[name] for name in told] == ["one", "large", "sleep_when_done", 5]
 
 
 async def test_pages(world: World) -> None:
@@ -126,7 +143,7 @@ class TestChats:
 
         async def told() -> bool:
             created = await world.events(made, "chat.created")
-            return any(one["clientRequestId"] == "c" for one in created)
+            return any(one.get("clientRequestId") == "c" for one in created)
 
         await until(told)
         path = f"/v1/replica/{made}/chats/{chosen}"
@@ -154,15 +171,6 @@ class TestChats:
             {"provider": "builtin", "title": "x" * 101},
         ):
             assert (await world.post(made, "/chats", body)).status_code == 400, body
-
-    async def test_a_chat_made_asleep_is_opened_when_it_wakes(self, world: World) -> None:
-        made = await world.create()
-        await world.post(made, "/sleep")
-        chat = (await world.post(made, "/chats", {"provider": "gemini"})).json()["chat"]["id"]
-        await world.post(made, "/wake")
-        await world.reach(made, "active")
-        created = await world.events(made, "chat.created")
-        assert chat in [one["chat"]["id"] for one in created]
 
     async def test_interrupt(self, world: World) -> None:
         made = await world.create()
@@ -205,3 +213,15 @@ async def test_exec(world: World) -> None:
         {"command": "x", "timeout_seconds": 51},
     ):
         assert (await world.post(made, "/exec", wrong)).status_code == 400
+
+
+async def test_a_replica_of_the_installations_key_is_its_owners(world: World) -> None:
+    made = await world.create(wait=False)
+    row = await world.context.database.read(lambda c: find_workspace(c, made))
+    assert row is not None and row.user_id == await owner_of(world.context.database)
+    path = "/v1/provider-g/user/credentials"
+    assert (await world.client.post(path, json={"api_key": "mine"})).status_code == 200
+    bundle = await bundle_for_start(
+        world.context, row.organization_id, row.user_id, row.environment_id
+    )
+    assert bundle.credentials == {"provider-g": "mine"}

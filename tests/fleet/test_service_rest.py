@@ -2,28 +2,14 @@
 
 import asyncio
 import json
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.records.workspaces import find_workspace
-from quarterdeck.wire.base import utc_now
-from tests.fleet.conftest import World, until
-
-
-class Time:
-    """The service's clock, which tests move forward."""
-
-    def __init__(self) -> None:
-        self._ahead = timedelta()
-
-    def __call__(self) -> datetime:
-        return utc_now() + self._ahead
-
-    def move(self, **by: float) -> None:
-        self._ahead += timedelta(**by)
+from tests.fleet.conftest import Time, World, until
 
 
 @pytest.fixture

@@ -154,6 +154,6 @@ async def test_a_stopping_service_ends_streams(world: World, served: httpx.Async
         stream = messages(response)
         await anext(stream)
         world.context.stopping.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             with pytest.raises(StopAsyncIteration):
                 await anext(stream)

@@ -15,14 +15,17 @@ from sqlalchemy import text
 
 from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.auth import Caller, CallerKind
+from quarterdeck.service.first_start import owner_of
 from quarterdeck.service.outward.connecting import connect
 from quarterdeck.service.outward.outward import Outward
 from quarterdeck.service.outward.sender import SenderSettings
 from quarterdeck.service.outward.signature import signature, webhook_secret
 from quarterdeck.service.records.deliveries import due_deliveries
 from quarterdeck.service.records.events import NewEvent
+from quarterdeck.service.records.organizations import only_organization
 from quarterdeck.service.records.workspaces import change_workspace
 from tests.fleet.conftest import World, until
+from tests.service.people import bearing, key_of
 
 QUICK = SenderSettings(limit=1.5, pauses=(0.02, 0.05))
 FAR = "9999"
@@ -94,7 +97,9 @@ async def outward(world: World) -> AsyncIterator[Outward]:
 
 
 async def waiting(world: World) -> list[Any]:
-    return await world.context.database.read(lambda c: due_deliveries(c, FAR, 100))
+    return await world.context.database.read(
+        lambda c: due_deliveries(c, world.context.home_id, FAR, 100)
+    )
 
 
 async def taken(receiver: Receiver, *types: str) -> list[dict[str, Any]]:
@@ -190,8 +195,14 @@ async def test_one_that_hangs_holds_nobody_up(
     await world.create(webhook_url=receiver.url)
     await until(lambda: _called(receiver, 1))
     await world.create(webhook_url=receiver.url)
-    await until(lambda: _called(receiver, 2))
-    assert receiver.told[0]["id"] != receiver.told[1]["id"]
+    first = receiver.told[0]["id"]
+
+    async def another() -> bool:
+        return any(one["id"] != first for one in receiver.told)
+
+    await until(another)
+    # However slow the machine: the first was not given up before.
+    assert sum(one["id"] == first for one in receiver.told) <= len(QUICK.pauses)
 
 
 async def _called(receiver: Receiver, times: int) -> bool:
@@ -256,13 +267,12 @@ async def test_secrets_differ_by_organization(world: World) -> None:
 
 # Notifications
 
-USER = "11111111-2222-4333-8444-555555555555"
-
 
 @pytest.fixture
 async def caller(world: World) -> Caller:
     answer = await world.client.get("/v1/organizations")
-    return Caller(answer.json()["organizations"][0]["id"], USER, CallerKind.PERSONAL_KEY)
+    owner = await owner_of(world.context.database)
+    return Caller(answer.json()["organizations"][0]["id"], owner, CallerKind.PERSONAL_KEY)
 
 
 async def notified(receiver: Receiver, title: str) -> dict[str, Any]:
@@ -299,8 +309,13 @@ async def test_only_those_whose_replica_it_is_are_told(
     await world.context.database.write(
         lambda c: change_workspace(c, other, user_id="99999999-2222-4333-8444-555555555555")
     )
+    own_headers = world.client.headers
+    world.client.headers = httpx.Headers(
+        bearing(await key_of(world.context, caller.organization_id))
+    )
     sent = await world.send(other, "hello")
     await world.done(other, sent["message_id"])
+    world.client.headers = own_headers
     own = await world.create(message="hello")
     await notified(receiver, f"{(await world.get(own))['name']}: done")
     assert len(receiver.told) == 1
@@ -334,6 +349,10 @@ async def test_the_address_is_sealed(world: World, caller: Caller) -> None:
 
 
 async def test_an_organization_key_has_no_connection(world: World) -> None:
+    organization = await world.context.database.read(only_organization)
+    assert organization is not None
+    key = await key_of(world.context, organization)
+    world.client.headers = httpx.Headers(bearing(key))
     calls: list[Callable[[], Any]] = [
         lambda: world.client.get("/v1/chatapp/user/connection"),
         lambda: world.client.delete("/v1/chatapp/user/connection"),

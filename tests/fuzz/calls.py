@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from tests.fuzz.schemas import JUNK, TEXTS, Components, Object, fitting, mutated
 
-FAR = ("/test", "/save-test", "/stream", "/warm-pools", "/wake", "/archive", "/sleep")
+FAR = (
+    "/test",
+    "/save-test",
+    "/stream",
+    "/warm-pools",
+    "/wake",
+    "/archive",
+    "/sleep",
+    "/trigger",
+    "/retry",
+)
 """Operations that start or end what is real; they are asked about what does not exist."""
 
 URLS = st.sampled_from(["", "x", "/nowhere/at/all", "file:///nowhere", "json://127.0.0.1:1/", 7])
@@ -74,7 +84,10 @@ def operations(description: Object) -> list[Operation]:
 
 @st.composite
 def requests(draw: st.DrawFn, operation: Operation, known: dict[str, list[str]]) -> Request:
-    """A request of an operation; `known` are ids that exist, by the name of their parameter."""
+    """A request of an operation; `known` are ids that exist, by the name of their parameter.
+
+    What belongs to one group of operations alone stands under `GROUP NAME`.
+    """
     url, query, headers = operation.path, {}, {}
     for one in operation.spec.get("parameters", []):
         value = _parameter(draw, operation, one, known)
@@ -95,7 +108,8 @@ def requests(draw: st.DrawFn, operation: Operation, known: dict[str, list[str]])
 def _parameter(
     draw: st.DrawFn, operation: Operation, one: Object, known: dict[str, list[str]]
 ) -> Any:
-    exists = known.get(one["name"], []) if not operation.far else []
+    mine = known.get(f"{operation.group} {one['name']}") or known.get(one["name"], [])
+    exists = [] if operation.far else mine
     if one["in"] == "path" and exists and draw(st.integers(0, 9)) < 7:
         return draw(st.sampled_from(exists))
     return draw(st.one_of(fitting(one["schema"], operation.components), TEXTS, JUNK))

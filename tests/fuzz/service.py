@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from tests.fuzz.automations import automated
 from tests.fuzz.calls import Operation, Request, operations
 from tests.fuzz.schemas import misfits
 from tests.system.installation import Installation
@@ -55,6 +56,7 @@ class Fuzzed:
                     "environment_id": [environment, "global"],
                     "agent": ["builtin", "codex"],
                     "provider": ["provider-g", "provider-a"],
+                    **automated(made, environment),
                 },
                 {"Authorization": f"Bearer {made.key}"},
                 _token(made),

@@ -6,7 +6,19 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.sandboxes import git as module
-from quarterdeck.sandboxes.git import Git
+from quarterdeck.sandboxes.git import Git, write_configuration
+
+
+async def test_many_may_write_the_configuration_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "gitconfig"
+
+    def often() -> None:
+        for _ in range(200):
+            write_configuration(path, {"HOME": "/nowhere"})
+
+    await asyncio.gather(*(asyncio.to_thread(often) for _ in range(4)))
+    assert "directory = *" in path.read_text()
+    assert await asyncio.to_thread(lambda: [*tmp_path.iterdir()]) == [path]
 
 
 @pytest.mark.parametrize("turns", range(8))

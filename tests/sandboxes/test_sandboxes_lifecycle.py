@@ -74,6 +74,19 @@ async def test_a_later_service_finds_it(home, engine, bench):
     assert not await bench.driver.alive(WORKSPACE)
 
 
+async def test_a_copy_of_the_installation_leaves_the_running_ones_alone(bench, tmp_path, engine):
+    workspace = await bench.started()
+    copy = Home(tmp_path / "copy")
+    copied = ["cp", "-a", str(bench.home.root), str(copy.root)]
+    await asyncio.to_thread(subprocess.run, copied, check=True)
+    other = ProcessDriver(copy, engine=engine)
+    assert not await other.alive(workspace)
+    await other.start(workspace)
+    await other.stop(workspace)
+    assert await bench.driver.alive(workspace)
+    assert await bench.said(workspace, "echo here") == "here"
+
+
 async def test_without_a_record_the_socket_leads_to_it(bench):
     workspace = await bench.started()
     places = places_of(bench.home, workspace)

@@ -200,3 +200,22 @@ async def test_the_callers_git_environment_does_not_matter(bench, checkout, tmp_
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
     source = await bench.connect(checkout)
     assert source.default_branch == "trunk"
+
+
+async def test_mirrors_that_nothing_needs_are_removed(bench, checkout):
+    connected = await bench.connect(checkout)
+    borrowed = await bench.connect(checkout)
+    just_made = await bench.connect(checkout)
+    gone = await bench.connect(checkout)
+    workspace = await bench.provision(borrowed)
+    for one in (connected, borrowed, gone):
+        head = bench.home.mirrors / one.id / "HEAD"
+        os.utime(head, (0, 0))
+    await bench.driver.tidy({connected.id})
+    left = {path.parent.name for path in bench.home.mirrors.glob("*/HEAD")}
+    assert left == {connected.id, borrowed.id, just_made.id}
+    await bench.driver.destroy(workspace)
+    await bench.driver.tidy({connected.id})
+    left = {path.parent.name for path in bench.home.mirrors.glob("*/HEAD")}
+    assert left == {connected.id, just_made.id}
+    assert not list(bench.home.mirrors.glob(".old*"))

@@ -20,7 +20,8 @@ CALLERS = (
     "token, foreign header",
     "engine",
 )
-"""Who shows something valid. Nobody else (`NOBODIES`) gets in anywhere but at PUBLIC."""
+"""Who shows something valid. Nobody else (`NOBODIES`) gets in anywhere but at PUBLIC, and at SIGNED
+neither one nor the other: there only the signature of the body counts."""
 
 NOBODIES = (
     "no key",
@@ -45,6 +46,7 @@ _TABLE = {
     "SELF": (_N, PASS, PASS, PASS, PASS, PASS, _B, _R, _U),
     "TOKENS": (_J, _J, _J, PASS, PASS, PASS, _B, _R, _U),
     "ANYBODY": (PASS, PASS, PASS, PASS, PASS, PASS, _B, _R, _U),
+    "SIGNED": (_U, _U, _U, _U, _U, _U, _U, _U, _U),
     "INSIDE": (_U, _U, _U, _U, _U, _U, _U, _U, PASS),
     "OWNER": (_F, _F, _F, _F, _F, _F, _B, _R, _U),
 }
@@ -56,6 +58,8 @@ PUBLIC   GET /openapi.json
 PUBLIC   POST /v1/auth/device
 PUBLIC   POST /v1/auth/token
 PUBLIC   GET /v1/auth/verify
+SIGNED   POST /v1/host-a/webhook
+SIGNED   POST /v1/host-b/webhook
 OWNER    POST /v1/auth/approve
 SELF     GET /v1/user/profile
 TOKENS   POST /v1/user/api-keys
@@ -76,6 +80,7 @@ USERS    POST /v1/chatapp/user/connection
 USERS    DELETE /v1/chatapp/user/connection
 USERS    POST /v1/chatapp/user/connection/test
 ADMINS   GET /v1/organization/webhook-secret
+MEMBERS  GET /v1/services
 MEMBERS  GET /v1/agents
 MEMBERS  GET /v1/agents/{}/models
 MEMBERS  GET /v1/replica/repositories
@@ -153,8 +158,20 @@ MEMBERS  GET /v1/replica/{}/repo-files/search
 MEMBERS  GET /v1/replica/{}/repo-files/content
 MEMBERS  GET /v1/replica/{}/previews
 MEMBERS  DELETE /v1/replica/{}/previews/{}
+MEMBERS  GET /v1/automations
+MEMBERS  POST /v1/automations
+MEMBERS  GET /v1/automations/events
+MEMBERS  GET /v1/automations/{}
+MEMBERS  PATCH /v1/automations/{}
+MEMBERS  DELETE /v1/automations/{}
+MEMBERS  POST /v1/automations/{}/trigger
+MEMBERS  GET /v1/automations/{}/executions
+MEMBERS  GET /v1/automations/{}/executions/{}
+MEMBERS  POST /v1/automations/{}/executions/{}/retry
+PUBLIC   POST /v1/automations/webhook/{}
 INSIDE   POST /v1/previews
 INSIDE   DELETE /v1/previews/{}
+INSIDE   POST /v1/automations/checks/{}
 """
 
 ACCESS = {

@@ -25,7 +25,7 @@ from quarterdeck.service.db.tables import chats, environments, workspaces
 from quarterdeck.service.moments import now_text
 from quarterdeck.service.records.organizations import only_organization
 from quarterdeck.service.start import open_service
-from quarterdeck.wire.agents import Agent
+from quarterdeck.wire.agents import Agent, AgentModel
 from tests.conftest import DATABASES
 from tests.service.callers import Callers, calling
 
@@ -72,7 +72,9 @@ def mirrors() -> Mirrors:
 
 @pytest.fixture
 async def context(home: Home, mirrors: Mirrors, database_url: str) -> AsyncIterator[ServiceContext]:
-    agents = [Agent(id="builtin", name="Built-in", available=True)]
+    models = [AgentModel(id="one", display_name="One"), AgentModel(id="two", display_name="Two")]
+    builtin = Agent(id="builtin", name="Built-in", available=True)
+    agents = [builtin.model_copy(update={"models": models, "default_model": "one"})]
     driver = cast("SandboxDriver", mirrors)
     async with open_service(home, driver, lambda: agents, database_url) as opened:
         yield opened
@@ -155,12 +157,12 @@ def _insert_workspace(connection: Any, workspace_id: str, values: dict[str, Any]
 def new_chat() -> NewWorkspace:
     """Stores a chat of a workspace, and returns its id."""
 
-    async def make(database: Database, workspace_id: str) -> str:
+    async def make(database: Database, workspace_id: str, provider: str = "builtin") -> str:
         chat_id = str(uuid4())
         statement = insert(chats).values(
             id=chat_id,
             workspace_id=workspace_id,
-            provider="builtin",
+            provider=provider,
             processing=False,
             awaiting_input=False,
             next_history_index=0,

@@ -12,6 +12,7 @@ REPLICA = "/v1/replica/{id}"
 CHAT = REPLICA + "/chats/{chat_id}"
 SESSION = REPLICA + "/terminal/sessions/{session_id}"
 ENVIRONMENT = "/v1/environments/{environment_id}"
+AUTOMATION = "/v1/automations/{id}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ ENVIRONMENTS = "service/test_service_environments.py"
 KEYS = "service/test_service_api_keys.py"
 CREDENTIALS = "service/test_service_credentials.py"
 QUEUE = "fleet/test_service_queue.py"
+QUESTIONS = "fleet/test_service_questions.py"
 GOALS = "fleet/test_service_goals.py"
 SETS = "service/test_service_repository_sets.py"
 RESOURCES = "service/test_service_resources.py"
@@ -55,6 +57,8 @@ DEVICE = "service/test_service_device.py"
 CANVAS = "workspace_files/test_canvas.py"
 SEARCH = "workspace_files/test_file_search.py"
 PREVIEWS = "workspace_files/test_previews.py"
+AUTOMATED = "automations/test_automation_records.py"
+RUNS = "automations/test_schedules_and_runs.py"
 NOTIFICATIONS = "fleet/test_service_webhooks.py"
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -75,9 +79,9 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("I4", f"POST {CHAT}/interrupt chats.interrupt", STATES),
     _of("I4", f"GET {CHAT}/slash-commands chats.slash_commands", GOALS),
     _of("I4", "GET /v1/agents agents.list", RESOURCES),
-    _of("I4", "GET /v1/agents/{agent}/models agents.models", absent="tests"),
+    _of("I4", "GET /v1/agents/{agent}/models agents.models", RESOURCES),
     _of("I4", f"POST {REPLICA}/messages messages.send", "fleet/test_service_messages.py"),
-    _of("I4", f"POST {CHAT}/respond chats.respond", "fleet/test_service_replicas.py"),
+    _of("I4", f"POST {CHAT}/respond chats.respond", QUESTIONS),
     _of("I4", f"GET {CHAT}/queue messages.queue", QUEUE),
     _of("I4", f"DELETE {CHAT}/queue messages.clear_queue", QUEUE),
     _of("I4", CHAT.join(("DELETE ", "/queue/{message_id} messages.remove_queued")), QUEUE),
@@ -143,6 +147,41 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("I7", "POST /v1/replica/repository-sets repository_sets.create", SETS),
     _of("I7", "DELETE /v1/replica/repository-sets/{id} repository_sets.delete", SETS),
     _of("I7", "GET /v1/health health.get", "service/test_service_contract.py"),
+    _of(
+        "I7",
+        "GET /v1/services services.list",
+        "service/test_service_homes.py",
+        "service/test_service_several.py",
+    ),
+    # Automations
+    _of("I8", "GET /v1/automations automations.list", AUTOMATED),
+    _of("I8", "POST /v1/automations automations.create", AUTOMATED),
+    _of(
+        "own",
+        "GET /v1/automations/events automations.events",
+        "client/test_client_automations.py",
+    ),
+    _of("I8", f"GET {AUTOMATION} automations.get", AUTOMATED),
+    _of("I8", f"PATCH {AUTOMATION} automations.change", AUTOMATED),
+    _of("S19 I8", f"DELETE {AUTOMATION} automations.delete", RUNS),
+    _of("I8", f"POST {AUTOMATION}/trigger automations.trigger", RUNS),
+    _of("I8", f"GET {AUTOMATION}/executions automations.executions", RUNS),
+    _of("I8", AUTOMATION.join(("GET ", "/executions/{execution_id} automations.execution")), RUNS),
+    _of(
+        "S17 I8",
+        AUTOMATION.join(("POST ", "/executions/{execution_id}/retry automations.retry")),
+        RUNS,
+    ),
+    _of(
+        "I8",
+        "POST /v1/automations/webhook/{token} automations.webhook",
+        "automations/test_own_webhooks.py",
+    ),
+    _of(
+        "S12 I8",
+        "POST /v1/automations/checks/{check_run_id} automations.report_check",
+        "checks/test_reporting.py",
+    ),
     # Keys, credentials, connection, who asks
     _of("S2 I9", "POST /v1/user/api-keys api_keys.create", KEYS),
     _of("S3 I9", "GET /v1/user/api-keys api_keys.list", KEYS),
@@ -168,5 +207,10 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("own", "POST /v1/auth/approve auth.approve", DEVICE),
 )
 
-WITHOUT_CLIENT = {("GET", "/openapi.json"), ("GET", "/v1/auth/verify")}
-"""Read by tools and by browsers; no operations of the contract's."""
+WITHOUT_CLIENT = {
+    ("GET", "/openapi.json"),
+    ("GET", "/v1/auth/verify"),
+    ("POST", "/v1/host-a/webhook"),
+    ("POST", "/v1/host-b/webhook"),
+}
+"""Read by tools and by browsers, and called by source hosts; nothing that a client asks for."""

@@ -35,7 +35,7 @@ Headers = dict[str, str]
 
 def operations(app: FastAPI) -> Iterator[tuple[str, str]]:
     """What is served: method and path."""
-    for route in iter_route_contexts(app.routes):
+    for route in iter_route_contexts(app.state.routes):
         for method in route.methods or ():
             yield method, str(route.path)
 
@@ -97,8 +97,10 @@ async def shown(context: ServiceContext, people: People, new_workspace: Any) -> 
 async def ask(
     client: httpx.AsyncClient, method: str, path: str, headers: Headers
 ) -> httpx.Response:
+    """A stream is asked for from a place that is none: it would not end."""
     body = {} if method in ("POST", "PUT", "PATCH") else None
-    return await client.request(method, path, json=body, headers={"Authorization": "", **headers})
+    sent = {"Authorization": "", "Last-Event-ID": "none", **headers}
+    return await client.request(method, path, json=body, headers=sent)
 
 
 def outcome(answer: httpx.Response) -> str:
@@ -182,6 +184,7 @@ async def test_nothing_of_another_organization_is_there(
     variable = {"key": "K", "value": "v"}
     file = {"name": "f", "path": "~/f", "content": "c"}
     repository = {"url": "/somewhere"}
+    automation = {"name": "a", "prompt": "p", "environment_id": environment}
     of = {
         "/v1/replica/{id}": workspace,
         "/v1/workspaces/{id}": workspace,
@@ -192,6 +195,7 @@ async def test_nothing_of_another_organization_is_there(
         "repositories/{id}": await made(
             client, "/v1/replica/repositories", repository, "repository"
         ),
+        "automations/{id}": await made(client, "/v1/automations", automation, "automation"),
         "organization/api-keys/{id}": await made(
             client, "/v1/organization/api-keys", {"name": "k"}, "api_key"
         ),

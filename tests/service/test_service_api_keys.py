@@ -8,12 +8,13 @@ from uuid import uuid4
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import text
+from sqlalchemy import text, update
 
 from quarterdeck.local.home import Home
 from quarterdeck.service.app import build_app
 from quarterdeck.service.auth import Caller, CallerKind
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.tables import api_keys
 from quarterdeck.service.errors import ApiError, StorageError
 from quarterdeck.service.first_start import ensure_installation, owner_of
 from quarterdeck.service.identity.key_use import KeyUse
@@ -61,6 +62,36 @@ async def test_an_older_database_gets_its_owner(context: ServiceContext, home: H
     await ensure_installation(context.database, home)
     assert await owner_of(context.database)
     assert home.key.read_text() == before
+
+
+async def test_the_installations_key_is_its_owners(
+    anyone: httpx.AsyncClient, context: ServiceContext, home: Home
+) -> None:
+    headers = bearing(home.key.read_text().strip())
+    profile = (await anyone.get("/v1/user/profile", headers=headers)).json()["user"]
+    assert (profile["id"], profile["name"]) == (await owner_of(context.database), "Owner")
+    (organization,) = (await anyone.get("/v1/organizations", headers=headers)).json()[
+        "organizations"
+    ]
+    assert (organization["name"], organization["role"]) == ("Local", "admin")
+    (key,) = (await anyone.get(OWN, headers=headers)).json()["api_keys"]
+    assert key["name"] == "This installation"
+    assert (await anyone.get(SHARED, headers=headers)).json()["api_keys"] == []
+    refused(await anyone.post(OWN, json={"name": "x"}, headers=headers), 401, "JWT_REQUIRED")
+
+
+async def test_an_older_key_of_the_installation_gets_its_owner_at_the_next_start(
+    anyone: httpx.AsyncClient, context: ServiceContext, home: Home, people: People
+) -> None:
+    without = update(api_keys).values(user_id=None)
+    await context.database.write(lambda c: c.execute(without))
+    shared = bearing(await key_of(context, people.organization))
+    own = bearing(home.key.read_text().strip())
+    await ensure_installation(context.database, home)
+    assert bearing(home.key.read_text().strip()) == own
+    profile = (await anyone.get("/v1/user/profile", headers=own)).json()
+    assert profile["user"]["id"] == people.owner
+    refused(await anyone.get("/v1/user/profile", headers=shared), 401, "USER_REQUIRED")
 
 
 async def test_a_personal_key_is_made_with_a_token_and_shown_once(
@@ -117,10 +148,10 @@ async def test_keys_come_in_pages_newest_first(
         made = await client.post(SHARED, json={"name": f"k{number}"})
         assert made.status_code == 201
     first = (await client.get(SHARED)).json()
-    assert (first["total"], first["page"], first["limit"], first["total_pages"]) == (13, 1, 10, 2)
+    assert (first["total"], first["page"], first["limit"], first["total_pages"]) == (12, 1, 10, 2)
     second = (await client.get(SHARED, params={"page": 2})).json()
     ids = [one["id"] for one in first["api_keys"] + second["api_keys"]]
-    assert len(set(ids)) == 13
+    assert len(set(ids)) == 12
     times = [one["created_at"] for one in first["api_keys"] + second["api_keys"]]
     assert times == sorted(times, reverse=True)
     for query in ({"limit": 0}, {"limit": 101}, {"page": 0}, {"page": "x"}):
@@ -244,7 +275,7 @@ async def test_requests_note_the_use_of_their_key(
 ) -> None:
     assert (await client.get("/v1/agents")).status_code == 200
     await app.state.authenticator.uses.store()
-    listed = (await client.get(SHARED)).json()["api_keys"]
+    listed = (await client.get(OWN)).json()["api_keys"]
     assert listed[0]["last_used_at"] is not None
 
 

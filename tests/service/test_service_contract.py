@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated
+from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import httpx
@@ -83,7 +84,7 @@ async def test_without_a_valid_key_nothing_is_told(client: httpx.AsyncClient, he
         client.get(f"/v1/replica/{uuid4()}/events", headers=headers),
         client.get("/v1/environments/no-uuid", headers=headers),
         client.put("/v1/environments", headers=headers),
-        client.post("/v1/test/body", headers=headers, content=b"{no json"),
+        client.post("/v1/environments", headers=headers, content=b"{no json"),
         client.get("/v1/agents", headers=headers | {"X-Service-Api-Version": "1"}),
     ]
     for request in asked:
@@ -143,6 +144,62 @@ async def test_a_bad_body_names_its_field(
     response = await client.post("/v1/test/body", content=content, headers=headers)
     details = failed(response, 400, "INVALID_REQUEST").details
     assert details is not None and details.startswith(f"{field}:")
+
+
+ONE = "7a0e8b8e-1111-4222-8333-444455556666"
+OTHER_WAYS = (
+    ONE.replace("-", ""),
+    f"{{{ONE}}}",
+    f"urn:uuid:{ONE}",
+    f" {ONE}",
+    f"{ONE}\n",
+    "7a0e8b8e1111-4222-8333-4444-55556666",
+)
+
+
+@pytest.mark.parametrize("text", OTHER_WAYS, ids=range(len(OTHER_WAYS)))
+async def test_an_id_has_one_form(client: httpx.AsyncClient, text: str) -> None:
+    there = quote(text, safe="")
+    for path in (
+        f"/v1/replica/{there}",
+        f"/v1/workspaces/{there}/chats",
+        f"/v1/warm-pools/{there}/workspaces",
+        f"/v1/environments/{there}",
+        f"/v1/replica?environment_id={there}",
+    ):
+        failed(await client.get(path), 400, "INVALID_REQUEST")
+    bodies = {
+        "/v1/replica": {"name": "a", "environment_id": text},
+        "/v1/environments": {"name": "a", "repository_id": text},
+        "/v1/replica/repository-sets": {"name": "a", "repository_ids": [text]},
+    }
+    for path, body in bodies.items():
+        error = failed(await client.post(path, json=body), 400, "INVALID_REQUEST")
+        assert "UUID" in (error.details or "")
+
+
+async def test_an_id_is_read_in_any_case(client: httpx.AsyncClient) -> None:
+    of = (await client.get("/v1/environments/global")).json()["environment"]
+    answer = await client.get(f"/v1/environments/{of['id'].upper()}")
+    assert answer.json()["environment"] == of
+
+
+@pytest.mark.parametrize("text", ["1.0", "1e0", "1_0", "%201", "%2B1", "true", "", "\u0661"])
+async def test_an_integer_of_a_query_is_written_in_digits(
+    client: httpx.AsyncClient, context: ServiceContext, new_workspace: New, text: str
+) -> None:
+    one = await new_workspace(context.database)
+    for path in (
+        f"/v1/replica?limit={text}",
+        f"/v1/replica?page={text}",
+        f"/v1/organization/api-keys?limit={text}",
+        f"/v1/replica/{one}/history?limit={text}",
+        f"/v1/replica/{one}/history?beforeEvent={text}",
+        f"/v1/replica/{one}/repo-files/search?limit={text}",
+    ):
+        failed(await client.get(path), 400, "INVALID_REQUEST")
+    if text:
+        failed(await client.delete(f"/v1/replica/{one}/previews/{text}"), 400, "INVALID_REQUEST")
 
 
 async def test_unknown_fields_are_ignored(client: httpx.AsyncClient) -> None:

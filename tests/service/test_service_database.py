@@ -14,7 +14,7 @@ from quarterdeck.service.errors import (
     DatabaseReadOnlyError,
 )
 
-PATIENCE = 10
+PATIENCE = 60.0
 
 
 def put(name: str, value: str = "x"):

@@ -169,6 +169,13 @@ async def test_a_renamed_variable_must_not_meet_another(callers: Callers) -> Non
         ("A\n", 400),
         ("Ä", 400),
         (7, 400),
+        ("HOME", 400),
+        ("USER", 400),
+        ("LOGNAME", 400),
+        ("QUARTERDECK_WORKSPACE", 400),
+        ("QUARTERDECK_SANDBOX", 400),
+        ("home", 201),
+        ("HOME_2", 201),
     ],
 )
 async def test_keys_of_variables(callers: Callers, key: Any, status: int) -> None:
@@ -180,6 +187,22 @@ async def test_keys_of_variables(callers: Callers, key: Any, status: int) -> Non
         refused(answer, 400, "INVALID_REQUEST", "key")
         patched = await callers.key.patch(f"{path}/variables/{one['id']}", json={"key": key})
         refused(patched, 400, "INVALID_REQUEST", "key")
+
+
+async def test_a_variable_that_the_sandbox_sets_says_so(
+    callers: Callers, context: ServiceContext
+) -> None:
+    path = await environment(callers.key)
+    answer = await callers.key.post(f"{path}/variables", json={"key": "HOME", "value": "/x"})
+    refused(answer, 400, "INVALID_REQUEST", "key: HOME")
+    assert "sandbox sets HOME itself" in answer.json()["error"]
+    # One that was stored while that was allowed can be given another name, or be removed.
+    one = await made(callers.key, f"{path}/variables", key="OTHER", value="x")
+    stored = update(environment_variables).where(environment_variables.c.id == one["id"])
+    await context.database.write(lambda c: c.execute(stored.values(key="USER")))
+    own = f"{path}/variables/{one['id']}"
+    refused(await callers.key.patch(own, json={"value": "y"}), 400, "INVALID_REQUEST", "key: USER")
+    assert (await callers.key.patch(own, json={"key": "MINE"})).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,23 @@ async def test_what_comes_from_the_source_is_locked(callers: Callers, field: str
     assert {name: after[name] for name in free} == free
 
 
+async def test_a_source_is_never_another(callers: Callers) -> None:
+    shared, other = await environment(callers.key), await environment(callers.key, "other")
+    ids = [path.rsplit("/", 1)[-1] for path in (shared, other)]
+    mine = await environment(callers.member, "mine", scope="user", source_environment_id=ids[0])
+    for path, source in ((mine, ids[0]), (shared, None)):
+        body = {"source_environment_id": source, "description": "the same"}
+        answer = await callers.member.patch(path, json=body)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["environment"]["source_environment_id"] == source
+    for path, source in ((mine, ids[1]), (mine, None), (shared, ids[1]), (shared, ids[0])):
+        body = {"source_environment_id": source, "description": "other"}
+        answer = await callers.member.patch(path, json=body)
+        refused(answer, 400, "INVALID_REQUEST", "source_environment_id")
+        assert "cannot be changed" in answer.json()["error"]
+        assert (await record(callers.member, path))["description"] == "the same"
+
+
 async def test_what_can_be_a_source(callers: Callers) -> None:
     async def ask(client: Client, **body: Any) -> Any:
         return await client.post(ALL, json={"name": f"n{uuid4()}", **body})

@@ -20,7 +20,7 @@ from quarterdeck.service.records.events import NewEvent
 from quarterdeck.wire.events import Event
 
 New = Callable[..., Awaitable[str]]
-PATIENCE = 10
+PATIENCE = 60.0
 
 
 def delta(chat_id: str, text: str = "hello") -> NewEvent:

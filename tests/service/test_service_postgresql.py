@@ -17,7 +17,9 @@ from quarterdeck.service.errors import (
 )
 from tests.support.postgresql import OWNER, Server, running
 
-PATIENCE = 10
+PATIENCE = 60.0
+HERE, ELSEWHERE = "home-1", "home-2"
+WRITES = 200
 
 
 @pytest.fixture
@@ -51,31 +53,127 @@ async def names(database: Database) -> list[str]:
     return await database.read(lambda c: list(c.execute(statement).scalars()))
 
 
-async def test_a_second_service_is_refused_until_the_first_ends(
+async def test_a_home_and_its_copy_are_never_served_both(
     impatient: None, database_url: str
 ) -> None:
-    first = await Database.open(database_url)
-    with pytest.raises(DatabaseLockedError):
-        await Database.open(database_url)
+    first = await Database.open(database_url, HERE)
+    with pytest.raises(DatabaseLockedError, match="a copy of it"):
+        await Database.open(database_url, HERE)
+    elsewhere = await Database.open(database_url, ELSEWHERE)
     assert await first.write(put("a")) == "a"
+    assert await elsewhere.write(put("b")) == "b"
     await first.close()
-    second = await Database.open(database_url)
-    assert await second.write(put("b")) == "b"
+    second = await Database.open(database_url, HERE)
+    assert await names(second) == ["a", "b"]
     await second.close()
+    await elsewhere.close()
 
 
 async def test_a_service_that_lost_its_place_writes_no_more(
     impatient: None, database_url: str, postgresql: Server
 ) -> None:
-    first = await Database.open(database_url)
+    first = await Database.open(database_url, HERE)
     assert postgresql.cut(name_of(database_url)) == 1
-    second = await Database.open(database_url)
+    second = await Database.open(database_url, HERE)
     with pytest.raises(DatabaseLockedError):
         await first.write(put("a"))
     assert await names(first) == []
     await second.close()
     assert await first.write(put("a")) == "a"
     await first.close()
+
+
+async def test_a_write_waits_for_those_of_other_services_and_is_told_when_it_cannot(
+    impatient: None, database_url: str
+) -> None:
+    first = await Database.open(database_url, HERE)
+    second = await Database.open(database_url, ELSEWHERE)
+    entered, release = threading.Event(), threading.Event()
+
+    def held(connection: Connection) -> str:
+        entered.set()
+        assert release.wait(PATIENCE)
+        return put("a")(connection)
+
+    writing = asyncio.create_task(first.write(held))
+    await asyncio.to_thread(entered.wait, PATIENCE)
+    with pytest.raises(DatabaseLockedError, match="nothing was changed"):
+        await second.write(put("b"))
+    beside = await asyncio.gather(
+        *(second.write(put(name)) for name in "cd"), return_exceptions=True
+    )
+    assert [type(one) for one in beside] == [DatabaseLockedError] * 2
+    assert await names(second) == []
+    release.set()
+    assert await writing == "a"
+    assert await second.write(put("b")) == "b"
+    assert await names(first) == ["a", "b"]
+    await first.close()
+    await second.close()
+
+
+async def test_a_service_that_is_stopped_in_the_middle_of_a_write_holds_up_nobody_for_long(
+    monkeypatch: pytest.MonkeyPatch, database_url: str
+) -> None:
+    quick = [one.replace("'30s'", "'200ms'") for one in postgresql._SERVER_SIDE]
+    assert quick != list(postgresql._SERVER_SIDE)
+    monkeypatch.setattr(postgresql, "_SERVER_SIDE", quick)
+    first = await Database.open(database_url, HERE)
+    second = await Database.open(database_url, ELSEWHERE)
+    entered, release = threading.Event(), threading.Event()
+
+    def held(connection: Connection) -> str:
+        put("a")(connection)
+        entered.set()
+        assert release.wait(PATIENCE)
+        return put("b")(connection)
+
+    writing = asyncio.create_task(first.write(held))
+    await asyncio.to_thread(entered.wait, PATIENCE)
+    assert await second.write(put("c")) == "c"
+    assert await names(second) == ["c"]
+    release.set()
+    assert await writing == "b"
+    assert await names(first) == ["a", "b", "c"]
+    await first.close()
+    await second.close()
+
+
+async def test_two_services_write_at_once_and_what_is_read_never_has_a_gap(
+    database_url: str,
+) -> None:
+    both = [await Database.open(database_url, home) for home in (HERE, ELSEWHERE)]
+    await both[0].write(put("count", "0"))
+
+    def next_one(connection: Connection) -> None:
+        last = connection.execute(text("SELECT value FROM settings WHERE name = 'count'")).scalar()
+        number = int(last) + 1
+        put(f"n{number:04}")(connection)
+        change = text("UPDATE settings SET value = :value WHERE name = 'count'")
+        connection.execute(change, {"value": str(number)})
+
+    async def watch(database: Database) -> None:
+        seen: list[str] = []
+        while len(seen) < 2 * WRITES:
+            seen = [name for name in await names(database) if name != "count"]
+            assert seen == [f"n{number:04}" for number in range(1, len(seen) + 1)]
+
+    writes = [one.write(next_one) for one in both for _ in range(WRITES)]
+    await asyncio.gather(*writes, *(watch(one) for one in both))
+    for one in both:
+        await one.close()
+
+
+async def test_two_services_make_the_tables_of_an_empty_database_at_once(
+    empty_database_url: str,
+) -> None:
+    both = await asyncio.gather(
+        *(Database.open(empty_database_url, home) for home in (HERE, ELSEWHERE))
+    )
+    await both[0].write(put("a"))
+    assert await names(both[1]) == ["a"]
+    for one in both:
+        await one.close()
 
 
 async def test_killed_connections_are_opened_anew(

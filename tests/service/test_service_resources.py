@@ -9,6 +9,7 @@ import pytest
 
 from quarterdeck.local.home import Home
 from quarterdeck.wire.environments import Environment
+from tests.service.callers import Callers
 
 
 async def connect(client: httpx.AsyncClient, url: str, **more: str) -> dict[str, Any]:
@@ -24,6 +25,16 @@ async def create(client: httpx.AsyncClient, **body: Any) -> httpx.Response:
 async def test_agents_are_listed(client: httpx.AsyncClient) -> None:
     agents = (await client.get("/v1/agents")).json()["agents"]
     assert [agent["id"] for agent in agents] == ["builtin"]
+
+
+async def test_the_models_of_an_agent_are_listed(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/v1/agents/builtin/models")
+    assert answer.json() == {
+        "models": [{"id": "one", "displayName": "One"}, {"id": "two", "displayName": "Two"}],
+        "defaultModel": "one",
+    }
+    unknown = await client.get("/v1/agents/nobody/models")
+    assert unknown.status_code == 404 and unknown.json()["details"] == "agent: nobody"
 
 
 async def test_a_repository_is_connected_and_listed(client: httpx.AsyncClient) -> None:
@@ -99,10 +110,8 @@ async def test_a_reference_to_nothing_is_refused(client: httpx.AsyncClient, fiel
     assert bad.status_code == 400 and bad.json()["details"].startswith(field)
 
 
-async def test_a_key_without_a_user_makes_no_personal_environment(
-    client: httpx.AsyncClient,
-) -> None:
-    response = await create(client, name="mine", scope="user")
+async def test_a_key_without_a_user_makes_no_personal_environment(callers: Callers) -> None:
+    response = await create(callers.key, name="mine", scope="user")
     assert response.status_code == 401 and response.json()["code"] == "USER_REQUIRED"
 
 

@@ -53,23 +53,26 @@ async def test_an_index_takes_the_place_of_the_one_before(
 
 
 async def test_previews(database: Database, new_workspace: Any) -> None:
-    workspace = await new_workspace(database, status="active")
+    workspace = await new_workspace(database, status="active", home_id="here")
     rows = [PreviewRow(workspace, port, f"token{port}", EARLY) for port in (80, 4000)]
 
     def run(connection: Connection) -> None:
         for row in reversed(rows):
             add_preview(connection, row)
         assert previews_of(connection, workspace) == rows
-        assert count_previews(connection) == 2
-        found = find_target(connection, "token80")
+        assert count_previews(connection, "here") == 2
+        assert count_previews(connection, "elsewhere") == 0
+        found = find_target(connection, "here", "token80")
         assert found is not None and (found.port, found.status) == (80, "active")
-        assert find_target(connection, "token8") is None
+        assert find_target(connection, "here", "token8") is None
+        assert find_target(connection, "elsewhere", "token80") is None
         assert remove_preview(connection, workspace, 80) is True
         assert remove_preview(connection, workspace, 80) is False
-        assert kept_port(connection) is None
+        assert kept_port(connection, "here") is None
         for port in (1234, 4321):
-            keep_port(connection, port)
-            assert kept_port(connection) == port
+            keep_port(connection, "here", port)
+            assert kept_port(connection, "here") == port
+        assert kept_port(connection, "elsewhere") is None
 
     await database.write(run)
     with pytest.raises(IntegrityError):

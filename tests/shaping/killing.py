@@ -9,7 +9,14 @@ from uuid import uuid4
 
 import httpx
 
-from tests.system.installation import PATIENCE, Follower, Installation, command_of, until
+from tests.system.installation import (
+    PATIENCE,
+    Follower,
+    Installation,
+    command_of,
+    of_engine,
+    until,
+)
 
 
 def waiting_hook(kind: str) -> str:
@@ -140,7 +147,7 @@ def check_whole(deck: Installation, id: str, follower: Follower) -> None:
     until(lambda: follower.indices and follower.indices[-1] >= newest, "the newest event")
     follower.end()
     assert follower.indices == list(range(1, len(follower.events) + 1))
-    told = [event for _, event in follower.events if "workspaceStatus" not in event["payload"]]
+    told = [event for _, event in follower.events if of_engine(event)]
     relayed = [(event["ts"], event["type"]) for event in told]
     written = [(entry["ts"], entry["type"]) for entry in deck.journal(id)]
     assert relayed == written[: len(relayed)]

@@ -43,7 +43,7 @@ async def test_the_order_of_the_contract_and_logs_that_outlive_sleep(shop: Shop)
     assert warm[2]["output"] == "/workspace/deck\n"
     assert set(warm[0]) == {
         *("hookType", "hookName", "hookScript", "hookCommands", "output", "outputTruncated"),
-        *("outputTotalChars", "exitCode", "timedOut", "executedAt"),
+        *("outputTotalChars", "exitCode", "timedOut", "executedAt", "durationMs"),
     }
     replica = await shop.reach(made, "active")
     (status,) = replica["repository_statuses"]

@@ -4,6 +4,9 @@ import base64
 import json
 from pathlib import Path
 
+from sqlalchemy import update
+
+from quarterdeck.service.db.tables import environment_variables
 from tests.fleet.conftest import until
 from tests.shaping.conftest import SPY, Shop
 
@@ -32,7 +35,11 @@ async def test_variables_reach_exec_terminal_hooks_and_agent(shop: Shop) -> None
     )
     await shop.add("global", "variables", key="SHARED", value="below")
     await shop.add(environment, "variables", key="LAYER", value="own")
-    await shop.add(environment, "variables", key="HOME", value="/nowhere")
+    kept = await shop.add(environment, "variables", key="KEPT", value="/nowhere")
+    # As it was stored while such a key was allowed.
+    stored = update(environment_variables).values(key="HOME")
+    one = environment_variables.c.id == kept["environment_variable"]["id"]
+    await shop.context.database.write(lambda c: c.execute(stored.where(one)))
     await shop.hook(environment, "warm", 'echo "$LAYER $SHARED" > ~/hooked')
     text = "```sh\necho agent-$LAYER-$SHARED > ~/agent\n```"
     made = await shop.make(environment, message=text)

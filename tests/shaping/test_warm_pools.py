@@ -1,7 +1,7 @@
 """Pools hold prepared workspaces, hand each out once, and replace what is stale or failed."""
 
 import asyncio
-import time
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -48,13 +48,10 @@ async def test_a_prepared_workspace_is_claimed_and_soon_active(shop: Shop) -> No
         ran = shop.home.workspaces / one["id"] / "home/ran"
         assert ran.read_text() == "warm\n"
 
-    began = time.monotonic()
     text = "```sh\ngit -C /workspace/deck branch --show-current > ~/branch\n```"
     made = await shop.begin(environment, message=text)
     await shop.reach(made, "active")
-    took = time.monotonic() - began
     assert made == held[0]["id"]
-    assert took < 3, f"{took:.3f} s"  # the bound of the product is measured by the benchmark
     assert await shop.run(made, "cat ~/ran") == "warm\nstart\n"
 
     async def ran_on_its_branch() -> bool:
@@ -72,6 +69,33 @@ async def test_a_prepared_workspace_is_claimed_and_soon_active(shop: Shop) -> No
     await shop.reach(made, "active")
     assert await shop.run(made, "cat ~/ran") == "warm\nstart\nstart\n"
     assert await shop.run(made, "git -C /workspace/deck branch --show-current") == "mine\n"
+
+
+async def test_a_workspace_is_claimed_once_whatever_its_engine_forgets(shop: Shop) -> None:
+    environment = await deck(shop)
+    await switch(shop, environment)
+    await shop.pool_until(environment, ready_count=2)
+    made = await shop.make(environment)
+    assert await shop.run(made, "git -C /workspace/deck branch --show-current") == "qd/r2\n"
+    await shop.run(made, "git -C /workspace/deck checkout -q -b mine")
+    await shop.call("POST", f"/v1/workspaces/{made}/sleep")
+    (shop.home.workspaces / made / "state/journal.jsonl").unlink()
+    await shop.call("POST", f"/v1/workspaces/{made}/wake", status=202)
+    await shop.reach(made, "active")
+    assert await shop.run(made, "git -C /workspace/deck branch --show-current") == "mine\n"
+
+
+@pytest.mark.parametrize("kind", ["warm", "start"])
+async def test_a_saved_hook_is_taken_up_at_once(shop: Shop, kind: str) -> None:
+    await shop.stop()
+    shop.settings = replace(shop.settings, pool_interval=3600)
+    await shop.start()
+    environment = await shop.environment()
+    pool = await switch(shop, environment)  # this too
+    await shop.pool_until(environment, ready_count=2)
+    await shop.hook(environment, kind, "echo new > ~/version")
+    await shop.pool_until(environment, generation=2, ready_count=2, stale_count=0)
+    assert len(await waiting(shop, pool)) == 2
 
 
 async def test_each_is_claimed_once(shop: Shop) -> None:

@@ -134,7 +134,7 @@ class Watched:
     async def until(self, check: Callable[[], Any], what: str = "the condition") -> Any:
         """The first true result of a check."""
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while True:
                     if found := check():
                         return found

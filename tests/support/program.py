@@ -97,7 +97,7 @@ class Program:
         self._stream.feed(_without_unknown(data))
         return bool(data)
 
-    def wait(self, condition: Callable[[], bool], timeout: float = 20.0) -> float:
+    def wait(self, condition: Callable[[], bool], timeout: float = 60.0) -> float:
         """Reads until the condition holds; the seconds that it took.
 
         Raises:
@@ -116,11 +116,11 @@ class Program:
                 )
         return time.monotonic() - begun
 
-    def wait_for(self, text: str, timeout: float = 20.0) -> float:
+    def wait_for(self, text: str, timeout: float = 60.0) -> float:
         """Waits until `text` is on the screen."""
         return self.wait(lambda: text in self.text, timeout)
 
-    def wait_gone(self, text: str, timeout: float = 20.0) -> float:
+    def wait_gone(self, text: str, timeout: float = 60.0) -> float:
         """Waits until `text` is no longer on the screen."""
         return self.wait(lambda: text not in self.text, timeout)
 
@@ -137,7 +137,7 @@ class Program:
         self._set_size(columns, lines)
         os.killpg(self.process.pid, signal.SIGWINCH)
 
-    def finish(self, timeout: float = 10.0) -> int:
+    def finish(self, timeout: float = 60.0) -> int:
         """Waits for the end of the program; its exit status."""
         end = time.monotonic() + timeout
         while self.process.poll() is None and time.monotonic() < end:

@@ -22,9 +22,10 @@ import pytest
 
 from quarterdeck.local.home import Home
 from tests.support import forked
+from tests.support.waiting import pauses
 
 PROGRAM = (sys.executable, "-P", "-m", "quarterdeck")
-PATIENCE = 40.0
+PATIENCE = 60.0
 """Seconds that something may take on a machine that has more to do."""
 STEP = 0.02
 GIT = ("git", "-c", "user.name=Someone", "-c", "user.email=someone@example.invalid")
@@ -34,10 +35,11 @@ T = TypeVar("T")
 def until(check: Callable[[], T], what: str, seconds: float = PATIENCE) -> T:
     """The first true result of a check; fails after some patience."""
     end = time.monotonic() + seconds
+    pause = pauses(STEP)
     while not (found := check()):
         if time.monotonic() > end:
             pytest.fail(f"waited in vain for {what}")
-        time.sleep(STEP)
+        time.sleep(next(pause))
     return found
 
 
@@ -80,6 +82,14 @@ def make_repository(directory: Path) -> Path:
         git(directory, "add", ".")
         git(directory, "commit", "-q", "-m", f"Commit {number}")
     return directory
+
+
+def of_engine(event: dict[str, Any]) -> bool:
+    """Whether an event of the log comes from the engine's journal; the service tells the others."""
+    return "workspaceStatus" not in event["payload"] and event["type"] not in (
+        "error",
+        "chat.created",
+    )
 
 
 def snapshot(directory: Path) -> dict[str, Any]:
@@ -136,12 +146,14 @@ def megabytes(pid: int, what: str = "VmRSS") -> float:
 class Installation:
     """One home. `start` and `kill` are its service's; `api` speaks to it with its key.
 
-    `wrapper` stands before the service's command, `variables` join its environment.
+    `wrapper` stands before the service's command, `words` after it, and `variables` join its
+    environment.
     """
 
     base: Path
     variables: dict[str, str] = field(default_factory=dict[str, str])
     wrapper: Sequence[str] = ()
+    words: Sequence[str] = ()
     process: "subprocess.Popen[str] | None" = None
     port: int = field(default_factory=lambda: free_port())
     _names: int = 0
@@ -170,7 +182,7 @@ class Installation:
         """Starts the service and waits until it says that it is ready; returns what it said."""
         with self.log.open("a") as log:
             process = forked.ForkedPopen(
-                [*self.wrapper, *PROGRAM, "serve", "--json", "--listen", f"127.0.0.1:{self.port}"],
+                [*self.wrapper, *PROGRAM, "serve", "--json", *self._listen, *self.words],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -184,6 +196,10 @@ class Installation:
         line = process.stdout.readline() if ready else ""
         assert line, f"the service did not start: {self.log.read_text()[-2000:]}"
         return json.loads(line)
+
+    @property
+    def _listen(self) -> list[str]:
+        return ["--listen", f"127.0.0.1:{self.port}"]
 
     @property
     def pid(self) -> int:
@@ -410,6 +426,7 @@ class Follower:
     """Reads an event stream in a thread and resumes it whenever it ends, as the contract says."""
 
     def __init__(self, installation: Installation, id: str, after: int = 0) -> None:
+        self.id = id
         self._installation = installation
         self._path = f"/v1/replica/{id}/events"
         self._stopped = threading.Event()

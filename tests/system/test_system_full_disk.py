@@ -14,6 +14,7 @@ from tests.system.installation import (
     Installation,
     block,
     make_repository,
+    of_engine,
     refused,
     remove,
     until,
@@ -134,9 +135,7 @@ def test_a_turn_that_streams_into_a_full_disk(own: Installation, disk: Disk, sto
     assert follower.indices == list(range(1, newest + 1))
     written = [(e["type"], e["payload"]) for e in own.journal(id)]
     relayed = [
-        (event["type"], event["payload"])
-        for _, event in follower.events
-        if "workspaceStatus" not in event["payload"] and event["type"] != "error"
+        (event["type"], event["payload"]) for _, event in follower.events if of_engine(event)
     ]
     assert relayed == written[: len(relayed)]
 
@@ -164,7 +163,8 @@ def test_a_start_on_a_full_disk(own: Installation, disk: Disk, stocked: str) -> 
     own.kill()
     disk.fill()
     own.start()
-    assert own.run(id, "true")["exit_code"] == 0
+    run = {"command": "true"}
+    until(lambda: own.ask("POST", f"/v1/replica/{id}/exec", run).is_success, "the engine")
     assert own.engine(id) == engine
     disk.free()
     own.run(id, "touch /tmp/enough")  # not before: the agent keeps its session at a turn's end

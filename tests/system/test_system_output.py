@@ -1,22 +1,17 @@
 """A command that prints a gigabyte: memory stays bounded, and the end of it is kept."""
 
-import time
-
 from tests.system.installation import Installation, block, megabytes, until
 
 GIGABYTE = 1 << 30
 PRINT = f"yes 0123456789abcde | head -c {GIGABYTE}; echo the end"
 ENGINE_LIMIT, AGENT_LIMIT, SERVICE_GROWTH = 90, 90, 30
 """Megabytes at the highest."""
-SECONDS = 25
 
 
 def test_exec(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     before = megabytes(deck.pid, "VmHWM")
-    start = time.monotonic()
     got = deck.run(id, PRINT, 50)
-    assert time.monotonic() - start < SECONDS
     assert (got["exit_code"], got["timed_out"], got["truncated"]) == (0, False, True)
     assert len(got["output"].encode()) == 65_536
     assert got["output"].endswith("0123456789abcde\nthe end\n")
@@ -39,9 +34,7 @@ def test_a_block(deck: Installation, stocked: str) -> None:
     before = megabytes(deck.pid, "VmHWM")
     assert deck.turn(id, block("true"))["stopReason"] == "end_turn"
     (agent, *_) = deck.agents(id)
-    start = time.monotonic()
     assert deck.turn(id, block(PRINT))["stopReason"] == "end_turn"
-    assert time.monotonic() - start < SECONDS
     events = deck.history(id)
     ends = [e["payload"] for e in events if e["payload"].get("status") == "completed"]
     shown = ends[-1]["content"][0]["content"]["text"]

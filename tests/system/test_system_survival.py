@@ -20,6 +20,7 @@ from tests.system.installation import (
     block,
     command_of,
     make_repository,
+    of_engine,
     refused,
     runs,
     until,
@@ -90,7 +91,7 @@ def check_complete(deck: Installation, id: str, follower: Follower) -> None:
     relayed = [
         (event["ts"], event["type"], event["payload"])
         for _, event in follower.events
-        if "workspaceStatus" not in event["payload"] and event["type"] != "error"
+        if of_engine(event)
     ]
     written = [(e["ts"], e["type"], e["payload"]) for e in deck.journal(id)]
     assert relayed == written[: len(relayed)]

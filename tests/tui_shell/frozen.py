@@ -13,6 +13,7 @@ from quarterdeck.store.connection import Phase
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.app import Cockpit
+from quarterdeck.tui.options import Options
 from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.history import AgentEvent
 from quarterdeck.wire.messages import QueuedMessage
@@ -28,9 +29,19 @@ def no_client() -> Any:
 class FrozenCockpit(Cockpit):
     """Follows no service; what it shows is put into its deck by the test."""
 
-    def __init__(self, drafts: Path, directory: Path | None = Path("/home/me/shop")) -> None:
+    def __init__(
+        self,
+        drafts: Path,
+        directory: Path | None = Path("/home/me/shop"),
+        options: Options | None = None,
+    ) -> None:
         super().__init__(
-            no_client, endpoint="local", drafts=drafts, revive=None, directory=directory
+            no_client,
+            endpoint="local",
+            drafts=drafts,
+            revive=None,
+            directory=directory,
+            options=options,
         )
         self.deck.connection.phase = Phase.ONLINE
         self.deck.connection.latency_ms = 2.0

@@ -18,22 +18,26 @@ from quarterdeck.client.connection import Connection
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.app import Cockpit
+from quarterdeck.tui.options import Options
 from quarterdeck.wire.environments import GLOBAL
 from quarterdeck.wire.replicas import CreateReplica, ReplicaDetail
 from tests.support import forked
+from tests.support.waiting import pauses
 from tests.tui_shell.frozen import screen_text
 
-PATIENCE = 12.0
+PATIENCE = 60.0
 
 
-async def until(check: Callable[[], Any], what: str = "the condition") -> Any:
+async def until(
+    check: Callable[[], Any], what: str = "the condition", patience: float = PATIENCE
+) -> Any:
     """The first true result of a check."""
     try:
-        async with asyncio.timeout(PATIENCE):
-            while True:
+        async with asyncio.timeout(patience):
+            for pause in pauses(0.01):
                 if found := check():
                     return found
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(pause)
     except TimeoutError:
         raise AssertionError(f"waited in vain for {what}") from None
 
@@ -77,12 +81,12 @@ class Installation:
     async def ready(self) -> None:
         """Waits until the service answers."""
         async with asyncio.timeout(PATIENCE):
-            while True:
+            for pause in pauses(0.02):
                 with contextlib.suppress(OSError, ClientError):
                     async with self.client() as client:
                         await client.health.get()
                         return
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(pause)
 
     async def create(self, name: str, message: str | None = None) -> ReplicaDetail:
         """A replica without a repository."""
@@ -99,7 +103,10 @@ class Installation:
 
     @contextlib.asynccontextmanager
     async def cockpit(
-        self, size: tuple[int, int] = (100, 30), drafts: Path | None = None
+        self,
+        size: tuple[int, int] = (100, 30),
+        drafts: Path | None = None,
+        options: Options | None = None,
     ) -> AsyncIterator["Desk"]:
         """Opens a cockpit; no worker of it may fail."""
         self.cockpits += 1
@@ -109,6 +116,7 @@ class Installation:
             drafts=drafts or self.home / f"client-{self.cockpits}",
             revive=None,
             directory=self.repository,
+            options=options,
         )
         async with app.run_test(size=size, notifications=True) as pilot:
             yield Desk(app, pilot)

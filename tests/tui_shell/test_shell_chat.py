@@ -1,11 +1,13 @@
 """A chat: sending, queueing, interrupting, older pages, and what a broken line does to it."""
 
 import asyncio
+from itertools import islice
 from uuid import UUID
 
 from quarterdeck.client.client import Client
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.messages import SendMessage
+from tests.support.waiting import pauses
 from tests.tui_shell.live import Desk, Installation, until
 
 
@@ -49,10 +51,10 @@ async def test_what_is_typed_behind_enter_is_the_next_message(live: Installation
                 key_of(key)
             )
         async with live.client() as client:
-            for _ in range(500):
+            for pause in islice(pauses(0.02), 100):
                 if await user_messages(client, made.id):
                     break
-                await desk.pilot.pause(0.02)
+                await desk.pilot.pause(pause)
             assert await user_messages(client, made.id) == ["ac"]
         await desk.see("│ d ")
 
@@ -83,10 +85,10 @@ async def test_older_pages_come_when_the_reader_scrolls_up(live: Installation) -
         for number in range(140):
             text = f"```sh\necho message-{number:03}\n```"
             await client.messages.send(made.id, SendMessage(message=text))
-        for _ in range(2000):
+        for pause in islice(pauses(0.05), 400):
             if (await client.history.page(made.id, limit=1)).total >= 4 * 140:
                 break
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(pause)
     async with live.cockpit() as desk:
         await opened(desk, "long")
         await until(lambda: not desk.replica("long").works, "the end of all turns")
@@ -126,10 +128,10 @@ async def test_a_message_typed_while_the_service_is_down_is_sent_later_and_once(
         await desk.see("online")
         await desk.miss("goes out by itself")
         async with live.client() as client:
-            for _ in range(500):
+            for pause in islice(pauses(0.02), 100):
                 if len(await user_messages(client, made.id)) == 2:
                     break
-                await desk.pilot.pause(0.02)
+                await desk.pilot.pause(pause)
             await until(lambda: not desk.replica("alpha").works)
             assert await user_messages(client, made.id) == ["first", "second"]
 
@@ -154,8 +156,8 @@ async def test_a_draft_and_an_unsent_message_are_there_for_the_next_cockpit(
         await opened(desk, "alpha")
         await desk.see("half a thought")
         async with live.client() as client:
-            for _ in range(500):
+            for pause in islice(pauses(0.02), 100):
                 if await user_messages(client, made.id):
                     break
-                await desk.pilot.pause(0.02)
+                await desk.pilot.pause(pause)
             assert await user_messages(client, made.id) == ["unsent"]

@@ -1,7 +1,10 @@
 """Replicas from the list: made, slept, woken, deleted, gone."""
 
+import pytest
+from textual import events
 from textual.widgets import TextArea
 
+from quarterdeck.store import lookout
 from tests.tui_shell.live import Installation, until
 
 
@@ -27,7 +30,7 @@ async def test_errors_stand_beside_their_fields_and_nothing_typed_is_lost(
         await desk.see("has this name already")
         await desk.press("ctrl+u", *"a", "space", *"b", "ctrl+s")
         await desk.see("no white space")
-        await desk.press("ctrl+u", "shift+tab", "shift+tab", "shift+tab", "ctrl+u")
+        await desk.press("ctrl+u", *["shift+tab"] * 4, "ctrl+u")
         await desk.press(*"/nowhere", "ctrl+s")
         await desk.see("/nowhere", "no git repository")
         assert "Hello" in desk.text
@@ -119,3 +122,25 @@ async def test_names_of_any_kind_break_nothing(live: Installation) -> None:
         for key in ("enter", "escape", "j", "enter", "escape", "d", "n"):
             await desk.press(key)
         await desk.see("red")
+
+
+async def test_who_comes_back_to_the_window_sees_what_was_made_elsewhere(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookout, "LIST_PERIOD", 3_600.0)
+    async with live.cockpit((80, 24)) as desk:
+        await desk.see("online", "No replicas yet")
+        await live.create("elsewhere")
+        await desk.miss("elsewhere")
+        desk.app.post_message(events.AppBlur())
+        desk.app.post_message(events.AppFocus())
+        await desk.see("elsewhere")
+
+
+async def test_a_notice_that_stands_there_is_not_said_again(live: Installation) -> None:
+    async with live.cockpit((80, 24)) as desk:
+        await desk.see("online")
+        for text in ("one thing", "one thing", "another"):
+            desk.app.notify(text, title="Said")
+        await desk.see("one thing", "another")
+        assert desk.text.count("one thing") == 1

@@ -61,7 +61,8 @@ def test_list_of_every_state(
     snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]
 ) -> None:
     fleet(frozen)
-    assert snap_compare(frozen, terminal_size=size, run_before=press(until="archived"))
+    shown = "archived" if size == NARROW else "[1 Chat]"
+    assert snap_compare(frozen, terminal_size=size, run_before=press(until=shown))
 
 
 @each_size
@@ -146,7 +147,11 @@ def test_create_with_an_error(
         ]
         return Choices([], [], agents)
 
+    async def models(client: object, agent_id: str) -> list[str]:
+        return []
+
     monkeypatch.setattr(create, "choices", choices)
+    monkeypatch.setattr(create, "models_of", models)
     monkeypatch.setattr(type(frozen.deck), "client", None)
     keys = ["n", *"Mend", "shift+tab", "a", "space", "b", "ctrl+s"]
     assert snap_compare(frozen, terminal_size=size, run_before=press(*keys, until="no white space"))
@@ -165,7 +170,7 @@ def test_reconnecting(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int,
     connection.problem = "No service answers at unix:/run/qd/service.sock."
 
     async def tell(pilot: Pilot[Any]) -> None:
-        await pilot.pause()
+        await press(until="archived")(pilot)  # so that the screen listens
         frozen.deck.connection_changed()
         await press(until="Nothing typed")(pilot)
 

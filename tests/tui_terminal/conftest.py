@@ -138,6 +138,8 @@ class Sink:
         self.rows: dict[int, str] = {}
         self.replies = b""
         self.failed = ""
+        self.offered: list[str] = []
+        self.anew = 0
         self.painted: Callable[[], None] = lambda: None
 
     def on_frame(self, frame: Frame) -> None:
@@ -149,11 +151,17 @@ class Sink:
     def on_reply(self, data: bytes) -> None:
         self.replies += data
 
+    def on_clipboard(self, text: str) -> None:
+        self.offered.append(text)
+
+    def on_anew(self) -> None:
+        self.anew += 1
+
     def on_failed(self, sentence: str) -> None:
         self.failed = sentence
 
 
-async def eventually(condition: Callable[[], object], seconds: float = 15.0) -> None:
+async def eventually(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Waits until a condition holds."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - conditions of many kinds, none with an event

@@ -222,7 +222,7 @@ async def test_the_feeder_waits_for_a_process_that_is_behind(host, open_terminal
                     await emulator.feed(b"y" * 10_000)
     finally:
         os.kill(host.pid, signal.SIGCONT)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await emulator.feed(b"z")
 
 
@@ -245,6 +245,7 @@ async def test_the_process_ends_with_the_cockpit(wait_for) -> None:
         "    def on_frame(self, f): pass\n"
         "    def on_reply(self, d): pass\n"
         "    def on_failed(self, s): pass\n"
+        "    def on_anew(self): pass\n"
         "async def main():\n"
         "    host = EmulatorHost()\n"
         "    await host.open(Sink(), 80, 24).feed(b'x')\n"
@@ -280,12 +281,11 @@ async def test_flood_in_two_terminals_is_shared(host, open_terminal, wait_for) -
             size += len(colors) * 20
         return size
 
-    begun = time.monotonic()
     floods = [asyncio.create_task(flood(e)) for e in (first, second)]
     await wait_for(lambda: len(first_sink.frames) > 10 and len(second_sink.frames) > 10)
     stop.set()
     sizes = await asyncio.gather(*floods)
-    assert min(sizes) / (time.monotonic() - begun) > 200_000
+    assert min(sizes) * 20 > max(sizes)
 
 
 def test_the_process_is_light() -> None:

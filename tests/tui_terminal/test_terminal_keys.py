@@ -85,6 +85,43 @@ def test_application_cursor_keys(key: str, typed: str) -> None:
     assert encode_key(key, None, Mode.CURSOR_KEYS) == typed
 
 
+def test_new_line_mode_ends_lines_twice() -> None:
+    assert encode_key("enter", "\r", Mode.NEW_LINE) == "\r\n"
+    assert encode_key("alt+enter", None, Mode.NEW_LINE) == "\x1b\r\n"
+
+
 def test_backarrow_mode_swaps() -> None:
     assert encode_key("backspace", "\x7f", Mode.BACKARROW) == "\x08"
     assert encode_key("ctrl+backspace", None, Mode.BACKARROW) == "\x7f"
+
+
+@pytest.mark.parametrize(
+    ("key", "character", "typed"),
+    [
+        ("ctrl+a", "\x01", "\x1b[27;5;97~"),
+        ("ctrl+shift+a", None, "\x1b[27;6;65~"),
+        ("ctrl+i", None, "\x1b[27;5;105~"),
+        ("ctrl+shift+ß", None, "\x1b[27;6;223~"),
+        ("ctrl+comma", None, "\x1b[27;5;44~"),
+        ("ctrl+space", None, "\x1b[27;5;32~"),
+        ("alt+ctrl+a", None, "\x1b[27;7;97~"),
+        ("shift+enter", None, "\x1b[27;2;13~"),
+        ("ctrl+enter", None, "\x1b[27;5;13~"),
+        ("ctrl+tab", None, "\x1b[27;5;9~"),
+        ("shift+escape", None, "\x1b[27;2;27~"),
+        ("ctrl+shift+backspace", None, "\x1b[27;6;127~"),
+        ("a", "a", "a"),
+        ("A", "A", "A"),
+        ("tab", "\t", "\t"),
+        ("shift+tab", None, "\x1b[Z"),
+        ("enter", "\r", "\r"),
+        ("escape", "\x1b", "\x1b"),
+        ("ctrl+backspace", None, "\x08"),
+        ("alt+x", "x", "\x1bx"),
+        ("alt+enter", None, "\x1b\r"),
+        ("ctrl+up", None, "\x1b[1;5A"),
+        ("ctrl+f2", None, "\x1b[1;5Q"),
+    ],
+)
+def test_keys_that_a_program_wants_told_apart(key: str, character: str | None, typed: str) -> None:
+    assert encode_key(key, character, Mode.OTHER_KEYS) == typed

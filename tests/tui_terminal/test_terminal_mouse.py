@@ -25,6 +25,10 @@ SGR = Mode.MOUSE_SGR
         (Mouse(Act.PRESS, 0, 4, 2, meta=True), Mode.MOUSE_X10, "\x1b[M %#"),
         (Mouse(Act.RELEASE, 0, 4, 2), Mode.MOUSE_X10, None),
         (Mouse(Act.PRESS, 0, 4, 2), Mode.NONE, None),
+        (Mouse(Act.PRESS, 0, 300, 2), Mode.MOUSE_CLICK | Mode.MOUSE_UTF8, "\x1b[M \u014d#"),
+        (Mouse(Act.PRESS, 0, 300, 2), Mode.MOUSE_CLICK | Mode.MOUSE_URXVT, "\x1b[32;301;3M"),
+        (Mouse(Act.RELEASE, 2, 4, 2), Mode.MOUSE_CLICK | Mode.MOUSE_URXVT, "\x1b[35;5;3M"),
+        (Mouse(Act.PRESS, 0, 4, 2), Mode.MOUSE_CLICK | Mode.MOUSE_PIXELS, "\x1b[<0;37;41M"),
     ],
 )
 def test_report(mouse: Mouse, modes: Mode, sent: str | None) -> None:

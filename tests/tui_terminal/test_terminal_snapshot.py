@@ -43,7 +43,7 @@ def shown(text: str):
 
     async def wait(pilot: Pilot[None]) -> None:
         view = pilot.app.query_one(TerminalView)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while not any(text in view.render_line(y).text for y in range(view.size.height)):
                 await pilot.pause(0.01)
         await pilot.pause()

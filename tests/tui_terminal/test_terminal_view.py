@@ -405,6 +405,11 @@ async def test_unmounting_ends_everything(host, list_source, wait_for) -> None:
     assert not any("Feeder" in n or "Typist" in n or "Sizer" in n for n in names)
 
 
+def _last(view: TerminalView) -> int:
+    """The last line that is not empty."""
+    return max(y for y, text in enumerate(view.screen_text) if text or not y)
+
+
 @pytest.mark.parametrize(
     "flood", ["yes", r"while :; do printf '\e[4%dm%d' $((RANDOM%8)) $RANDOM; done"]
 )
@@ -418,5 +423,7 @@ async def test_ctrl_c_stops_a_flood(
         app.view.type(flood + "\n")
         await wait_for(lambda: app.shown(38) and app.shown(0))
         await pilot.press("ctrl+c")
-        await wait_for(lambda: [t for t in app.view.screen_text if t][-1:] == ["$"], 30)
+        # Not alone in its line: the kernel drops what waits, so the echo of the key may stand behind
+        # half a sequence, and the end of the line is then a part of that.
+        await wait_for(lambda: app.view.screen_text[_last(app.view)].endswith("$"), 30)
         assert "\x03" in source.sent

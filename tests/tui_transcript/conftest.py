@@ -15,6 +15,8 @@ from pathlib import Path
 import pyte
 import pytest
 
+from tests.support.visible import visible_rows
+
 _HERE = Path(__file__).parent
 
 
@@ -56,7 +58,7 @@ class Session:
         self._stream.feed(data)
         return data
 
-    def wait(self, condition: Callable[[], bool], seconds: float = 20) -> None:
+    def wait(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
@@ -71,12 +73,9 @@ class Session:
             pass
 
     def cells(self) -> list[list[tuple[object, ...]]]:
-        """Text and look of every cell, and the cursor."""
+        """Text and visible look of every cell, and the cursor."""
         screen = self.screen
-        rows = [
-            [tuple(screen.buffer[y][x]) for x in range(screen.columns)] for y in range(screen.lines)
-        ]
-        return [*rows, [(screen.cursor.x, screen.cursor.y)]]
+        return [*visible_rows(screen), [(screen.cursor.x, screen.cursor.y)]]
 
     def suspend(self) -> None:
         os.kill(self.process, signal.SIGTSTP)

@@ -14,6 +14,7 @@ from quarterdeck.tui.frames.cells import CellMaker
 from quarterdeck.tui.frames.pens import Pens
 from quarterdeck.tui.frames.screen import Placed, ShownScreen, runs
 from quarterdeck.tui.frames.scrolls import Shift, find_shift
+from tests.support.visible import visible_rows
 
 WIDTH, HEIGHT, LEFT = 60, 20, 20
 TOP, BOTTOM = 2, 17
@@ -24,13 +25,30 @@ def strip(text: str, width: int, color: str = "") -> Strip:
     return Strip([Segment(text, Style.parse(color))]).adjust_cell_length(width)
 
 
+class Erasing(pyte.Screen):
+    """Erased cells get the background and nothing else, as terminals do it."""
+
+    def erase_characters(self, count: int | None = None) -> None:
+        self._plainly(super().erase_characters, count)
+
+    def erase_in_line(self, how: int = 0, private: bool = False) -> None:
+        self._plainly(super().erase_in_line, how)
+
+    def _plainly(self, erase: Callable[..., None], amount: int | None) -> None:
+        pen = self.cursor.attrs
+        self.cursor.attrs = self.default_char._replace(bg=pen.bg)
+        erase(amount)
+        self.cursor.attrs = pen
+
+
 class Terminal:
     """A terminal, what is known of it, and what is wanted there."""
 
-    def __init__(self) -> None:
-        self.screen = pyte.Screen(WIDTH, HEIGHT)
+    def __init__(self, *, erases: bool = False) -> None:
+        self.screen = Erasing(WIDTH, HEIGHT)
         self._stream = pyte.Stream(self.screen)
-        self._shown = ShownScreen(WIDTH, HEIGHT, CellMaker(Pens(ColorSystem.TRUECOLOR)))
+        maker = CellMaker(Pens(ColorSystem.TRUECOLOR))
+        self._shown = ShownScreen(WIDTH, HEIGHT, maker, erases=erases)
         self.sent = 0
         self.scrolled = 0
 
@@ -46,8 +64,7 @@ class Terminal:
         self._stream.feed(written)
 
     def cells(self) -> list[list[tuple[object, ...]]]:
-        buffer = self.screen.buffer
-        return [[tuple(buffer[y][x]) for x in range(WIDTH)] for y in range(HEIGHT)]
+        return visible_rows(self.screen)
 
 
 def text(chosen: random.Random) -> str:
@@ -125,3 +142,61 @@ def test_both_halves_of_a_wide_character_are_drawn() -> None:
     assert list(runs(wanted, plain)) == [(2, 6)]
     moved = maker.cells(strip("abc\u5b57d", 6))
     assert list(runs(wanted, moved)) == [(2, 5)]
+
+
+def blanks(chosen: random.Random) -> Strip:
+    """Blank stretches of any length and look between words."""
+    looks = ("", "on blue", "red on green", "underline", "reverse on blue", "strike", "bold")
+    segments: list[Segment] = []
+    for _ in range(chosen.randrange(1, 6)):
+        style = Style.parse(chosen.choice(looks))
+        segments.append(
+            Segment(" " * chosen.randrange(30) + chosen.choice(("", "a", "\u6f22")), style)
+        )
+    return Strip(segments).adjust_cell_length(WIDTH - LEFT)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_erased_cells_look_like_written_ones(seed: int) -> None:
+    chosen = random.Random(seed)
+    terminal, plain = Terminal(erases=True), Terminal()
+    for _ in range(20):
+        panes = [(blanks(chosen).crop(0, LEFT), blanks(chosen)) for _ in range(HEIGHT)]
+        for one in (terminal, plain):
+            one.draw(panes, scrolls=False)
+        assert look(terminal) == look(plain)
+    assert terminal.sent < plain.sent
+
+
+def look(terminal: Terminal) -> list[list[tuple[object, ...]]]:
+    """What is seen: of a blank cell without a line through or under it, only the background."""
+    return [[_seen(cell) for cell in row] for row in terminal.cells()]
+
+
+def _seen(cell: tuple[object, ...]) -> tuple[object, ...]:
+    named = pyte.screens.Char(*cell)  # type: ignore[arg-type]
+    plain = not (named.underscore or named.strikethrough or named.reverse)
+    return (" ", named.bg) if named.data == " " and plain else cell
+
+
+def test_what_is_not_seen_of_a_blank_is_not_sent() -> None:
+    terminal = Terminal(erases=True)
+    right = strip("", WIDTH - LEFT)
+
+    def sent_by(style: str) -> int:
+        before = terminal.sent
+        terminal.draw([(strip(" " * LEFT, LEFT, style), right)] * HEIGHT, scrolls=False)
+        return terminal.sent - before
+
+    sent_by("red on blue")
+    assert sent_by("bold green on blue") == 0
+    assert sent_by("red on black") > 0
+    assert sent_by("underline red on black") > 0
+    assert sent_by("reverse red on black") > 0
+
+
+def test_a_blank_between_words_keeps_their_pen() -> None:
+    maker = CellMaker(Pens(ColorSystem.TRUECOLOR))
+    row = Strip([Segment("two words", Style.parse("bold red on blue"))])
+    written = ShownScreen(9, 1, maker).draw([Placed(0, 0, row)], (0, 0))
+    assert "two words" in written

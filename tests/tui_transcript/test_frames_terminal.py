@@ -73,7 +73,7 @@ def twin(open_session: Start) -> Iterator[Twin]:
 
 
 def test_every_cell_is_equal_and_few_bytes_are_sent(twin: Twin) -> None:
-    assert len(twin.differ.output) <= 12_000
+    assert len(twin.differ.output) <= 8_000
     assert len(twin.differ.output) < len(twin.stock.output) / 2
     twin.check()
     for name, keys in STEPS.items():

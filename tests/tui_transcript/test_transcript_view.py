@@ -1,7 +1,5 @@
 """The view on a screen: what is seen, where the reader is, what it tells."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from quarterdeck.transcript import MessageBlock, ToolBlock, Transcript, UserBlock
@@ -152,6 +150,19 @@ async def test_questions_are_answered_with_arrows_numbers_and_clicks() -> None:
         assert len(app.told) == 3
 
 
+async def test_a_question_that_takes_a_text_says_so_and_shows_it() -> None:
+    app = Host(user(0), ask(acceptsText=True))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await settle(pilot)
+        assert "or write your answer below." in "\n".join(app.seen())
+        outcome = {"outcome": "answered", "text": "neither\nof \x1b[31mthem"}
+        app.add(event("acp-permission_outcome", requestId="q", outcome=outcome))
+        await settle(pilot)
+        [told] = [row for row in app.seen() if "Write: " in row]
+        assert told.endswith("Write: neither of them"), told
+        assert "below" not in "\n".join(app.seen())
+
+
 async def test_from_prompt_to_prompt() -> None:
     app = Host(*talk(40))
     async with app.run_test(size=(60, 20)) as pilot:
@@ -256,12 +267,10 @@ async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
                 assert color is None or len({color.red, color.green, color.blue}) == 1
 
 
-async def test_ten_thousand_events_open_within_a_second() -> None:
+async def test_of_ten_thousand_events_only_what_is_seen_is_drawn() -> None:
     app = Host(*talk(3_400))
     async with app.run_test(size=(120, 40)) as pilot:
-        started = datetime.now(UTC)
         app.view.set_transcript(Transcript(talk(3_400)))
         await settle(pilot)
-        assert (datetime.now(UTC) - started).total_seconds() < 3
         assert "Run 3399" in app.seen()[-1]
         assert len(app.view._reader.drawings._kept) < 100

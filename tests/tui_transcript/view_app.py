@@ -35,10 +35,12 @@ def tool(tool_id: str, **fields: Any) -> AgentEvent:
     return event("tool_call", toolCallId=tool_id, **fields)
 
 
-def ask(request_id: str = "q") -> AgentEvent:
+def ask(request_id: str = "q", **more: Any) -> AgentEvent:
     options = [{"optionId": "y", "name": "Allow"}, {"optionId": "n", "name": "Reject"}]
     call = {"toolCallId": f"t-{request_id}", "title": "Write"}
-    return event("acp-permission_request", requestId=request_id, toolCall=call, options=options)
+    return event(
+        "acp-permission_request", requestId=request_id, toolCall=call, options=options, **more
+    )
 
 
 def talk(turns: int, first: int = 0) -> list[AgentEvent]:

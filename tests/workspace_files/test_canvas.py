@@ -9,6 +9,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from quarterdeck.service.records.workspaces import change_workspace
 from tests.workspace_files.conftest import RealWorld, until
 
 LIMIT = 5 << 20
@@ -80,6 +81,71 @@ async def test_what_the_agent_writes_is_listed_by_its_kind(world: RealWorld) -> 
     for name in ("out.txt", "pipe", "deep", "nothing", "%2e%2e/canvas/a.md", ""):
         assert (await world.client.get(f"{base}/{name}")).status_code == 404, name
     assert (await world.client.get(f"{base}/%00")).status_code == 400
+
+
+async def test_a_canvas_is_read_in_every_state_and_nothing_wakes(world: RealWorld) -> None:
+    made = await world.create()
+    await world.exec(
+        made,
+        "mkdir -p ~/.quarterdeck/canvas/deep; cd ~/.quarterdeck/canvas; echo plan > plan.md; "
+        "printf '\\0' > deep/a.png; ln deep/a.png twice.png; truncate -s 6M large.bin; "
+        'printf y > "$(printf "b\\377c")"; echo secret > ~/secret; ln -s ~/secret inside; '
+        "ln -s /etc/passwd out.txt; ln -s /etc etc; ln -s .. above; mkfifo pipe",
+    )
+    base = f"/v1/replica/{made}/canvas"
+    files = await listed(world, made)
+    assert set(files) == {"plan.md", "deep/a.png", "twice.png", "large.bin", "b\\xffc"}
+    items = {name: (await world.client.get(f"{base}/{quote(name)}")).json() for name in files}
+    assert items["plan.md"]["content"] == "plan\n" and items["large.bin"]["tooLarge"] is True
+
+    async def same(status: str) -> None:
+        assert await listed(world, made) == files, status
+        for name, item in items.items():
+            assert (await world.client.get(f"{base}/{quote(name)}")).json() == item, (status, name)
+        leading_out = (
+            "inside",
+            "out.txt",
+            "etc/passwd",
+            "above/uploads",
+            "pipe",
+            "deep",
+            "nothing",
+        )
+        for name in (*leading_out, "%2e%2e/%2e%2e/secret"):
+            assert (await world.client.get(f"{base}/{name}")).status_code == 404, (status, name)
+        assert (await world.get(made))["status"] == status
+
+    await world.sleep(made)
+    await same("sleeping")
+    assert (await world.post(made, "/archive")).status_code == 200
+    await same("archived")
+    assert not (world.home.workspaces / made).exists(), "it was unpacked"
+    await world.context.database.write(lambda c: change_workspace(c, made, status="error"))
+    await same("error")
+
+
+async def test_a_canvas_that_is_a_link_is_not_followed(world: RealWorld) -> None:
+    made = await world.create()
+    await world.exec(made, "mkdir -p ~/.quarterdeck; ln -s /etc ~/.quarterdeck/canvas")
+    await world.sleep(made)
+    assert await listed(world, made) == {}
+    answer = await world.client.get(f"/v1/replica/{made}/canvas/passwd")
+    assert answer.status_code == 404
+
+
+async def test_a_damaged_archive_says_so(world: RealWorld) -> None:
+    made = await world.create()
+    assert (await put(world, made, "plan.md", b"# Plan\n")).status_code == 200
+    assert (await world.post(made, "/archive")).status_code == 200
+    archive = world.home.archives / f"{made}.tar.gz"
+    whole = archive.read_bytes()
+    for harmed in (b"", b"no archive", whole[: len(whole) // 2]):
+        archive.write_bytes(harmed)
+        for path in ("", "/plan.md"):
+            answer = await world.client.get(f"/v1/replica/{made}/canvas{path}")
+            assert answer.status_code == 500 and "damaged" in answer.json()["error"], answer.text
+    archive.write_bytes(whole)
+    assert list(await listed(world, made)) == ["plan.md"]
 
 
 async def test_what_is_no_text_comes_as_base64(world: RealWorld) -> None:
@@ -207,9 +273,7 @@ async def test_each_state(world: RealWorld) -> None:
         assert answer.status_code == 202
         assert UUID(answer.json()["uploadId"])
         assert (await world.get(made))["status"] == status
-        for path in ("", "/plan.md"):
-            read = await world.client.get(f"/v1/replica/{made}/canvas{path}")
-            assert (read.status_code, read.json()["code"]) == (409, "WORKSPACE_NOT_ACTIVE")
+        assert await listed(world, made) == {}, "what waits is not written yet"
     await world.set_status(made, "error")
     answer = await put(world, made, "plan.md", b"x")
     assert (answer.status_code, answer.json()["code"]) == (409, "WORKSPACE_ERROR_STATE")

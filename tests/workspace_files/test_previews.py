@@ -151,7 +151,7 @@ async def test_requests_are_passed_on(world: RealWorld) -> None:
         assert "x-hop" not in got.headers and "keep-alive" not in got.headers
         assert (await browser.get(url.rstrip("/"))).text.splitlines()[0] == "/"
         # The program goes on only after its first words have come through.
-        async with asyncio.timeout(20), browser.stream("GET", f"{url}stream") as stream:
+        async with asyncio.timeout(60), browser.stream("GET", f"{url}stream") as stream:
             said = stream.aiter_text()
             assert await anext(said) == "one"
             await browser.get(f"{url}release")

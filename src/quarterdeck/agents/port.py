@@ -8,7 +8,7 @@ that cannot keep an event (a full disk) holds the agent back instead of losing i
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from quarterdeck.wire.goals import GoalStatus
 from quarterdeck.wire.history import AgentEvent
@@ -48,11 +48,39 @@ class SessionSpec:
     model: str | None = None
     key: str | None = field(default=None, repr=False)
     mcp_servers: tuple[McpServer, ...] = field(default=(), repr=False)
+    isolated: bool = True
+    """Whether a sandbox is around the agent already."""
+
+
+@dataclass(frozen=True)
+class GoalWish:
+    """The goal as the engine has it, for an agent that works towards goals by itself.
+
+    `fresh`: it was set anew, so whatever the agent counted for another one is over.
+    """
+
+    objective: str
+    active: bool = True
+    token_budget: int | None = None
+    fresh: bool = False
+
+
+@dataclass(frozen=True)
+class GoalReport:
+    """The goal as the agent has it. Its counts win over those of the engine."""
+
+    status: GoalStatus
+    tokens_used: int
+    time_used_seconds: int
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """One user message for the agent."""
+    """One user message for the agent.
+
+    `goal` is told only to an agent with goals of its own. With `continuation` there is no message:
+    what is asked for is the next turn towards the goal, which the agent may have begun already.
+    """
 
     message_id: str
     text: str
@@ -61,6 +89,8 @@ class Prompt:
     model: str | None = None
     fast_mode: bool = False
     thinking_level: ThinkingLevel | None = None
+    goal: GoalWish | None = None
+    continuation: bool = False
 
 
 class StopReason(StrEnum):
@@ -79,13 +109,16 @@ class TurnOutcome:
     """The end of a turn. `error` is set when `stop_reason` is FAILED.
 
     `goal_status` is the agent's own word on its goal, where its protocol has one; the engine reads
-    the end of the agent's message otherwise.
+    the end of the agent's message otherwise. `goal` is all that an agent with goals of its own has
+    to say of it. `asked` is false when the agent was not given the prompt.
     """
 
     stop_reason: str
     error: str | None = None
     usage: dict[str, Any] | None = None
     goal_status: GoalStatus | None = None
+    goal: GoalReport | None = None
+    asked: bool = True
 
 
 class AgentSession(Protocol):
@@ -126,6 +159,19 @@ class AgentSession(Protocol):
         ...
 
 
+@runtime_checkable
+class GoalSession(AgentSession, Protocol):
+    """A session of an agent that works towards goals by itself."""
+
+    async def change_goal(self, wish: GoalWish) -> None:
+        """Brings the agent's goal in line with the engine's, also in the middle of a turn.
+
+        Raises:
+            AgentError: the agent did not take it.
+        """
+        ...
+
+
 class AgentDriver(Protocol):
     """Opens sessions of one kind of agent."""
 
@@ -154,13 +200,23 @@ class AgentStatus:
     default_model: str | None = None
     missing_keys: tuple[str, ...] = ()
     """Set when only a key is missing: the variables of which one would do."""
+    logins: tuple[str, ...] = ()
+    """Files below a home directory of which one would do as well."""
+    installed: bool = False
+    version: str | None = None
+    install: str | None = None
+    """What installs it."""
+    login_found: bool = False
+    """Whether whoever runs this logged in with it here."""
+    own_key: str | None = None
+    """The variable, set here, that holds the key which its process is given."""
 
 
 class AgentCatalog(Protocol):
     """The agents that can be asked for."""
 
     def statuses(self) -> list[AgentStatus]:
-        """Every known agent, usable or not, with the reason."""
+        """Every known agent, usable or not, with the reason. Looks at the disk: blocking."""
         ...
 
     def driver(self, agent_id: str) -> AgentDriver:
@@ -173,4 +229,8 @@ class AgentCatalog(Protocol):
 
     def supports_goal(self, agent_id: str) -> bool:
         """Whether chats of this agent can have a goal. Looks at nothing on the disk."""
+        ...
+
+    def native_goals(self, agent_id: str) -> bool:
+        """Whether this agent works towards goals by itself: its sessions are `GoalSession`s."""
         ...

@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from quarterdeck.agents.traps import Traps
 
 
 class AgentProtocol(StrEnum):
@@ -34,10 +37,15 @@ class Preset(BaseModel):
     model_arguments: tuple[str, ...] = ()
     auth_method: str | None = None
     supports_goal: bool = False
+    native_goals: bool = False
     supports_plan: bool = False
     models: dict[str, str] = {}
     default_model: str | None = None
+    npm: str | None = None
     install: str | None = None
+    logins: tuple[str, ...] = ()
+    version_arguments: tuple[str, ...] = ()
+    traps: Traps = Traps()
 
     @property
     def chooses_model_at_start(self) -> bool:
@@ -48,6 +56,16 @@ class Preset(BaseModel):
         """Full path of the agent's program on the environment's PATH; None when not installed."""
         name = self.command[0].replace("{python}", sys.executable)
         return shutil.which(name, path=environment.get("PATH", ""))
+
+    @property
+    def ships_with_us(self) -> bool:
+        """Whether it is part of this package, so that nothing has to be installed."""
+        return self.command[0] == "{python}"
+
+    def logged_in(self, environment: Mapping[str, str]) -> bool:
+        """Whether somebody logged in with it in the environment's home directory."""
+        home = environment.get("HOME")
+        return bool(home) and any(Path(home, login).is_file() for login in self.logins)
 
     def arguments(self, model: str | None) -> list[str]:
         """What follows the program on the command line."""
@@ -63,12 +81,27 @@ class Preset(BaseModel):
     ) -> dict[str, str]:
         """The whole environment of the agent's process; what the user set wins over the preset.
 
-        `key` goes into the first of the preset's key variables, over what that held.
+        `key` goes into its variable (see `credential`), over what that held.
         """
         own = {name: _filled(text, state_directory) for name, text in self.environment.items()}
         chosen = {self.model_variable: model} if self.model_variable and model else {}
-        credential = {self.keys[0]: key} if self.keys and key else {}
+        credential = dict([self.credential(key)]) if self.keys and key else {}
         return {**own, **environment, **chosen, **credential}
+
+    def credential(self, key: str) -> tuple[str, str]:
+        """The variable that a stored key goes into, and the key.
+
+        `NAME=KEY` names one of the preset's key variables; otherwise it is the first.
+        """
+        name, _, named = key.partition("=")
+        return (name, named) if named and name in self.keys else (self.keys[0], key)
+
+    def own_key(self, environment: Mapping[str, str]) -> str | None:
+        """Name of the first key variable that is set and may be handed on.
+
+        Tokens that open more than models, such as a source host's, may not.
+        """
+        return next((n for n in self.keys if n.endswith("_API_KEY") and environment.get(n)), None)
 
     def key_found(self, environment: Mapping[str, str]) -> str | None:
         """Name of the first key variable that is set."""

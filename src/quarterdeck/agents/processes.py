@@ -114,6 +114,10 @@ class Tree:
         """Closes the pipes. What the process left running in the background goes on."""
         self._transport.close()
 
+    async def end_rest(self) -> None:
+        """Kills what the leader left behind when it ended; the pipes stay, to be read to their end."""
+        await self._gone(signal.SIGKILL, within=_PATIENCE)
+
     async def end(self, grace: float) -> None:
         """Ends the process and everything it started: SIGTERM, and SIGKILL after `grace` seconds.
 
@@ -123,6 +127,18 @@ class Tree:
             await self._gone(_NOTHING, within=grace)
         await self._gone(signal.SIGKILL, within=_PATIENCE)
         self.release()
+
+    async def end_some(self, variable: str) -> None:
+        """Kills those of the tree that have a variable in their environment, and waits for it."""
+        sign = f"{variable}=".encode()
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while pids := await asyncio.to_thread(_marked, self._mark, sign):
+                    for pid in pids:
+                        _send(os.kill, pid, signal.SIGKILL)
+                    await asyncio.sleep(_POLL)
+        except TimeoutError:
+            return
 
     async def _gone(self, number: int, within: float) -> None:
         """Waits until nothing of the tree is left, sending `number` (0: nothing) on the way."""
@@ -151,10 +167,18 @@ def _send(call: Callable[[int, int], None], target: int, number: int) -> bool:
     return True
 
 
-def _marked(mark: bytes) -> list[int]:
-    """Processes that carry the mark. Zombies show no environment, so they do not count."""
+def _marked(mark: bytes, sign: bytes = b"") -> list[int]:
+    """Processes that carry the mark, and a variable that begins with the sign.
+
+    Zombies show no environment, so they do not count.
+    """
     pids = [int(entry.name) for entry in _entries() if entry.name.isdecimal()]
-    return [pid for pid in pids if pid != os.getpid() and mark in _environment(pid)]
+    return [pid for pid in pids if pid != os.getpid() and _carries(pid, mark, sign)]
+
+
+def _carries(pid: int, mark: bytes, sign: bytes) -> bool:
+    variables = _environment(pid)
+    return mark in variables and any(one.startswith(sign) for one in variables)
 
 
 def _entries() -> list[Path]:

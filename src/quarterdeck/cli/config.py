@@ -19,14 +19,37 @@ jwks_url = "https://id.example/keys"
 audience = "quarterdeck"
 new_users = "member"                  # or "admin"; without it they are members of nothing
 requests_per_minute = 600             # per key or user; without it no bound
+
+[host-a]                              # a source host; [host-b] likewise
+webhook_secret_file = "host-a.secret" # or: webhook_secret = "..."; without it no webhook is taken
+api_url = "https://api.host.example"  # with a token: checks are written there
+token_file = "host-a.token"           # or: token = "..."
+
+[agents.robot]                        # an agent of your own, which speaks the Agent Client Protocol
+name = "Robot"
+command = ["robot", "--acp"]          # a name on the PATH or an absolute path, then arguments
+keys = ["ROBOT_API_KEY"]              # optional, like all that follows; `OwnAgent` lists the rest
+shown = ["~/robot/models"]            # what else of this machine replicas see, read-only
+
+[cockpit]                             # all optional; the cockpit's settings page writes these
+theme = "dark"                        # or "light"; or "ansi": the terminal's own 16 colors
+motion = "auto"                       # reduced over SSH; or "reduced": nothing moves; or "full"
+mouse = true
+notices = "osc"                       # or "bell", or "off": when a replica needs you or is done
+
+[keys]                                # other keys for actions; the help names their ids
+"replica.delete" = "D"
+"replica.open" = ["enter", "z"]
+"app.quit" = []                       # no key at all
 """
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from quarterdeck.cli.agent_tables import AgentId, AgentTable, check_ids
 from quarterdeck.cli.errors import ConfigFault
 
 Text = Annotated[str, Field(min_length=1)]
@@ -76,12 +99,35 @@ class Service(_Table):
     requests_per_minute: Annotated[int, Field(ge=1)] | None = None
 
 
+class SourceHost(_Table):
+    """A host of repositories: whose webhooks are taken, and where checks are written."""
+
+    webhook_secret: Text | None = None
+    webhook_secret_file: Text | None = None
+    api_url: Annotated[str, Field(pattern=r"^https?://[^\s/]+")] | None = None
+    token: Text | None = None
+    token_file: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        for name in ("webhook_secret", "token"):
+            if getattr(self, name) is not None and getattr(self, f"{name}_file") is not None:
+                raise ValueError(f"give one of {name} and {name}_file")
+        return self
+
+
 class Config(_Table):
     """The whole file."""
 
     default: Text | None = None
     profiles: dict[str, Profile] = {}
     service: Service = Service()
+    host_a: Annotated[SourceHost, Field(alias="host-a")] = SourceHost()
+    host_b: Annotated[SourceHost, Field(alias="host-b")] = SourceHost()
+    agents: Annotated[dict[AgentId, AgentTable], AfterValidator(check_ids)] = {}
+    # Read by `cockpit_file`: the cockpit opens whatever is in them.
+    cockpit: dict[str, Any] = {}
+    keys: dict[str, Any] = {}
 
     @model_validator(mode="after")
     def _default_exists(self) -> Self:

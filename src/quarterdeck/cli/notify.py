@@ -7,7 +7,7 @@ import click
 from quarterdeck.cli.errors import NotDone, UsageFault
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put, put_json, say
-from quarterdeck.cli.persons import as_person
+from quarterdeck.cli.running import with_client
 
 
 @click.group(name="notify")
@@ -26,7 +26,7 @@ def set_target(common: Common, url: str) -> None:
     url = sys.stdin.readline().strip() if url == "-" else url
     if not url:
         raise UsageFault("There is no address.", "Give one, or write it to stdin.")
-    as_person(common, lambda client: client.chatapp.connect(url))
+    with_client(common, lambda client: client.chatapp.connect(url))
     _done(common, "Notifications go there from now on. Try it with: qd notify test.")
 
 
@@ -34,7 +34,7 @@ def set_target(common: Common, url: str) -> None:
 @common_options
 def show(common: Common) -> None:
     """Say whether notifications go anywhere. The address itself is not told."""
-    found = as_person(common, lambda client: client.chatapp.get())
+    found = with_client(common, lambda client: client.chatapp.get())
     if common.json:
         put_json(found)
     elif found.connected:
@@ -47,7 +47,7 @@ def show(common: Common) -> None:
 @common_options
 def remove(common: Common) -> None:
     """Send no notifications any more."""
-    as_person(common, lambda client: client.chatapp.disconnect())
+    with_client(common, lambda client: client.chatapp.disconnect())
     _done(common, "No notifications are sent any more.")
 
 
@@ -55,7 +55,7 @@ def remove(common: Common) -> None:
 @common_options
 def test(common: Common) -> None:
     """Send a notification now."""
-    if not as_person(common, lambda client: client.chatapp.test()):
+    if not with_client(common, lambda client: client.chatapp.test()):
         raise NotDone("The notification was not taken.", "Check the address: qd notify set.")
     _done(common, "It was taken.")
 

@@ -24,10 +24,14 @@ VERBS = {
     "auth": Verb("quarterdeck.cli.auth", "Keys and tokens: get one, let a device in."),
     "keys": Verb("quarterdeck.cli.keys", "Make, list and take away API keys."),
     "notify": Verb("quarterdeck.cli.notify", "Say where your notifications go."),
+    "agents": Verb("quarterdeck.cli.agents", "Which coding agents there are; install one."),
     "credentials": Verb("quarterdeck.cli.credentials", "Keys of the providers behind agents."),
     "repo": Verb("quarterdeck.cli.repo", "Connect repositories, and group them in sets."),
     "env": Verb("quarterdeck.cli.env", "Environments: what replicas are made from."),
+    "automation": Verb("quarterdeck.cli.automation", "Agents that run on schedules and events."),
     "replica": Verb("quarterdeck.cli.replica", "Make, watch and command replicas."),
+    "check": Verb("quarterdeck.cli.check", "Inside a replica: report a check's verdict."),
+    "preview": Verb("quarterdeck.cli.preview", "Inside a replica: show a port of it."),
 }
 
 EPILOG = """\b

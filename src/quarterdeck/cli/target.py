@@ -70,7 +70,7 @@ class Target:
 
 
 def read_key(home: Home) -> str | None:
-    """The embedded service's organization key, or None before its first start.
+    """The key of the embedded service's owner, or None before its first start.
 
     Raises:
         NoService: it is there and cannot be read.
@@ -97,10 +97,14 @@ def find_target(profile: str | None) -> Target:
     if profile is None and address:
         return _from_address(address, home)
     chosen = _profile(profile)
-    if chosen is None:
-        key = os.environ.get(KEY_VARIABLE) or None
-        return Target("local", None, home.socket, key, home, embedded=True)
-    return _from_profile(*chosen, home)
+    return embedded_target() if chosen is None else _from_profile(*chosen, home)
+
+
+def embedded_target() -> Target:
+    """The service of this home."""
+    home = find_home()
+    key = os.environ.get(KEY_VARIABLE) or None
+    return Target("local", None, home.socket, key, home, embedded=True)
 
 
 def _from_address(address: str, home: Home) -> Target:

@@ -1,8 +1,13 @@
 """Small phrases."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from quarterdeck.wire.base import utc_now
+
+if TYPE_CHECKING:
+    from quarterdeck.wire.services import Service
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
@@ -14,3 +19,9 @@ def ago(moment: datetime) -> str:
         if seconds >= size:
             return f"{seconds // size}{unit}"
     return f"{seconds}s"
+
+
+def services_text(known: "Sequence[Service]") -> str:
+    """How many services share the database: `1`, `2`, `3, 1 of them away`."""
+    away = sum(not one.alive for one in known)
+    return f"{len(known)}, {away} of them away" if away else str(len(known))

@@ -8,6 +8,7 @@ from quarterdeck.client.account import Account
 from quarterdeck.client.agents import Agents
 from quarterdeck.client.api_keys import SHARED, ApiKeys
 from quarterdeck.client.auth import Auth
+from quarterdeck.client.automations import Automations
 from quarterdeck.client.canvas import Canvas
 from quarterdeck.client.chatapp import Chatapp
 from quarterdeck.client.chats import Chats
@@ -32,6 +33,7 @@ from quarterdeck.client.messages import Messages
 from quarterdeck.client.previews import Previews
 from quarterdeck.client.replicas import Replicas
 from quarterdeck.client.repositories import Repositories, RepositorySets
+from quarterdeck.client.services import Services
 from quarterdeck.client.terminals import Terminals
 from quarterdeck.client.warm_pools import WarmPools
 
@@ -42,6 +44,7 @@ class Client:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.health = HealthCheck(connection)
+        self.services = Services(connection)
         self.auth = Auth(connection)
         self.account = Account(connection)
         self.api_keys = ApiKeys(connection)
@@ -59,6 +62,7 @@ class Client:
         self.warm_pools = WarmPools(connection)
         self.credentials = Credentials(connection)
         self.agents = Agents(connection)
+        self.automations = Automations(connection)
         self.replicas = Replicas(connection)
         self.chats = Chats(connection)
         self.messages = Messages(connection)

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
+from uuid import UUID
 
 import httpx
 from httpx_sse import EventSource, ServerSentEvent
@@ -24,6 +25,8 @@ LOCAL_URL = "http://localhost"
 
 STALL_SECONDS = 45.0
 """A stream without a byte for so long is dead: a ping is due every 15 seconds."""
+
+WORKSPACE_HEADER = "X-Workspace-Id"
 
 Query = Mapping[str, str | int | bool | None]
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -45,14 +48,16 @@ class Connection:
         transport: httpx.AsyncBaseTransport | None = None,
         names: WireNames = NEUTRAL,
         organization: str | None = None,
+        workspace: UUID | None = None,
         timeout: float = 30.0,
         stall: float = STALL_SECONDS,
         pace: Pace = CALL_PACE,
     ) -> None:
         """`timeout` is in seconds, for connecting and for each wait for bytes of an answer.
 
-        `organization` is sent as the organization header, which a user token needs. With `socket`
-        the host in `base_url` is only a name. `transport` replaces the network, as in tests.
+        `organization` is sent as the organization header, which a user token needs; `workspace` says
+        whose engine's secret the key is, for the calls from within a workspace. With `socket` the
+        host in `base_url` is only a name. `transport` replaces the network, as in tests.
 
         Raises:
             BadKey: the key cannot be sent at all.
@@ -62,6 +67,8 @@ class Connection:
         """The address as a person knows it."""
         self._base_url = base_url
         self._headers = _headers(key, names, organization)
+        if workspace is not None:
+            self._headers[WORKSPACE_HEADER] = str(workspace)
         self._socket = socket
         self._transport = transport
         self._timeout = httpx.Timeout(timeout, pool=None)
@@ -101,19 +108,22 @@ class Connection:
         query: Query | None = None,
         body: BaseModel | None = None,
         repeatable: bool = False,
+        keyless: bool = False,
         timeout: float | None = None,
         rename: Callable[[bytes], bytes] | None = None,
     ) -> Answer:
         """Makes one call and reads its answer.
 
         `repeatable` allows another try after a fault of the line or 429, 502, 503, 504; GET always
-        is. `rename` rewrites the answer's body before it is read.
+        is. `keyless` leaves the key out. `rename` rewrites the answer's body before it is read.
 
         Raises:
             ApiError: the service refused.
             LinkError: no usable answer came.
         """
         request = self._request(method, path, query, body, timeout)
+        if keyless:
+            request.headers.pop("Authorization", None)
         repeatable = repeatable or method in {"GET", "HEAD"}
         content = await self._send(request, CALL_TRIES if repeatable else 1)
         return self._read(f"{method} {path}", answer, rename(content) if rename else content)

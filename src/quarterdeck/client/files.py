@@ -1,10 +1,9 @@
 """Files of a replica's repositories."""
 
-from collections.abc import AsyncIterator
 from uuid import UUID
 
 from quarterdeck.client.connection import Connection
-from quarterdeck.wire.files import DEFAULT_FILES, FileContent, FoundFile, FoundFiles
+from quarterdeck.wire.files import DEFAULT_FILES, MOST_FILES, FileContent, FoundFile, FoundFiles
 
 INDEXING_SECONDS = 75.0
 """A search may wait for the replica to look at its files."""
@@ -45,19 +44,23 @@ class Files:
             timeout=INDEXING_SECONDS,
         )
 
-    async def all(
-        self, replica_id: UUID, q: str = "", *, prefix: str = ""
-    ) -> AsyncIterator[FoundFile]:
-        """Every match, page by page, as long as the index stays the same."""
-        page = await self.search(replica_id, q, prefix=prefix, limit=1_000)
-        while True:
-            for file in page.files:
-                yield file
-            if page.next_cursor is None:
-                return
-            page = await self.search(
-                replica_id, q, prefix=prefix, limit=1_000, cursor=page.next_cursor
-            )
+    async def all(self, replica_id: UUID, q: str = "", *, prefix: str = "") -> list[FoundFile]:
+        """Every match of one index: when another takes its place between pages, begins anew."""
+        first = await self._page(replica_id, q, prefix)
+        found, page = list(first.files), first
+        while page.next_cursor is not None:
+            page = await self._page(replica_id, q, prefix, page.next_cursor)
+            if page.indexed_at == first.indexed_at:
+                found += page.files
+            else:
+                first = page = await self._page(replica_id, q, prefix)
+                found = list(first.files)
+        return found
+
+    async def _page(
+        self, replica_id: UUID, q: str, prefix: str, cursor: str | None = None
+    ) -> FoundFiles:
+        return await self.search(replica_id, q, prefix=prefix, limit=MOST_FILES, cursor=cursor)
 
     async def content(self, replica_id: UUID, repo_name: str, path: str) -> FileContent:
         """A file's first MiB. Raises `NotActive`."""

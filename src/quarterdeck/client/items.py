@@ -20,11 +20,12 @@ class TerminalReceived:
     """One message of a terminal, in order, never twice.
 
     `offset` is the byte offset after it, None where the server gave none. A `replay` with `reset`
-    means: clear the screen and begin with its bytes.
+    means: clear the screen and begin with its bytes. `data` is the bytes of a `replay` or an `output`.
     """
 
     offset: int | None
     event: TerminalEvent
+    data: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,8 @@ class Cursor(Protocol[ItemOut]):
 class ResumingStream(Generic[Item]):
     """An async iterator over items, `Lost` and `Restored`, until it is closed or refused.
 
-    Use it as an async context manager, so that its connection is closed with the block. It has one
+    With `announced` the first connection gives a `Restored` too: what is read from then on misses
+    nothing. Use it as an async context manager, so that its connection is closed with the block. It has one
     reader; a reader that is canceled in the middle of waiting ends it.
     """
 
@@ -64,7 +65,10 @@ class ResumingStream(Generic[Item]):
         path: str,
         cursor: Cursor[Item],
         pace: Pace = STREAM_PACE,
+        *,
+        announced: bool = False,
     ) -> None:
+        self._announced = announced
         self._connection = connection
         self._path = path
         self._cursor = cursor
@@ -99,7 +103,7 @@ class ResumingStream(Generic[Item]):
         self._hurry.set()
 
     async def _run(self) -> AsyncGenerator[Item | Lost | Restored]:
-        was_lost = False
+        was_lost = self._announced
         while True:
             try:
                 async with aclosing(self._connected(was_lost)) as items:

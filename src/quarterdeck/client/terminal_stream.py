@@ -1,7 +1,6 @@
 """The place in a terminal's output, counted in bytes."""
 
 import base64
-import binascii
 from collections.abc import Iterable
 
 from httpx_sse import ServerSentEvent
@@ -15,6 +14,7 @@ from quarterdeck.wire.terminals import (
     TerminalExit,
     TerminalOutput,
     TerminalReplay,
+    terminal_bytes,
     terminal_event,
 )
 
@@ -48,7 +48,7 @@ class TerminalCursor:
         try:
             event = terminal_event.validate_json(message.data)
             return self._placed(event, int(message.id) if message.id.isdecimal() else None)
-        except (ValidationError, binascii.Error):
+        except ValidationError:
             error = ProtocolError(
                 "A message of the terminal could not be read.", next_step="It is left out."
             )
@@ -57,21 +57,24 @@ class TerminalCursor:
     def _placed(self, event: TerminalEvent, end: int | None) -> Iterable[TerminalItem]:
         match event:
             case TerminalReplay(offset=offset):
+                data = terminal_bytes(event.data)
                 self._offset = offset
-                return (TerminalReceived(offset, event),)
-            case TerminalOutput(data=data):
-                return self._output(event, len(binascii.a2b_base64(data, strict_mode=True)), end)
+                return (TerminalReceived(offset, event, data),)
+            case TerminalOutput():
+                return self._output(event, terminal_bytes(event.data), end)
             case TerminalExit():
                 self._finished = True
             case _:
                 pass
         return (TerminalReceived(end, event),)
 
-    def _output(self, event: TerminalOutput, size: int, end: int | None) -> Iterable[TerminalItem]:
-        last = self._offset
+    def _output(
+        self, event: TerminalOutput, data: bytes, end: int | None
+    ) -> Iterable[TerminalItem]:
+        last, size = self._offset, len(data)
         if last is None:
             self._offset = end
-            return (TerminalReceived(end, event),)
+            return (TerminalReceived(end, event, data),)
         if end is None:
             end = last + size  # a server without `id:` lines: counted here
         if end <= last:
@@ -81,11 +84,7 @@ class TerminalCursor:
             self._offset = None
             raise ProtocolError("Output of the terminal is missing.", next_step="It is read again.")
         if end - last < size:
-            event = _last_bytes(event, end - last)
+            data = data[last - end :]
+            event = TerminalOutput(data=base64.b64encode(data).decode())
         self._offset = end
-        return (TerminalReceived(end, event),)
-
-
-def _last_bytes(event: TerminalOutput, count: int) -> TerminalOutput:
-    rest = base64.b64decode(event.data)[-count:]
-    return TerminalOutput(data=base64.b64encode(rest).decode())
+        return (TerminalReceived(end, event, data),)

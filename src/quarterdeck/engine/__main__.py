@@ -5,6 +5,8 @@ import os
 import sys
 from pathlib import Path
 
+from quarterdeck.loading import loading
+
 _PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 
 
@@ -21,7 +23,8 @@ def _load():
     given = os.environ.get(_PLUGINS)
     os.environ[_PLUGINS] = "1"
     try:
-        from quarterdeck.engine.daemon import run
+        with loading():
+            from quarterdeck.engine.daemon import run
     finally:
         if given is None:
             del os.environ[_PLUGINS]

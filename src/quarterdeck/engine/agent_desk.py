@@ -7,6 +7,8 @@ from pathlib import Path
 
 from quarterdeck.agents.port import AgentCatalog, AgentSession, AgentSink, SessionSpec
 from quarterdeck.engine.chat_state import ChatState
+from quarterdeck.wire.agents import BUILTIN
+from quarterdeck.wire.own_agents import AGENTS_VARIABLE, KnownAgents, OwnAgent
 from quarterdeck.wire.setup import McpServer
 
 logger = logging.getLogger(__name__)
@@ -25,6 +27,16 @@ class AgentPlace:
     credentials: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Keys by agent. Looked at when an agent starts: a claim of the workspace may change them."""
     mcp_servers: Sequence[McpServer] = ()
+    isolated: bool = True
+    """Whether this engine runs in a sandbox."""
+    own_agents: Mapping[str, OwnAgent] = field(default_factory=dict[str, OwnAgent])
+
+    def environment_of(self, agent_id: str) -> Mapping[str, str]:
+        """The variables of an agent's process; the built-in one is told which agents there are."""
+        if agent_id != BUILTIN:
+            return self.environment
+        known = KnownAgents(own=dict(self.own_agents), keyed=sorted(self.credentials))
+        return {**self.environment, AGENTS_VARIABLE: known.model_dump_json(exclude_defaults=True)}
 
 
 class AgentDesk:
@@ -65,9 +77,10 @@ class AgentDesk:
             chat_id=str(chat.id),
             working_directory=str(self._place.working_directory),
             state_directory=str(directory),
-            environment=self._place.environment,
+            environment=self._place.environment_of(chat.provider),
             session_id=self._chat.session_id,
             model=model,
             key=self._place.credentials.get(chat.provider),
             mcp_servers=tuple(self._place.mcp_servers),
+            isolated=self._place.isolated,
         )

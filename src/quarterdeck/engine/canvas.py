@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import mimetypes
 import os
 import stat
 from binascii import Error as NoBase64
@@ -11,17 +10,12 @@ from pathlib import Path, PurePosixPath
 
 from quarterdeck.engine.canvas_store import CanvasStore
 from quarterdeck.engine.errors import EngineRefused
-from quarterdeck.engine.reading import as_text, open_inside
-from quarterdeck.wire.canvas import CANVAS_LIMIT, CanvasFile, CanvasItem, CanvasKind, CanvasList
+from quarterdeck.engine.reading import open_inside
+from quarterdeck.wire.canvas import CANVAS_LIMIT, CanvasFile, CanvasList
+from quarterdeck.wire.canvas_items import file_of, items_of
 from quarterdeck.wire.engine import CanvasCall, CanvasWritten, WriteCanvas
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.names import meant, shown
-
-MOST_ITEMS = 1_000
-"""Items that a list shows; the rest of a larger canvas is still read by name."""
-
-_MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd"})
-_UNKNOWN_TYPE = "application/octet-stream"
 
 
 class Canvas:
@@ -35,7 +29,7 @@ class Canvas:
 
     async def list(self) -> CanvasList:
         """Every regular file, by name."""
-        return CanvasList(items=await asyncio.to_thread(self._list))
+        return await asyncio.to_thread(self._list)
 
     async def get(self, call: CanvasCall) -> CanvasFile:
         """One item with its content, unless it is too large.
@@ -71,13 +65,8 @@ class Canvas:
                 ) from error
         return CanvasWritten(filename=given)
 
-    def _list(self) -> "list[CanvasItem]":
-        found: list[CanvasItem] = []
-        for name, size in sorted(_regular_files(self._root)):
-            found.append(CanvasItem(filename=name, kind=kind_of(name), size_bytes=size))
-            if len(found) == MOST_ITEMS:
-                break
-        return found
+    def _list(self) -> CanvasList:
+        return items_of(_regular_files(self._root))
 
     def _get(self, filename: str) -> CanvasFile:
         for name in meant(filename):
@@ -86,50 +75,8 @@ class Canvas:
                 with os.fdopen(descriptor, "rb") as file:
                     data = file.read(CANVAS_LIMIT + 1)
                     size = os.fstat(file.fileno()).st_size
-                return _described(filename, data, max(size, len(data)))
+                return file_of(filename, data, max(size, len(data)))
         raise EngineRefused.not_found("The canvas has no item of this name.")
-
-
-def kind_of(filename: str) -> CanvasKind:
-    """How an item can be looked at, from its name."""
-    if PurePosixPath(filename).suffix.lower() in _MARKDOWN:
-        return CanvasKind.MARKDOWN
-    mime_type = type_of(filename)
-    if mime_type in ("text/html", "application/xhtml+xml"):
-        return CanvasKind.HTML
-    family = mime_type.partition("/")[0]
-    known = (CanvasKind.IMAGE, CanvasKind.VIDEO, CanvasKind.AUDIO)
-    return CanvasKind(family) if family in known else CanvasKind.OTHER
-
-
-def type_of(filename: str) -> str:
-    """The media type, from the name."""
-    if PurePosixPath(filename).suffix.lower() in _MARKDOWN:
-        return "text/markdown"
-    found, encoding = _TYPES.guess_type(f"file:///{filename}", strict=False)
-    return found if found and not encoding else _UNKNOWN_TYPE
-
-
-# Not the machine's table: what an item is does not depend on where the engine runs.
-_TYPES = mimetypes.MimeTypes()
-for _type, _suffix in (("image/webp", ".webp"), ("image/avif", ".avif"), ("audio/flac", ".flac"), ("audio/ogg", ".ogg"), ("video/x-matroska", ".mkv")):  # fmt: skip
-    _TYPES.add_type(_type, _suffix)
-
-
-def _described(filename: str, data: bytes, size: int) -> CanvasFile:
-    item = CanvasFile(
-        filename=filename,
-        kind=kind_of(filename),
-        size_bytes=size,
-        mime_type=type_of(filename),
-    )
-    if size > CANVAS_LIMIT:
-        item.too_large = True
-        return item
-    item.content = as_text(data)
-    if item.content is None:
-        item.base64 = base64.b64encode(data).decode()
-    return item
 
 
 def _regular_files(root: Path) -> Iterator[tuple[str, int]]:

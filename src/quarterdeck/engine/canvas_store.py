@@ -36,12 +36,12 @@ class CanvasStore:
         Raises:
             OSError: it cannot be written.
         """
-        written = self._known()
+        written, copy = self._known(), self._aside / upload_id
         if upload_id in written:
+            copy.unlink(missing_ok=True)  # somebody was killed right after the note
             return written[upload_id]
         for directory in (self._root, self._aside):
             directory.mkdir(parents=True, mode=0o700, exist_ok=True)
-        copy = self._aside / upload_id
         given = self._linked(copy) or self._place(copy, name, data)
         self._note(upload_id, given)
         written[upload_id] = given

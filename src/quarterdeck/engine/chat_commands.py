@@ -108,6 +108,7 @@ class ChatCommands:
         except JournalFault:
             runner.chat.record = runner.chat.record.model_copy(update={"goal": before})
             raise
+        await runner.tell_goal()
         runner.wake()
         return GoalChanged(index=self._journal.last_index, goal=runner.goals.goal)
 

@@ -3,8 +3,9 @@
 While it runs, the engine changes this state first and journals what came of it; at start the same
 state is folded from the journal's entries and notes:
 
+    #chat       a new chat; journals of before have `chat.created` in its place
     #message    content of a message, before its `chat.turn.accepted`
-    #session    the agent's own session id, so that the session can be reopened
+    #session    the agent's own session id, so that the session can be reopened, and the model
     #deleted    a chat whose end the event log knows already
 """
 
@@ -18,6 +19,7 @@ from quarterdeck.wire.engine import DeliverMessage
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.history import AgentEventType
 
+CHAT_NOTE = "chat"
 MESSAGE_NOTE = "message"
 SESSION_NOTE = "session"
 DELETED_NOTE = "deleted"
@@ -47,6 +49,8 @@ class ChatState:
     """The message whose turn began last; the next turn towards a goal is like it."""
     current: DeliverMessage | None = None
     """The message of the running turn."""
+    model: str | None = None
+    """The model chosen last; messages that name none go by it."""
     session_id: str | None = None
     open_turn: OpenTurn | None = None
 
@@ -107,6 +111,7 @@ class ChatFold:
     def _session(self, data: dict[str, Any]) -> None:
         if chat := self._find(data):
             chat.session_id = data["sessionId"]
+            chat.model = data.get("model")
 
     def _created(self, payload: dict[str, Any]) -> None:
         record = EventChat.model_validate(payload["chat"])
@@ -159,6 +164,7 @@ class ChatFold:
         return self.chats.get(UUID(payload["chatId"]))
 
     FOLDS = {
+        f"#{CHAT_NOTE}": _created,
         f"#{MESSAGE_NOTE}": _message,
         f"#{SESSION_NOTE}": _session,
         f"#{DELETED_NOTE}": _deleted,

@@ -98,8 +98,7 @@ class Chats:
                 parent_chat_id=request.parent_chat_id,
             )
             state = ChatState(record)
-            made = turn_events.created(state, request.client_request_id)
-            await self._journal.append(made, durable=True, refusable=True)
+            await self._journal.append(turn_events.opened(state), durable=True, refusable=True)
             self._runners[record.id] = self._runner(state)
         await self._publish()
         return record
@@ -164,9 +163,13 @@ class Chats:
         chat.known.add(message.message_id)
         chat.queue.insert(chat.place_of_new(message.message_id), message)
 
-    async def _publish(self, *drafts: Draft | Note, durable: bool = False) -> None:
+    async def _publish(
+        self, *drafts: Draft | Note, durable: bool = False, behind: bool = False
+    ) -> None:
         parts = (*drafts, *self._extra(self.total, self.processing))
-        if parts:
+        if parts and behind:
+            await self._journal.append_behind(*parts)
+        elif parts:
             await self._journal.append(*parts, durable=durable)
 
     def _runner(self, state: ChatState) -> ChatRunner:

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from quarterdeck.engine.agent_desk import CatalogFactory
 from quarterdeck.engine.engine import Engine
 from quarterdeck.engine.rpc import RpcServer
 from quarterdeck.wire.engine import CONFIG_NAME, EngineConfig
+from quarterdeck.wire.own_agents import OwnAgent
 
 logger = logging.getLogger(__name__)
 
@@ -31,14 +32,14 @@ class AlreadyRunning(Exception):
     """Another engine holds the lock of this run directory."""
 
 
-def default_catalog() -> AgentCatalog:
+def default_catalog(own: Mapping[str, OwnAgent]) -> AgentCatalog:
     """The agents of this machine; imported here because their drivers are slow to load."""
     from quarterdeck.agents.catalog import default_catalog as make
 
-    return make()
+    return make(own=own)
 
 
-def run(run_dir: Path, catalog: CatalogFactory = default_catalog) -> int:
+def run(run_dir: Path, catalog: CatalogFactory | None = None) -> int:
     """Runs an engine to its end; returns the process's exit status."""
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
@@ -55,7 +56,7 @@ def run(run_dir: Path, catalog: CatalogFactory = default_catalog) -> int:
     return 0
 
 
-async def serve(run_dir: Path, catalog: CatalogFactory) -> None:
+async def serve(run_dir: Path, catalog: CatalogFactory | None = None) -> None:
     """Serves the run directory's socket until `shutdown` or a signal.
 
     Raises:
@@ -64,7 +65,7 @@ async def serve(run_dir: Path, catalog: CatalogFactory) -> None:
     """
     config = EngineConfig.model_validate_json((run_dir / CONFIG_NAME).read_bytes())
     _forget_credentials(run_dir / CONFIG_NAME, config)
-    engine = await Engine.open(config, catalog)
+    engine = await Engine.open(config, catalog or (lambda: default_catalog(config.agents)))
     _on_signals(engine.ending)
     server = RpcServer(run_dir, config.secret, engine)
     try:

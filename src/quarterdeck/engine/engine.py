@@ -83,6 +83,8 @@ class Engine:
             environment,
             self._boot.credentials,
             config.setup.mcp_servers,
+            own_agents=config.agents,
+            isolated=config.isolation != "none",
         )
         self._config = config
         self._workspace = workspace

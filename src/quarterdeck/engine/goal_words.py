@@ -28,6 +28,11 @@ def next_turn(goal: EventGoal) -> str:
     return f"Go on towards the goal.\n\n{goal.objective}{budget}\n\n{_RULE}"
 
 
+def go_on(goal: EventGoal) -> str:
+    """The same for an agent that knows its goal and how to end it."""
+    return f"Go on towards the goal.\n\n{goal.objective}"
+
+
 class FinalLine:
     """Follows a turn's events and keeps the end of the agent's newest message."""
 

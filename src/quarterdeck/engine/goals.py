@@ -1,8 +1,9 @@
 """The goal of one chat: set by a message or by hand, worked towards turn after turn.
 
 The goal itself is part of the chat's record, so it is in the journal and outlives every process.
-An agent says how it stands in the last line of its message (`GOAL: complete` or `GOAL: blocked`);
-a driver whose agent has goals of its own says it in the turn's outcome.
+An agent says how it stands in the last line of its message (`GOAL: complete` or `GOAL: blocked`).
+One with goals of its own works by itself and counts by itself: it is told what is wished, and what
+it reports at a turn's end wins.
 """
 
 from collections.abc import Callable
@@ -10,10 +11,10 @@ from dataclasses import dataclass
 from time import monotonic
 from uuid import uuid4
 
-from quarterdeck.agents.port import StopReason, TurnOutcome
+from quarterdeck.agents.port import GoalWish, StopReason, TurnOutcome
 from quarterdeck.engine.chat_state import ChatState
 from quarterdeck.engine.errors import EngineRefused
-from quarterdeck.engine.goal_words import FinalLine, asked_with, next_turn
+from quarterdeck.engine.goal_words import FinalLine, asked_with, go_on, next_turn
 from quarterdeck.wire.engine import DeliverMessage
 from quarterdeck.wire.engine_chats import ChangeGoal
 from quarterdeck.wire.goals import EventGoal, GoalStatus
@@ -37,9 +38,17 @@ class _Watch:
 class Goals:
     """Keeps the goal of one chat. Changes its record; who calls tells the journal."""
 
-    def __init__(self, chat: ChatState, supported: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        chat: ChatState,
+        supported: Callable[[], bool],
+        native: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._chat = chat
         self._supported = supported
+        self._native = native
+        self._fresh = False
+        self._losses = 0
         self._number = 0
         self._idle = 0
         self._watch: _Watch | None = None
@@ -57,6 +66,14 @@ class Goals:
     def supported(self) -> bool:
         """Whether the chat's agent has goals."""
         return self._supported()
+
+    def wish(self) -> GoalWish | None:
+        """The goal for an agent that works towards it by itself. What is fresh is so once."""
+        goal = self.goal
+        if goal is None or not self._native():
+            return None
+        fresh, self._fresh = self._fresh, False
+        return GoalWish(goal.objective, self.active, goal.token_budget, fresh)
 
     def change(self, asked: ChangeGoal) -> None:
         """Sets, pauses or resumes the goal by hand.
@@ -90,7 +107,8 @@ class Goals:
             self._replace(message.text, None)
         number = self._number if self.active else None
         self._watch = _Watch(message, number, monotonic(), FinalLine())
-        return asked_with(message.text) if of_goal and not message.continuation else message.text
+        told = of_goal and not message.continuation and not self._native()
+        return asked_with(message.text) if told else message.text
 
     def hear(self, event: AgentEvent) -> None:
         """Takes what the agent says in the turn."""
@@ -98,16 +116,19 @@ class Goals:
             self._watch.final.hear(event)
             self._watch.worked |= event.payload.get("sessionUpdate") == "tool_call"
 
-    def settle(self, outcome: TurnOutcome, cut_off: bool) -> None:
-        """The turn ended; `cut_off` when the engine ends, which says nothing about the goal."""
+    def settle(self, outcome: TurnOutcome, cut_off: bool, lost: bool = False) -> None:
+        """The turn ended; `cut_off` when the engine ends, which says nothing about the goal, and
+        `lost` when the agent's process did.
+        """
+        self._losses = self._losses + 1 if lost else 0
         watch, self._watch = self._watch, None
         goal = self.goal
         if goal is None or watch is None or watch.number != self._number:
             return
-        used = goal.tokens_used + _tokens(outcome)
-        seconds = goal.time_used_seconds + round(monotonic() - watch.began)
-        self._set(goal, tokens_used=used, time_used_seconds=seconds)
-        if self.active and not cut_off:
+        self._count(goal, watch, outcome)
+        if self._native():
+            self._heed(outcome, cut_off)
+        elif self.active and not cut_off:
             self._judge(watch, outcome)
 
     def next_message(self) -> DeliverMessage | None:
@@ -118,13 +139,37 @@ class Goals:
         return DeliverMessage(
             chat_id=self._chat.record.id,
             message_id=uuid4(),
-            text=next_turn(self.goal),
+            text=go_on(self.goal) if self._native() else next_turn(self.goal),
             model=like.model if like else None,
             fast_mode=like.fast_mode if like else False,
             thinking_level=like.thinking_level if like else None,
             goal_mode=True,
             continuation=True,
         )
+
+    def _count(self, goal: EventGoal, watch: _Watch, outcome: TurnOutcome) -> None:
+        if report := outcome.goal:
+            used, seconds = report.tokens_used, report.time_used_seconds
+        else:
+            used = goal.tokens_used + _tokens(outcome)
+            seconds = goal.time_used_seconds + round(monotonic() - watch.began)
+        self._set(goal, tokens_used=used, time_used_seconds=seconds)
+
+    def _heed(self, outcome: TurnOutcome, cut_off: bool) -> None:
+        """Takes an agent's own word. That it goes on, or rests, is for us to say."""
+        goal = self.goal
+        assert goal is not None  # its turn has just ended
+        status = outcome.goal.status if outcome.goal else None
+        if status is not None and status not in _PAUSABLE:
+            self._set(goal, status=status)
+        elif self.active and not cut_off and outcome.stop_reason == StopReason.CANCELLED:
+            self._set(goal, status=GoalStatus.PAUSED)
+        elif self.active and not cut_off and self._failed(outcome):
+            self._set(goal, status=GoalStatus.BLOCKED)
+
+    def _failed(self, outcome: TurnOutcome) -> bool:
+        """An agent that was killed goes on in its next process; once, lest it dies for ever."""
+        return outcome.stop_reason == StopReason.FAILED and self._losses != 1
 
     def _judge(self, watch: _Watch, outcome: TurnOutcome) -> None:
         goal = self.goal
@@ -156,6 +201,7 @@ class Goals:
     def _replace(self, objective: str, budget: int | None) -> None:
         self._number += 1
         self._idle = 0
+        self._fresh = True
         goal = EventGoal(objective=objective, status=GoalStatus.ACTIVE, token_budget=budget)
         self._chat.record = self._chat.record.model_copy(update={"goal": goal})
 

@@ -25,6 +25,10 @@ from quarterdeck.engine.machine import boot_id
 
 logger = logging.getLogger(__name__)
 
+BEHIND_ENTRIES = 256
+BEHIND_BYTES = 16 << 10
+"""So many entries, of at most this size each, may wait for the disk without anybody waiting for
+them."""
 BATCH_BYTES = 1 << 20
 RECENT_BYTES = 1 << 17
 """The newest entries are kept in memory up to this size, so that live subscribers need no file."""
@@ -101,13 +105,31 @@ class Journal:
         Raises:
             JournalFault: only with `refusable`: the disk does not take it, nothing was kept.
         """
+        return await self._line_up(parts, durable, refusable)
+
+    async def append_behind(self, *parts: Draft | Note) -> None:
+        """As `append`, but returns at once unless much waits for the disk already.
+
+        For what an agent says piece by piece: pieces that come while the disk is busy are written
+        together, and an agent that is faster than the disk is held back all the same.
+
+        Raises:
+            JournalFault: the engine is ending.
+        """
+        done = self._line_up(parts, durable=False, refusable=False)
+        if len(self._pending) > BEHIND_ENTRIES or sum(len(p.content) for p in parts) > BEHIND_BYTES:
+            await done
+
+    def _line_up(
+        self, parts: tuple[Draft | Note, ...], durable: bool, refusable: bool
+    ) -> asyncio.Future[int]:
         if self._closing:
             raise JournalFault("the engine is ending")
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         size = sum(len(part.content) for part in parts)
         self._pending.append(_Waiting(parts, durable, refusable, done, size))
         self._wake.set()
-        return await done
+        return done
 
     async def follow(self, after: int) -> AsyncGenerator[list[Line], None]:
         """Entries above `after` in order, then live ones, in groups; ends with the journal."""

@@ -336,6 +336,8 @@ class EngineLink:
             raise EngineGone() from error
         finally:
             self._pending.pop(number, None)
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # the link may have ended before the call was written
 
     async def _receive(self) -> None:
         error: EngineError | None = None

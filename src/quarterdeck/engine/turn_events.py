@@ -4,7 +4,13 @@ from typing import Any
 from uuid import UUID
 
 from quarterdeck.agents.port import TurnOutcome
-from quarterdeck.engine.chat_state import DELETED_NOTE, MESSAGE_NOTE, SESSION_NOTE, ChatState
+from quarterdeck.engine.chat_state import (
+    CHAT_NOTE,
+    DELETED_NOTE,
+    MESSAGE_NOTE,
+    SESSION_NOTE,
+    ChatState,
+)
 from quarterdeck.engine.drafts import Draft, Note, event, note
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.engine import DeliverMessage
@@ -20,9 +26,9 @@ from quarterdeck.wire.events import (
 from quarterdeck.wire.history import AgentEvent, AgentEventType, TurnResult, UserMessage
 
 
-def created(chat: ChatState, client_request_id: str | None) -> Draft:
-    told = {"chat": chat.record, "clientRequestId": client_request_id}
-    return event(EventType.CHAT_CREATED, told)
+def opened(chat: ChatState) -> Note:
+    """A new chat, for the next engine: who made it has told everyone."""
+    return note(CHAT_NOTE, {"chat": chat.record})
 
 
 def updated(chat: ChatState, **changes: Any) -> Draft:
@@ -57,7 +63,8 @@ def accepted(message: DeliverMessage, position: int | None) -> tuple[Note, Draft
 
 
 def session_opened(chat: ChatState) -> Note:
-    return note(SESSION_NOTE, {"chatId": str(chat.record.id), "sessionId": chat.session_id})
+    told = {"chatId": str(chat.record.id), "sessionId": chat.session_id, "model": chat.model}
+    return note(SESSION_NOTE, told)
 
 
 def started(message: DeliverMessage) -> Draft:

@@ -11,6 +11,9 @@ from collections.abc import Awaitable, Callable
 from quarterdeck.agents.port import (
     AgentDiedError,
     AgentError,
+    AgentSession,
+    AgentUnavailableError,
+    GoalSession,
     Prompt,
     StopReason,
     TurnOutcome,
@@ -27,6 +30,7 @@ from quarterdeck.wire.chats import Interrupted
 from quarterdeck.wire.engine import Answer, DeliverMessage
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import ErrorEvent, EventType
+from quarterdeck.wire.goals import GoalStatus
 from quarterdeck.wire.history import AgentEvent, AgentEventType
 
 logger = logging.getLogger(__name__)
@@ -37,7 +41,7 @@ INTERRUPT_SECONDS = 10.0
 """An agent that does not end its turn within this is killed."""
 
 Publish = Callable[..., Awaitable[None]]
-"""Journals drafts; `durable=True` waits for the disk."""
+"""Journals drafts; `durable=True` waits for the disk, `behind=True` for nothing while it can."""
 
 
 class _Turn:
@@ -49,6 +53,7 @@ class _Turn:
         self.prompt = message.text
         self.prompting = False
         self.interrupting = False
+        self.lost = False
         self.task: asyncio.Task[TurnOutcome] | None = None
         self.ended = asyncio.Event()
         self.outcome: TurnOutcome | None = None
@@ -68,7 +73,12 @@ class ChatRunner:
         held: Callable[[], bool],
     ) -> None:
         self.chat = chat
-        self.goals = Goals(chat, lambda: place.catalog().supports_goal(chat.record.provider))
+        provider = chat.record.provider
+        self.goals = Goals(
+            chat,
+            lambda: place.catalog().supports_goal(provider),
+            lambda: place.catalog().native_goals(provider),
+        )
         self._held = held
         self._publish = publish
         self._tasks = tasks
@@ -93,12 +103,29 @@ class ChatRunner:
         if turn is None or turn.ended.is_set():
             if self.goals.pause():
                 await self._publish(turn_events.updated(self.chat), durable=True)
+                await self.tell_goal()
             return Interrupted(interrupted=False, queue=self.chat.waiting_ids())
         turn.interrupting = True
         await self._ask_to_stop(turn)
         await self._wait_or_kill(turn)
         cancelled = turn.outcome is not None and turn.outcome.stop_reason == StopReason.CANCELLED
         return Interrupted(interrupted=cancelled, queue=self.chat.waiting_ids())
+
+    async def tell_goal(self) -> None:
+        """Tells the goal to an agent that works towards it by itself, if it runs.
+
+        Otherwise its next turn does.
+        """
+        session = self._desk.session
+        if not isinstance(session, GoalSession) or (wish := self.goals.wish()) is None:
+            return
+        try:
+            await session.change_goal(wish)
+        except AgentError:
+            # What it has in mind now is not known; its next process begins with what we know.
+            logger.exception("an agent did not take its goal")
+            if self._turn is None:
+                await self._desk.drop()
 
     async def respond(self, answer: Answer) -> None:
         """Passes an answer to the agent.
@@ -207,6 +234,7 @@ class ChatRunner:
         try:
             return await self._ask_agent(turn)
         except AgentDiedError as error:
+            turn.lost = True
             await self._desk.drop()
             return TurnOutcome(StopReason.FAILED, error=_sentence(error))
         except AgentError as error:
@@ -218,7 +246,8 @@ class ChatRunner:
 
     async def _ask_agent(self, turn: _Turn) -> TurnOutcome:
         message = turn.message
-        session = await self._desk.open(message.model)
+        model = message.model or self.chat.model or message.usual_model
+        session = await self._desk.open(model)
         if session.id != self.chat.session_id:
             self.chat.session_id = session.id
             await self._publish(turn_events.session_opened(self.chat))
@@ -227,18 +256,42 @@ class ChatRunner:
             text=_with_uploads(turn.prompt, message.uploads or []),
             images=message.images or [],
             plan_mode=message.plan_mode,
-            model=message.model,
+            model=model,
             fast_mode=message.fast_mode,
             thinking_level=message.thinking_level,
+            goal=self.goals.wish(),
+            continuation=message.continuation,
         )
         turn.prompting = True
-        return await session.prompt(prompt)
+        return await self._prompted(session, prompt, message.model or self.chat.model)
+
+    async def _prompted(
+        self, session: AgentSession, prompt: Prompt, chosen: str | None
+    ) -> TurnOutcome:
+        """Messages that follow go by the model chosen here, unless the agent cannot use it."""
+        before = self.chat.model
+        await self._choose(chosen)
+        try:
+            outcome = await session.prompt(prompt)
+        except AgentUnavailableError:
+            await self._choose(before)
+            raise
+        if not outcome.asked:
+            await self._choose(before)
+        return outcome
+
+    async def _choose(self, model: str | None) -> None:
+        if model != self.chat.model:
+            self.chat.model = model
+            await self._publish(turn_events.session_opened(self.chat))
 
     async def _finish(self, turn: _Turn, outcome: TurnOutcome) -> None:
         message, chat = turn.message, self.chat
         cancelled = outcome.stop_reason == StopReason.CANCELLED
         failed = outcome.stop_reason == StopReason.FAILED
-        self.goals.settle(outcome, cut_off=self._stopping)
+        self.goals.settle(outcome, cut_off=self._stopping, lost=turn.lost)
+        if outcome.goal is not None and outcome.goal.status == GoalStatus.ACTIVE:
+            await self._rest()
         more = self._more
         chat.current = None
         drafts = [
@@ -258,6 +311,11 @@ class ChatRunner:
         turn.ended.set()
         self._on_turn_end()
 
+    async def _rest(self) -> None:
+        """An agent that goes on by itself stops when its goal is not active any more."""
+        if not self.goals.active and not self._stopping:
+            await self.tell_goal()
+
     # The agent's events
 
     async def _hear(self, agent_event: AgentEvent) -> None:
@@ -268,7 +326,7 @@ class ChatRunner:
             self.goals.hear(agent_event)
             if self._awaiting_changed(turn, agent_event):
                 drafts.append(turn_events.updated(self.chat, awaiting_input=bool(turn.questions)))
-        await self._publish(*drafts)
+        await self._publish(*drafts, behind=True)
 
     def _delta(self, turn: _Turn | None, agent_event: AgentEvent) -> Draft:
         message = turn.message if turn else None

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HOME_VARIABLE = "QUARTERDECK_HOME"
+DOORWAY = "doorway"
+INSIDE_SOCKET = "qd.sock"
 
 
 @dataclass(frozen=True)
@@ -13,7 +15,8 @@ class Home:
 
     The root and `service` belong to the service's user alone. `workspaces` holds one directory per
     workspace, `archives` one file per archived workspace, `mirrors` one bare repository per connected
-    repository, `client` what the cockpit keeps (drafts, unsent messages).
+    repository, `client` what the cockpit keeps (drafts, unsent messages), `agents` coding agents that
+    `qd agents install` put there.
     """
 
     root: Path
@@ -28,13 +31,28 @@ class Home:
         return self.service / "qd.sock"
 
     @property
+    def doorway(self) -> Path:
+        """Directory of the socket for callers inside workspaces, shown in every sandbox."""
+        return self.root / DOORWAY
+
+    @property
+    def inside_socket(self) -> Path:
+        """Unix socket that takes the secrets of engines, and nothing else."""
+        return self.doorway / INSIDE_SOCKET
+
+    @property
     def lock(self) -> Path:
         """Held (`flock`) by the one service of this home; its text is the holder's pid."""
         return self.service / "lock"
 
     @property
+    def id(self) -> Path:
+        """The home's own id: who its service is among those that share a database."""
+        return self.service / "home.id"
+
+    @property
     def key(self) -> Path:
-        """The organization key made at first start, mode 0600."""
+        """The owner's key made at first start, mode 0600."""
         return self.service / "key"
 
     @property
@@ -72,6 +90,11 @@ class Home:
     def skill_registries(self) -> Path:
         """Names further registries, a git URL or an absolute path a line; `#` begins a comment."""
         return self.root / "skill-registries"
+
+    @property
+    def agents(self) -> Path:
+        """An npm prefix of our own, for agents that could not be installed into the person's."""
+        return self.root / "agents"
 
     @property
     def client(self) -> Path:

@@ -43,7 +43,7 @@ class Archives:
         if places.root.is_dir():
             await self._write(places)
             await _finish(_put_aside, places.root, self._aside(_PACKED, places))
-        elif not self._archive(places).exists():
+        elif not self.file(places).exists():
             raise SandboxError("The workspace has no files that could be packed.")
         await _finish(remove_tree, self._aside(_PACKED, places))
 
@@ -54,7 +54,7 @@ class Archives:
             ArchiveError: it is missing or damaged.
             OSError, SandboxError: a file could not be written.
         """
-        archive, aside = self._archive(places), self._aside(_UNPACKING, places)
+        archive, aside = self.file(places), self._aside(_UNPACKING, places)
         if places.root.is_dir():
             await _finish(archive.unlink, missing_ok=True)
             return
@@ -106,19 +106,20 @@ class Archives:
         left_out = [places.parts.name, places.record.name, places.status.name]
         try:
             await _run("pack", str(places.root), str(part), *left_out)
-            await _finish(_put_in_place, part, self._archive(places))
+            await _finish(_put_in_place, part, self.file(places))
         except _FailedError as e:
             raise SandboxError("The replica's files could not be packed.", str(e)) from e
         finally:
             part.unlink(missing_ok=True)
 
     def _remove(self, places: Places) -> None:
-        self._archive(places).unlink(missing_ok=True)
+        self.file(places).unlink(missing_ok=True)
         self._part(places).unlink(missing_ok=True)
         for kind in (_PACKED, _UNPACKING):
             remove_tree(self._aside(kind, places))
 
-    def _archive(self, places: Places) -> Path:
+    def file(self, places: Places) -> Path:
+        """Where a workspace's archive is, or would be."""
         return self._home.archives / f"{places.root.name}.tar.gz"
 
     def _part(self, places: Places) -> Path:

@@ -5,7 +5,13 @@ from pathlib import Path
 
 from quarterdeck.sandboxes.interpreter import SYSTEM
 from quarterdeck.sandboxes.launcher import STATUS_FD
-from quarterdeck.sandboxes.layout import INSIDE, MIRRORS_INSIDE, Places
+from quarterdeck.sandboxes.layout import (
+    DOORWAY_INSIDE,
+    INSIDE,
+    MIRRORS_INSIDE,
+    PROGRAMS_INSIDE,
+    Places,
+)
 
 _ROOT_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _NAMESPACES = (
@@ -19,13 +25,16 @@ _NAMESPACES = (
 
 @dataclass(frozen=True)
 class Profile:
-    """What differs from sandbox to sandbox. `mirrors` maps repository ids to object directories."""
+    """What differs from sandbox to sandbox. `mirrors` maps repository ids to object directories,
+    `shown` are paths that a sandbox can do without.
+    """
 
     places: Places
     hostname: str
     environment: dict[str, str]
     read_only: tuple[Path, ...]
     mirrors: dict[str, Path] = field(default_factory=dict[str, Path])
+    shown: tuple[Path, ...] = ()
 
 
 def options(profile: Profile) -> list[str]:
@@ -85,6 +94,8 @@ def _own(profile: Profile) -> list[str]:
         *("--bind", str(places.files), INSIDE.workspace_dir),
         *("--bind", str(places.state), INSIDE.state_dir),
         *("--bind", str(places.run), INSIDE.run_dir),
+        *("--ro-bind", str(places.doorway), DOORWAY_INSIDE),
+        *("--ro-bind", str(places.programs), PROGRAMS_INSIDE),
     ]
     for name in ("passwd", "group", "hosts"):
         # a missing or linked file cannot be mounted upon
@@ -92,6 +103,8 @@ def _own(profile: Profile) -> list[str]:
             bound += ["--ro-bind", str(places.etc / name), f"/etc/{name}"]
     for directory in profile.read_only:
         bound += ["--ro-bind", str(directory), str(directory)]
+    for path in profile.shown:
+        bound += ["--ro-bind-try", str(path), str(path)]
     for repository_id, objects in profile.mirrors.items():
         bound += ["--ro-bind", str(objects), f"{MIRRORS_INSIDE}/{repository_id}/objects"]
     return bound

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -108,7 +109,8 @@ def write_configuration(path: Path, environment: Mapping[str, str] = os.environ)
     lines = ["[safe]", "\tdirectory = *"]
     for name in dict.fromkeys(included):
         lines += ["[include]", f"\tpath = {quoted(name)}"]
-    new = path.with_name(f"{path.name}.{os.getpid()}")
+    # of this call alone: several may write at once
+    new = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     new.write_text("\n".join(lines) + "\n")
     new.replace(path)
 

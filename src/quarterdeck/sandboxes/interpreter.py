@@ -8,6 +8,11 @@ import quarterdeck
 SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/nix")))
 """Directories that every sandbox sees, read-only."""
 
+SYSTEM_PATH = tuple(
+    f"{place}/{name}" for place in ("/usr/local", "/usr", "") for name in ("sbin", "bin")
+)
+"""What the PATH inside ends with."""
+
 _LINKS = 16
 
 

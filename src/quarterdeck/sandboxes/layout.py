@@ -1,17 +1,26 @@
 """Where a workspace lies on this machine, and where its own processes see it."""
 
+import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from quarterdeck.local.home import Home
+from quarterdeck.local.home import INSIDE_SOCKET, Home
 from quarterdeck.sandboxes.port import Layout, SandboxError
+
+DOORWAY_INSIDE = "/run/service"
+"""The directory of the service's socket for callers inside. A service that starts again makes its
+socket anew, so the directory is shown, not the socket."""
+
+PROGRAMS_INSIDE = "/run/programs"
+"""Holds `qd`."""
 
 INSIDE = Layout(
     workspace_dir="/workspace",
     home_dir="/home/agent",
     state_dir="/var/lib/replica",
     run_dir="/run/replica",
+    service_socket=f"{DOORWAY_INSIDE}/{INSIDE_SOCKET}",
 )
 """Paths inside a bubblewrap sandbox, the same in each."""
 
@@ -26,10 +35,20 @@ class Places:
     """The directories and files of one workspace.
 
     `files`, `home`, `state` and `run` belong to the sandbox. The rest is the service's own and is
-    never mounted for writing, so nothing inside can forge it.
+    never mounted for writing, so nothing inside can forge it. `doorway` is the installation's, the
+    same for each.
     """
 
     root: Path
+    doorway: Path
+
+    @property
+    def mark(self) -> str:
+        """What tells this sandbox's processes from all others on the machine.
+
+        Not its id: a copy of an installation has workspaces of the same ids.
+        """
+        return hashlib.sha256(bytes(self.root.resolve())).hexdigest()[:32]
 
     @property
     def files(self) -> Path:
@@ -51,6 +70,11 @@ class Places:
     def etc(self) -> Path:
         """Generated `passwd`, `group` and `hosts`, bound read-only."""
         return self.root / "etc"
+
+    @property
+    def programs(self) -> Path:
+        """Programs of ours for who works inside, bound read-only."""
+        return self.root / "programs"
 
     @property
     def parts(self) -> Path:
@@ -85,6 +109,7 @@ class Places:
             home_dir=str(self.home),
             state_dir=str(self.state),
             run_dir=str(self.run),
+            service_socket=str(self.doorway / INSIDE_SOCKET),
         )
 
 
@@ -96,4 +121,4 @@ def places_of(home: Home, workspace_id: str) -> Places:
     """
     if not _SAFE_ID.fullmatch(workspace_id):
         raise SandboxError(f"{workspace_id!r} is no workspace id.")
-    return Places(home.workspaces / workspace_id)
+    return Places(home.workspaces / workspace_id, home.doorway)

@@ -1,11 +1,14 @@
 """The service's bare mirror of each connected repository.
 
-Workspaces borrow a mirror's objects, so none is ever pruned: no automatic maintenance, no expiry. A
-mirror only fetches; the repository it comes from is never written to.
+Workspaces borrow a mirror's objects, so none is ever pruned: no automatic maintenance, no expiry. It
+goes as a whole once nothing needs it. A mirror only fetches; the repository it comes from is never
+written to.
 """
 
 import asyncio
+import time
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 
 from quarterdeck.sandboxes.git import (
@@ -26,7 +29,8 @@ from quarterdeck.sandboxes.port import (
 from quarterdeck.sandboxes.removal import passing_name, remove_abandoned, remove_tree
 from quarterdeck.sandboxes.sources import Source, local_path, name_from, safe_name, without_password
 
-_NEW = "new"
+_NEW, _OLD = "new", "old"
+_NEW_SECONDS = 3600.0
 HEAD_REF = "refs/quarterdeck/HEAD"
 """Where the source's HEAD is kept: it may be on no branch."""
 
@@ -106,6 +110,21 @@ class Mirrors:
                 reason = str(e.args[0]).strip().splitlines()[-1]
                 line = f"{source.name}: its source cannot be reached now ({reason}); "
                 report(Concern(line + "going on with what was fetched before"))
+
+    def keep(self, needed: Collection[str]) -> None:
+        """Removes all mirrors but these, and those that were just made: who made them notes it.
+
+        Raises:
+            OSError: one could not be removed.
+        """
+        kept = {self.path(repository_id) for repository_id in needed}
+        for head in self._root.glob("[!.]*/HEAD"):
+            mirror = head.parent
+            if mirror not in kept and time.time() - head.stat().st_mtime > _NEW_SECONDS:
+                old = self._root / passing_name(_OLD)
+                mirror.rename(old)
+                remove_tree(old)
+        remove_abandoned(self._root, _OLD)
 
     async def start_commit(self, source: RepositorySource, report: Progress) -> str | None:
         """The commit a workspace starts from: the default branch, else the source's HEAD.

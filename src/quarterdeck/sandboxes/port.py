@@ -6,7 +6,7 @@ loop; git and file work run in subprocesses or threads that the driver owns.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -83,6 +83,22 @@ class TreeFile:
 
 
 @dataclass(frozen=True)
+class KeptFile:
+    """A plain file of a workspace; `name` is relative to the directory that was asked for."""
+
+    name: bytes
+    size: int
+
+
+@dataclass(frozen=True)
+class KeptContent:
+    """A file's whole size, and the beginning of it that was asked for."""
+
+    size: int
+    data: bytes
+
+
+@dataclass(frozen=True)
 class Layout:
     """Paths of a workspace as its own processes see them."""
 
@@ -90,6 +106,8 @@ class Layout:
     home_dir: str
     state_dir: str
     run_dir: str
+    service_socket: str | None = None
+    """The service's socket for callers inside; null when nothing inside reaches the service."""
 
 
 Progress = Callable[[str], None]
@@ -220,8 +238,33 @@ class SandboxDriver(Protocol):
         """
         ...
 
-    async def tidy(self) -> None:
-        """Removes what packing and unpacking left half made when the service was killed."""
+    async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:
+        """Every plain file below a directory of HOME, wherever the workspace's files are.
+
+        They are read from outside: the engine need not run, what is packed stays packed, and no
+        link is followed.
+
+        Raises:
+            ArchiveError: the archive is damaged.
+        """
+        ...
+
+    async def kept_file(
+        self, workspace_id: str, directory: str, name: bytes, most: int
+    ) -> KeptContent | None:
+        """One of them, `most` bytes of it; None when there is no such file.
+
+        Raises:
+            ArchiveError: as `kept_files`.
+        """
+        ...
+
+    async def tidy(self, needed: Collection[str]) -> None:
+        """Removes what packing and unpacking left half made when the service was killed.
+
+        Also the mirrors of repositories that are neither `needed` (ids) nor in a workspace here;
+        one that has just been made is left alone.
+        """
         ...
 
     async def destroy(self, workspace_id: str) -> None:

@@ -108,7 +108,7 @@ def _setting(name: str) -> str | None:
 
 async def _try(home: Home, confinement: Confinement) -> str | None:
     """Runs the trial; None when it worked, else what was said."""
-    places = Places(home.workspaces / passing_name(_TRIAL))
+    places = Places(home.workspaces / passing_name(_TRIAL), home.doorway)
     try:
         await asyncio.to_thread(_prepare, home, places, confinement.user)
         with tempfile.TemporaryFile() as log, places.status.open("wb") as status:

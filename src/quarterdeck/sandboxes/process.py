@@ -11,19 +11,23 @@ import asyncio
 import errno
 import sys
 from collections import defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.archives import Archives
 from quarterdeck.sandboxes.clones import Provisioner
 from quarterdeck.sandboxes.git import DiskFullError
 from quarterdeck.sandboxes.guarded import write_file
+from quarterdeck.sandboxes.kept import list_files, read_file
 from quarterdeck.sandboxes.layout import Places, places_of
 from quarterdeck.sandboxes.link import open_stream
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import (
     Isolation,
+    KeptContent,
+    KeptFile,
     Layout,
     MirrorInfo,
     Progress,
@@ -32,8 +36,10 @@ from quarterdeck.sandboxes.port import (
     TreeFile,
 )
 from quarterdeck.sandboxes.probe import Machine, examine
+from quarterdeck.sandboxes.record import load_book
 from quarterdeck.sandboxes.removal import remove_tree
 from quarterdeck.sandboxes.runtime import Runtime, socket_of
+from quarterdeck.sandboxes.shown import Wanted, shown_to_sandboxes
 from quarterdeck.sandboxes.source_trees import Trees
 from quarterdeck.sandboxes.trees import default_tree
 from quarterdeck.wire.engine import CONFIG_NAME, EngineRepository
@@ -51,6 +57,7 @@ class ProcessDriver:
         engine: the engine's command, to which `--run-dir DIR` is added.
         start_limit: seconds an engine may take until its socket answers.
         grace: seconds between SIGTERM and SIGKILL in `stop`.
+        wanted: programs of the person's to show to sandboxes, asked for at each start.
     """
 
     def __init__(
@@ -61,13 +68,16 @@ class ProcessDriver:
         engine: Sequence[str] = ENGINE,
         start_limit: float = 20.0,
         grace: float = 3.0,
+        wanted: Callable[[], Wanted] = Wanted,
     ) -> None:
         self._home = home
         self._sandbox_user = sandbox_user
         self._mirrors = Mirrors(home.mirrors)
         self._trees = Trees(self._mirrors)
         self._archives = Archives(home)
-        self._runtime = Runtime(self._mirrors, engine, start_limit, grace)
+        self._runtime = Runtime(
+            self._mirrors, engine, start_limit, grace, lambda: shown_to_sandboxes(wanted(), home)
+        )
         self._machine: Machine | None = None
         self._finding = asyncio.Lock()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -146,21 +156,43 @@ class ProcessDriver:
             with _disk_errors():
                 await self._archives.unpack(places, packed)
 
-    async def tidy(self) -> None:
+    async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:
+        # Not one at a time with packing and the like: it must not wait for them.
+        places = places_of(self._home, workspace_id)
+        archive = self._archives.file(places)
+        with _disk_errors():
+            return await asyncio.to_thread(list_files, places, archive, directory)
+
+    async def kept_file(
+        self, workspace_id: str, directory: str, name: bytes, most: int
+    ) -> KeptContent | None:
+        places = places_of(self._home, workspace_id)
+        archive = self._archives.file(places)
+        with _disk_errors():
+            return await asyncio.to_thread(read_file, places, archive, directory, name, most)
+
+    async def tidy(self, needed: Collection[str]) -> None:
         for places in await asyncio.to_thread(self._archives.untidy):
             async with self._locks[places.root.name]:
                 with _disk_errors():
                     await self._archives.tidy(places)
+        with _disk_errors():
+            await asyncio.to_thread(self._drop_mirrors, needed)
+
+    def _drop_mirrors(self, needed: Collection[str]) -> None:
+        places = [places_of(self._home, path.name) for path in self._home.workspaces.glob("[!.]*")]
+        borrowed = [id for one in places for id in load_book(one.clones).clones]
+        self._mirrors.keep({*needed, *borrowed})
 
     async def destroy(self, workspace_id: str) -> None:
         await self.stop(workspace_id)
-        root = places_of(self._home, workspace_id).root
+        places = places_of(self._home, workspace_id)
         # out of sight first, so that a destroy cut short is not taken for a workspace
-        removed = Places(root.with_name(f".removed-{workspace_id}"))
+        removed = replace(places, root=places.root.with_name(f".removed-{workspace_id}"))
         async with self._locks[workspace_id]:
             with _disk_errors():
-                await asyncio.to_thread(_remove, Places(root), removed)
-                await self._archives.remove(Places(root))
+                await asyncio.to_thread(_remove, places, removed)
+                await self._archives.remove(places)
         self._locks.pop(workspace_id, None)
 
     async def _found(self) -> Machine:

@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-MARKER = "QUARTERDECK_WORKSPACE"
-"""Environment variable that every process of a sandbox is born with; its value is the id."""
+MARKER = "QUARTERDECK_SANDBOX"
+"""Environment variable that every process of a sandbox is born with; see `Places.mark`."""
 
 _STEP = 0.01
 _PROC = Path("/proc")
@@ -120,16 +120,16 @@ def is_namespace_init(ref: ProcessRef) -> bool:
     return numbers is not None and len(numbers) > 1 and numbers[-1] == "1"
 
 
-def is_marked(ref: ProcessRef, workspace_id: str) -> bool:
-    """Whether the process was born in the sandbox of a workspace."""
-    wanted = f"{MARKER}={workspace_id}".encode()
+def is_marked(ref: ProcessRef, mark: str) -> bool:
+    """Whether the process was born in the sandbox with this mark."""
+    wanted = f"{MARKER}={mark}".encode()
     try:
         return wanted in (_PROC / str(ref.pid) / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
 
 
-def marked(workspace_id: str) -> list[ProcessRef]:
-    """Every running process that was born in the sandbox of a workspace."""
+def marked(mark: str) -> list[ProcessRef]:
+    """Every running process that was born in the sandbox with this mark."""
     running = (find(int(name.name)) for name in _PROC.iterdir() if name.name.isdigit())
-    return [ref for ref in running if ref and is_marked(ref, workspace_id)]
+    return [ref for ref in running if ref and is_marked(ref, mark)]

@@ -16,10 +16,12 @@ class SandboxRecord(BaseModel):
     """The processes of a started sandbox.
 
     `init` is the one whose death ends all others: the first process of the pid namespace, or the
-    launcher when there is none. `engine` is known once its socket has answered.
+    launcher when there is none. `engine` is known once its socket has answered. `mark` is the
+    sandbox's: in a copy of an installation lies a record of what runs in the first one.
     """
 
     boot: str
+    mark: str
     mode: Mode
     init: ProcessRef
     engine: ProcessRef | None = None

@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from quarterdeck.sandboxes.record import (
     store,
 )
 from quarterdeck.sandboxes.sandbox import Confinement, describe
+from quarterdeck.sandboxes.shown import Shown
 from quarterdeck.wire.engine import SOCKET_NAME
 
 LOG_NAME = "engine.log"
@@ -43,13 +44,15 @@ class Runtime:
 
     What runs is known from a record on disk and from `/proc`, never from memory alone: a service
     that comes later knows as much. Only a start needs to know how sandboxes are confined, and room
-    on the disk. `engine` is the command to which `--run-dir DIR` is added.
+    on the disk. `engine` is the command to which `--run-dir DIR` is added; `shown` finds,
+    in a thread, the programs of the person's that sandboxes see from their next start.
     """
 
     mirrors: Mirrors
     engine: Sequence[str]
     start_limit: float
     grace: float
+    shown: Callable[[], Shown]
     _children: set[int] = field(default_factory=set[int], init=False)
 
     async def start(self, places: Places, confinement: Confinement) -> None:
@@ -108,7 +111,7 @@ class Runtime:
             if entry.objects and self.mirrors.objects(repository_id).is_dir()
         }
         command = [*self.engine, "--run-dir", confinement.layout(places).run_dir]
-        return describe(confinement, places, command, mirrors, book)
+        return describe(confinement, places, command, mirrors, book, self.shown())
 
     async def _until_answering(self, places: Places, mode: Mode, outer: int, said: int) -> None:
         end = time.monotonic() + self.start_limit
@@ -135,7 +138,7 @@ class Runtime:
         init = processes.find(pid) if pid else None
         if init is None:
             return None
-        record = SandboxRecord(boot=processes.boot_id(), mode=mode, init=init)
+        record = SandboxRecord(boot=processes.boot_id(), mark=places.mark, mode=mode, init=init)
         store(places.record, record)
         return record
 
@@ -145,8 +148,10 @@ class Runtime:
         engine = processes.find(pid) if pid else None
         if engine is None:
             return None
-        init, mode = _outermost(engine, places.root.name)
-        record = SandboxRecord(boot=processes.boot_id(), mode=mode, init=init, engine=engine)
+        init, mode = _outermost(engine, places.mark)
+        record = SandboxRecord(
+            boot=processes.boot_id(), mark=places.mark, mode=mode, init=init, engine=engine
+        )
         try:
             await asyncio.to_thread(store, places.record, record)
         except OSError as e:  # a full disk; the socket tells as much next time
@@ -157,7 +162,7 @@ class Runtime:
         """Kills what is left, without asking."""
         if record := _valid_record(places):
             await self._kill(record)
-        await self._sweep(places.root.name)
+        await self._sweep(places.mark)
         self._reap()
         places.record.unlink(missing_ok=True)
 
@@ -170,12 +175,12 @@ class Runtime:
         if not await processes.wait_gone(record.init, _END_SECONDS):
             processes.send(record.init, signal.SIGKILL)
 
-    async def _sweep(self, workspace_id: str) -> None:
-        """Kills whatever carries the workspace's mark, until nothing does."""
+    async def _sweep(self, mark: str) -> None:
+        """Kills whatever carries the mark, until nothing does."""
         left: list[ProcessRef] = []
         for _ in range(_SWEEPS):
             self._reap()
-            left = await asyncio.to_thread(processes.marked, workspace_id)
+            left = await asyncio.to_thread(processes.marked, mark)
             if not left:
                 return
             for ref in left:
@@ -189,17 +194,19 @@ class Runtime:
 
 def _valid_record(places: Places) -> SandboxRecord | None:
     record = load_record(places.record)
-    return record if record and record.boot == processes.boot_id() else None
+    if record is None or record.boot != processes.boot_id() or record.mark != places.mark:
+        return None
+    return record
 
 
-def _outermost(engine: ProcessRef, workspace_id: str) -> tuple[ProcessRef, Mode]:
+def _outermost(engine: ProcessRef, mark: str) -> tuple[ProcessRef, Mode]:
     """The process that ends a sandbox, and the sandbox's mode, from the engine upwards."""
     current = engine
     for _ in range(_ANCESTORS):
         if processes.is_namespace_init(current):
             return current, "bubblewrap"
         parent = processes.parent_of(current)
-        if parent is None or not processes.is_marked(parent, workspace_id):
+        if parent is None or not processes.is_marked(parent, mark):
             return current, "none"
         current = parent
     return engine, "none"

@@ -9,11 +9,14 @@ from quarterdeck.sandboxes.environment import clean_environment, login_shell
 from quarterdeck.sandboxes.identity import SandboxUser, write_accounts
 from quarterdeck.sandboxes.interpreter import needed_directories
 from quarterdeck.sandboxes.launch import LaunchSpec
-from quarterdeck.sandboxes.layout import INSIDE, MIRRORS_INSIDE, Places
+from quarterdeck.sandboxes.layout import INSIDE, MIRRORS_INSIDE, PROGRAMS_INSIDE, Places
 from quarterdeck.sandboxes.port import Layout
 from quarterdeck.sandboxes.processes import MARKER
+from quarterdeck.sandboxes.programs import write_programs
 from quarterdeck.sandboxes.record import CloneBook, Mode
+from quarterdeck.sandboxes.shown import NOTHING, Shown
 
+PASSABLE = 0o711
 OBJECTS_VARIABLE = "GIT_ALTERNATE_OBJECT_DIRECTORIES"
 
 
@@ -38,19 +41,26 @@ def describe(
     command: Sequence[str],
     mirrors: dict[str, Path],
     book: CloneBook,
+    shown: Shown = NOTHING,
 ) -> LaunchSpec:
-    """The launch of a command in a workspace, whose account files are written on the way.
+    """The launch of a command in a workspace, whose account files and programs are written on the way.
 
     Args:
         mirrors: the object directories the workspace borrows from, by the mirrors' names.
+        shown: programs of the person's.
     """
     layout = confinement.layout(places)
-    environment = clean_environment(places.root.name, layout.home_dir)
+    programs = Path(PROGRAMS_INSIDE) if confinement.bubblewrap else places.programs
+    environment = clean_environment(places, layout.home_dir, (programs,))
     environment |= _moved_objects(confinement, mirrors, book)
     hostname = f"replica-{places.root.name[:8]}"
     write_accounts(places.etc, confinement.user, layout.home_dir, login_shell(), hostname)
+    write_programs(places.programs, shown.calls)
+    # The service makes it, too; but sandboxes can be run without one.
+    places.doorway.mkdir(mode=PASSABLE, exist_ok=True)
     read_only = tuple(needed_directories())
-    bound = [*places.owned_inside, places.etc, *mirrors.values(), *read_only]
+    own = (*places.owned_inside, places.etc, places.programs, places.doorway)
+    bound = [*own, *mirrors.values(), *read_only, *shown.paths]
     spec = LaunchSpec(
         command=list(command),
         environment=environment,
@@ -61,7 +71,7 @@ def describe(
     )
     if not confinement.bubblewrap:
         return spec
-    profile = Profile(places, hostname, environment, read_only, mirrors)
+    profile = Profile(places, hostname, environment, read_only, mirrors, shown.paths)
     return _wrapped(spec, confinement.bubblewrap, profile)
 
 

@@ -18,6 +18,9 @@ FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-real-ip")
 OWNER = "owner"
 """In a request's state: it came over a unix socket from the user who runs the service."""
 
+INSIDE = "inside"
+"""In a request's state: it came over the socket for callers inside workspaces."""
+
 
 class CallerKind(StrEnum):
     """What the bearer was."""

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from time import monotonic
 
 from pydantic_core import from_json
@@ -47,12 +48,14 @@ class Courier:
         workspace_id: str,
         pauses: Sequence[float],
         limit: float,
+        clock: Callable[[], datetime],
     ) -> None:
         self._database = database
         self._event_log = event_log
         self._workspace_id = workspace_id
         self._pauses = pauses
         self._limit = limit
+        self._clock = clock
         self._called = asyncio.Event()
         self._refused: dict[str, int] = {}
         self._retry_at: dict[str, float] = {}
@@ -92,7 +95,7 @@ class Courier:
         self._retry_at.pop(_LOOSE_UPLOADS, None)
         try:
             async with asyncio.timeout(self._limit):
-                await write_queued(self._database, link, self._workspace_id)
+                await write_queued(self._database, link, self._workspace_id, self._clock)
         except EngineRefused as e:
             log.warning("An upload was refused: %s", e.message)
             self._retry_at[_LOOSE_UPLOADS] = monotonic() + self._pauses[-1]
@@ -137,7 +140,7 @@ class Courier:
             self._refused.pop(message.id, None)
 
     async def _hand_over(self, link: EngineLink, message: Undelivered) -> None:
-        await write_queued(self._database, link, self._workspace_id)
+        await write_queued(self._database, link, self._workspace_id, self._clock)
         await open_chat(link, await self._chat(message))
         await link.chat_send(as_delivery(message, await self._uploads(message)))
 
@@ -180,7 +183,7 @@ class Courier:
             return  # deleted meanwhile: nobody is there to be told
 
 
-async def open_chat(link: EngineLink, chat: Chat, client_request_id: str | None = None) -> None:
+async def open_chat(link: EngineLink, chat: Chat) -> None:
     """Makes a chat known to the engine; a known one is left alone.
 
     Raises:
@@ -193,7 +196,6 @@ async def open_chat(link: EngineLink, chat: Chat, client_request_id: str | None 
             provider=chat.provider,
             title=chat.title,
             parent_chat_id=chat.parent_chat_id,
-            client_request_id=client_request_id,
             created_at=chat.created_at,
         )
     )

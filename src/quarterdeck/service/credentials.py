@@ -17,15 +17,15 @@ from quarterdeck.wire.errors import ErrorCode
 
 SHOWN = 4
 """Characters of a key that are shown at either end,"""
-SHORT = 4 * SHOWN
-"""unless it has fewer than this: then at least half of it would be."""
+SHORT = 2 * SHOWN
+"""unless it has no more than this: then that would be all of it."""
 MASK = "*" * 8
 """Of one length, so that it does not tell the key's."""
 
 
 def masked(key: str) -> str:
     """What may be shown of a key."""
-    return MASK if len(key) < SHORT else f"{key[:SHOWN]}{MASK}{key[-SHOWN:]}"
+    return MASK if len(key) <= SHORT else f"{key[:SHOWN]}{MASK}{key[-SHOWN:]}"
 
 
 async def credential_status(

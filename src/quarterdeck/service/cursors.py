@@ -1,24 +1,18 @@
 """The opaque cursor of history: where the next earlier page ends, and of which thread."""
 
-import base64
-import binascii
+from pydantic import BaseModel, Field
 
-from pydantic import BaseModel, Field, ValidationError
-
+from quarterdeck.service import opaque
 from quarterdeck.service.errors import ApiError
 from quarterdeck.wire.errors import ErrorCode
 
 
 class HistoryCursor(BaseModel):
-    """Exclusive upper bound of the events of the next page."""
+    """Exclusive upper bounds of the events, and of the turns, of the next page."""
 
     thread: str
     before_event: int = Field(ge=0)
-
-
-def encode(cursor: HistoryCursor) -> str:
-    """The cursor as text for a client."""
-    return base64.urlsafe_b64encode(cursor.model_dump_json().encode()).decode().rstrip("=")
+    before_turn: int | None = Field(default=None, ge=0)
 
 
 def decode(text: str, thread: str) -> HistoryCursor:
@@ -28,10 +22,9 @@ def decode(text: str, thread: str) -> HistoryCursor:
         ApiError: INVALID_REQUEST when it is no cursor, or one of another thread.
     """
     try:
-        padded = text + "=" * (-len(text) % 4)
-        cursor = HistoryCursor.model_validate_json(base64.urlsafe_b64decode(padded))
-    except (binascii.Error, ValidationError, ValueError) as e:
-        raise _refused("it is not a cursor of this service") from e
+        cursor = opaque.decode(HistoryCursor, text)
+    except ValueError as e:
+        raise _refused(str(e)) from e
     if cursor.thread != thread:
         raise _refused("it belongs to another replica or chat")
     return cursor

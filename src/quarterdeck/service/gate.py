@@ -4,7 +4,7 @@ import logging
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from quarterdeck.service.auth import bearer_of
+from quarterdeck.service.auth import INSIDE, bearer_of
 from quarterdeck.service.bodies import check_length, limited
 from quarterdeck.service.errors import ApiError, ServiceError
 from quarterdeck.service.failures import error_response, unexpected
@@ -14,9 +14,23 @@ from quarterdeck.wire.errors import ErrorCode
 
 API_VERSION = "2026-10-07"
 PUBLIC_PATHS = frozenset(
-    ("/v1/health", "/v1/auth/device", "/v1/auth/token", "/v1/auth/verify", "/openapi.json")
+    (
+        "/v1/health",
+        "/v1/auth/device",
+        "/v1/auth/token",
+        "/v1/auth/verify",
+        "/openapi.json",
+        "/v1/host-a/webhook",
+        "/v1/host-b/webhook",
+    )
 )
 """Nobody needs a key for these."""
+
+PUBLIC_INSIDE = frozenset(("/v1/health",))
+"""Nor for these, over the socket for callers inside workspaces."""
+
+WEBHOOKS = "/v1/automations/webhook/"
+"""Nor below this: the token in the path is the key."""
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +61,8 @@ class Gate:
 
     async def _admit(self, scope: Scope) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        if scope["path"] not in PUBLIC_PATHS:
+        inside = bool(scope.get("state", {}).get(INSIDE))
+        if not (scope["path"] in PUBLIC_INSIDE if inside else is_public(scope["path"])):
             await self._authenticate(scope, headers)
         version = headers.get(b"x-service-api-version", API_VERSION)
         if version != API_VERSION:
@@ -67,6 +82,7 @@ class Gate:
             bearer_of(headers.get(b"authorization")),
             headers.get(b"service-org-id"),
             headers.get(b"x-workspace-id"),
+            inside=bool(scope.get("state", {}).get(INSIDE)),
         )
         try:
             caller = await self._authenticator.caller_of(shown, self._doors, scope)
@@ -75,6 +91,11 @@ class Gate:
                 raise
             raise ApiError(ErrorCode.NOT_FOUND, "There is no such route.") from e
         scope.setdefault("state", {})["caller"] = caller
+
+
+def is_public(path: str) -> bool:
+    """Whether a path takes callers without a key."""
+    return path in PUBLIC_PATHS or path.startswith(WEBHOOKS)
 
 
 class Guard:

@@ -10,7 +10,7 @@ from quarterdeck.service.errors import HomeInUseError, HomeUnusableError
 PRIVATE = 0o700
 PASSABLE = 0o711
 """The root when root runs the service: sandboxes run as another user and must reach their own
-directories below it, but may not list it."""
+directories below it, but may not list it. Likewise the directory of the socket for them."""
 
 
 class HomeLock:
@@ -34,8 +34,10 @@ def take_home(home: Home) -> HomeLock:
         HomeUnusableError: a directory or the lock file cannot be made.
     """
     try:
-        _make(home.root, PASSABLE if os.geteuid() == 0 else PRIVATE)
+        passable = PASSABLE if os.geteuid() == 0 else PRIVATE
+        _make(home.root, passable)
         _make(home.service, PRIVATE)
+        _make(home.doorway, passable)
         descriptor = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as e:
         raise HomeUnusableError(f"The directory {home.root} cannot be used: {e.strerror}.") from e

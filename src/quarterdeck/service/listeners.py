@@ -13,6 +13,7 @@ from quarterdeck.service.errors import AddressInUseError, ListenError
 
 BACKLOG = 512
 OWNER_ONLY = 0o177
+EVERYBODY = 0o111
 LAST_PORT = 65_535
 
 
@@ -29,6 +30,11 @@ class TcpListener:
 
     host: str
     port: int
+
+
+@dataclass(frozen=True)
+class InsideListener(UnixListener):
+    """A unix socket for callers inside workspaces, who run as another user when we are root."""
 
 
 Listener = UnixListener | TcpListener
@@ -57,8 +63,10 @@ def bind(listener: Listener) -> Bound:
         ListenError: it cannot be opened for another reason.
     """
     match listener:
+        case InsideListener(path):
+            return _bind_unix(path, OWNER_ONLY if os.geteuid() else EVERYBODY)
         case UnixListener(path):
-            return _bind_unix(path)
+            return _bind_unix(path, OWNER_ONLY)
         case TcpListener(host, port):
             return _bind_tcp(host, port)
 
@@ -79,7 +87,7 @@ def _bind_tcp(host: str, port: int) -> Bound:
     return Bound(opened, (host, opened.getsockname()[1]))
 
 
-def _bind_unix(path: Path) -> Bound:
+def _bind_unix(path: Path, mask: int) -> Bound:
     if _answers(path):
         raise AddressInUseError(f"Another service listens on {path}.")
     # Bound beside and moved into place: the path never names a socket that does not listen yet.
@@ -87,7 +95,7 @@ def _bind_unix(path: Path) -> Bound:
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         draft.unlink(missing_ok=True)
-        with socket_address(draft) as address, _owner_only():
+        with socket_address(draft) as address, _umask(mask):
             opened.bind(address)
         opened.listen(BACKLOG)
         opened.setblocking(False)
@@ -112,8 +120,8 @@ def _answers(path: Path) -> bool:
 
 
 @contextmanager
-def _owner_only() -> Generator[None]:
-    before = os.umask(OWNER_ONLY)
+def _umask(mask: int) -> Generator[None]:
+    before = os.umask(mask)
     try:
         yield
     finally:

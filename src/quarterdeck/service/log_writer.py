@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, bindparam, insert, update
 
+from quarterdeck.service.automations.following import follow_events
 from quarterdeck.service.db.tables import chats, events, workspaces
 from quarterdeck.service.errors import UnknownWorkspaceError
 from quarterdeck.service.moments import moment_text
@@ -56,7 +57,9 @@ class LogWriter:
         stored = [self._stored(first + n, event) for n, event in enumerate(new)]
         rows = [_row(workspace_id, s, place) for s, place in zip(stored, places, strict=True)]
         self.connection.execute(_store, rows)
-        store_calls(self.connection, workspace_id, new, moment_text(self._clock()))
+        now = moment_text(self._clock())
+        store_calls(self.connection, workspace_id, new, now)
+        follow_events(self.connection, workspace_id, new, now)
         self.stored.append((workspace_id, stored))
         return [event.index for event in stored]
 

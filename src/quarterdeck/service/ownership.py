@@ -1,9 +1,11 @@
-"""A shared database belongs to one installation.
+"""A shared database belongs to one master key.
 
-Workspaces lie in an installation's home, and secrets are sealed with its master key. A service with
-another home would take the workspaces for lost and could open no secret; so it is refused before it
-changes anything. A second machine may take over when it has the same home, or a copy of it.
+Secrets are sealed with it: a service with another key could open none of them. So it is refused
+before it changes anything. Services that share a database each have a home of their own, and a copy
+of the one key.
 """
+
+from pathlib import Path
 
 from sqlalchemy import Connection, insert, select
 
@@ -15,18 +17,19 @@ from quarterdeck.service.vault import Vault
 NAME = "installation"
 
 
-async def claim(database: Database, vault: Vault) -> None:
-    """Marks a new database as the installation's own.
+async def claim(database: Database, vault: Vault, key_file: Path) -> None:
+    """Marks a new database as that of a master key.
 
     Raises:
-        ForeignDatabaseError: it is another installation's.
+        ForeignDatabaseError: it is another key's.
         StorageError: it cannot be read or written.
     """
     own = vault.derived(NAME).hex()
     if await database.write(lambda c: _owner(c, own)) != own:
         raise ForeignDatabaseError(
             "The database belongs to another installation, whose master key this home does not "
-            "have. Set QUARTERDECK_HOME to that installation's directory, or name another database."
+            f"have. To share the database, copy service/master.key of a home that uses it to "
+            f"{key_file} (mode 0600) and start again; or name another database."
         )
 
 

@@ -75,7 +75,8 @@ async def disconnect_repository(
 ) -> None:
     """Disconnects a repository; sets lose it, workspaces that have it keep it.
 
-    Its mirror stays on the disk: clones in workspaces borrow its objects.
+    Clones in workspaces borrow the objects of its mirror. A service that starts removes the mirrors
+    that nothing needs.
 
     Raises:
         ApiError: NOT_FOUND, CONFLICT while an environment is bound to it.

@@ -18,6 +18,18 @@ class Attention(IntEnum):
     ARCHIVED = 7
 
 
+WORDS = {
+    Attention.ASKS: "asks",
+    Attention.FAILED: "failed",
+    Attention.DONE_UNSEEN: "new",
+    Attention.WORKING: "working",
+    Attention.PREPARING: "preparing",
+    Attention.IDLE: "idle",
+    Attention.SLEEPING: "sleeping",
+    Attention.ARCHIVED: "archived",
+}
+"""How a state is called, on the screen and in what is typed to narrow the list."""
+
 _QUIET = {
     WorkspaceStatus.PREPARING: Attention.PREPARING,
     WorkspaceStatus.SLEEPING: Attention.SLEEPING,

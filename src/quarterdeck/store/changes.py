@@ -46,6 +46,13 @@ class TranscriptChanged:
 
 
 @dataclass(frozen=True)
+class AutomationsChanged:
+    """An automation or one of its runs changed; without an id, any of them."""
+
+    automation_id: UUID | None = None
+
+
+@dataclass(frozen=True)
 class ConnectionChanged:
     """The connection to the service is in another phase."""
 
@@ -66,6 +73,7 @@ Change = (
     | ReplicaGone
     | ChatChanged
     | TranscriptChanged
+    | AutomationsChanged
     | ConnectionChanged
     | Noticed
 )

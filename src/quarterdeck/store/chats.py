@@ -5,6 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from quarterdeck.store.disk import Outgoing
+from quarterdeck.store.tokens import TokenUse
 from quarterdeck.transcript.fold import Change as TranscriptFold
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.wire.chats import Chat
@@ -26,6 +27,9 @@ class ChatState:
     turn_message_id: str | None = None
     last_turn_failed: bool = False
     loading: bool = False
+    tokens: TokenUse = field(default_factory=TokenUse)
+    model: str | None = None
+    """The model that the person wants from the next message on; None: the agent's own choice."""
     _started: set[str] = field(default_factory=set[str])
     _early: list[tuple[int | None, AgentEvent]] = field(
         default_factory=list[tuple[int | None, AgentEvent]]
@@ -52,6 +56,7 @@ class ChatState:
         already. A server that does not say so has them told apart by their content.
         """
         transcript = Transcript(page.events)
+        self.tokens = TokenUse().after_all(page.events)
         tail = page.events[-len(self._early) :] if self._early else []
         for index, event in self._early:
             if page.log_index is not None and index is not None:
@@ -60,6 +65,7 @@ class ChatState:
                 known = event in tail
             if not known:
                 transcript.append(event)
+                self.tokens = self.tokens.after(event)
         self._early.clear()
         self.loading = False
         self.transcript = transcript
@@ -81,6 +87,7 @@ class ChatState:
         """Folds one agent event in; None when the chat's transcript is not open."""
         if delta.event.type == AgentEventType.TURN_RESULT:
             self.last_turn_failed = delta.event.payload.get("stopReason") == "failed"
+        self.tokens = self.tokens.after(delta.event)
         if self.loading:
             self._early.append((index, delta.event))
             return None

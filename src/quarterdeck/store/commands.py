@@ -83,15 +83,21 @@ class Commands:
         return any(stopped)
 
     async def respond(
-        self, replica_id: UUID, chat_id: UUID, request_id: str, option_id: str
+        self,
+        replica_id: UUID,
+        chat_id: UUID,
+        request_id: str,
+        *,
+        option_id: str | None = None,
+        text: str | None = None,
     ) -> None:
-        """Answers a question or permission request of the agent.
+        """Answers a question or permission request of the agent, with an option or a text.
 
         Raises:
             ClientError: refused, unreachable, or no longer awaited (`Conflict`).
         """
         chats = self._owner.client.chats
-        await chats.respond(replica_id, chat_id, request_id, option_id=option_id)
+        await chats.respond(replica_id, chat_id, request_id, option_id=option_id, text=text)
 
     async def sleep(self, replica_id: UUID) -> None:
         """Puts a replica to sleep.
@@ -100,6 +106,14 @@ class Commands:
             ClientError: refused or unreachable.
         """
         await self._owner.client.replicas.sleep(replica_id)
+
+    async def archive(self, replica_id: UUID) -> None:
+        """Packs a replica's files away; its history stays readable, and waking restores it.
+
+        Raises:
+            ClientError: refused or unreachable.
+        """
+        await self._owner.client.replicas.archive(replica_id)
 
     async def wake(self, replica_id: UUID) -> None:
         """Wakes a replica, or tries again what failed.

@@ -7,24 +7,29 @@ repository is connected first, and gets an environment of its own name when it h
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID, uuid4
 
 from quarterdeck.client.errors import Conflict
+from quarterdeck.store.repositories import RepositoryWish, binding, connected
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment, Environment
+from quarterdeck.wire.messages import ThinkingLevel
 from quarterdeck.wire.replicas import (
     CreateReplica,
     LifecyclePolicy,
     ReplicaConfig,
     ReplicaDetail,
 )
-from quarterdeck.wire.repositories import ConnectRepository, Repository
+from quarterdeck.wire.repositories import Repository
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
 
 NAME_WORDS = 4
+LONGEST_NAME = 60
+"""Characters of a name that is made from those of repositories."""
+Size = Literal["small", "large"]
 _FENCE = re.compile(r"```.*?(```|\Z)", re.DOTALL)
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -37,12 +42,21 @@ class Wish:
     repository_url: str | None = None
     environment_id: UUID | None = None
     agent: str | None = None
+    model: str | None = None
     name: str | None = None
     message: str = ""
     plan_mode: bool = False
     lifecycle_policy: LifecyclePolicy | None = None
     auto_stop_minutes: int | None = None
     webhook_url: str | None = None
+    branch: str | None = None
+    """The branch that work on the repository begins from; None for the repository's own."""
+    others: tuple[RepositoryWish, ...] = ()
+    """Repositories that stand beside the first one in the workspace."""
+    goal_mode: bool = False
+    fast_mode: bool = False
+    thinking_level: ThinkingLevel | None = None
+    size: Size | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +86,15 @@ async def choices(client: "Client") -> Choices:
     )
 
 
+async def models_of(client: "Client", agent_id: str) -> list[str]:
+    """The models that an agent is known to offer; it may take others.
+
+    Raises:
+        ClientError: the service refuses or cannot be reached.
+    """
+    return [model.id for model in (await client.agents.models(agent_id)).models]
+
+
 def suggest_name(message: str, fallback: str, taken: Iterable[str]) -> str:
     """A free name without white space, from the first words of a message, else the fallback."""
     words = _WORD.findall(_FENCE.sub(" ", message).lower())[:NAME_WORDS]
@@ -93,7 +116,7 @@ async def create(client: "Client", wish: Wish, taken: Iterable[str]) -> ReplicaD
         Conflict: the name that was asked for is taken.
         ClientError: refused or unreachable.
     """
-    environment_id, fallback = await _environment(client, wish)
+    environment_id, fallback = await environment_for(client, wish)
     names = set(taken)
     name = wish.name or suggest_name(wish.message, fallback, names)
     try:
@@ -111,7 +134,12 @@ def _body(wish: Wish, name: str, environment_id: UUID) -> CreateReplica:
         environment_id=environment_id,
         message=wish.message or None,
         coding_agent=wish.agent,
+        model=wish.model,
         plan_mode=wish.plan_mode or None,
+        goal_mode=wish.goal_mode or None,
+        fast_mode=wish.fast_mode or None,
+        thinking_level=wish.thinking_level,
+        size=wish.size,
         lifecycle_policy=wish.lifecycle_policy,
         config=_config(wish),
         webhook_url=wish.webhook_url,
@@ -123,19 +151,30 @@ def _config(wish: Wish) -> ReplicaConfig | None:
     return None if minutes is None else ReplicaConfig(auto_stop_minutes=minutes)
 
 
-async def _environment(client: "Client", wish: Wish) -> tuple[UUID, str]:
+async def environment_for(client: "Client", wish: Wish) -> tuple[UUID, str]:
+    """The environment of a wish, made if need be, and what a replica may be named after.
+
+    Raises:
+        InvalidRequest: the repository is none.
+        ClientError: refused or unreachable.
+    """
     if wish.environment_id is not None:
         chosen = await client.environments.get(wish.environment_id)
         return chosen.id, chosen.name
     if wish.repository_url is None:
         return (await client.environments.get(GLOBAL)).id, "replica"
-    repository = await client.repositories.connect(ConnectRepository(url=wish.repository_url))
+    first = RepositoryWish(wish.repository_url, wish.branch)
+    repositories = await connected(client, first, wish.others)
     known = await client.environments.list(scope="all")
+    name = "-".join(one.name for one in repositories)[:LONGEST_NAME]
+    bound = await binding(client, repositories)
     for entry in known:
-        if entry.repository_id == repository.id:
-            return entry.id, repository.name
-    name = suggest_name("", repository.name, (entry.name for entry in known))
+        if bound.fits(entry):
+            return entry.id, name
+    free = suggest_name("", name, (entry.name for entry in known))
     made = await client.environments.create(
-        CreateEnvironment(name=name, repository_id=repository.id)
+        CreateEnvironment(
+            name=free, repository_id=bound.repository_id, repository_set_id=bound.repository_set_id
+        )
     )
-    return made.id, repository.name
+    return made.id, name

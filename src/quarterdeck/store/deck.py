@@ -7,11 +7,13 @@ asked; what happens in the background is told as changes.
 """
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from quarterdeck.client.errors import ClientError, NotConnected
+from quarterdeck.store.automations import Automations
 from quarterdeck.store.changes import (
     Change,
     ChatChanged,
@@ -20,21 +22,26 @@ from quarterdeck.store.changes import (
     ReplicaChanged,
     ReplicaGone,
 )
+from quarterdeck.store.chat_commands import ChatCommands
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.commands import Commands
 from quarterdeck.store.connection import ConnectionState, Phase
 from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.following import Following
 from quarterdeck.store.lookout import Lookout, Revive
+from quarterdeck.store.narrowing import Narrowing
 from quarterdeck.store.outbox import Outbox
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signal import Signal
 from quarterdeck.store.tasks import Tasks
+from quarterdeck.store.terminals import TerminalMemory
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.replicas import Replica
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
+    from quarterdeck.store.changes_review import Reviews
+    from quarterdeck.store.exec_runs import ExecRuns
 
 
 class Deck:
@@ -58,10 +65,16 @@ class Deck:
         self.listed = False
         """Whether the list was read since the start."""
         self.on_screen: UUID | None = None
+        self.environment_names: dict[UUID, str] = {}
+        """Read when the list is narrowed by them."""
+        self.terminals = TerminalMemory()
+        self._narrowing = Narrowing()
         self._seen = disk.seen()
         self._tasks = Tasks()
         self.following = Following(self._tasks, self)
         self.commands = Commands(self)
+        self.chat_commands = ChatCommands(self)
+        self.automations = Automations(self)
         self.lookout = Lookout(self.connection, self, revive)
         self.outbox = Outbox(disk, self)
 
@@ -76,12 +89,27 @@ class Deck:
             raise NotConnected("The service is still starting.", next_step="Wait a moment.")
         return self._client
 
+    @cached_property
+    def reviews(self) -> "Reviews":
+        """The changes of replicas; made when they are first looked at."""
+        from quarterdeck.store.changes_review import Reviews
+
+        return Reviews(self)
+
+    @cached_property
+    def exec_runs(self) -> "ExecRuns":
+        """Single commands that were run in replicas; made with the first."""
+        from quarterdeck.store.exec_runs import ExecRuns
+
+        return ExecRuns(self, self._tasks)
+
     async def run(self) -> None:
         """Follows the service until canceled. To be called once."""
         self.outbox.load()
         await self.lookout.wait_for_service()
         self._client = self._make_client()
         async with self._client, self._tasks:
+            self._follow_automations()
             await self.lookout.run()
 
     # what others read
@@ -95,6 +123,20 @@ class Deck:
         """Replicas, those who need the person first."""
         return sorted(self.replicas.values(), key=ReplicaState.sort_key)
 
+    def narrowed(self, states: Iterable[ReplicaState]) -> list[ReplicaState]:
+        """Those of them that the list shows."""
+        names = self.environment_names
+        return [state for state in states if self._narrowing.shows(state, names)]
+
+    def narrow(self, narrowing: Narrowing) -> None:
+        """Shows only these from now on."""
+        self._narrowing = narrowing
+        used = {state.record.environment_id for state in self.replicas.values()} - {None}
+        new = not used <= self.environment_names.keys()
+        if narrowing.needs_names and new and self._client is not None:
+            self._tasks.start("environment names", self._read_environment_names())
+        self.publish(ListChanged())
+
     def chat(self, replica_id: UUID, chat_id: UUID) -> ChatState | None:
         """A chat that is known, or None."""
         state = self.replicas.get(replica_id)
@@ -106,7 +148,7 @@ class Deck:
         """The replica that is on the screen now: it is followed, and what it did is seen."""
         before, self.on_screen = self.on_screen, replica_id
         left = self.replicas.get(before) if before and before != replica_id else None
-        if left is not None:
+        if left is not None and self._client is not None:
             self.following.review(left)
         state = self.replicas.get(replica_id) if replica_id else None
         if state is None:
@@ -121,6 +163,7 @@ class Deck:
         """Tries again at once, instead of waiting for the next try."""
         self.lookout.poke()
         self.following.reconnect_now()
+        self.automations.reconnect_now()
 
     def add(self, record: Replica) -> ReplicaState:
         """Takes in a replica that was just made, before the next look at the list."""
@@ -147,6 +190,10 @@ class Deck:
     def status_changed(self, state: ReplicaState) -> None:
         """A replica is in another state: it may need to be followed no longer."""
         self._tasks.start(("review", state.id), self._review(state))
+
+    def look_again(self) -> None:
+        """There is a replica that somebody else made."""
+        self.lookout.poke()
 
     def line_lost(self, error: Exception) -> None:
         """A stream broke: the lookout finds out what is wrong."""
@@ -193,6 +240,7 @@ class Deck:
 
     def back_online(self) -> None:
         self.following.reconnect_now()
+        self._follow_automations()
         self.want_flush()
 
     def connection_changed(self) -> None:
@@ -205,6 +253,10 @@ class Deck:
         if state.id in self.replicas:
             self.following.review(state)
 
+    def _follow_automations(self) -> None:
+        self.automations.reconnect_now()
+        self._tasks.start("automations", self.automations.run())
+
     async def _read_environment(self, state: ReplicaState) -> None:
         try:
             detail = await self.client.replicas.get(state.id, include=("environment",))
@@ -212,7 +264,19 @@ class Deck:
             self.line_lost(error)
             return
         state.record.environment = detail.environment
+        state.environment_read = True
         self.publish(ReplicaChanged(state.id))
+
+    async def _read_environment_names(self) -> None:
+        try:
+            found = await self.client.environments.list(scope="all")
+        except ClientError as error:
+            self.line_lost(error)
+            return
+        names = {one.id: one.name for one in found}
+        if names != self.environment_names:
+            self.environment_names = names
+            self.publish(ListChanged())
 
     async def _read_queue(self, replica_id: UUID, chat_id: UUID) -> None:
         chat = self.chat(replica_id, chat_id)

@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from quarterdeck.wire.base import Timestamp
+from quarterdeck.wire.messages import Image
+
+_PROMPTS = TypeAdapter(list[str])
 
 
 class Outgoing(BaseModel):
@@ -25,6 +28,11 @@ class Outgoing(BaseModel):
     chat_id: UUID | None
     text: str
     plan_mode: bool = False
+    goal_mode: bool = False
+    model: str | None = None
+    images: list[Image] = []
+    uploads: list[str] = []
+    """Canvas uploads that wait for the replica, by their ids."""
     created_at: Timestamp
     state: Literal["sending", "unsent", "unsure"] = "sending"
     problem: str | None = None
@@ -41,6 +49,8 @@ class ClientDisk:
         self._directory = directory
         self._outbox = directory / "outbox"
         self._drafts = directory / "drafts"
+        self._comments = directory / "comments"
+        self._prompts = directory / "prompts"
 
     def _write(self, path: Path, text: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -66,6 +76,38 @@ class ClientDisk:
             return (self._drafts / f"{chat_id}.txt").read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return ""
+
+    def save_comments(self, replica_id: UUID, text: str) -> None:
+        """Keeps the comments on a replica's changes; empty text removes them."""
+        path = self._comments / f"{replica_id}.json"
+        if text:
+            self._write(path, text)
+        else:
+            path.unlink(missing_ok=True)
+
+    def comments(self, replica_id: UUID) -> str:
+        """The kept comments of a replica, or an empty text."""
+        try:
+            return (self._comments / f"{replica_id}.json").read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def set_comments_aside(self, replica_id: UUID) -> None:
+        """Comments that cannot be read are out of the way of new ones."""
+        path = self._comments / f"{replica_id}.json"
+        with contextlib.suppress(OSError):
+            path.rename(path.with_suffix(".unreadable"))
+
+    def save_prompts(self, replica_id: UUID, prompts: list[str]) -> None:
+        """Keeps what a person wrote to a replica, oldest first."""
+        self._write(self._prompts / f"{replica_id}.json", json.dumps(prompts))
+
+    def prompts(self, replica_id: UUID) -> list[str]:
+        """What a person wrote to a replica, oldest first."""
+        try:
+            return _PROMPTS.validate_json((self._prompts / f"{replica_id}.json").read_bytes())
+        except (OSError, ValidationError):
+            return []
 
     def save_outgoing(self, message: Outgoing) -> None:
         """Keeps a message until `forget_outgoing`."""

@@ -6,8 +6,10 @@ The stream goes on exactly where the record ended, so nothing falls between the 
 has no indexes is read again after each reconnect instead.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
@@ -32,6 +34,9 @@ from quarterdeck.wire.events import (
     ErrorEvent,
     Event,
     EventType,
+    HooksChanged,
+    Payload,
+    PreviewChanged,
     ReposChanged,
     TurnAccepted,
     TurnCompleted,
@@ -42,6 +47,9 @@ from quarterdeck.wire.events import (
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
+
+SHARE_SECONDS = 0.003
+"""What has come already is folded for so long at a time: then keys and frames have their turn."""
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +96,11 @@ class ReplicaFeed:
         stream = self._client.events.stream(self._state.id, after=self._state.record.log_index)
         self._reconnect = stream.reconnect_now
         async with stream:
+            begun = monotonic()
             async for item in stream:
+                if monotonic() - begun > SHARE_SECONDS:
+                    await asyncio.sleep(0)
+                    begun = monotonic()
                 match item:
                     case Received(index, event):
                         self.fold(index, event)
@@ -163,6 +175,18 @@ class ReplicaFeed:
                 self._take_start(event, started)
             case TurnCompleted() as completed:
                 self._take_end(event, completed)
+            case payload:
+                self._fold_setup(event, payload)
+
+    def _fold_setup(self, event: Event, payload: Payload | None) -> None:
+        state = self._state
+        match payload:
+            case HooksChanged():
+                state.hooks.take(event.type, payload, event.ts)
+                self._publish(ReplicaChanged(state.id))
+            case PreviewChanged(previews=previews):
+                state.previews = previews
+                self._publish(ReplicaChanged(state.id))
             case ErrorEvent(message=message) if event.type == EventType.ERROR:
                 self._publish(Noticed("error", state.name, message, state.id))
             case _:
@@ -186,7 +210,10 @@ class ReplicaFeed:
         chat = self._chat(delta.chat_id)
         if chat is None:
             return
+        tokens = chat.tokens
         fold = chat.add_delta(index, delta)
+        if chat.tokens != tokens:
+            self._publish(ChatChanged(self._state.id, chat.id))
         if fold is not None:
             self._publish(TranscriptChanged(self._state.id, chat.id, fold))
 

@@ -1,6 +1,6 @@
 """The watch over the service: the list of replicas, and the state of the line to it.
 
-look at the list --> replicas that came and went     (every 20 s, and when a stream breaks)
+look at the list --> replicas that came and went     (every 10 s, and when a stream breaks)
       |
       fails --> reconnecting, later and later, the embedded service started again
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Revive = Callable[[], Awaitable[str | None]]
 """Sees to it that the embedded service runs; answers a sentence when it cannot."""
 
-LIST_PERIOD = 20.0
+LIST_PERIOD = 10.0
 """Seconds between two looks for replicas that someone else made."""
 
 FIRST_DELAY, LONGEST_DELAY = 0.25, 10.0

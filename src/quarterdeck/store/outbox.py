@@ -5,6 +5,7 @@ a reconnect its chat's queue and history tell whether it arrived; only when they
 the person asked. One that surely never left goes out again by itself, in its order.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID, uuid4
 
@@ -13,13 +14,26 @@ from quarterdeck.store.changes import Change, ChatChanged, Noticed
 from quarterdeck.store.disk import ClientDisk, Outgoing
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.history import AgentEventType
-from quarterdeck.wire.messages import MessageAccepted, SendMessage
+from quarterdeck.wire.messages import Image, MessageAccepted, SendMessage
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
 
 RECENT = 40
 """Events at the end of a history among which a message of unknown fate is looked for."""
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What goes with a message beside its text."""
+
+    goal_mode: bool = False
+    model: str | None = None
+    images: tuple[Image, ...] = ()
+    uploads: tuple[str, ...] = ()
+
+
+NOTHING = Extras()
 
 
 class OutboxOwner(Protocol):
@@ -52,12 +66,18 @@ class Outbox:
         """Takes up what an earlier cockpit left."""
         self._kept = self._disk.outgoing()
 
-    def of_chat(self, chat_id: UUID) -> list[Outgoing]:
+    def of_chat(self, chat_id: UUID | None) -> list[Outgoing]:
         """Messages of a chat that have not arrived, oldest first."""
         return [message for message in self._kept if message.chat_id == chat_id]
 
     async def send(
-        self, replica_id: UUID, chat_id: UUID, text: str, *, plan_mode: bool = False
+        self,
+        replica_id: UUID,
+        chat_id: UUID,
+        text: str,
+        *,
+        plan_mode: bool = False,
+        extras: Extras = NOTHING,
     ) -> MessageAccepted | None:
         """Sends a message; None when it could not leave and is kept.
 
@@ -71,6 +91,10 @@ class Outbox:
             chat_id=chat_id,
             text=text,
             plan_mode=plan_mode,
+            goal_mode=extras.goal_mode,
+            model=extras.model,
+            images=list(extras.images),
+            uploads=list(extras.uploads),
             created_at=utc_now(),
         )
         earlier = [kept for kept in self.of_chat(chat_id) if kept.state == "unsent"]
@@ -110,6 +134,26 @@ class Outbox:
             self._kept.remove(message)
         self._tell(message)
 
+    def move(self, message: Outgoing, by: int) -> bool:
+        """Gives a message that never left another place among those of its chat.
+
+        Returns False when there is no such place. What may have arrived keeps its own.
+
+        Raises:
+            OSError: the disk does not take the new order.
+        """
+        movable = [kept for kept in self.of_chat(message.chat_id) if kept.state == "unsent"]
+        at = movable.index(message) if message in movable else -1
+        if at < 0 or not 0 <= at + by < len(movable):
+            return False
+        other = movable[at + by]
+        message.created_at, other.created_at = other.created_at, message.created_at
+        self._kept.sort(key=lambda kept: kept.created_at)
+        self._disk.save_outgoing(message)
+        self._disk.save_outgoing(other)
+        self._tell(message)
+        return True
+
     async def flush(self) -> None:
         """After a reconnect: finds out what arrived, and sends what never left."""
         for message in list(self._kept):
@@ -135,13 +179,8 @@ class Outbox:
     async def _deliver(self, message: Outgoing, *, forget: bool = True) -> MessageAccepted | None:
         """None when it did not leave. `forget` drops what the service refuses."""
         message.state = "sending"
-        body = SendMessage(
-            message=message.text,
-            chat_id=message.chat_id,
-            plan_mode=message.plan_mode or None,
-        )
         try:
-            accepted = await self._owner.client.messages.send(message.replica_id, body)
+            accepted = await self._owner.client.messages.send(message.replica_id, _body(message))
         except LinkError as error:
             self._keep(message, error)
             return None
@@ -193,3 +232,15 @@ class Outbox:
     def _tell(self, message: Outgoing) -> None:
         if message.chat_id is not None:
             self._owner.publish(ChatChanged(message.replica_id, message.chat_id))
+
+
+def _body(message: Outgoing) -> SendMessage:
+    return SendMessage(
+        message=message.text,
+        chat_id=message.chat_id,
+        model=message.model,
+        images=message.images or None,
+        plan_mode=message.plan_mode or None,
+        goal_mode=message.goal_mode or None,
+        canvas_upload_ids=message.uploads or None,
+    )

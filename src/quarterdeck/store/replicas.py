@@ -7,8 +7,9 @@ from uuid import UUID
 
 from quarterdeck.store.attention import Attention, attention_of
 from quarterdeck.store.chats import ChatState
+from quarterdeck.store.hooks import HookWatch
 from quarterdeck.wire.chats import Chat
-from quarterdeck.wire.events import EventRepository
+from quarterdeck.wire.events import EventRepository, Preview
 from quarterdeck.wire.replicas import (
     Replica,
     ReplicaDetail,
@@ -31,6 +32,13 @@ class ReplicaState:
     done_at: datetime | None = None
     detailed: bool = False
     untracked: int = 0
+    hooks: HookWatch = field(default_factory=HookWatch)
+    previews: list[Preview] | None = None
+    """Ports that can be looked at; None before somebody asked, or an event told."""
+    shown_chat: UUID | None = None
+    """The chat that the person looked at last."""
+    environment_read: bool = False
+    """Whether its environment was asked for; the service may tell none."""
 
     @property
     def id(self) -> UUID:
@@ -79,6 +87,18 @@ class ReplicaState:
         return min(self.chats.values(), key=lambda chat: chat.record.created_at, default=None)
 
     @property
+    def ordered_chats(self) -> list[ChatState]:
+        """All chats, the oldest first: the order of their tabs."""
+        return sorted(self.chats.values(), key=lambda chat: (chat.record.created_at, str(chat.id)))
+
+    @property
+    def chat_to_show(self) -> ChatState | None:
+        """The chat that asks, else the one that was looked at last, else the first."""
+        asking = next((one for one in self.ordered_chats if one.record.awaiting_input), None)
+        known = self.chats.get(self.shown_chat) if self.shown_chat else None
+        return asking or known or self.first_chat
+
+    @property
     def changed_lines(self) -> tuple[int, int]:
         """Added and removed lines over all repositories."""
         diffs = [status.git_diff or {} for status in self.record.repository_statuses]
@@ -86,6 +106,12 @@ class ReplicaState:
             sum(int(diff.get("added") or 0) for diff in diffs),
             sum(int(diff.get("removed") or 0) for diff in diffs),
         )
+
+    @property
+    def presentable(self) -> bool:
+        """Whether all is here that a first look at it shows."""
+        known = self.environment_read or self.record.environment is not None
+        return known and self.chat_to_show is not None
 
     @property
     def unisolated(self) -> str | None:
@@ -121,6 +147,7 @@ class ReplicaState:
 
     def rest(self) -> None:
         """Nothing runs in it any more."""
+        self.hooks.stopped()
         for chat in self.chats.values():
             chat.end_turn(processing=False)
             chat.record.awaiting_input = False

@@ -13,6 +13,23 @@ if TYPE_CHECKING:
     from quarterdeck.client.keyboard import Keyboard
 
 
+class TerminalMemory:
+    """What a person made of their terminals, kept as long as the cockpit is open."""
+
+    def __init__(self) -> None:
+        self.names: dict[UUID, str] = {}
+        """Names given by the person, by session."""
+        self.shown: dict[UUID, UUID] = {}
+        """The session chosen last, by replica."""
+
+    def name(self, session_id: UUID, name: str) -> None:
+        """Names a session; an empty name takes the name away."""
+        if name:
+            self.names[session_id] = name
+        else:
+            self.names.pop(session_id, None)
+
+
 class TerminalLink:
     """One session of one replica. `close` ends the typing; the session itself goes on."""
 

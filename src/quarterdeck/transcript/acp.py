@@ -93,6 +93,8 @@ def _request(payload: Payload) -> Sequence[Step]:
             Option(o.option_id, one_line(o.name) or one_line(o.option_id), o.kind)
             for o in request.options
         ),
+        takes_text=request.accepts_text,
+        secret=request.secret,
     )
     return (call, asked) if call else (asked,)
 
@@ -103,7 +105,8 @@ def _outcome(payload: Payload) -> Sequence[Step]:
         case str() as word:
             return (Settled(outcome.request_id, one_line(word), outcome.option_id),)
         case shapes.Outcome() as told:
-            return (Settled(outcome.request_id, one_line(told.outcome), told.option_id),)
+            text = None if told.text is None else one_line(told.text)
+            return (Settled(outcome.request_id, one_line(told.outcome), told.option_id, text),)
 
 
 def _prompted(payload: Payload) -> Sequence[Step]:

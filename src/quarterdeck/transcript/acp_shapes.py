@@ -92,13 +92,16 @@ class PermissionRequest(Shape):
     tool_call: ToolCall | None = None
     title: str | None = None
     options: list[PermissionOption] = []
+    accepts_text: bool = False
+    secret: bool = False
 
 
 class Outcome(Shape):
-    """How a permission request ended."""
+    """How a permission request ended. `text`: what was written instead of chosen."""
 
     outcome: str
     option_id: str | None = None
+    text: str | None = None
 
 
 class PermissionOutcome(Shape):

@@ -9,7 +9,15 @@ from quarterdeck.transcript.clean import clean, clean_output, one_line
 from quarterdeck.transcript.steps import Called
 
 _EXIT_KEYS = ("exitCode", "exit_code", "exit", "returncode")
-_OUTPUT_KEYS = ("output", "aggregated_output", "formatted_output", "stdout", "content", "text")
+_OUTPUT_KEYS = (
+    "output",
+    "aggregatedOutput",
+    "aggregated_output",
+    "formatted_output",
+    "stdout",
+    "content",
+    "text",
+)
 _NESTED = ("metadata", "result", "exitStatus")
 
 

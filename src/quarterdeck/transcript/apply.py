@@ -158,6 +158,8 @@ class Fold:
         question.title = step.title
         question.tool_id = step.tool_id
         question.options = step.options
+        question.takes_text = step.takes_text
+        question.secret = step.secret
         question.revision += 1
         touched.append(question.id)
 
@@ -165,6 +167,7 @@ class Fold:
         question = self._question(step.request_id, at)
         question.outcome = step.outcome
         question.chosen = step.chosen
+        question.text = step.text
         question.revision += 1
         touched.append(question.id)
 

@@ -223,14 +223,19 @@ class Option:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class QuestionBlock(Block):
-    """The agent asks. `outcome` None: still open, `selected` with `chosen`, or `cancelled`."""
+    """The agent asks. `outcome` None: still open; `selected` with `chosen`, `answered` with `text`
+    (which a secret one keeps to itself), or `cancelled`. With `takes_text` a text is an answer too;
+    that of a `secret` one is shown to nobody."""
 
     request_id: str
     title: str | None = None
     tool_id: str | None = None
     options: tuple[Option, ...] | None = None
+    takes_text: bool = False
+    secret: bool = False
     outcome: str | None = None
     chosen: str | None = None
+    text: str | None = None
 
     @property
     def is_open(self) -> bool:

@@ -91,6 +91,8 @@ def _question(block: QuestionBlock) -> Iterator[str]:
         return
     for number, option in enumerate(block.options or (), 1):
         yield f"  {number}. {option.name} ({option.id})"
+    if block.takes_text:
+        yield "  or a text of your own"
 
 
 def _part(part: Part) -> list[str]:

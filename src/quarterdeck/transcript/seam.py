@@ -110,9 +110,11 @@ def _ask_before(before: QuestionBlock, question: QuestionBlock) -> None:
     question.at, question.turn = before.at, before.turn
     if question.options is None:
         question.title, question.tool_id = before.title, before.tool_id
-        question.options = before.options
+        question.options, question.takes_text = before.options, before.takes_text
+        question.secret = before.secret
     if question.outcome is None:
         question.outcome, question.chosen = before.outcome, before.chosen
+        question.text = before.text
 
 
 def _join_speech(older: Fold, newer: Fold, moves: _Moves) -> None:

@@ -71,6 +71,8 @@ class Asked:
     title: str | None
     tool_id: str | None
     options: tuple[Option, ...]
+    takes_text: bool = False
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class Settled:
     request_id: str
     outcome: str
     chosen: str | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

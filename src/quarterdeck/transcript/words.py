@@ -39,4 +39,4 @@ def outcome_text(block: QuestionBlock) -> str:
     """How a question ended; empty while it is open."""
     if block.is_open:
         return ""
-    return block.chosen_name or block.outcome or "not answered"
+    return block.text or block.chosen_name or block.outcome or "not answered"

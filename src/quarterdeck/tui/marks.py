@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from quarterdeck.store.attention import Attention
+from quarterdeck.store.attention import WORDS, Attention
 
 
 @dataclass(frozen=True)
@@ -14,13 +14,14 @@ class Mark:
     color: str
 
 
-MARKS = {
-    Attention.ASKS: Mark("▲", "asks", "warning"),
-    Attention.FAILED: Mark("✗", "failed", "error"),
-    Attention.DONE_UNSEEN: Mark("✓", "new", "success"),
-    Attention.WORKING: Mark("●", "working", "primary"),
-    Attention.PREPARING: Mark("◌", "preparing", "secondary"),
-    Attention.IDLE: Mark("○", "idle", "muted"),
-    Attention.SLEEPING: Mark("☾", "sleeping", "muted"),
-    Attention.ARCHIVED: Mark("▪", "archived", "muted"),
+_SIGNS = {
+    Attention.ASKS: ("▲", "warning"),
+    Attention.FAILED: ("✗", "error"),
+    Attention.DONE_UNSEEN: ("✓", "success"),
+    Attention.WORKING: ("●", "primary"),
+    Attention.PREPARING: ("◌", "secondary"),
+    Attention.IDLE: ("○", "muted"),
+    Attention.SLEEPING: ("☾", "muted"),
+    Attention.ARCHIVED: ("▪", "muted"),
 }
+MARKS = {state: Mark(sign, WORDS[state], color) for state, (sign, color) in _SIGNS.items()}

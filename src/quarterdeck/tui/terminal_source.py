@@ -1,6 +1,5 @@
 """Feeds a `TerminalView` from the store's `TerminalLink`."""
 
-import base64
 from collections.abc import AsyncIterator, Callable
 
 from quarterdeck.client.errors import ClientError
@@ -27,12 +26,12 @@ from quarterdeck.wire.terminals import (
 )
 
 
-def _of_event(event: TerminalEvent) -> SourceItem:
+def _of_event(event: TerminalEvent, data: bytes) -> SourceItem:
     match event:
-        case TerminalReplay(data=data, cols=cols, rows=rows, reset=reset):
-            return Replay(base64.b64decode(data), cols, rows, reset)
-        case TerminalOutput(data=data):
-            return Output(base64.b64decode(data))
+        case TerminalReplay(cols=cols, rows=rows, reset=reset):
+            return Replay(data, cols, rows, reset)
+        case TerminalOutput():
+            return Output(data)
         case TerminalResized(cols=cols, rows=rows):
             return Resized(cols, rows)
         case TerminalExit(exit_code=code):
@@ -43,8 +42,8 @@ def _of_event(event: TerminalEvent) -> SourceItem:
 
 def _of_item(item: TerminalItem) -> SourceItem | None:
     match item:
-        case TerminalReceived(_, event):
-            return _of_event(event)
+        case TerminalReceived(_, event, data):
+            return _of_event(event, data)
         case LineLost(error, retry_in):
             return Lost(str(error), retry_in)
         case LineRestored():

@@ -4,6 +4,7 @@ The control plane speaks snake_case, the in-workspace engine camelCase; each mod
 that the contract gives its resource, whatever the version header says (INTERFACE, reading rules).
 """
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Self, cast
 from uuid import UUID
@@ -50,6 +51,28 @@ Timestamp = Annotated[
 Id = UUID
 """Ids of the contract are UUIDs unless it says otherwise."""
 
+_CANONICAL = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_DIGITS = re.compile(r"-?[0-9]+")
+
+
+def _canonical(value: object) -> object:
+    if isinstance(value, str) and not _CANONICAL.fullmatch(value):
+        raise ValueError("it must be a UUID with its hyphens, and nothing else")
+    return value
+
+
+def _digits(value: object) -> object:
+    if isinstance(value, str) and not _DIGITS.fullmatch(value):
+        raise ValueError("it must be an integer in digits")
+    return value
+
+
+GivenId = Annotated[UUID, BeforeValidator(_canonical)]
+"""An id of a request: of the several ways to write a UUID, the one with hyphens alone."""
+
+GivenWhole = Annotated[int, BeforeValidator(_digits)]
+"""An integer of a query or a path, which is text: `1.0`, `1_0` and ` 1` are refused."""
+
 Whole = Annotated[int, Strict()]
 """An integer of a request body: `80.0`, `"80"` and `true` are refused, not turned into one."""
 
@@ -59,6 +82,9 @@ Switch = Annotated[bool, Strict()]
 # A string with a bound, be it 0, is looked at when it is read: half a surrogate pair (`"\\ud800"`),
 # which nothing can store, is refused. One without would be taken as it is.
 _ANY_LENGTH = 0
+
+DEEPEST = 100
+"""Levels of JSON within JSON that a body may have: more would exhaust who walks through it."""
 
 NUL_ERROR = "nul_character"
 """Type of the error for a NUL character; its context names the field."""
@@ -107,15 +133,18 @@ class _Sent(BaseModel):
         return self
 
 
-def _holds_nul(value: object) -> bool:
+def _holds_nul(value: object, levels: int = DEEPEST) -> bool:
     match value:
         case str():
             return "\0" in value
+        case list() | dict() if not levels:
+            raise PydanticCustomError("too_deep", "At most 100 levels may lie in one another")
         case list():
-            return any(map(_holds_nul, cast("list[object]", value)))
+            return any(_holds_nul(one, levels - 1) for one in cast("list[object]", value))
         case dict():
             entries = cast("dict[object, object]", value)
-            return any(map(_holds_nul, entries)) or any(map(_holds_nul, entries.values()))
+            both = (*entries, *entries.values())
+            return any(_holds_nul(one, levels - 1) for one in both)
         case _:
             return False  # a model of its own has looked itself
 

@@ -10,7 +10,10 @@ CANVAS_LIMIT = 5 << 20
 CANVAS_NAME_LIMIT = 255
 """Bytes of an item's name."""
 
-CANVAS_DISPLAY = "~/.quarterdeck/canvas"
+CANVAS_DIRECTORY = ".quarterdeck/canvas"
+"""Where the canvas lies, in the HOME of the workspace."""
+
+CANVAS_DISPLAY = f"~/{CANVAS_DIRECTORY}"
 """Where the canvas lies, as people and agents in the workspace know it."""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from quarterdeck.wire.base import Body, CamelBody, CamelRecord, Id, Record, Timestamp
+from quarterdeck.wire.base import Body, CamelBody, CamelRecord, GivenId, Id, Record, Timestamp
 from quarterdeck.wire.goals import ChatGoal, EventGoal
 
 
@@ -63,8 +63,8 @@ class CreateChat(CamelBody):
 
     provider: Annotated[str, Field(min_length=1, max_length=100)]
     title: Annotated[str, Field(min_length=1, max_length=100)] | None = None
-    id: Id | None = None
-    parent_chat_id: Id | None = None
+    id: GivenId | None = None
+    parent_chat_id: GivenId | None = None
     client_request_id: str | None = None
 
 

@@ -8,6 +8,28 @@ from quarterdeck.wire.base import Body, CamelRecord, Id, Timestamp
 from quarterdeck.wire.stored_text import NO_NUL
 
 PROVIDER_PATTERN = r"^[a-z0-9][a-z0-9-]{0,99}$"
+NO_PROVIDERS = frozenset(
+    (
+        "agents",
+        "auth",
+        "automations",
+        "chatapp",
+        "environment-skills",
+        "environments",
+        "health",
+        "host-a",
+        "host-b",
+        "organization",
+        "organizations",
+        "previews",
+        "replica",
+        "services",
+        "user",
+        "warm-pools",
+        "workspaces",
+    )
+)
+"""First words of other routes: no provider, and so no agent, has such a name."""
 KEY_LIMIT = 65_536
 
 

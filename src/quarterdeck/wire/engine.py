@@ -44,6 +44,7 @@ from pydantic import Field
 from quarterdeck.wire.base import CamelRecord, Id, Timestamp
 from quarterdeck.wire.events import EngineStatus
 from quarterdeck.wire.messages import Image, ThinkingLevel
+from quarterdeck.wire.own_agents import OwnAgent
 from quarterdeck.wire.setup import Setup, SetupState
 from quarterdeck.wire.terminals import TerminalEvent
 
@@ -66,7 +67,9 @@ class EngineRepository(CamelRecord):
 
 
 class EngineConfig(CamelRecord):
-    """Content of `engine.json` in the run directory (mode 0600): never in argv or environment."""
+    """Content of `engine.json` in the run directory (mode 0600): never in argv, and of the secrets
+    only the engine's own in the environment of what runs inside, which could read the file anyway.
+    """
 
     workspace_id: Id
     secret: str
@@ -78,6 +81,8 @@ class EngineConfig(CamelRecord):
     environment: dict[str, str] = {}
     """Variables for shells, exec and agents."""
     setup: Setup = Setup()
+    agents: dict[str, OwnAgent] = {}
+    """A person's own agents, by id."""
     hold_queues: bool = False
     """Nothing that waits is run before `queue.release`."""
 
@@ -148,13 +153,12 @@ class ChatCall(CamelRecord):
 
 
 class OpenChat(CamelRecord):
-    """Makes a chat, or finds it."""
+    """Makes a chat, or finds it. No event tells it: whoever asks has done that."""
 
     chat_id: Id
     provider: str
     title: str | None = None
     parent_chat_id: Id | None = None
-    client_request_id: str | None = None
     created_at: Timestamp | None = None
 
 
@@ -173,6 +177,8 @@ class DeliverMessage(CamelRecord):
     text: str
     images: list[Image] | None = None
     model: str | None = None
+    usual_model: str | None = None
+    """The replica's own: used where the message names none, and none was chosen in the chat."""
     plan_mode: bool = False
     goal_mode: bool = False
     fast_mode: bool = False

@@ -5,11 +5,17 @@ from typing import Annotated
 from pydantic import Field
 
 from quarterdeck.wire.base import Body, Id, Patch, Record, Switch, Timestamp
+from quarterdeck.wire.inside import WAY_OUT
 from quarterdeck.wire.stored_text import Text, bytes_at_most
 
 KEY_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,254}$"
 VALUE_LIMIT = 65_536
 """Most bytes of a value."""
+
+RESERVED_KEYS = frozenset(
+    ("HOME", "USER", "LOGNAME", "QUARTERDECK_WORKSPACE", "QUARTERDECK_SANDBOX", *WAY_OUT)
+)
+"""What the sandbox and the service set themselves, whatever an environment says; so no variable has such a key (400)."""
 
 Key = Annotated[str, Field(pattern=KEY_PATTERN)]
 Value = Annotated[Text, bytes_at_most(VALUE_LIMIT)]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from quarterdeck.wire.base import Body, Id, Patch, Record, Timestamp
+from quarterdeck.wire.base import Body, GivenId, Id, Patch, Record, Timestamp
 from quarterdeck.wire.stored_text import ONE_LINE, Text
 
 GLOBAL = "global"
@@ -57,22 +57,24 @@ class CreateEnvironment(Body):
     name: Name
     scope: Literal["org", "user"] = "org"
     description: Text | None = None
-    repository_id: Id | None = None
-    repository_set_id: Id | None = None
+    repository_id: GivenId | None = None
+    repository_set_id: GivenId | None = None
     system_prompt: Text | None = None
     personal_preferences: Text | None = None
-    source_environment_id: Id | None = None
+    source_environment_id: GivenId | None = None
 
 
 class ChangeEnvironment(Patch):
     """Body of `PATCH /v1/environments/{id}`; what is not given stays, null clears.
 
-    Binding and system prompt of one with a source are locked (400).
+    Binding and system prompt of one with a source are locked, and so is the source itself (400).
     """
 
     name: Name = Field(default_factory=str)
     description: Text | None = None
-    repository_id: Id | None = None
-    repository_set_id: Id | None = None
+    repository_id: GivenId | None = None
+    repository_set_id: GivenId | None = None
     system_prompt: Text | None = None
     personal_preferences: Text | None = None
+    source_environment_id: GivenId | None = None
+    """May be given as it is."""

@@ -5,16 +5,30 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from quarterdeck.wire.base import Body, CamelBody, CamelRecord, Id, Record, Switch, Timestamp, Whole
+from quarterdeck.wire.base import (
+    Body,
+    CamelBody,
+    CamelRecord,
+    GivenId,
+    Id,
+    Record,
+    Switch,
+    Timestamp,
+    Whole,
+)
+from quarterdeck.wire.images import MediaType
 
 ThinkingLevel = Literal["low", "medium", "high", "xhigh", "max"]
+
+Model = Annotated[str, Field(min_length=1)]
+"""One of an agent's models; which there are is the agent's matter."""
 
 
 class Base64Source(Body):
     """An image carried in the request."""
 
     type: Literal["base64"]
-    media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    media_type: MediaType
     data: str
 
 
@@ -33,12 +47,15 @@ class Image(Body):
 
 
 class SendMessage(Body):
-    """Body of `POST .../messages`. Neither text nor uploads: 400."""
+    """Body of `POST .../messages`. Neither text nor uploads: 400.
+
+    Without `model` it goes by the one chosen last in its chat, else by the one of the replica.
+    """
 
     message: str = ""
-    chat_id: Id | None = None
+    chat_id: GivenId | None = None
     coding_agent: str | None = None
-    model: str | None = None
+    model: Model | None = None
     images: list[Image] | None = None
     plan_mode: Switch | None = None
     goal_mode: Switch | None = None
@@ -92,7 +109,7 @@ class QueueAnswer(CamelRecord):
 class ReorderQueue(CamelBody):
     """Body of `PATCH .../queue/reorder`; places count from 1, one behind the end is the last."""
 
-    message_id: Id
+    message_id: GivenId
     position: Annotated[Whole, Field(ge=1)]
 
 

@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from quarterdeck.wire.base import Body, CamelRecord, Id, Record, Switch, Timestamp, Whole
+from quarterdeck.wire.base import Body, CamelRecord, GivenId, Id, Record, Switch, Timestamp, Whole
 from quarterdeck.wire.chats import Chat
-from quarterdeck.wire.messages import Image, ThinkingLevel
+from quarterdeck.wire.messages import Image, Model, ThinkingLevel
 from quarterdeck.wire.states import WorkspaceStatus as WorkspaceStatus
 
 
@@ -92,6 +92,14 @@ class ReplicaDetail(Replica):
     error: str | None = None
     log_index: int | None = None
     """Index in the replica's event log that this record reflects (own field)."""
+    model: str | None = None
+    """The model that was asked for when it was made (own field); None: the agent's own choice."""
+    size: str | None = None
+    """What it may use of the machine (own field)."""
+    lifecycle_policy: str | None = None
+    """What becomes of it when its work is done (own field)."""
+    auto_stop_minutes: int | None = None
+    """After how long with nothing going on it is put to sleep (own field)."""
 
 
 class ReplicaAnswer(Record):
@@ -136,10 +144,10 @@ class CreateReplica(Body):
     """Body of `POST /v1/replica`. Without a message the workspace starts and waits."""
 
     name: Annotated[str, Field(pattern=r"^\S+$", max_length=200)]
-    environment_id: Id
+    environment_id: GivenId
     message: str | None = None
     coding_agent: str | None = None
-    model: str | None = None
+    model: Model | None = None
     images: list[Image] | None = None
     plan_mode: Switch | None = None
     goal_mode: Switch | None = None

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from quarterdeck.wire.base import Body, Id, Record
+from quarterdeck.wire.base import Body, GivenId, Id, Record
 from quarterdeck.wire.stored_text import ONE_LINE
 
 MOST_IN_SET = 100
@@ -63,4 +63,4 @@ class CreateRepositorySet(Body):
     """Body of `POST /v1/replica/repository-sets`; the name is unique (409)."""
 
     name: Annotated[str, Field(min_length=1, max_length=200), ONE_LINE]
-    repository_ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_IN_SET)]
+    repository_ids: Annotated[list[GivenId], Field(min_length=1, max_length=MOST_IN_SET)]

@@ -123,6 +123,8 @@ class HookLog(CamelRecord):
     exit_code: int | None
     timed_out: bool
     executed_at: Timestamp
+    duration_ms: int | None = None
+    """How long it ran (own field)."""
 
 
 class HookLogList(Record):

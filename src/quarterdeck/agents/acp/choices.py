@@ -1,6 +1,7 @@
 """What a session offers to choose, and the requests that choose it: plan mode and model.
 
-Agents offer plan mode as a config option (newer) or as a mode (older), under varying names.
+Agents offer plan mode as a config option (newer) or as a mode (older), under varying names; and so
+their models.
 """
 
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from quarterdeck.agents.acp.shapes import ConfigOption, ConfigOptions, Modes, Opened
+from quarterdeck.agents.acp.shapes import ConfigOption, ConfigOptions, Models, Modes, Opened
 
 LEVELS = ("low", "medium", "high", "xhigh", "max")
 _THINKING = ("thought_level", "effort", "reasoning_effort")
@@ -29,8 +30,10 @@ class NotOfferedError(Exception):
 class Choices:
     """Follows what is chosen now, by answers and by the agent's own updates."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: Opened, any_model: bool = False) -> None:
+        self._any_model = any_model
         self._modes = opened.modes or Modes()
+        self._models = opened.models or Models()
         self._options = {option.id: option for option in opened.config_options}
         self._before_plan: str | None = None
 
@@ -71,19 +74,25 @@ class Choices:
         value = target if wanted else self._way_back(values)
         return _set_option(option, value) if option else _set_mode(value)
 
-    def model(self, wanted: str) -> Choice | None:
+    def model(self, wanted: str, given_at_start: bool = False) -> Choice | None:
         """The request that chooses a model; None when it is chosen already, or by other means.
+
+        `given_at_start`: the agent was started with it, so it need not list it.
 
         Raises:
             NotOfferedError: the agent lists its models and this one is not among them.
         """
-        option = next((o for o in self._options.values() if "model" in (o.category, o.id)), None)
-        if option is None or option.current_value == wanted:
+        option = self._model_option()
+        current = option.current_value if option else self._models.current_model_id
+        offered = self._offered_models()
+        if current == wanted or not (offered or self._any_model):
             return None
-        if wanted not in option.values:
-            offered = ", ".join(option.values)
-            raise NotOfferedError(f"it does not offer the model {wanted}. It offers: {offered}.")
-        return _set_option(option, wanted)
+        if self.offers_model(wanted):
+            return _set_option(option, wanted) if option else _set_model(wanted)
+        if given_at_start:
+            return None
+        names = ", ".join(offered)
+        raise NotOfferedError(f"it does not offer the model {wanted}. It offers: {names}.")
 
     def thinking(self, wanted: str) -> Choice | None:
         """The request that chooses how much it thinks, or the nearest level below.
@@ -99,10 +108,10 @@ class Choices:
             return None
         return _set_option(option, level)
 
-    @property
-    def offers_models(self) -> bool:
-        """Whether the model can be chosen in the running session."""
-        return any("model" in (o.category, o.id) for o in self._options.values())
+    def offers_model(self, wanted: str) -> bool:
+        """Whether this model can be chosen in the running session."""
+        offered = self._offered_models()
+        return wanted in offered or (self._any_model and not offered)
 
     def chosen(self, choice: Choice) -> None:
         """Notes that the agent accepted a choice."""
@@ -110,9 +119,21 @@ class Choices:
             changed = {"current_mode_id": choice.params["modeId"]}
             self._modes = self._modes.model_copy(update=changed)
             return
+        if "modelId" in choice.params:
+            changed = {"current_model_id": choice.params["modelId"]}
+            self._models = self._models.model_copy(update=changed)
+            return
         option = self._options[choice.params["configId"]]
         changed = {"current_value": choice.params["value"]}
         self._options[option.id] = option.model_copy(update=changed)
+
+    def _model_option(self) -> ConfigOption | None:
+        return next((o for o in self._options.values() if "model" in (o.category, o.id)), None)
+
+    def _offered_models(self) -> list[str]:
+        if option := self._model_option():
+            return option.values
+        return [model.model_id for model in self._models.available_models]
 
     def _plan_option(self) -> ConfigOption | None:
         offering = [o for o in self._options.values() if any(map(_is_plan, o.values))]
@@ -139,3 +160,7 @@ def _set_option(option: ConfigOption, value: str) -> Choice:
 
 def _set_mode(mode: str) -> Choice:
     return Choice("session/set_mode", {"modeId": mode})
+
+
+def _set_model(model: str) -> Choice:
+    return Choice("session/set_model", {"modelId": model})

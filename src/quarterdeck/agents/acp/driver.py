@@ -4,31 +4,18 @@ Kept free of the SDK: an engine without a chat does not pay for its import.
 """
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quarterdeck.agents.acp.process import AgentProcess
-from quarterdeck.agents.port import AgentSession, AgentSink, AgentUnavailableError, SessionSpec
+from quarterdeck.agents.acp.mcp import write_file
+from quarterdeck.agents.acp.reopening import clear_twins, let_minute_pass
+from quarterdeck.agents.port import AgentSession, AgentSink, SessionSpec
 from quarterdeck.agents.presets import Preset
+from quarterdeck.agents.session.patience import Patience
+from quarterdeck.agents.session.process import AgentProcess
+from quarterdeck.agents.starting import program_of, spawn
 
 if TYPE_CHECKING:
     from quarterdeck.agents.acp.session import AcpSession
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long the driver waits for an agent, in seconds."""
-
-    start: float = 60.0
-    """For `initialize` and for the session together."""
-    choose: float = 20.0
-    """For a change of mode or model."""
-    cancel: float = 5.0
-    """From a cancel to the end of the turn; then everything of the agent is killed."""
-    leave: float = 1.0
-    """From the end of its input, or a SIGTERM, to the agent's end; then SIGKILL."""
 
 
 class AcpDriver:
@@ -69,24 +56,17 @@ async def start_process(preset: Preset, spec: SessionSpec) -> AgentProcess:
     Raises:
         AgentUnavailableError: not installed, no such directory, or the system refused.
     """
-    if not await asyncio.to_thread(Path(spec.working_directory).is_dir):
-        raise AgentUnavailableError(f"The directory {spec.working_directory} does not exist.")
-    program = await asyncio.to_thread(preset.program, spec.environment)
-    if program is None:
-        hint = f" Install it with: {preset.install}" if preset.install else ""
-        raise AgentUnavailableError(
-            f"{preset.name} is not installed: {preset.command[0]} is not on the PATH.{hint}"
-        )
-    return await _spawn(preset, spec, [program, *preset.arguments(spec.model)])
+    program = await program_of(preset, spec)
+    await let_minute_pass(preset, spec)
+    await asyncio.to_thread(clear_twins, preset, spec)
+    words = [*preset.arguments(spec.model), *await asyncio.to_thread(_mcp_arguments, preset, spec)]
+    return await spawn(preset, spec, [program, *words])
 
 
-async def _spawn(preset: Preset, spec: SessionSpec, command: list[str]) -> AgentProcess:
-    variables: Mapping[str, str] = preset.variables(
-        spec.environment, spec.state_directory, spec.model, spec.key
-    )
-    try:
-        return await AgentProcess.start(command, spec.working_directory, variables)
-    except OSError as error:
-        raise AgentUnavailableError(
-            f"{preset.name} could not be started: {error.strerror or error}."
-        ) from error
+def _mcp_arguments(preset: Preset, spec: SessionSpec) -> list[str]:
+    words = preset.traps.stdio_mcp_arguments
+    servers = [server for server in spec.mcp_servers if server.transport == "stdio"]
+    if not words or not servers:
+        return []
+    file = str(write_file(servers, spec.state_directory))
+    return [word.replace("{file}", file) for word in words]

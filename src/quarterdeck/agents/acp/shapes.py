@@ -6,10 +6,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-
-def as_object(value: object) -> dict[str, Any]:
-    """The value when it is a JSON object, else an empty one."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+from quarterdeck.agents.objects import as_object
 
 
 class Shape(BaseModel):
@@ -84,6 +81,19 @@ class Modes(Shape):
     available_modes: list[Mode] = []
 
 
+class Model(Shape):
+    """A model of the session."""
+
+    model_id: str
+
+
+class Models(Shape):
+    """The models of the session and the present one: how it was told before config options."""
+
+    current_model_id: str = ""
+    available_models: list[Model] = []
+
+
 class ConfigOption(Shape):
     """Something about the session that can be chosen, for instance its model."""
 
@@ -118,6 +128,7 @@ class Opened(ConfigOptions):
 
     session_id: str | None = None
     modes: Modes | None = None
+    models: Models | None = None
 
 
 class Answered(Shape):
@@ -125,6 +136,16 @@ class Answered(Shape):
 
     stop_reason: str = "end_turn"
     usage: dict[str, Any] | None = None
+    meta: dict[str, Any] = Field(alias="_meta", default={})
+
+    @property
+    def used(self) -> dict[str, Any] | None:
+        """What the turn used, wherever the agent tells it."""
+        counts = as_object(as_object(self.meta.get("quota")).get("token_count"))
+        if self.usage or not counts:
+            return self.usage
+        read, written = (counts.get(f"{name}_tokens", 0) for name in ("input", "output"))
+        return {"inputTokens": read, "outputTokens": written, "totalTokens": read + written}
 
 
 class PermissionOption(Shape):

@@ -1,5 +1,6 @@
 """What the built-in agent says, as Markdown."""
 
+import os
 from typing import TYPE_CHECKING
 
 from quarterdeck.agents.builtin.blocks import Block, Parsed
@@ -7,6 +8,7 @@ from quarterdeck.agents.builtin.runner import Ran
 
 if TYPE_CHECKING:
     from quarterdeck.agents.port import AgentStatus
+    from quarterdeck.wire.own_agents import KnownAgents
 
 _HELP = """\
 I am the built-in agent. I have no model, so I cannot answer questions or write code by myself. \
@@ -63,12 +65,27 @@ def _agents() -> str:
     # Imported here: only this answer needs it, and every start would pay 0.15 s for it.
     from quarterdeck.agents.catalog import default_catalog
 
-    others = [status for status in default_catalog().statuses() if status.id != "builtin"]
+    known = _known()
+    catalog = default_catalog(own=known.own, keyed=known.keyed)
+    others = [status for status in catalog.statuses() if status.id != "builtin"]
     return "Other agents here:\n\n" + "\n".join(map(_agent, others))
 
 
+def _known() -> "KnownAgents":
+    """What the engine told of agents; nothing when it told nothing that can be read."""
+    from pydantic import ValidationError
+
+    from quarterdeck.wire.own_agents import AGENTS_VARIABLE, KnownAgents
+
+    try:
+        return KnownAgents.model_validate_json(os.environ.get(AGENTS_VARIABLE, "{}"))
+    except ValidationError:
+        return KnownAgents()
+
+
 def _agent(status: "AgentStatus") -> str:
-    return f"- **{status.name}** (`{status.id}`): {status.reason or 'available'}"
+    version = f" {status.version}" if status.version else ""
+    return f"- **{status.name}**{version} (`{status.id}`): {status.reason or 'available'}"
 
 
 def _noun(count: int) -> str:

@@ -10,7 +10,7 @@ from subprocess import DEVNULL, STDOUT
 
 from quarterdeck.agents.builtin.blocks import Block
 from quarterdeck.agents.builtin.files import write_private
-from quarterdeck.agents.builtin.output import SHOWN_LIVE, Output
+from quarterdeck.agents.output import SHOWN_LIVE, Output
 from quarterdeck.agents.processes import Tree, new_mark
 
 Show = Callable[[str], Awaitable[None]]
@@ -41,6 +41,8 @@ class Runner:
     def __init__(self, directory: str, script: Path) -> None:
         self._directory = directory
         self._script = script
+        self.variables: dict[str, str] = {}
+        """Added to the environment of every block."""
         self._cancelled = asyncio.Event()
         self._background: list[tuple[Tree, asyncio.Task[None]]] = []
 
@@ -89,7 +91,7 @@ class Runner:
         self._background.clear()
 
     async def _start(self, block: Block) -> Tree:
-        environment = {"PYTHONUNBUFFERED": "1", **os.environ}
+        environment = {"PYTHONUNBUFFERED": "1", **os.environ, **self.variables}
         command = [block.shell, "-e", "-c", _EVALUATE, block.shell, str(self._script)]
         start = Tree.start
         mark = new_mark(_MARK)

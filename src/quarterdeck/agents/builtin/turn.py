@@ -8,6 +8,7 @@ from quarterdeck.agents.builtin import changes, replies, updates
 from quarterdeck.agents.builtin.blocks import Block, Parsed, parse
 from quarterdeck.agents.builtin.runner import Ran, Runner
 from quarterdeck.agents.builtin.sessions import Session, SessionStore
+from quarterdeck.agents.builtin.ticket import check_variables
 from quarterdeck.agents.builtin.updates import Update
 
 Send = Callable[[Update], Awaitable[None]]
@@ -28,6 +29,7 @@ class Turn:
         """Runs or plans the message's blocks; returns early when the runner is canceled."""
         self._session.history.append(updates.user_message(message))
         await self._save()
+        self._runner.variables = check_variables(message)
         try:
             await self._answer(parse(message))
         finally:

@@ -7,7 +7,7 @@ from quarterdeck.cli.lazy import LazyGroup, Verb
 _HERE = "quarterdeck.cli.auth"
 
 VERBS = {
-    "key": Verb(f"{_HERE}.key", "Print the embedded service's organization key."),
+    "key": Verb(f"{_HERE}.key", "Print the embedded service's own key."),
     "token": Verb(f"{_HERE}.token", "Print a user token, good for an hour."),
     "login": Verb(f"{_HERE}.login", "Get and keep a personal key of a service elsewhere."),
     "logout": Verb(f"{_HERE}.logout", "Take that key away again."),

@@ -11,7 +11,7 @@ from quarterdeck.cli.target import find_target, read_key
 @click.command(name="key")
 @common_options
 def command(common: Common) -> None:
-    """Print the organization key that the embedded service made at its first start."""
+    """Print the key that the embedded service made for its owner at its first start."""
     target = find_target(common.profile)
     if not target.embedded:
         raise UsageFault(

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from quarterdeck.cli.background import answers, running_pid
 from quarterdeck.cli.checks.finding import Finding, fail, ok, warn
+from quarterdeck.cli.checks.source_hosts import check_hosts
 from quarterdeck.cli.target import Target
+from quarterdeck.cli.words import services_text
 from quarterdeck.local.home import Home
 from quarterdeck.local.sockets import ADDRESS_LIMIT
 
@@ -28,8 +30,12 @@ async def check_installation(target: Target) -> AsyncGenerator[Finding]:
     for finding in check_home(target.home):
         yield finding
     yield await _service(target.home)
+    if (others := await _services(target)) is not None:
+        yield others
     yield _socket(target.home)
     yield _key(target.home)
+    for finding in check_hosts():
+        yield finding
 
 
 def check_home(home: Home) -> Generator[Finding]:
@@ -67,6 +73,27 @@ async def _service(home: Home) -> Finding:
         step = f"Look at {home.log}; qd stop ends it."
         return fail("service", f"process {pid} runs and does not answer", step)
     return ok("service", "does not run; qd or qd serve starts it")
+
+
+async def _services(target: Target) -> Finding | None:
+    """Whether services that share the database are there; None when nobody can be asked."""
+    from quarterdeck.client.errors import ClientError
+
+    if target.current_key() is None or not await answers(target.home):
+        return None
+    try:
+        async with target.client() as client:
+            known = await client.services.list()
+    except ClientError:
+        return None  # who answers but not this says so above
+    own = next(f"home {one.home_id}" for one in known if one.own)
+    away = [one for one in known if not one.alive]
+    if not away:
+        return ok("services", f"{services_text(known)}; {own} answers")
+    step = "Start them again; replicas of theirs cannot be reached meanwhile: " + ", ".join(
+        f"home {one.home_id} ({one.url})" for one in away
+    )
+    return warn("services", f"{services_text(known)}; {own} answers", step)
 
 
 def _socket(home: Home) -> Finding:

@@ -1,4 +1,4 @@
-"""Programs, the sandbox and the agents of this machine."""
+"""Programs and the sandbox of this machine."""
 
 import asyncio
 import platform
@@ -14,13 +14,11 @@ from quarterdeck.local.home import Home
 
 
 async def check_machine(home: Home) -> AsyncGenerator[Finding]:
-    """Python, git, bubblewrap, isolation, agents."""
+    """Python, git, bubblewrap, isolation."""
     yield _python()
     yield await _git()
     yield await _bubblewrap()
     async for finding in _isolation(home):
-        yield finding
-    for finding in await asyncio.to_thread(_agents):
         yield finding
 
 
@@ -73,17 +71,6 @@ def _somewhere(home: Home) -> Generator[Home]:
         return
     with TemporaryDirectory(prefix="qd-doctor-") as directory:
         yield Home(Path(directory))
-
-
-def _agents() -> list[Finding]:
-    from quarterdeck.agents.catalog import default_catalog
-
-    return [
-        ok(f"agent {status.id}", "ready")
-        if status.available
-        else warn(f"agent {status.id}", status.reason or "not available")
-        for status in default_catalog().statuses()
-    ]
 
 
 async def first_line(*command: str) -> str:

@@ -17,6 +17,5 @@ VERBS = {
 def command() -> None:
     """Keys of the providers behind coding agents: your own, which come first, or everybody's.
 
-    Without --mine or --organization it is your own key; where nobody is logged in to the embedded
-    service, the organization's. A replica gets what is set when it starts.
+    Without --organization it is your own key. A replica gets what is set when it starts.
     """

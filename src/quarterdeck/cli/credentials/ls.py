@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @whose_option
 @click.argument("providers", metavar="[PROVIDER...]", nargs=-1)
 @common_options
-def command(common: Common, organization: bool | None, providers: tuple[str, ...]) -> None:
+def command(common: Common, organization: bool, providers: tuple[str, ...]) -> None:
     """Say which providers have a key; without a name, those of the known agents."""
 
     async def read(client: "Client", shared: bool) -> "dict[str, CredentialStatus]":

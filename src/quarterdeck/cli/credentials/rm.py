@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @whose_option
 @click.argument("provider", metavar="PROVIDER")
 @common_options
-def command(common: Common, organization: bool | None, provider: str) -> None:
+def command(common: Common, organization: bool, provider: str) -> None:
     """Remove the key of a provider; replicas that run keep it."""
 
     async def remove(client: "Client", shared: bool) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @whose_option
 @click.argument("provider", metavar="PROVIDER")
 @common_options
-def command(common: Common, organization: bool | None, provider: str) -> None:
+def command(common: Common, organization: bool, provider: str) -> None:
     """Set the key of a provider. It is read from stdin, or asked for without showing it."""
     key = read_secret(f"Key of {provider}")
 

@@ -8,7 +8,7 @@ from quarterdeck.cli.env.find import find_environment, find_repository, find_set
 from quarterdeck.cli.env.settings import setting_options, text_of
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put, put_json
-from quarterdeck.cli.persons import as_person
+from quarterdeck.cli.running import with_client
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -52,7 +52,7 @@ def command(
             body.source_environment_id = (await find_environment(client, source)).id
         return await client.environments.create(body)
 
-    made = as_person(common, make)
+    made = with_client(common, make)
     if common.json:
         put_json({"environment": made.model_dump(mode="json")})
     else:

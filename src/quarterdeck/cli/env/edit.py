@@ -14,7 +14,7 @@ from quarterdeck.cli.env.settings import setting_options, text_of
 from quarterdeck.cli.errors import UsageFault
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put_json, say
-from quarterdeck.cli.persons import as_person
+from quarterdeck.cli.running import with_client
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -71,7 +71,7 @@ def command(
             fields.update(repository_set_id=bound, repository_id=None)
         return await client.environments.change(found.id, ChangeEnvironment(**fields))
 
-    changed = as_person(common, change)
+    changed = with_client(common, change)
     if common.json:
         put_json({"environment": changed.model_dump(mode="json")})
     else:

@@ -9,7 +9,7 @@ from quarterdeck.cli.env.inputs import read_text
 from quarterdeck.cli.errors import NotDone
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put, put_json, say, table
-from quarterdeck.cli.persons import as_person
+from quarterdeck.cli.running import with_client
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -34,7 +34,7 @@ def ls(common: Common, environment: str) -> None:
     async def read(client: "Client") -> "list[EnvironmentFile]":
         return await client.environment_files.list((await find_environment(client, environment)).id)
 
-    found = as_person(common, read)
+    found = with_client(common, read)
     if common.json:
         put_json({"environment_files": [one.model_dump(mode="json") for one in found]})
         return
@@ -54,7 +54,7 @@ def cat(common: Common, environment: str, path: str) -> None:
     async def read(client: "Client") -> "EnvironmentFile":
         return (await _find(client, environment, path))[1]
 
-    one = as_person(common, read)
+    one = with_client(common, read)
     if common.json:
         put_json({"environment_file": one.model_dump(mode="json")})
     else:
@@ -82,7 +82,7 @@ def put_(common: Common, environment: str, path: str, source: str | None, name: 
                 return await client.environment_files.change(of, known.id, change)
         return await client.environment_files.add(of, made)
 
-    one = as_person(common, write)
+    one = with_client(common, write)
     if common.json:
         put_json({"environment_file": one.model_dump(mode="json")})
     else:
@@ -100,7 +100,7 @@ def rm(common: Common, environment: str, path: str) -> None:
         of, one = await _find(client, environment, path)
         await client.environment_files.delete(of, one.id)
 
-    as_person(common, remove)
+    with_client(common, remove)
     say(f"{path} is gone.")
     if common.json:
         put_json({"success": True})

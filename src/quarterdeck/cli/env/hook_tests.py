@@ -10,7 +10,7 @@ from quarterdeck.cli.env.inputs import read_text
 from quarterdeck.cli.exits import Exit
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put, put_json, say
-from quarterdeck.cli.persons import as_person
+from quarterdeck.cli.running import with_client
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -44,7 +44,7 @@ def command(common: Common, environment: str, kind: str, source: str | None, sav
             return await client.hook_tests.warm(of, content)
         return await client.hook_tests.start(of, content)
 
-    test = as_person(common, run)
+    test = with_client(common, run)
     if common.json:
         put_json({"test": test.model_dump(mode="json")})
     else:

@@ -8,7 +8,7 @@ from quarterdeck.cli.env.find import environment_argument, find_environment
 from quarterdeck.cli.env.inputs import read_text
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put, put_json, say
-from quarterdeck.cli.persons import as_person
+from quarterdeck.cli.running import with_client
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -36,7 +36,7 @@ def show(common: Common, environment: str, kind: str) -> None:
             return (await client.environment_hooks.warm(of)).warm_hook
         return await client.environment_hooks.start(of)
 
-    hook = as_person(common, read)
+    hook = with_client(common, read)
     if common.json:
         put_json({f"{kind}_hook": hook and hook.model_dump(mode="json")})
     elif hook is None:
@@ -60,7 +60,7 @@ def save(common: Common, environment: str, kind: str, source: str | None) -> Non
             return await client.environment_hooks.save_warm(of, content)
         return await client.environment_hooks.save_start(of, content)
 
-    hook = as_person(common, write)
+    hook = with_client(common, write)
     if common.json:
         put_json({f"{kind}_hook": hook and hook.model_dump(mode="json")})
     elif hook is None:

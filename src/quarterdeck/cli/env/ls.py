@@ -6,7 +6,7 @@ import click
 
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put_json, table
-from quarterdeck.cli.persons import as_person
+from quarterdeck.cli.running import with_client
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -22,7 +22,7 @@ def command(common: Common, scope: Literal["org", "user", "all"]) -> None:
     async def read(client: "Client") -> "list[Environment]":
         return await client.environments.list(scope=scope)
 
-    found = as_person(common, read)
+    found = with_client(common, read)
     if common.json:
         put_json({"environments": [one.model_dump(mode="json") for one in found]})
         return

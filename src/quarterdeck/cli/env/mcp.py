@@ -11,7 +11,7 @@ from quarterdeck.cli.env.masking import reveal_option, shown_config
 from quarterdeck.cli.errors import NotDone, UsageFault
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import json_text, put_json, say, table
-from quarterdeck.cli.persons import as_person
+from quarterdeck.cli.running import with_client
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -33,7 +33,7 @@ def ls(common: Common, environment: str, reveal: bool) -> None:
     async def read(client: "Client") -> "list[EnvironmentMcp]":
         return await client.mcps.list((await find_environment(client, environment)).id)
 
-    found = as_person(common, read)
+    found = with_client(common, read)
     if common.json:
         put_json({"environment_mcps": [_plain(one, reveal) for one in found]})
         return
@@ -65,7 +65,7 @@ def set_(common: Common, environment: str, name: str, transport: str, source: st
                 return await client.mcps.change(of, known.id, change)
         return await client.mcps.add(of, made)
 
-    one = as_person(common, write)
+    one = with_client(common, write)
     if common.json:
         put_json({"environment_mcp": _plain(one, False)})
     else:
@@ -87,7 +87,7 @@ def rm(common: Common, environment: str, name: str) -> None:
                 return
         raise NotDone(f"There is no server {name!r}.", f"See: qd env mcp ls {environment}.")
 
-    as_person(common, remove)
+    with_client(common, remove)
     say(f"{name} is gone.")
     if common.json:
         put_json({"success": True})

@@ -7,7 +7,7 @@ import click
 from quarterdeck.cli.env.find import environment_argument, find_environment
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put_json, say
-from quarterdeck.cli.persons import as_person
+from quarterdeck.cli.running import with_client
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -29,7 +29,7 @@ def command(common: Common, environment: str, switch: str | None) -> None:
             return (await client.environment_hooks.warm(of)).warm_pool
         return await client.warm_pools.switch(of, SWITCHES[switch])
 
-    pool = as_person(common, run)
+    pool = with_client(common, run)
     if common.json:
         put_json({"warm_pool": pool and pool.model_dump(mode="json")})
     elif pool is None:

@@ -10,7 +10,7 @@ from quarterdeck.cli.env.find import environment_argument, find_environment
 from quarterdeck.cli.env.masking import reveal_option, shown, shown_config
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put, put_json, safe_line
-from quarterdeck.cli.persons import as_person
+from quarterdeck.cli.running import with_client
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -54,7 +54,7 @@ def command(common: Common, environment: str, reveal: bool) -> None:
             await client.environment_hooks.start(found.id),
         )
 
-    whole = as_person(common, read)
+    whole = with_client(common, read)
     if common.json:
         put_json(_plain(whole, reveal))
         return

@@ -8,7 +8,7 @@ from quarterdeck.cli.env.find import environment_argument, find_environment
 from quarterdeck.cli.errors import AmbiguousName, NotDone
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put_json, say, table
-from quarterdeck.cli.persons import as_person
+from quarterdeck.cli.running import with_client
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -29,7 +29,7 @@ def ls(common: Common, environment: str) -> None:
     async def read(client: "Client") -> "list[EnvironmentSkill]":
         return await client.skills.list((await find_environment(client, environment)).id)
 
-    found = as_person(common, read)
+    found = with_client(common, read)
     if common.json:
         put_json({"environment_skills": [one.model_dump(mode="json") for one in found]})
         return
@@ -45,7 +45,7 @@ def search(common: Common, query: str) -> None:
     async def read(client: "Client") -> "list[FoundSkill]":
         return await client.skills.search(query)
 
-    found = as_person(common, read)
+    found = with_client(common, read)
     if common.json:
         put_json({"skills": [one.model_dump(mode="json") for one in found]})
         return
@@ -75,7 +75,7 @@ def add(common: Common, environment: str, skill: str, slug: str | None, name: st
             wanted = await _registered(client, skill, name)
         return await client.skills.add(of, wanted)
 
-    one = as_person(common, write)
+    one = with_client(common, write)
     if common.json:
         put_json({"environment_skill": one.model_dump(mode="json")})
     else:
@@ -97,7 +97,7 @@ def rm(common: Common, environment: str, slug: str) -> None:
                 return
         raise NotDone(f"There is no skill {slug!r}.", f"See: qd env skills ls {environment}.")
 
-    as_person(common, remove)
+    with_client(common, remove)
     say(f"{slug} is gone.")
     if common.json:
         put_json({"success": True})

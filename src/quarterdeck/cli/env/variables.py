@@ -12,7 +12,7 @@ from quarterdeck.cli.env.masking import reveal_option, shown
 from quarterdeck.cli.errors import NotDone
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put_json, say, table
-from quarterdeck.cli.persons import as_person
+from quarterdeck.cli.running import with_client
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -34,7 +34,7 @@ def ls(common: Common, environment: str, reveal: bool) -> None:
     async def read(client: "Client") -> "list[EnvironmentVariable]":
         return await client.variables.list((await find_environment(client, environment)).id)
 
-    found = as_person(common, read)
+    found = with_client(common, read)
     if common.json:
         put_json({"environment_variables": [_plain(one, reveal) for one in found]})
         return
@@ -65,7 +65,7 @@ def set_(
         known = {one.key: one.id for one in await client.variables.list(of)}
         return await _put(client, of, known, key, value, override)
 
-    one = as_person(common, write)
+    one = with_client(common, write)
     if common.json:
         put_json({"environment_variable": _plain(one, False)})
     else:
@@ -87,7 +87,7 @@ def import_(common: Common, environment: str, source: str | None) -> None:
             await _put(client, of, known, key, value, None)
         return list(wanted)
 
-    keys = as_person(common, write)
+    keys = with_client(common, write)
     if common.json:
         put_json({"success": True, "set": keys})
     else:
@@ -111,7 +111,7 @@ def rm(common: Common, environment: str, keys: tuple[str, ...]) -> None:
             await client.variables.delete(of, known[key])
             say(f"{key} is gone.")
 
-    as_person(common, remove)
+    with_client(common, remove)
     if common.json:
         put_json({"success": True, "deleted": list(keys)})
 

@@ -29,8 +29,7 @@ def with_keys(
 ) -> Result:
     """Runs the work on the keys that are meant.
 
-    The embedded service's own key belongs to no user, and making a personal key takes a token; in
-    both cases the work is done with a new user token.
+    Making a personal key takes a token, so that is done with a new one.
     """
     target = find_target(common.profile)
 
@@ -42,4 +41,4 @@ def with_keys(
 
     if organization:
         return run_with(target, shared)
-    return run_with_token(target, own) if making or target.embedded else run_with(target, own)
+    return run_with_token(target, own) if making else run_with(target, own)

@@ -1,7 +1,6 @@
 """The two directions between this terminal and a session, until one of them ends."""
 
 import asyncio
-import base64
 import codecs
 import os
 import signal
@@ -95,8 +94,8 @@ class Attachment:
         async with stream:
             async for item in stream:
                 match item:
-                    case TerminalReceived(_, event):
-                        await self._write(self._bytes_of(event))
+                    case TerminalReceived(_, event, data):
+                        await self._write(self._bytes_of(event, data))
                     case Lost():
                         await self._write(_title("qd: line lost, trying again"))
                     case Restored():
@@ -104,12 +103,12 @@ class Attachment:
                     case _:
                         pass
 
-    def _bytes_of(self, event: TerminalEvent) -> bytes:
+    def _bytes_of(self, event: TerminalEvent, data: bytes) -> bytes:
         match event:
-            case TerminalReplay(data=data):
-                return self._cleared() + without_questions(base64.b64decode(data))
-            case TerminalOutput(data=data):
-                return base64.b64decode(data)
+            case TerminalReplay():
+                return self._cleared() + without_questions(data)
+            case TerminalOutput():
+                return data
             case TerminalExit(exit_code=status):
                 self._end(status)
             case _:

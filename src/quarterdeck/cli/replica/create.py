@@ -1,8 +1,6 @@
 """`qd replica create`."""
 
-import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 from uuid import UUID
 
@@ -13,8 +11,9 @@ from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put, put_json, say
 from quarterdeck.cli.replica.follow import Following, follow_turn, until_active
 from quarterdeck.cli.replica.show_events import showing
+from quarterdeck.cli.repo.here import repository_here
 from quarterdeck.cli.running import run_with
-from quarterdeck.cli.target import Target, find_target
+from quarterdeck.cli.target import find_target
 from quarterdeck.wire.replicas import (
     AUTO_STOP_LEAST,
     AUTO_STOP_MINUTES,
@@ -35,6 +34,7 @@ POLICIES = get_args(LifecyclePolicy)
 @click.option("--repo", metavar="PATH|URL", help="Repository; default: the one you stand in.")
 @click.option("--environment", metavar="NAME|ID", help="An environment instead of a repository.")
 @click.option("--agent", metavar="AGENT", help="The coding agent; default: the service's choice.")
+@click.option("--model", metavar="MODEL", help="Its model; default: the agent's own choice.")
 @click.option("--name", help="Default: made from the message or the repository.")
 @click.option("-m", "--message", help="The first message; - reads it from stdin.")
 @click.option("--plan", is_flag=True, help="Ask for a plan instead of changes.")
@@ -53,6 +53,7 @@ def command(
     repo: str | None,
     environment: str | None,
     agent: str | None,
+    model: str | None,
     name: str | None,
     message: str | None,
     plan: bool,
@@ -75,8 +76,9 @@ def command(
         raise UsageFault(f"{name!r} is no name: white space is not allowed in it.")
     target = find_target(common.profile)
     wish = Wish(
-        repository_url=None if environment else _repository(repo, target),
+        repository_url=None if environment else repository_here(repo, target),
         agent=agent,
+        model=model,
         name=name,
         message=(sys.stdin.read() if message == STDIN else message) or "",
         plan_mode=plan,
@@ -132,33 +134,3 @@ async def _wait(client: "Client", common: Common, made: ReplicaDetail, has_messa
     following = Following(made.id, chat.id, None, made.log_index or 0)
     with showing(common, chat.id) as show:
         await follow_turn(client, following, show)
-
-
-def _repository(wanted: str | None, target: Target) -> str | None:
-    """The repository's URL: a local path becomes absolute, and one given for a service elsewhere
-    becomes the URL of its origin, which is all that such a service can reach."""
-    if wanted is not None and not Path(wanted).exists():
-        return wanted
-    top = _git(wanted or ".", "rev-parse", "--show-toplevel")
-    if top is None and wanted is None:
-        return None
-    path = top or str(Path(wanted or ".").resolve())
-    if target.embedded:
-        return path
-    origin = _git(path, "remote", "get-url", "origin")
-    if origin is None and wanted is not None:
-        raise UsageFault(
-            f"{path} has no remote named origin, and {target.endpoint} cannot read it from here.",
-            "Give a git URL that the service can reach.",
-        )
-    return origin
-
-
-def _git(directory: str, *arguments: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", "-C", directory, *arguments], capture_output=True, text=True, check=False
-        )
-    except OSError:
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None

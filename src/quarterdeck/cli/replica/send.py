@@ -23,13 +23,22 @@ STDIN = "-"
 
 @click.command(name="send")
 @click.option("--chat", metavar="CHAT", help="Another chat than the first: its id or title.")
+@click.option("--agent", metavar="AGENT", help="Its chat; made when there is none yet.")
+@click.option("--model", metavar="MODEL", help="Its model; default: the chat's last.")
 @click.option("--plan", is_flag=True, help="Ask for a plan instead of changes.")
 @click.option("--wait", is_flag=True, help="Print the turn and wait for its end.")
 @replica_argument
 @click.argument("message")
 @common_options
 def command(
-    common: Common, replica: str, message: str, chat: str | None, plan: bool, wait: bool
+    common: Common,
+    replica: str,
+    message: str,
+    chat: str | None,
+    agent: str | None,
+    model: str | None,
+    plan: bool,
+    wait: bool,
 ) -> None:
     """Send a message to the agent; MESSAGE - reads it from stdin.
 
@@ -42,7 +51,7 @@ def command(
 
     async def work(client: "Client") -> None:
         replica_id = await find_replica(client, replica)
-        body = SendMessage(message=text, plan_mode=plan or None)
+        body = SendMessage(message=text, coding_agent=agent, model=model, plan_mode=plan or None)
         await _send(client, common, replica_id, body, chat, wait)
 
     with_client(common, work)

@@ -1,13 +1,12 @@
 """`qd` without a verb: the cockpit, on a service that is started when none runs."""
 
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from quarterdeck.cli.background import ensure_service
-from quarterdeck.cli.errors import CliError, ConfigFault, UsageFault
+from quarterdeck.cli.config_path import config_path
+from quarterdeck.cli.errors import ConfigFault, UsageFault
 from quarterdeck.cli.options import Common
-from quarterdeck.cli.target import Target, find_target
+from quarterdeck.cli.target import find_target
 
 
 def open_cockpit(common: Common) -> int:
@@ -29,14 +28,19 @@ def open_cockpit(common: Common) -> int:
         raise ConfigFault(
             f"There is no key for {target.endpoint}.", "Set QD_API_KEY or the profile's key."
         )
+    from quarterdeck.cli.cockpit_file import read_cockpit_file
+    from quarterdeck.cli.surroundings import Machine, service_of
     from quarterdeck.tui.app import run
 
+    service = service_of(target)
     return run(
-        target.client,
-        endpoint="local" if target.embedded else target.endpoint,
+        service.client,
+        endpoint=service.endpoint,
         drafts=target.home.client,
-        revive=_reviver(target),
+        revive=service.revive,
         directory=repository_of(Path.cwd()),
+        options=read_cockpit_file(config_path()),
+        surroundings=Machine(target),
     )
 
 
@@ -46,18 +50,3 @@ def repository_of(directory: Path) -> Path | None:
         if (candidate / ".git").exists():
             return candidate
     return None
-
-
-def _reviver(target: Target) -> Callable[[], Awaitable[str | None]] | None:
-    """Sees to it that the embedded service runs; nothing for a service elsewhere."""
-    if not target.embedded:
-        return None
-
-    async def revive() -> str | None:
-        try:
-            await ensure_service(target.home, lambda _: None)
-        except CliError as e:
-            return f"{e.message} {e.next_step or ''}".strip()
-        return None
-
-    return revive

@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import click
 
+from quarterdeck.cli.checks.coding_agents import check_agents
 from quarterdeck.cli.checks.finding import Finding, Level
 from quarterdeck.cli.checks.installation import check_installation
 from quarterdeck.cli.checks.machine import check_machine
@@ -30,7 +31,13 @@ def command(common: Common) -> None:
 
 async def _look(target: Target, say_each: bool) -> list[Finding]:
     findings: list[Finding] = []
-    for subject in (check_machine(target.home), check_installation(target), check_screen()):
+    subjects = (
+        check_machine(target.home),
+        check_agents(target),
+        check_installation(target),
+        check_screen(),
+    )
+    for subject in subjects:
         async for finding in subject:
             findings.append(finding)
             if say_each:

@@ -1,20 +1,25 @@
 """`qd serve`: composes the service of its drivers and runs it in the foreground."""
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
 from quarterdeck.cli.admission import admission_options, identity_settings
+from quarterdeck.cli.agents_here import own_agents
 from quarterdeck.cli.errors import NotDone, UsageFault
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put_json, say
+from quarterdeck.cli.source_hosts import hosts_settings
 from quarterdeck.local.home import Home, find_home
 
 if TYPE_CHECKING:
+    from quarterdeck.service.hosts.settings import HostsSettings
     from quarterdeck.service.identity.settings import IdentitySettings
     from quarterdeck.service.listeners import Bound, Listener
 
@@ -38,6 +43,12 @@ DATABASE_VARIABLE = "QUARTERDECK_DATABASE_URL"
     f"Every user of this machine sees arguments: give a password in {DATABASE_VARIABLE}, or in "
     "PostgreSQL's own password file.",
 )
+@click.option(
+    "--advertise",
+    metavar="URL",
+    help="Where other services over the same database reach this one: http://HOST:PORT, or "
+    "unix:PATH on one host. Without it the first --listen address, else the home's own socket.",
+)
 @admission_options
 @click.option("--background", is_flag=True, hidden=True, help="Started by qd: say nothing.")
 @common_options
@@ -45,14 +56,16 @@ def command(
     common: Common,
     addresses: Sequence[str],
     database_url: str | None,
+    advertise: str | None,
     background: bool,
     **admission: Any,
 ) -> None:
     """Run the service in the foreground until Ctrl+C or SIGTERM; engines outlive it.
 
     Over TCP every request needs a key: qd auth key prints one. With --json one line is printed when
-    the service is ready; the log goes to stderr. A database serves one service at a time, and
-    belongs to the installation that used it first.
+    the service is ready; the log goes to stderr. A PostgreSQL database may serve several services,
+    each with a home of its own and a copy of one master.key; each passes requests on to the one
+    that has the replica.
     """
     if common.profile:
         raise UsageFault("--profile names a service elsewhere; serve runs one here.")
@@ -60,15 +73,18 @@ def command(
     listeners = [_own(home), *map(parse_address, addresses)]
     if not background:
         _warn(addresses)
-    settings = identity_settings(admission)
-    _run(home, listeners, database_url or None, settings, common.json, background)
+    settings = (identity_settings(admission), hosts_settings())
+    own_agents()  # what is wrong with them is told before anything is started
+    _check_url(advertise)
+    _run(home, listeners, database_url or None, settings, advertise, common.json, background)
 
 
 def _run(
     home: Home,
     listeners: "list[Listener]",
     database_url: str | None,
-    identity: "IdentitySettings",
+    settings: "tuple[IdentitySettings, HostsSettings]",
+    advertise: str | None,
     as_json: bool,
     background: bool,
 ) -> None:
@@ -79,6 +95,9 @@ def _run(
     from quarterdeck.service.logs import configure_logging
 
     def ready(bound: "list[Bound]") -> None:
+        # What was loaded stays. To look through all of it again, once in a while, holds every
+        # request up for a tenth of a second.
+        gc.freeze()
         where = [address_text(one.address) for one in bound]
         if as_json:
             put_json({"ready": True, "listening": where})
@@ -88,7 +107,8 @@ def _run(
     configure_logging()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(serve_home(home, listeners, ready, database_url, identity))
+            serving = (home, listeners, ready, database_url, *settings, advertise, own_agents())
+            runner.run(serve_home(*serving))
     except ServiceError as e:
         raise NotDone(str(e)) from e
 
@@ -114,6 +134,21 @@ def parse_address(text: str) -> "Listener":
     if not (host and colon and port.isdecimal() and int(port) <= 65_535):
         raise UsageFault(f"{text!r} is no address to listen on.", "Give unix:PATH or HOST:PORT.")
     return TcpListener(host, int(port))
+
+
+def _check_url(advertise: str | None) -> None:
+    if advertise is None:
+        return
+    scheme, _, place = advertise.partition(":")
+    try:
+        parts = urlsplit(advertise)
+        web = scheme in ("http", "https") and parts.hostname and parts.path in ("", "/")
+    except ValueError:
+        web = False
+    if not (web or (scheme == "unix" and place.startswith("/"))):
+        raise UsageFault(
+            f"{advertise!r} is no address of a service.", "Give http://HOST:PORT or unix:/PATH."
+        )
 
 
 def address_text(address: Path | tuple[str, int]) -> str:

@@ -11,6 +11,7 @@ from quarterdeck.cli.errors import NoService
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put, put_json
 from quarterdeck.cli.target import Target, find_target
+from quarterdeck.cli.words import services_text
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -44,6 +45,8 @@ async def _report(target: Target) -> dict[str, Any]:
         "version": None,
         "latency_ms": None,
         "replicas": None,
+        "home_id": None,
+        "services": None,
     }
     async with target.client() as client:
         try:
@@ -61,7 +64,19 @@ async def _fill(client: "Client", report: dict[str, Any], with_key: bool) -> Non
     report["answers"] = True
     report["version"] = health.version
     if with_key:
+        await _fill_services(client, report)
         report["replicas"] = Counter([replica.status async for replica in client.replicas.all()])
+
+
+async def _fill_services(client: "Client", report: dict[str, Any]) -> None:
+    from quarterdeck.client.errors import NotFound
+
+    try:
+        known = await client.services.list()
+    except NotFound:
+        return  # a service of another make, or of an earlier version
+    report["services"] = known
+    report["home_id"] = next((str(one.home_id) for one in known if one.own), None)
 
 
 def _print(report: dict[str, Any]) -> None:
@@ -73,6 +88,8 @@ def _print(report: dict[str, Any]) -> None:
         return
     put(f"state     answers in {report['latency_ms']} ms")
     put(f"version   {report['version']}")
+    if report["services"]:
+        put(f"services  {services_text(report['services'])}; home {report['home_id']} answers")
     counts: dict[str, int] | None = report["replicas"]
     if counts is not None:
         words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))

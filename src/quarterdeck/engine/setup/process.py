@@ -3,6 +3,7 @@
 import asyncio
 import os
 import subprocess
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,7 @@ class HookRunner:
 
         `tell` is given its output in pieces. Being cancelled stops the hook as well.
         """
-        executed_at = utc_now()
+        executed_at, begun = utc_now(), time.monotonic()
         reading, writing = os.pipe()
         output = HookOutput(reading)
         self._outputs.append(output)
@@ -71,6 +72,7 @@ class HookRunner:
             exit_code=exit_code,
             timed_out=exit_code is None,
             executed_at=executed_at,
+            duration_ms=round((time.monotonic() - begun) * 1000),
         )
 
     def close(self) -> None:

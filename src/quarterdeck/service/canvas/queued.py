@@ -8,7 +8,7 @@ takes an upload that it has written already as known, so whatever is killed, it 
 """
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -28,7 +28,6 @@ from quarterdeck.service.records.canvas_uploads import (
     uploads_of_message,
     waiting_uploads,
 )
-from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.engine import WriteCanvas
 from quarterdeck.wire.errors import ErrorCode
 
@@ -43,14 +42,14 @@ def kept_since(now: datetime) -> str:
 
 
 def uploads_for_message(
-    connection: Connection, workspace_id: str, ids: Sequence[str], now: datetime | None = None
+    connection: Connection, workspace_id: str, ids: Sequence[str], now: datetime
 ) -> list[Upload]:
     """The uploads that a message names, written or waiting.
 
     Raises:
         ApiError: INVALID_REQUEST; the details name the ids that the workspace does not know.
     """
-    since = kept_since(now or utc_now())
+    since = kept_since(now)
     found = find_uploads(connection, workspace_id, set(ids))
     known = {upload.id for upload in found if upload.message_id or upload.created_at >= since}
     if unknown := [one for one in ids if one not in known]:
@@ -68,7 +67,7 @@ def claim_uploads(connection: Connection, uploads: Sequence[Upload], message_id:
 
 
 async def write_queued(
-    database: Database, link: EngineLink, workspace_id: str, now: datetime | None = None
+    database: Database, link: EngineLink, workspace_id: str, clock: Callable[[], datetime]
 ) -> None:
     """Writes every upload that waits, oldest first; returns when all lie in the workspace.
 
@@ -76,15 +75,17 @@ async def write_queued(
         EngineRefused: the workspace cannot take one, for instance because its disk is full.
         EngineGone: the link was lost.
     """
-    since = kept_since(now or utc_now())
+    since = kept_since(clock())
     waiting = await until_stored(
         lambda: database.read(lambda c: waiting_uploads(c, workspace_id, since))
     )
     for upload in waiting:
-        await _write(database, link, upload)
+        await _write(database, link, upload, clock)
 
 
-async def _write(database: Database, link: EngineLink, upload: Upload) -> None:
+async def _write(
+    database: Database, link: EngineLink, upload: Upload, clock: Callable[[], datetime]
+) -> None:
     content = await until_stored(lambda: database.read(lambda c: content_of(c, upload.id)))
     if content is None:
         return  # its workspace was deleted meanwhile
@@ -95,7 +96,7 @@ async def _write(database: Database, link: EngineLink, upload: Upload) -> None:
             base64=base64.b64encode(content).decode(),
         )
     )
-    now = moment_text(utc_now())
+    now = moment_text(clock())
     await until_stored(
         lambda: database.write(lambda c: mark_written(c, upload.id, written.filename, now))
     )

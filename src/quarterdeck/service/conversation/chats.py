@@ -3,18 +3,19 @@
 import logging
 from uuid import UUID, uuid4
 
-from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.conversation.agents import usable_agent
-from quarterdeck.service.conversation.places import require_chat
+from quarterdeck.service.conversation.making import store_chat
+from quarterdeck.service.conversation.places import current, require_chat
 from quarterdeck.service.courier import open_chat
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
+from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
-from quarterdeck.service.records.chats import add_chat, find_chat
-from quarterdeck.service.records.workspaces import WorkspaceRow
+from quarterdeck.service.records.chats import find_chat
+from quarterdeck.service.records.workspaces import WorkspaceRow, change_workspace
 from quarterdeck.wire.chats import Chat, CreateChat, Interrupted, RespondBody
 from quarterdeck.wire.engine import Answer, RenameEngineChat
 from quarterdeck.wire.errors import ErrorCode
@@ -30,40 +31,40 @@ async def create_chat(
 
     Raises:
         ApiError: INVALID_REQUEST for an agent or a parent that cannot be used, CONFLICT for an id
-            that is taken.
+            that is taken, NOT_FOUND.
     """
-    provider = await usable_agent(context, row.organization_id, body.provider, "provider")
+    provider = await usable_agent(
+        context, row.organization_id, row.user_id, body.provider, "provider", row.id
+    )
     chat_id = str(body.id or uuid4())
     now = moment_text(context.clock())
 
-    def run(connection: Connection) -> Chat:
+    def run(writer: LogWriter) -> tuple[WorkspaceRow, Chat]:
+        found = current(writer.connection, row.id)
         parent = None if body.parent_chat_id is None else str(body.parent_chat_id)
-        if parent is not None and find_chat(connection, row.id, parent) is None:
+        if parent is not None and find_chat(writer.connection, row.id, parent) is None:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
                 "The replica has no chat with this id.",
                 "parentChatId",
             )
         values = {"title": body.title, "parent_chat_id": parent}
-        add_chat(connection, row.id, chat_id, provider, now, **values)
-        made = find_chat(connection, row.id, chat_id)
-        assert made is not None  # stored just now
-        return made
+        change_workspace(writer.connection, row.id, last_activity_at=now)
+        asked = body.client_request_id
+        return found, store_chat(writer, row.id, chat_id, provider, now, asked, **values)
 
     try:
-        chat = await context.database.write(run)
+        row, chat = await context.event_log.write(run)
     except IntegrityError as e:
         raise ApiError(ErrorCode.CONFLICT, "A chat has this id already.", f"id: {chat_id}") from e
     if row.status == WorkspaceStatus.ACTIVE:
-        await _open_now(fleet, row, chat, body.client_request_id)
+        await _open_now(fleet, row, chat)
     return chat
 
 
-async def _open_now(
-    fleet: Fleet, row: WorkspaceRow, chat: Chat, client_request_id: str | None
-) -> None:
+async def _open_now(fleet: Fleet, row: WorkspaceRow, chat: Chat) -> None:
     try:
-        await fleet.of(row.id).call(row, lambda link: open_chat(link, chat, client_request_id))
+        await fleet.of(row.id).call(row, lambda link: open_chat(link, chat))
     except ApiError as e:
         # It is stored: the engine learns of it with its next link or its first message.
         log.warning("A chat of %s was not opened yet: %s", row.id, e.message)

@@ -30,12 +30,14 @@ class Composed:
         chat_id: str,
         caller: Caller,
         now: str,
-        model: str | None,
+        usual_model: str | None,
         email: str | None = None,
         uploads: Sequence[str] = (),
     ) -> NewMessage:
-        """The message in a chat; `model` is used when the request named none."""
-        delivery = self.delivery if model is None else {"model": model, **self.delivery}
+        """The message in a chat; `usual_model` is for one in which none was ever chosen."""
+        delivery = self.delivery
+        if usual_model is not None:
+            delivery = {**delivery, "usual_model": usual_model}
         if uploads:
             delivery = {**delivery, UPLOADS: list(uploads)}
         return NewMessage(

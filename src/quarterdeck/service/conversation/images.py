@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from quarterdeck.service.errors import ApiError
 from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.images import media_type_of
 from quarterdeck.wire.messages import Base64Source, Image
 
 MOST_IMAGES = 20
@@ -31,19 +32,6 @@ def check_images(images: Sequence[Image] | None) -> None:
             _check_bytes(f"images.{place}.source", image.source)
         else:
             _check_address(f"images.{place}.source.url", image.source.url)
-
-
-def media_type_of(data: bytes) -> str | None:
-    """What the first bytes say; None for no image that is taken."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return None
 
 
 def _check_bytes(field: str, source: Base64Source) -> None:

@@ -9,6 +9,7 @@
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID, uuid4
 
 from sqlalchemy import Connection
@@ -18,12 +19,13 @@ from quarterdeck.service.canvas.queued import claim_uploads, uploads_for_message
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.conversation.agents import usable_agent
 from quarterdeck.service.conversation.composing import Composed, compose, email_of
+from quarterdeck.service.conversation.making import store_chat
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.transitions import RESTING, wake_up
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
-from quarterdeck.service.records.chats import add_chat, find_chat, list_chats
+from quarterdeck.service.records.chats import find_chat, list_chats
 from quarterdeck.service.records.messages import UNFINISHED, add_message, count_in
 from quarterdeck.service.records.workspaces import (
     WorkspaceRow,
@@ -38,16 +40,20 @@ from quarterdeck.wire.replicas import WorkspaceStatus
 
 
 @dataclass(frozen=True)
-class _Sending:
+class Sending:
     """One request: what is sent, by whom, and where to."""
 
     workspace_id: str
     body: SendMessage
     composed: Composed
     caller: Caller
-    now: str
+    moment: datetime
     limit: int
     stopping: bool
+
+    @property
+    def now(self) -> str:
+        return moment_text(self.moment)
 
 
 async def send_message(
@@ -63,18 +69,41 @@ async def send_message(
         ApiError: INVALID_REQUEST, NOT_FOUND for an unknown chat, WORKSPACE_ERROR_STATE,
             WORKSPACE_LIMIT_REACHED when the replica would have to be woken.
     """
+    if body.coding_agent is not None:
+        await usable_agent(
+            context,
+            caller.organization_id,
+            caller.user_id,
+            body.coding_agent,
+            "coding_agent",
+            workspace_id,
+        )
+    sending = plan_message(context, fleet, caller, workspace_id, body)
+    accepted = await context.event_log.write(lambda writer: store_message(writer, sending))
+    begin_delivery(fleet, workspace_id)
+    return accepted
+
+
+def plan_message(
+    context: ServiceContext, fleet: Fleet, caller: Caller, workspace_id: str, body: SendMessage
+) -> Sending:
+    """Checks a message, but for its agent.
+
+    Raises:
+        ApiError: INVALID_REQUEST.
+    """
     composed = compose(body)
     _check(composed, body)
-    if body.coding_agent is not None:
-        await usable_agent(context, caller.organization_id, body.coding_agent, "coding_agent")
+    now = context.clock()
+    limit, stopping = fleet.settings.active_limit, fleet.of(workspace_id).stopping
+    return Sending(workspace_id, body, composed, caller, now, limit, stopping)
+
+
+def begin_delivery(fleet: Fleet, workspace_id: str) -> None:
+    """Sees to it that what was stored is delivered."""
     supervisor = fleet.of(workspace_id)
-    now = moment_text(context.clock())
-    limit = fleet.settings.active_limit
-    sending = _Sending(workspace_id, body, composed, caller, now, limit, supervisor.stopping)
-    accepted = await context.event_log.write(lambda writer: _accept(writer, sending))
     supervisor.begin()
     supervisor.nudge()
-    return accepted
 
 
 def _check(composed: Composed, body: SendMessage) -> None:
@@ -84,7 +113,12 @@ def _check(composed: Composed, body: SendMessage) -> None:
         )
 
 
-def _accept(writer: LogWriter, sending: _Sending) -> MessageAccepted:
+def store_message(writer: LogWriter, sending: Sending) -> MessageAccepted:
+    """Stores a message, and wakes the replica when it rests.
+
+    Raises:
+        ApiError: as `send_message`.
+    """
     connection = writer.connection
     row = find_workspace(connection, sending.workspace_id)
     if row is None:
@@ -95,9 +129,9 @@ def _accept(writer: LogWriter, sending: _Sending) -> MessageAccepted:
             "The replica has failed. Wake it to try again, then send the message.",
             row.error,
         )
-    chat = _chat(connection, row, sending)
+    chat = _chat(writer, row, sending)
     named = list(dict.fromkeys(sending.body.canvas_upload_ids or ()))
-    uploads = uploads_for_message(connection, row.id, named)
+    uploads = uploads_for_message(connection, row.id, named, sending.moment)
     ahead = count_in(connection, str(chat.id), UNFINISHED)
     model = row.model if chat.provider == row.coding_agent else None
     email = email_of(connection, sending.caller)
@@ -121,7 +155,8 @@ def _accept(writer: LogWriter, sending: _Sending) -> MessageAccepted:
     )
 
 
-def _chat(connection: Connection, row: WorkspaceRow, sending: _Sending) -> Chat:
+def _chat(writer: LogWriter, row: WorkspaceRow, sending: Sending) -> Chat:
+    connection = writer.connection
     wanted = sending.body.coding_agent
     if sending.body.chat_id is not None:
         return _named(connection, row, str(sending.body.chat_id), wanted)
@@ -129,11 +164,7 @@ def _chat(connection: Connection, row: WorkspaceRow, sending: _Sending) -> Chat:
         if wanted in (None, chat.provider):
             return chat
     provider = wanted or row.coding_agent or BUILTIN
-    chat_id = str(uuid4())
-    add_chat(connection, row.id, chat_id, provider, sending.now)
-    made = find_chat(connection, row.id, chat_id)
-    assert made is not None  # stored just now
-    return made
+    return store_chat(writer, row.id, str(uuid4()), provider, sending.now)
 
 
 def _named(connection: Connection, row: WorkspaceRow, chat_id: str, wanted: str | None) -> Chat:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from quarterdeck.service.db.engines import reading_engine, writing_engine
+from quarterdeck.service.db.engines import SQLITE, parse_url, reading_engine, writing_engine
 from quarterdeck.service.db.schema import bring_up_to_date
 from quarterdeck.service.db.workers import JobQueue, Reader, Worker, Writer
 
@@ -23,25 +23,32 @@ READERS = 2
 class Database:
     """An open database. Made by `open`, ended by `close`."""
 
-    def __init__(self, url: str, readers: int = READERS) -> None:
+    def __init__(self, url: str, home_id: str | None = None, readers: int = READERS) -> None:
         """Use `open`; this opens nothing."""
         self.url = url
-        self._engines: list[Engine] = [writing_engine(url), reading_engine(url)]
+        self._engines: list[Engine] = [writing_engine(url, home_id), reading_engine(url)]
         writing, reading = self._engines
         self._writes, self._reads = JobQueue(), JobQueue()
         self._workers: list[Worker] = [Writer(writing, self._writes)]
         self._workers += [Reader(reading, self._reads) for _ in range(readers)]
 
+    @property
+    def shared(self) -> bool:
+        """Whether other services may use it as well."""
+        return parse_url(self.url).get_backend_name() != SQLITE
+
     @classmethod
-    async def open(cls, url: str) -> "Database":
+    async def open(cls, url: str, home_id: str | None = None) -> "Database":
         """Opens a database, brings its schema up to date and starts the threads.
+
+        On a server it is open once at a time for each home.
 
         Raises:
             NewerDatabaseError: a newer version of the program wrote it.
-            DatabaseLockedError: another service uses it.
+            DatabaseLockedError: a service of the same home, or of a copy of it, uses it.
             StorageError: it cannot be opened.
         """
-        database = cls(url)
+        database = cls(url, home_id)
         for worker in database._workers:
             worker.start()
         try:

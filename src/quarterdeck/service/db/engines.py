@@ -48,8 +48,8 @@ def parse_url(text: str) -> URL:
     return url.set(drivername=_NAMES[url.drivername])
 
 
-def writing_engine(text: str) -> Engine:
-    """For the writer thread and for migrations.
+def writing_engine(text: str, home_id: str | None = None) -> Engine:
+    """For the writer thread of a home's service, and for migrations.
 
     Raises:
         StorageError: the URL cannot be used.
@@ -57,7 +57,7 @@ def writing_engine(text: str) -> Engine:
     url = parse_url(text)
     if url.get_backend_name() == SQLITE:
         return sqlite.writing(url)
-    return _postgresql().writing(url)
+    return _postgresql().writing(url, home_id)
 
 
 def reading_engine(text: str) -> Engine:

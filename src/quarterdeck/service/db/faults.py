@@ -39,18 +39,31 @@ def spoils_transaction(error: DBAPIError) -> bool:
 
 def _typed(error: DBAPIError) -> StorageError:
     code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
-    state = getattr(error.orig, "sqlstate", None)
+    state = _state_of(error)
     if code in _FULL or state == _PG_FULL:
         return DatabaseFullError(
             "The disk of the service's database is full; nothing was changed. Make room."
         )
     if code in _LOCKED or state in _PG_LOCKED:
-        return DatabaseLockedError("The service's database is held by another program.")
+        return DatabaseLockedError(_held(error))
     if code in _READ_ONLY or state == _PG_READ_ONLY:
         return DatabaseReadOnlyError("The service's database can only be read, not written.")
     if error.connection_invalidated:
         return DatabaseLostError("The connection to the service's database was lost.")
     return StorageError(f"The service's database failed: {_first_line(error)}")
+
+
+def _state_of(error: DBAPIError) -> str | None:
+    return getattr(error.orig, "sqlstate", None)
+
+
+def _held(error: DBAPIError) -> str:
+    if _state_of(error) in _PG_LOCKED and error.statement is None:  # while it connected
+        return (
+            "Another service of this home, or of a copy of it, uses the database. Stop that one; "
+            "a service of its own needs a home of its own (QUARTERDECK_HOME)."
+        )
+    return "The service's database is held by another program; nothing was changed. Try again."
 
 
 def _first_line(error: DBAPIError) -> str:

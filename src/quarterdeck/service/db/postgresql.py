@@ -1,25 +1,32 @@
-"""PostgreSQL: one service writes at a time, readers see one moment each.
+"""PostgreSQL: one transaction writes at a time, whatever service it belongs to; readers see one
+moment each.
 
-The connection of the writer thread holds an advisory lock for as long as it lives. So all writes of
-a database are made by one connection, one after the other, as in SQLite: an event's index is never
-seen before an earlier one, and no second service takes over workspaces that have one. A second
-service is refused until the first has ended; when its connection is lost, the lock goes with it, and
-the next write takes the lock again or fails. The lock belongs to a session: between service and
-server there may be no pooler that hands sessions round by transaction.
+Every write transaction begins with an advisory lock that ends with it. So all writes of a database
+are made one after the other, as in SQLite: an event's index is never seen before an earlier one,
+and no service decides upon what another is just changing. Several services may share a database;
+each has a home of its own. The writer's connection holds a second lock, named by the home, for as
+long as it lives: a home and a copy of it are never served both. When the connection is lost that
+lock goes with it, and the next write takes it again or fails. It belongs to a session: between
+service and server there may be no pooler that hands sessions round by transaction.
 """
 
+from hashlib import sha256
 from typing import Any, Protocol
 
-from sqlalchemy import Column, Engine, String, create_engine, event
+from sqlalchemy import Column, Connection, Engine, String, create_engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import NullPool
 
 WAIT_SECONDS = 5
-"""How long a second service, or one that comes back, waits for the writers' lock."""
+"""How long a write waits for those of other services, and a service for its home."""
+
+STUCK_SECONDS = 30
+"""A transaction in which nothing happens for so long is ended: a service that was stopped in the
+middle of one must not keep the others from writing. It repeats the write when it goes on."""
 
 WRITER_LOCK = 0x5144_0001
-"""The advisory lock's number, within its database."""
+"""The writers' lock, within its database. An earlier version holds it for as long as it runs."""
 
 _LINK = {
     "application_name": "quarterdeck",
@@ -40,7 +47,7 @@ _SERVER_SIDE = (
     "SELECT set_config('synchronous_commit', 'on', false)"
     " WHERE current_setting('synchronous_commit') = 'off'",
     f"SET lock_timeout = '{WAIT_SECONDS}s'",
-    f"SELECT pg_advisory_lock({WRITER_LOCK})",
+    f"SET idle_in_transaction_session_timeout = '{STUCK_SECONDS}s'",
 )
 
 
@@ -52,11 +59,24 @@ class _Raw(Protocol):
     def execute(self, query: str) -> Any: ...
 
 
-def writing(url: URL) -> Engine:
-    """For one connection at a time: the next one waits for the lock of the one before."""
-    # Each statement sees what was committed before it; nobody else commits anything.
+def writing(url: URL, home_id: str | None = None) -> Engine:
+    """Its transactions are the database's only writers from their first moment.
+
+    With a home, for one connection at a time: the next one waits for the lock of the one before.
+    """
+    # Each statement sees what was committed before it; nobody else commits anything meanwhile.
     engine = _engine(url, "READ COMMITTED")
-    event.listen(engine, "connect", _take_over)
+
+    def on_connect(raw: _Raw, _: Any) -> None:
+        raw.autocommit = True
+        for statement in _SERVER_SIDE:
+            raw.execute(statement)
+        if home_id is not None:
+            raw.execute(f"SELECT pg_advisory_lock({_lock_of(home_id)})")
+        raw.autocommit = False
+
+    event.listen(engine, "connect", on_connect)
+    event.listen(engine, "begin", _wait_for_turn)
     return engine
 
 
@@ -73,11 +93,13 @@ def _engine(url: URL, isolation: Any) -> Engine:
     )
 
 
-def _take_over(raw: _Raw, _: Any) -> None:
-    raw.autocommit = True
-    for statement in _SERVER_SIDE:
-        raw.execute(statement)
-    raw.autocommit = False
+def _wait_for_turn(connection: Connection) -> None:
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITER_LOCK})")
+
+
+def _lock_of(home_id: str) -> int:
+    digest = sha256(f"quarterdeck home {home_id}".encode()).digest()
+    return int.from_bytes(digest[:8], signed=True)
 
 
 @compiles(String, "postgresql")

@@ -9,7 +9,7 @@ from fastapi.routing import RouteContext, iter_route_contexts
 from starlette.routing import BaseRoute
 
 from quarterdeck.service.description.failures import MEANINGS, derived, response
-from quarterdeck.service.gate import API_VERSION, PUBLIC_PATHS
+from quarterdeck.service.gate import API_VERSION, is_public
 from quarterdeck.service.identity.doors import Door, door_of
 from quarterdeck.wire.errors import ErrorObject
 
@@ -65,7 +65,7 @@ def describe(routes: Sequence[BaseRoute]) -> bytes:
 
 def _complete(operation: Object, method: str, route: RouteContext) -> None:
     path = route.path_format or ""
-    door = None if path in PUBLIC_PATHS else door_of(route.endpoint)
+    door = None if is_public(path) else door_of(route.endpoint)
     operation["security"] = _security(door)
     operation["parameters"] = [*_own_parameters(operation), *_headers(door)]
     answers = {

@@ -11,6 +11,7 @@ from quarterdeck.wire.base import Id
 from quarterdeck.wire.environments import CreateEnvironment
 from quarterdeck.wire.errors import ErrorCode
 
+SOURCE = "source_environment_id"
 LOCKED_BY_SOURCE = ("repository_id", "repository_set_id", "system_prompt")
 
 
@@ -59,14 +60,14 @@ def check_source(connection: Connection, caller: Caller, body: CreateEnvironment
     if body.source_environment_id is None:
         return
     if body.scope != "user":
-        raise refused("source_environment_id", "Only a personal environment has a source.")
+        raise refused(SOURCE, "Only a personal environment has a source.")
     source = find_environment(
         connection, caller.organization_id, caller.user_id, str(body.source_environment_id)
     )
     if source is None:
-        raise refused("source_environment_id", "No environment has this id.")
+        raise refused(SOURCE, "No environment has this id.")
     if source.user_id is not None:
-        raise refused("source_environment_id", "A source is a shared environment.")
+        raise refused(SOURCE, "A source is a shared environment.")
     for field in LOCKED_BY_SOURCE:
         if getattr(body, field) is not None:
             raise locked(field)

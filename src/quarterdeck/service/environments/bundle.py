@@ -8,7 +8,7 @@ source replaces an inherited variable only where that allows it.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -21,6 +21,7 @@ from quarterdeck.service.db.tables import (
     environment_variables,
 )
 from quarterdeck.service.errors import ApiError
+from quarterdeck.service.first_start import is_owner
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.credentials import list_credentials, note_fetched
 from quarterdeck.service.records.environment_layers import Layer, layers_of
@@ -85,6 +86,8 @@ async def bundle_for_start(
 ) -> Bundle:
     """The bundle of a workspace that is being started; its keys count as fetched from now on.
 
+    What the owner has no key for is given the one in the service's environment, if there is one.
+
     Raises:
         ApiError: NOT_FOUND when there is no such environment.
         StorageError: the database cannot be used, or a secret cannot be opened.
@@ -95,7 +98,10 @@ async def bundle_for_start(
         found = list_credentials(connection, organization_id, user_id)
         if found:
             note_fetched(connection, [row["id"] for row in found], now)
-        return compose_bundle(connection, context.vault, organization_id, user_id, environment_id)
+        bundle = compose_bundle(connection, context.vault, organization_id, user_id, environment_id)
+        if not is_owner(connection, user_id):
+            return bundle
+        return replace(bundle, credentials={**context.own_keys(), **bundle.credentials})
 
     return await context.database.write(run)
 

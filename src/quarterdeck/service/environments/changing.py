@@ -6,10 +6,17 @@ from sqlalchemy.exc import IntegrityError
 from quarterdeck.service.auth import Caller
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.access import reach_layers
-from quarterdeck.service.environments.bindings import LOCKED_BY_SOURCE, check_binding, locked
+from quarterdeck.service.environments.bindings import (
+    LOCKED_BY_SOURCE,
+    SOURCE,
+    check_binding,
+    locked,
+    refused,
+)
 from quarterdeck.service.environments.creating import name_taken
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.moments import moment_text
+from quarterdeck.service.records.automations import names_using
 from quarterdeck.service.records.environments import (
     change_environment_row,
     count_with_source,
@@ -44,6 +51,8 @@ async def change_environment(
                 "The global environment cannot be changed; its parts can.",
                 "environment_id",
             )
+        if given.pop(SOURCE, own.source_environment_id) != own.source_environment_id:
+            raise refused(SOURCE, "The source of an environment cannot be changed.")
         if own.source_environment_id is not None:
             for field in LOCKED_BY_SOURCE:
                 if field in given:
@@ -97,6 +106,14 @@ def _check_unused(connection: Connection, environment_id: str) -> None:
         raise ApiError(
             ErrorCode.CONFLICT,
             "This environment's warm pool holds prepared workspaces. Switch the pool off first.",
+        )
+    automated = names_using(connection, environment_id, NAMED + 1)
+    if automated:
+        more = " and others" if len(automated) > NAMED else ""
+        raise ApiError(
+            ErrorCode.CONFLICT,
+            "Automations use this environment. Give them another or delete them first.",
+            f"automations: {', '.join(automated[:NAMED])}{more}",
         )
     personal = count_with_source(connection, environment_id)
     if personal:

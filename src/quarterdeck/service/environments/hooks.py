@@ -40,7 +40,7 @@ async def read_warm_hook(
     def run(connection: Connection) -> WarmHookState:
         of = reach(connection, caller, environment)
         hook = _in_force(connection, of, HookKind.WARM)
-        return WarmHookState(warm_hook=hook, warm_pool=find_pool(connection, of))
+        return WarmHookState(warm_hook=hook, warm_pool=find_pool(connection, context.home_id, of))
 
     return await context.database.read(run)
 
@@ -61,7 +61,9 @@ async def save_warm_hook(
         make_pools_stale(connection, caller.organization_id, of, now)
         return hook_record(saved)
 
-    return await context.database.write(run)
+    saved = await context.database.write(run)
+    context.pools_changed()
+    return saved
 
 
 async def save_start_hook(
@@ -83,7 +85,9 @@ async def save_start_hook(
         make_pools_stale(connection, caller.organization_id, of, now)
         return _in_force(connection, of, HookKind.START)
 
-    return await context.database.write(run)
+    saved = await context.database.write(run)
+    context.pools_changed()
+    return saved
 
 
 def hook_record(row: RowMapping) -> EnvironmentHook:

@@ -22,6 +22,7 @@ from quarterdeck.service.records.environment_parts import (
 )
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.environment_variables import (
+    RESERVED_KEYS,
     ChangeVariable,
     CreateVariable,
     EnvironmentVariable,
@@ -53,7 +54,7 @@ async def add_variable(
 
     Raises:
         ApiError: NOT_FOUND, CONFLICT for a key that is there, FORBIDDEN for one that is inherited
-            and may not be overridden.
+            and may not be overridden, INVALID_REQUEST for one that the sandbox sets itself.
     """
     variable_id, now = str(uuid4()), moment_text(context.clock())
     values = {
@@ -66,6 +67,7 @@ async def add_variable(
 
     def run(connection: Connection) -> EnvironmentVariable:
         layers = reach_layers(connection, caller, environment)
+        _check_free(body.key)
         _check_override(connection, layers, body.key)
         own = {"organization_id": caller.organization_id, "environment_id": layers[-1].id}
         add_part(connection, table, id=variable_id, **own, **values)
@@ -90,7 +92,9 @@ async def change_variable(
     def run(connection: Connection) -> EnvironmentVariable:
         layers = reach_layers(connection, caller, environment)
         row = _row(connection, layers[-1].id, id)
-        _check_override(connection, layers, given.get("key", row["key"]))
+        key = given.get("key", row["key"])
+        _check_free(key)
+        _check_override(connection, layers, key)
         change_part(connection, table, id, **given, updated_at=now)
         return _stored(connection, context.vault, layers[-1].id, id)
 
@@ -122,6 +126,15 @@ async def _written(
         raise ApiError(
             ErrorCode.CONFLICT, "The environment has a variable of this key.", f"key: {key}"
         ) from e
+
+
+def _check_free(key: str) -> None:
+    if key in RESERVED_KEYS:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"The sandbox sets {key} itself; a variable of this key would have no effect.",
+            f"key: {key}",
+        )
 
 
 def _check_override(connection: Connection, layers: Sequence[Layer], key: str) -> None:

@@ -1,11 +1,10 @@
 """The opaque cursor of a file search: where the next page begins, and of which search."""
 
-import base64
-import binascii
 import hashlib
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
+from quarterdeck.service import opaque
 from quarterdeck.service.errors import ApiError
 from quarterdeck.wire.errors import ErrorCode
 
@@ -25,11 +24,6 @@ def search_mark(workspace_id: str, q: str, prefix: str, limit: int) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:24]
 
 
-def encode(cursor: FileCursor) -> str:
-    """The cursor as text for a client."""
-    return base64.urlsafe_b64encode(cursor.model_dump_json().encode()).decode().rstrip("=")
-
-
 def decode(text: str, search: str) -> FileCursor:
     """The cursor of a text.
 
@@ -37,10 +31,9 @@ def decode(text: str, search: str) -> FileCursor:
         ApiError: INVALID_REQUEST when it is no cursor, or one of another search.
     """
     try:
-        padded = text + "=" * (-len(text) % 4)
-        cursor = FileCursor.model_validate_json(base64.urlsafe_b64decode(padded))
-    except (binascii.Error, ValidationError, ValueError) as e:
-        raise _refused("it is not a cursor of this service") from e
+        cursor = opaque.decode(FileCursor, text)
+    except ValueError as e:
+        raise _refused(str(e)) from e
     if cursor.search != search:
         raise _refused("q, prefix and limit must stay as they were")
     return cursor

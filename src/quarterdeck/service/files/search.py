@@ -7,12 +7,13 @@ from datetime import datetime
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
-from quarterdeck.service.files.cursors import FileCursor, decode, encode, search_mark
+from quarterdeck.service.files.cursors import FileCursor, decode, search_mark
 from quarterdeck.service.files.indexes import Indexes
 from quarterdeck.service.files.packing import STATUS_OF
 from quarterdeck.service.files.prepared import Entry, Prepared
 from quarterdeck.service.files.ranking import Found, Results, rank
 from quarterdeck.service.fleet.fleet import fleet_of
+from quarterdeck.service.opaque import encode
 from quarterdeck.service.records.file_indexes import SavedIndex
 from quarterdeck.service.records.workspaces import WorkspaceRow
 from quarterdeck.service.shelf import Shelf

@@ -11,6 +11,7 @@ from quarterdeck.service.patience import until_stored
 from quarterdeck.service.records.events import NewEvent
 from quarterdeck.service.records.workspaces import WorkspaceRow, change_workspace
 from quarterdeck.service.workspace_setup.composing import Composed, compose
+from quarterdeck.service.workspace_setup.way_out import way_out
 from quarterdeck.wire.engine import EngineConfig, EngineRepository
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType
@@ -84,8 +85,9 @@ async def _config(
         run_dir=layout.run_dir,
         isolation=isolation.mode,
         repositories=repositories,
-        environment=composed.variables,
+        environment=composed.variables | way_out(row, layout.service_socket),
         setup=composed.setup,
+        agents=dict(site.tools.context.own_agents),
         hold_queues=True,
     )
     return config.model_dump_json(by_alias=True)

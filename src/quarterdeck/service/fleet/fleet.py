@@ -20,8 +20,10 @@ from quarterdeck.service.fleet.upkeep import Upkeep
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.messages import has_undelivered
+from quarterdeck.service.records.repositories import needed_repositories
 from quarterdeck.service.records.workspaces import BUSY, WorkspaceRow, workspaces_in
 from quarterdeck.service.warm_pools.keeper import PoolKeeper
+from quarterdeck.service.workspace_setup.states import WarmState
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +38,11 @@ class Fleet:
         self._supervisors: dict[str, Supervisor] = {}
         self.upkeep = Upkeep(self._tools, self.of, self.delete)
         self.pools = PoolKeeper(context, self.of, self.delete, self.settings.pool_interval)
+        context.pools_changed = self.pools.nudge
         self._own: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Takes up every workspace that was preparing or active; returns before they are found.
+        """Takes up every workspace of this home that was preparing or active; returns before they are found.
 
         Engines of this start of the machine are found again, or started again when they died. Those
         of an earlier one are gone with it: their workspaces sleep, unless somebody had asked for
@@ -79,9 +82,15 @@ class Fleet:
                 self._supervisors.pop(workspace_id, None)
 
     def _sort_out(self, writer: LogWriter, now: str) -> list[WorkspaceRow]:
-        """Puts those of an earlier start of the machine to sleep; returns the others."""
+        """Puts those of an earlier start of the machine to sleep; returns the others.
+
+        A test of a hook has ended with the service that ran it: what is left of it is not begun
+        again before it is removed.
+        """
         staying: list[WorkspaceRow] = []
-        for row in workspaces_in(writer.connection, BUSY):
+        for row in workspaces_in(writer.connection, self._tools.context.home_id, BUSY):
+            if row.warm_state == WarmState.TESTING:
+                continue
             if self._survived(row) or self._wanted(writer, row):
                 staying.append(row)
             else:
@@ -96,8 +105,9 @@ class Fleet:
 
     async def _clear(self) -> None:
         try:
-            await self._tools.context.sandboxes.tidy()
-            await finish_removals(self._tools.context)
+            context = self._tools.context
+            await context.sandboxes.tidy(await context.database.read(needed_repositories))
+            await finish_removals(context)
         except SandboxError:
             log.exception("What an earlier service left could not be cleared away")
         except DatabaseClosedError:

@@ -7,18 +7,17 @@ killed in between finishes at its next start, and nobody ever sees half a worksp
 import logging
 from collections.abc import Callable
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection
 
 from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.service.automations.following import workspace_gone
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.db.tables import settings
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.outward.webhooks import store_deleted
+from quarterdeck.service.records.removals import end_removal, note_removal, removals_left
 from quarterdeck.service.records.workspaces import find_workspace, remove_workspace
 from quarterdeck.wire.errors import ErrorCode
-
-NOTE = "remove/"
 
 log = logging.getLogger(__name__)
 
@@ -33,12 +32,16 @@ async def remove(
         StorageError: nothing was removed.
     """
     now = moment_text(context.clock())
-    if not await context.database.write(lambda c: _forget(c, workspace_id, only_if, now)):
+    if not await context.database.write(
+        lambda c: _forget(c, workspace_id, only_if, now, context.home_id)
+    ):
         if only_if is not None:
             return False
         raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.", f"id: {workspace_id}")
     context.event_log.drop(workspace_id)
     context.webhooks_stored()
+    if context.checks is not None:
+        context.checks.nudge()
     try:
         await _destroy(context, workspace_id)
     except SandboxError as e:
@@ -52,8 +55,8 @@ async def remove(
 
 
 async def finish_removals(context: ServiceContext) -> None:
-    """Destroys the sandboxes that an earlier service had no time for."""
-    for workspace_id in await context.database.read(_left):
+    """Destroys the sandboxes that an earlier service of this home had no time for."""
+    for workspace_id in await context.database.read(lambda c: removals_left(c, context.home_id)):
         try:
             await _destroy(context, workspace_id)
         except SandboxError as e:
@@ -62,8 +65,7 @@ async def finish_removals(context: ServiceContext) -> None:
 
 async def _destroy(context: ServiceContext, workspace_id: str) -> None:
     await context.sandboxes.destroy(workspace_id)
-    gone = delete(settings).where(settings.c.name == NOTE + workspace_id)
-    await context.database.write(lambda c: c.execute(gone) and None)
+    await context.database.write(lambda c: end_removal(c, workspace_id))
 
 
 def _forget(
@@ -71,6 +73,7 @@ def _forget(
     workspace_id: str,
     only_if: Callable[[Connection], bool] | None,
     now: str,
+    home_id: str,
 ) -> bool:
     if only_if is not None and not only_if(connection):
         return False
@@ -78,10 +81,6 @@ def _forget(
     if row is None or not remove_workspace(connection, workspace_id):
         return False
     store_deleted(connection, row, now)
-    connection.execute(insert(settings).values(name=NOTE + workspace_id, value="", revision=0))
+    workspace_gone(connection, workspace_id, now)
+    note_removal(connection, workspace_id, home_id)
     return True
-
-
-def _left(connection: Connection) -> list[str]:
-    names = connection.execute(select(settings.c.name).where(settings.c.name.startswith(NOTE)))
-    return [name.removeprefix(NOTE) for name in names.scalars()]

@@ -100,9 +100,10 @@ class Session:
                 await journal.close()
 
     async def _start(self, row: WorkspaceRow, calls: EngineLink) -> None:
-        await self._open_chats(calls)
         if row.status == WorkspaceStatus.PREPARING:
             await self._become_active(row, calls)
+        # After that, because chats are also made while it is prepared.
+        await self._open_chats(calls)
         held = await settle(self._site, calls)
         self._site.line.put(calls)
         await self._site.courier.run(calls, calls.queue_release if held else None)
@@ -123,10 +124,18 @@ class Session:
             row = await self._wait_in_pool(row)
         if await self._progress.reached() == SetupPhase.HELD:
             await claim(self._site, row, calls)
+            await self._note_claimed()
             await self._progress.reached(SetupPhase.READY)
         event_log = self._site.tools.context.event_log
         await until_stored(lambda: event_log.write(lambda w: enter_active(w, self._site.id)))
         self._site.pulse.turn_ended = False
+
+    async def _note_claimed(self) -> None:
+        """From here on it has nothing to do with a pool: no later engine is to be claimed again."""
+        database = self._site.tools.context.database
+        await until_stored(
+            lambda: database.write(lambda c: change_workspace(c, self._site.id, warm_pool_id=None))
+        )
 
     async def _wait_in_pool(self, row: WorkspaceRow) -> WorkspaceRow:
         await self._progress.reached()

@@ -62,5 +62,6 @@ def new_site(workspace_id: str, tools: Tools) -> Site:
         workspace_id,
         pauses=tools.settings.redelivery,
         limit=tools.settings.call_limit,
+        clock=lambda: tools.context.clock(),
     )
     return Site(workspace_id, tools, Line(tools.settings.link_wait), courier)

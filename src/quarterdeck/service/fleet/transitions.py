@@ -11,12 +11,13 @@
 | sleeping, archived, error | wake (sleeping, archived: also a message) | preparing |
 """
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.log_writer import LogWriter
-from quarterdeck.service.records.chats import rest_chats
+from quarterdeck.service.records.chats import list_chats, rest_chats
 from quarterdeck.service.records.events import NewEvent
 from quarterdeck.service.records.workspaces import (
     BUSY,
@@ -27,18 +28,29 @@ from quarterdeck.service.records.workspaces import (
 )
 from quarterdeck.service.storable import storable
 from quarterdeck.wire.errors import ErrorCode
-from quarterdeck.wire.events import EventType
+from quarterdeck.wire.events import EngineStatus, EngineStatusChanged, EventType
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 RESTING = (WorkspaceStatus.SLEEPING, WorkspaceStatus.ARCHIVED)
 
 
-def status_event(status: WorkspaceStatus, error: str | None = None) -> NewEvent:
-    """The event that tells a state."""
-    payload = {"workspaceStatus": status.value}
-    if error is not None:
-        payload["error"] = error
-    return NewEvent(EventType.ENGINE_STATUS_CHANGED, payload)
+def tell_status(
+    writer: LogWriter, workspace_id: str, status: WorkspaceStatus, error: str | None = None
+) -> None:
+    """Appends the event that tells a state, with the counts that the rows know.
+
+    What only an engine knows, such as how long it runs, is zero: its own event follows.
+    """
+    row = find_workspace(writer.connection, workspace_id)
+    chats = list_chats(writer.connection, workspace_id)
+    counts = EngineStatus(
+        chats_total=len(chats),
+        chats_processing=sum(chat.processing for chat in chats),
+        repos_total=len(json.loads(row.repositories_json)) if row else 0,
+    )
+    told = EngineStatusChanged(status=counts, workspace_status=status.value, error=error)
+    payload = told.model_dump(exclude_none=True)
+    writer.append(workspace_id, [NewEvent(EventType.ENGINE_STATUS_CHANGED, payload)])
 
 
 def enter(
@@ -57,7 +69,7 @@ def enter(
     change_workspace(writer.connection, workspace_id, status=status, error=error, **columns)
     if status not in BUSY:
         rest_chats(writer.connection, workspace_id)
-    writer.append(workspace_id, [status_event(status, error)])
+    tell_status(writer, workspace_id, status, error)
     return True
 
 
@@ -69,6 +81,7 @@ def enter_active(writer: LogWriter, workspace_id: str) -> bool:
         WorkspaceStatus.ACTIVE,
         (WorkspaceStatus.PREPARING,),
         wake_wanted=False,
+        warm_pool_id=None,  # its engine knows its owner
     )
 
 
@@ -102,7 +115,7 @@ def wake_up(writer: LogWriter, row: WorkspaceRow, limit: int) -> None:
     Raises:
         ApiError: WORKSPACE_LIMIT_REACHED.
     """
-    check_limit(writer, row.organization_id, limit)
+    check_limit(writer, row.organization_id, row.home_id, limit)
     enter(
         writer,
         row.id,
@@ -113,13 +126,13 @@ def wake_up(writer: LogWriter, row: WorkspaceRow, limit: int) -> None:
     )
 
 
-def check_limit(writer: LogWriter, organization_id: str, limit: int) -> None:
-    """Whether one more workspace may become active.
+def check_limit(writer: LogWriter, organization_id: str, home_id: str | None, limit: int) -> None:
+    """Whether one more workspace may become active in a home.
 
     Raises:
         ApiError: WORKSPACE_LIMIT_REACHED.
     """
-    if count_busy(writer.connection, organization_id) >= limit:
+    if count_busy(writer.connection, organization_id, home_id) >= limit:
         raise ApiError(
             ErrorCode.WORKSPACE_LIMIT_REACHED,
             f"{limit} replicas are active, which is the most allowed. Put one to sleep first.",

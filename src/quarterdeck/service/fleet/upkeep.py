@@ -67,7 +67,7 @@ class Upkeep:
             await self._end()
 
     async def round(self) -> None:
-        """Looks at every workspace once, and begins what is due. `settled` waits for that."""
+        """Looks at every workspace of this home once, and begins what is due. `settled` waits for that."""
         now = self._tools.context.clock()
         try:
             await self._look(now)
@@ -83,15 +83,15 @@ class Upkeep:
             await asyncio.sleep(0)
 
     async def _look(self, now: datetime) -> None:
-        read = self._tools.context.database.read
-        for row in await read(active_workspaces):
+        read, home = self._tools.context.database.read, self._tools.context.home_id
+        for row in await read(lambda c: active_workspaces(c, home)):
             idleness = Idleness(self._of(row.id).site, row, now)
             if await idleness.suspected():
                 self._begin(row.id, now, self._rest(row, idleness))
         unused, asleep = moment_text(now - DELETE_AFTER), moment_text(now - ARCHIVE_AFTER)
-        for workspace_id in await read(lambda c: unused_since(c, unused)):
+        for workspace_id in await read(lambda c: unused_since(c, home, unused)):
             self._begin(workspace_id, now, self._remove(workspace_id, unused))
-        for workspace_id in await read(lambda c: asleep_since(c, asleep)):
+        for workspace_id in await read(lambda c: asleep_since(c, home, asleep)):
             self._begin(workspace_id, now, self._archive(workspace_id))
 
     def _begin(self, workspace_id: str, now: datetime, work: Coroutine[Any, Any, None]) -> None:

@@ -11,7 +11,7 @@ from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.access import reach
 from quarterdeck.service.environments.sources import repositories_for
 from quarterdeck.service.errors import ApiError
-from quarterdeck.service.fleet.transitions import status_event
+from quarterdeck.service.fleet.transitions import tell_status
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.hooks import active_hook
@@ -43,11 +43,11 @@ async def make_workspace(context: ServiceContext, asked: Asked) -> str:
             nothing to test.
     """
     made, now = str(uuid4()), moment_text(context.clock())
-    await context.event_log.write(lambda writer: _store(writer, asked, made, now))
+    await context.event_log.write(lambda writer: _store(writer, asked, made, context.home_id, now))
     return made
 
 
-def _store(writer: LogWriter, asked: Asked, made: str, now: str) -> None:
+def _store(writer: LogWriter, asked: Asked, made: str, home_id: str, now: str) -> None:
     connection, caller = writer.connection, asked.caller
     of = reach(connection, caller, asked.environment)
     organization, user = caller.organization_id, caller.user_id
@@ -55,6 +55,7 @@ def _store(writer: LogWriter, asked: Asked, made: str, now: str) -> None:
         connection,
         made,
         repositories_for(connection, organization, user, of) or [],
+        home_id=home_id,
         organization_id=organization,
         environment_id=of,
         user_id=user,
@@ -68,7 +69,7 @@ def _store(writer: LogWriter, asked: Asked, made: str, now: str) -> None:
         created_at=now,
         last_activity_at=now,
     )
-    writer.append(made, [status_event(WorkspaceStatus.PREPARING)])
+    tell_status(writer, made, WorkspaceStatus.PREPARING)
 
 
 def _trial(connection: Connection, environment_id: str, asked: Asked) -> Trial:

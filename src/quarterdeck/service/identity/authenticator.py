@@ -24,11 +24,12 @@ from quarterdeck.wire.errors import ErrorCode
 
 @dataclass(frozen=True)
 class Shown:
-    """The headers that tell who asks."""
+    """The headers that tell who asks; `inside` over the socket for callers inside workspaces."""
 
     bearer: str | None
     organization: str | None = None
     workspace: str | None = None
+    inside: bool = False
 
 
 class Authenticator:
@@ -74,6 +75,8 @@ class Authenticator:
         bearer = shown.bearer
         if bearer is None:
             raise ApiError(ErrorCode.UNAUTHORIZED, "Send a key as a bearer token.")
+        if shown.inside:
+            return await self._engine(bearer, shown.workspace)
         if is_token(bearer):
             return await self._token(bearer)
         if shown.workspace is not None and not bearer.startswith(KEY_MARK):
@@ -82,6 +85,15 @@ class Authenticator:
             found = await self.keys.caller_of(bearer)
         if found is None:
             raise ApiError(ErrorCode.UNAUTHORIZED, "This key is not valid.")
+        return found
+
+    async def _engine(self, secret: str, workspace: str | None) -> Caller:
+        found = workspace and await engine_caller(self._database, secret, workspace)
+        if not found:
+            raise ApiError(
+                ErrorCode.UNAUTHORIZED,
+                "Here only a workspace's own secret is taken, with the header X-Workspace-Id.",
+            )
         return found
 
     async def _token(self, token: str) -> Caller:

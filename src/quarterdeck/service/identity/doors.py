@@ -9,7 +9,7 @@ A route takes keys, and tokens that name an organization, unless it is marked ot
 The mark must stand below the route's own decorator.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -53,16 +53,21 @@ def door_of(endpoint: Any) -> Door:
 
 
 class Doors:
-    """Finds the door that a request stands before. Only marked routes are looked through."""
+    """Finds the door that a request stands before.
 
-    def __init__(self, routes: Callable[[], Sequence[BaseRoute]]) -> None:
-        """`routes` is called at the first request, when all routes are there."""
+    Only marked routes of the request's method are looked through: that is a handful, and every
+    request passes here.
+    """
+
+    def __init__(self, routes: Sequence[BaseRoute]) -> None:
         self._routes = routes
-        self._marked: list[RouteContext] | None = None
+        self._marked: Mapping[str, Sequence[RouteContext]] | None = None
 
     def of(self, scope: Scope) -> tuple[Door, Mapping[str, Any]]:
         """The door and the parameters of the path; an ordinary one for everything else."""
-        for route in self._specials():
+        if self._marked is None:
+            self._marked = _by_method(iter_route_contexts(self._routes))
+        for route in self._marked.get(scope["method"], ()):
             match, found = route.matches(scope)
             if match is Match.FULL:
                 return door_of(route.endpoint), found["path_params"]
@@ -71,10 +76,14 @@ class Doors:
     def is_route(self, scope: Scope) -> bool:
         """Whether any route has this path, whatever the method."""
         # Matching may leave its findings in the scope it is given.
-        return any(route.matches(dict(scope))[0] is not Match.NONE for route in self._routes())
+        return any(route.matches(dict(scope))[0] is not Match.NONE for route in self._routes)
 
-    def _specials(self) -> list[RouteContext]:
-        if self._marked is None:
-            every = iter_route_contexts(self._routes())
-            self._marked = [route for route in every if hasattr(route.endpoint, MARK)]
-        return self._marked
+
+def _by_method(routes: Iterable[RouteContext]) -> Mapping[str, Sequence[RouteContext]]:
+    """The marked ones among routes, in their order."""
+    marked: dict[str, list[RouteContext]] = {}
+    for route in routes:
+        if hasattr(route.endpoint, MARK):
+            for method in route.methods or ():
+                marked.setdefault(method, []).append(route)
+    return marked

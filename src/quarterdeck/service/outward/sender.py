@@ -16,6 +16,8 @@ from quarterdeck import __version__
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import DatabaseClosedError
 from quarterdeck.service.moments import moment_text
+from quarterdeck.service.outward.calling import open_client
+from quarterdeck.service.outward.flights import Flights
 from quarterdeck.service.outward.signature import HEADER, signature, webhook_secret
 from quarterdeck.service.patience import until_stored
 from quarterdeck.service.records.deliveries import (
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     import httpx
 
 log = logging.getLogger(__name__)
-
-LOOPBACK = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,18 @@ class WebhookSender:
     def __init__(self, context: ServiceContext, settings: SenderSettings | None = None) -> None:
         self._context = context
         self._settings = settings or SenderSettings()
-        self._called = asyncio.Event()
-        self._flying: dict[str, asyncio.Task[None]] = {}
+        self._flights = Flights("webhook")
         self._client: httpx.AsyncClient | None = None
 
     def nudge(self) -> None:
         """A call may have been stored."""
-        self._called.set()
+        self._flights.nudge()
 
     async def run(self) -> None:
         """Makes calls for ever."""
         try:
             while True:
-                self._called.clear()
+                self._flights.look()
                 now = self._context.clock()
                 await until_stored(partial(self._send_due, moment_text(now)))
                 # With the same moment: what became due since is not overlooked.
@@ -76,35 +75,18 @@ class WebhookSender:
             await self._end()
 
     async def _send_due(self, now: str) -> None:
-        room = self._settings.at_once - len(self._flying)
-        most = self._settings.at_once + len(self._flying)
-        for delivery in await self._context.database.read(lambda c: due_deliveries(c, now, most)):
-            if room > 0 and delivery.id not in self._flying:
+        room = self._settings.at_once - len(self._flights)
+        most = self._settings.at_once + len(self._flights)
+        read, home = self._context.database.read, self._context.home_id
+        for delivery in await read(lambda c: due_deliveries(c, home, now, most)):
+            if room > 0 and delivery.id not in self._flights:
                 room -= 1
-                self._begin(delivery)
-
-    def _begin(self, delivery: Delivery) -> None:
-        task = asyncio.create_task(self._try(delivery), name="webhook")
-        self._flying[delivery.id] = task
-        task.add_done_callback(lambda _: self._landed(delivery.id))
-
-    def _landed(self, delivery_id: str) -> None:
-        self._flying.pop(delivery_id, None)
-        self._called.set()
+                self._flights.begin(delivery.id, self._try(delivery))
 
     async def _wait(self, now: datetime) -> None:
-        soonest = await until_stored(
-            lambda: self._context.database.read(lambda c: next_moment(c, moment_text(now)))
-        )
-        delay = self._settings.longest_wait
-        if soonest is not None:
-            due = (datetime.fromisoformat(soonest) - now).total_seconds()
-            delay = min(delay, max(due, 0) + 0.001)
-        try:
-            async with asyncio.timeout(delay):
-                await self._called.wait()
-        except TimeoutError:
-            return
+        read, home = self._context.database.read, self._context.home_id
+        soonest = await until_stored(lambda: read(lambda c: next_moment(c, home, moment_text(now))))
+        await self._flights.wait(now, soonest, self._settings.longest_wait)
 
     async def _try(self, delivery: Delivery) -> None:
         failure = await self._call(delivery)
@@ -125,7 +107,7 @@ class WebhookSender:
 
     async def _call(self, delivery: Delivery) -> str | None:
         """Makes one try; None when it was taken, else what was wrong."""
-        import httpx  # 100 ms, and most services call nobody
+        import httpx
 
         body = delivery.body.encode()
         secret = webhook_secret(self._context.vault, delivery.organization_id)
@@ -147,21 +129,11 @@ class WebhookSender:
             return type(e).__name__
 
     def _open(self) -> "httpx.AsyncClient":
-        import httpx
-
         if self._client is None:
-            # It logs every address in full.
-            logging.getLogger("httpx").setLevel(logging.WARNING)
-            # A proxy of the environment's is for what lies outside of this machine.
-            direct = {pattern: httpx.AsyncHTTPTransport() for pattern in LOOPBACK}
-            limit = self._settings.limit
-            self._client = httpx.AsyncClient(timeout=limit, follow_redirects=False, mounts=direct)
+            self._client = open_client(self._settings.limit)
         return self._client
 
     async def _end(self) -> None:
-        flying = list(self._flying.values())
-        for task in flying:
-            task.cancel()
-        await asyncio.gather(*flying, return_exceptions=True)
+        await self._flights.close()
         if self._client is not None:
             await self._client.aclose()

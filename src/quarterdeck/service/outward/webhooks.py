@@ -77,6 +77,13 @@ def _store(
     add_delivery(
         connection,
         Delivery(
-            delivery_id, row.organization_id, row.webhook_url or "", json.dumps(body), 0, now, now
+            delivery_id,
+            row.organization_id,
+            row.home_id,
+            row.webhook_url or "",
+            json.dumps(body),
+            0,
+            now,
+            now,
         ),
     )

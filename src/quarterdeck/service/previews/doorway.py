@@ -23,6 +23,7 @@ class Doorway:
 
     def __init__(self, context: ServiceContext) -> None:
         self._database = context.database
+        self._home = context.home_id
         self._opening = asyncio.Lock()
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -30,7 +31,7 @@ class Doorway:
 
     async def start(self) -> None:
         """Listens if there are previews; that it cannot is no reason not to start."""
-        if await self._database.read(count_previews):
+        if await self._database.read(lambda c: count_previews(c, self._home)):
             try:
                 await self.listen()
             except ApiError as e:
@@ -58,7 +59,7 @@ class Doorway:
             return self._port
 
     async def _open(self) -> socket.socket:
-        kept = await self._database.read(kept_port)
+        kept = await self._database.read(lambda c: kept_port(c, self._home))
         if kept is not None:
             try:
                 return bind(TcpListener(HOST, kept)).socket
@@ -70,7 +71,7 @@ class Doorway:
             raise ApiError(ErrorCode.INTERNAL_ERROR, f"Previews cannot be served. {e}") from e
         if kept is None:
             port = opened.getsockname()[1]
-            await self._database.write(lambda c: keep_port(c, port))
+            await self._database.write(lambda c: keep_port(c, self._home, port))
         return opened
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -89,7 +90,7 @@ class Doorway:
     async def _resolve(self, token: str) -> int:
         """The port of a token, while its workspace is active: then nobody else's program is there."""
         try:
-            target = await self._database.read(lambda c: find_target(c, token))
+            target = await self._database.read(lambda c: find_target(c, self._home, token))
         except StorageError as e:
             raise Refused(500, "The service's database cannot be read.") from e
         if target is None:

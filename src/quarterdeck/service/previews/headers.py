@@ -2,23 +2,11 @@
 
 from collections.abc import Iterable
 
+from quarterdeck.service.end_to_end import Header, end_to_end
 from quarterdeck.service.previews.addresses import Address
 
-Headers = list[tuple[bytes, bytes]]
+Headers = list[Header]
 
-_HOP = frozenset(
-    (
-        b"connection",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-    )
-)
 _OURS = frozenset((b"host", b"x-forwarded-host", b"x-forwarded-proto", b"x-forwarded-prefix"))
 
 
@@ -30,7 +18,7 @@ def value_of(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
 def for_upstream(headers: Headers, address: Address, port: int) -> Headers:
     """A request's headers for the program that listens in the workspace."""
     host = value_of(headers, b"host")
-    passed = [(key, value) for key, value in _end_to_end(headers) if key.lower() not in _OURS]
+    passed = [(key, value) for key, value in end_to_end(headers) if key.lower() not in _OURS]
     passed += [
         (b"Host", f"localhost:{port}".encode()),
         (b"X-Forwarded-Host", host),
@@ -45,14 +33,8 @@ def for_upstream(headers: Headers, address: Address, port: int) -> Headers:
 
 def for_client(headers: Headers, address: Address, switching: bool) -> Headers:
     """An answer's headers; a redirect within the preview stays in it."""
-    passed = [(key, _inside(key, value, address)) for key, value in _end_to_end(headers)]
+    passed = [(key, _inside(key, value, address)) for key, value in end_to_end(headers)]
     return passed + (_upgrade(headers, b"Upgrade") if switching else [])
-
-
-def _end_to_end(headers: Headers) -> Headers:
-    named = value_of(headers, b"connection").lower().split(b",")
-    dropped = _HOP | {name.strip() for name in named}
-    return [(key, value) for key, value in headers if key.lower() not in dropped]
 
 
 def _has_body(headers: Headers) -> bool:

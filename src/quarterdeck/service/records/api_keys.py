@@ -73,6 +73,15 @@ def add_key(
     return ApiKey.model_validate(shown)
 
 
+def give_key(connection: Connection, key_id: str, scope: KeyScope) -> None:
+    """Makes an organization's key a personal one."""
+    connection.execute(
+        update(api_keys)
+        .where(api_keys.c.id == key_id, api_keys.c.user_id.is_(None))
+        .values(user_id=scope.user_id)
+    )
+
+
 def page_of_keys(
     connection: Connection, scope: KeyScope, offset: int, limit: int
 ) -> tuple[list[ApiKey], int]:

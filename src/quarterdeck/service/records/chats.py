@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from pydantic_core import from_json
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from quarterdeck.service.db.tables import chats
 from quarterdeck.wire.chats import Chat
@@ -22,7 +22,12 @@ _columns = (
     chats.c.last_message_text,
     chats.c.goal_json,
 )
-_there = chats.c.deletion.is_(None)
+# Made once: every request about a replica reads its chats.
+_of_workspace = select(*_columns).where(
+    chats.c.workspace_id == bindparam("in"), chats.c.deletion.is_(None)
+)
+_one = _of_workspace.where(chats.c.id == bindparam("of"))
+_in_order = _of_workspace.order_by(chats.c.created_at, chats.c.id)
 
 
 class Deletion(StrEnum):
@@ -54,21 +59,14 @@ def add_chat(
 
 def find_chat(connection: Connection, workspace_id: str, chat_id: str) -> Chat | None:
     """The chat of an id, in one workspace."""
-    statement = select(*_columns).where(
-        chats.c.id == chat_id, chats.c.workspace_id == workspace_id, _there
-    )
-    row = connection.execute(statement).mappings().first()
+    row = connection.execute(_one, {"in": workspace_id, "of": chat_id}).mappings().first()
     return None if row is None else _as_chat(row)
 
 
 def list_chats(connection: Connection, workspace_id: str) -> list[Chat]:
     """All chats of a workspace, the first made first."""
-    statement = (
-        select(*_columns)
-        .where(chats.c.workspace_id == workspace_id, _there)
-        .order_by(chats.c.created_at, chats.c.id)
-    )
-    return [_as_chat(row) for row in connection.execute(statement).mappings()]
+    rows = connection.execute(_in_order, {"in": workspace_id}).mappings()
+    return [_as_chat(row) for row in rows]
 
 
 def change_chat(connection: Connection, workspace_id: str, chat_id: str, **values: Any) -> bool:

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, delete, insert, or_, select, update
 
-from quarterdeck.service.db.tables import credentials, environment_variables
+from quarterdeck.service.db.tables import credentials, environment_files, environment_variables
 
 
 def find_credential(
@@ -92,14 +92,26 @@ def _is(organization_id: str, user_id: str | None, provider: str) -> ColumnEleme
 
 
 def has_key_for(
-    connection: Connection, organization_id: str, provider: str, variables: Iterable[str]
+    connection: Connection,
+    organization_id: str,
+    user_id: str | None,
+    provider: str,
+    variables: Iterable[str],
 ) -> bool:
-    """Whether somebody of the organization left a key for a provider, or set a variable for it."""
-    left = select(credentials.c.id).where(
-        credentials.c.organization_id == organization_id, credentials.c.provider == provider
-    )
+    """Whether a user's replicas get a key for a provider: theirs, the organization's, a variable."""
+    whose = or_(_is(organization_id, None, provider), _is(organization_id, user_id, provider))
+    left = select(credentials.c.id).where(whose)
     named = select(environment_variables.c.id).where(
         environment_variables.c.organization_id == organization_id,
         environment_variables.c.key.in_(list(variables)),
     )
     return connection.execute(left.union_all(named).limit(1)).first() is not None
+
+
+def has_login_for(connection: Connection, organization_id: str, logins: Iterable[str]) -> bool:
+    """Whether an environment brings a file of a login, which is named relative to the home."""
+    named = select(environment_files.c.id).where(
+        environment_files.c.organization_id == organization_id,
+        environment_files.c.path.in_([f"~/{login}" for login in logins]),
+    )
+    return connection.execute(named.limit(1)).first() is not None

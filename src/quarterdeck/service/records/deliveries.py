@@ -13,6 +13,7 @@ class Delivery:
 
     id: str
     organization_id: str
+    home_id: str | None
     url: str
     body: str
     attempts: int
@@ -28,21 +29,21 @@ def add_delivery(connection: Connection, delivery: Delivery) -> None:
     connection.execute(insert(webhook_deliveries).values(**vars(delivery)))
 
 
-def due_deliveries(connection: Connection, now: str, limit: int) -> list[Delivery]:
-    """Calls whose time has come, the oldest first."""
+def due_deliveries(connection: Connection, home_id: str, now: str, limit: int) -> list[Delivery]:
+    """A home's calls whose time has come, the oldest first."""
     statement = (
         select(*_columns)
-        .where(webhook_deliveries.c.next_at <= now)
+        .where(webhook_deliveries.c.home_id == home_id, webhook_deliveries.c.next_at <= now)
         .order_by(webhook_deliveries.c.created_at, webhook_deliveries.c.id)
         .limit(limit)
     )
     return [Delivery(*row) for row in connection.execute(statement)]
 
 
-def next_moment(connection: Connection, after: str) -> str | None:
-    """When the next call is due that is not due yet; None when there is none."""
+def next_moment(connection: Connection, home_id: str, after: str) -> str | None:
+    """When a home's next call is due that is not due yet; None when there is none."""
     statement = select(func.min(webhook_deliveries.c.next_at)).where(
-        webhook_deliveries.c.next_at > after
+        webhook_deliveries.c.home_id == home_id, webhook_deliveries.c.next_at > after
     )
     return connection.execute(statement).scalar()
 

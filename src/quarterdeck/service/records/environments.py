@@ -8,9 +8,9 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     RowMapping,
-    Select,
     Table,
     and_,
+    bindparam,
     delete,
     func,
     insert,
@@ -31,6 +31,48 @@ from quarterdeck.service.records.warm_generations import environment_changed
 from quarterdeck.wire.environments import GLOBAL, Environment
 
 _sources = environments.alias("sources")
+
+
+def _count(table: Table, name: str) -> ColumnElement[int]:
+    counted = select(func.count()).where(table.c.environment_id == environments.c.id)
+    return counted.correlate(environments).scalar_subquery().label(name)
+
+
+# Statements are made once: to make one takes longer than to run it.
+_visible = and_(
+    environments.c.organization_id == bindparam("organization"),
+    # Of no user there are none: nothing equals NULL.
+    or_(environments.c.user_id.is_(None), environments.c.user_id == bindparam("user")),
+)
+# Every column, the counts, and of the source what is taken from it.
+_records = (
+    select(
+        environments,
+        _count(environment_variables, "variable_count"),
+        _count(environment_files, "file_count"),
+        _count(environment_skills, "skill_count"),
+        _count(environment_mcps, "mcp_count"),
+        _sources.c.repository_id.label("source_repository_id"),
+        _sources.c.repository_set_id.label("source_repository_set_id"),
+        _sources.c.system_prompt.label("source_system_prompt"),
+    )
+    .select_from(
+        environments.outerjoin(_sources, _sources.c.id == environments.c.source_environment_id)
+    )
+    .where(_visible)
+)
+_ids = select(environments.c.id).where(_visible)
+_is_wanted = environments.c.id == bindparam("of")
+_one, _one_id = _records.where(_is_wanted), _ids.where(_is_wanted)
+_global, _global_id = _records.where(environments.c.is_global), _ids.where(environments.c.is_global)
+_in_order = _records.order_by(
+    environments.c.is_global.desc(), environments.c.name, environments.c.id
+)
+_lists = {
+    "org": _in_order.where(environments.c.user_id.is_(None)),
+    "user": _in_order.where(environments.c.user_id.is_not(None)),
+    "all": _in_order,
+}
 
 
 def add_environment(connection: Connection, organization_id: str, now: str, **values: Any) -> str:
@@ -106,18 +148,18 @@ def find_environment_id(
     connection: Connection, organization_id: str, user_id: str | None, reference: str
 ) -> str | None:
     """The id of the environment that `find_environment` finds."""
-    statement = select(environments.c.id).where(
-        _named(reference), _visible(organization_id, user_id)
-    )
-    return connection.execute(statement).scalar()
+    statement = _global_id if reference == GLOBAL else _one_id
+    wanted = {"organization": organization_id, "user": user_id, "of": reference}
+    return connection.execute(statement, wanted).scalar()
 
 
 def find_environment(
     connection: Connection, organization_id: str, user_id: str | None, reference: str
 ) -> Environment | None:
     """The environment of an id, or the global one for `global`, if the caller may see it."""
-    statement = _records().where(_named(reference), _visible(organization_id, user_id))
-    row = connection.execute(statement).mappings().first()
+    statement = _global if reference == GLOBAL else _one
+    wanted = {"organization": organization_id, "user": user_id, "of": reference}
+    row = connection.execute(statement, wanted).mappings().first()
     return None if row is None else _as_environment(row)
 
 
@@ -125,33 +167,9 @@ def list_environments(
     connection: Connection, organization_id: str, user_id: str | None, scope: str
 ) -> list[Environment]:
     """Environments of a scope (`org`, `user`, `all`), the global one first, then by name."""
-    statement = (
-        _records()
-        .where(_visible(organization_id, user_id), _in_scope(scope))
-        .order_by(environments.c.is_global.desc(), environments.c.name, environments.c.id)
-    )
-    return [_as_environment(row) for row in connection.execute(statement).mappings()]
-
-
-def _records() -> Select[Any]:
-    """Every column, the counts, and of the source what is taken from it."""
-    return select(
-        environments,
-        _count(environment_variables, "variable_count"),
-        _count(environment_files, "file_count"),
-        _count(environment_skills, "skill_count"),
-        _count(environment_mcps, "mcp_count"),
-        _sources.c.repository_id.label("source_repository_id"),
-        _sources.c.repository_set_id.label("source_repository_set_id"),
-        _sources.c.system_prompt.label("source_system_prompt"),
-    ).select_from(
-        environments.outerjoin(_sources, _sources.c.id == environments.c.source_environment_id)
-    )
-
-
-def _count(table: Table, name: str) -> ColumnElement[int]:
-    counted = select(func.count()).where(table.c.environment_id == environments.c.id)
-    return counted.correlate(environments).scalar_subquery().label(name)
+    wanted = {"organization": organization_id, "user": user_id}
+    rows = connection.execute(_lists[scope], wanted).mappings()
+    return [_as_environment(row) for row in rows]
 
 
 def _as_environment(row: RowMapping) -> Environment:
@@ -161,23 +179,3 @@ def _as_environment(row: RowMapping) -> Environment:
         if values["source_environment_id"] is not None:
             values[field] = taken
     return Environment.model_validate(values)
-
-
-def _named(reference: str) -> ColumnElement[bool]:
-    return environments.c.is_global if reference == GLOBAL else environments.c.id == reference
-
-
-def _visible(organization_id: str, user_id: str | None) -> ColumnElement[bool]:
-    shared = environments.c.user_id.is_(None)
-    readable = shared if user_id is None else or_(shared, environments.c.user_id == user_id)
-    return and_(environments.c.organization_id == organization_id, readable)
-
-
-def _in_scope(scope: str) -> ColumnElement[bool]:
-    match scope:
-        case "org":
-            return environments.c.user_id.is_(None)
-        case "user":
-            return environments.c.user_id.is_not(None)
-        case _:
-            return environments.c.id.is_not(None)

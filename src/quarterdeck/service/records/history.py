@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, String, bindparam, or_, select
 
 from quarterdeck.service.db.tables import chats, events, messages, workspaces
+from quarterdeck.service.transcripts import NATIVE_AGENT
 from quarterdeck.wire.messages import Sender
 from quarterdeck.wire.replicas import WorkspaceStatus
 
@@ -38,6 +39,9 @@ _chat = select(chats.c.next_history_index, chats.c.provider).where(
     chats.c.id == bindparam("of"),
     chats.c.workspace_id == bindparam("in"),
     chats.c.deletion.is_(None),
+)
+_only = select(chats.c.id, chats.c.provider, chats.c.next_history_index).where(
+    chats.c.workspace_id == bindparam("of"), chats.c.deletion.is_(None)
 )
 _of_workspace = (
     select(events.c.payload_json)
@@ -81,6 +85,18 @@ def find_thread(connection: Connection, workspace_id: str, chat_id: str | None) 
         total, coding_agent = chat.next_history_index, chat.provider
     waking = bool(row.wake_wanted) and row.status != WorkspaceStatus.ACTIVE
     return Thread(workspace_id, chat_id, total, coding_agent, waking, row.next_event_index - 1)
+
+
+def native_chat(connection: Connection, thread: Thread) -> str | None:
+    """The chat that a thread is all of, if its agent has a transcript of its own kind.
+
+    A workspace's history is also that of its only chat, as long as it never had another one.
+    """
+    if thread.coding_agent != NATIVE_AGENT or thread.chat_id is not None:
+        return thread.chat_id if thread.coding_agent == NATIVE_AGENT else None
+    rows = connection.execute(_only, {"of": thread.workspace_id}).all()
+    same = len(rows) == 1 and rows[0].next_history_index == thread.total
+    return rows[0].id if same and rows[0].provider == NATIVE_AGENT else None
 
 
 def read_payloads(connection: Connection, thread: Thread, start: int, end: int) -> list[str]:

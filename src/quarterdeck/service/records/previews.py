@@ -7,6 +7,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from quarterdeck.service.db.tables import previews, settings, workspaces
 
 PORT_SETTING = "previews/port"
+"""An earlier version's name, when a database had one home."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class PreviewTarget:
 
 
 _columns = (previews.c.workspace_id, previews.c.port, previews.c.token, previews.c.created_at)
+
+
+def port_setting(home_id: str) -> str:
+    """Where a home's port is noted."""
+    return f"{PORT_SETTING}/{home_id}"
 
 
 def add_preview(connection: Connection, row: PreviewRow) -> None:
@@ -56,30 +62,37 @@ def previews_of(connection: Connection, workspace_id: str) -> list[PreviewRow]:
     return [PreviewRow(*row) for row in connection.execute(statement)]
 
 
-def count_previews(connection: Connection) -> int:
-    """How many there are of all workspaces."""
-    return connection.execute(select(func.count()).select_from(previews)).scalar_one()
+def count_previews(connection: Connection, home_id: str) -> int:
+    """How many there are of all workspaces of a home."""
+    statement = (
+        select(func.count())
+        .select_from(previews)
+        .join(workspaces, workspaces.c.id == previews.c.workspace_id)
+        .where(workspaces.c.home_id == home_id)
+    )
+    return connection.execute(statement).scalar_one()
 
 
-def find_target(connection: Connection, token: str) -> PreviewTarget | None:
-    """Where a token leads."""
+def find_target(connection: Connection, home_id: str, token: str) -> PreviewTarget | None:
+    """Where a token leads in a home; the same port of another home is another program's."""
     statement = (
         select(previews.c.workspace_id, previews.c.port, workspaces.c.status)
         .join(workspaces, workspaces.c.id == previews.c.workspace_id)
-        .where(previews.c.token == token)
+        .where(previews.c.token == token, workspaces.c.home_id == home_id)
     )
     row = connection.execute(statement).first()
     return None if row is None else PreviewTarget(*row)
 
 
-def kept_port(connection: Connection) -> int | None:
-    """The port that previews were looked at through last."""
-    statement = select(settings.c.value).where(settings.c.name == PORT_SETTING)
+def kept_port(connection: Connection, home_id: str) -> int | None:
+    """The port that a home's previews were looked at through last."""
+    statement = select(settings.c.value).where(settings.c.name == port_setting(home_id))
     value = connection.execute(statement).scalar()
     return int(value) if value is not None else None
 
 
-def keep_port(connection: Connection, port: int) -> None:
+def keep_port(connection: Connection, home_id: str, port: int) -> None:
     """Notes the port, so that addresses stay as they are over a restart."""
-    connection.execute(delete(settings).where(settings.c.name == PORT_SETTING))
-    connection.execute(insert(settings).values(name=PORT_SETTING, value=str(port), revision=0))
+    name = port_setting(home_id)
+    connection.execute(delete(settings).where(settings.c.name == name))
+    connection.execute(insert(settings).values(name=name, value=str(port), revision=0))

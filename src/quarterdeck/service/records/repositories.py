@@ -1,8 +1,10 @@
 """Connected repositories as rows."""
 
-from sqlalchemy import Connection, delete, insert, select
+import json
 
-from quarterdeck.service.db.tables import repositories
+from sqlalchemy import Connection, delete, func, insert, select
+
+from quarterdeck.service.db.tables import repositories, workspaces
 from quarterdeck.wire.repositories import Repository
 
 _columns = (
@@ -52,6 +54,18 @@ def find_by_url(connection: Connection, organization_id: str, url: str) -> Repos
     return None if row is None else Repository.model_validate(dict(row))
 
 
+def named_like(connection: Connection, part: str) -> list[tuple[str, Repository]]:
+    """The repositories of all organizations whose URL holds a text, in whatever letters."""
+    url = func.lower(repositories.c.url)
+    statement = (
+        select(repositories.c.organization_id, *_columns)
+        .where(url.contains(part.lower(), autoescape=True))
+        .order_by(repositories.c.organization_id, repositories.c.created_at)
+    )
+    rows = connection.execute(statement).mappings()
+    return [(row["organization_id"], Repository.model_validate(dict(row))) for row in rows]
+
+
 def list_repositories(connection: Connection, organization_id: str) -> list[Repository]:
     """All repositories of an organization, by name."""
     statement = (
@@ -61,6 +75,13 @@ def list_repositories(connection: Connection, organization_id: str) -> list[Repo
     )
     rows = connection.execute(statement).mappings()
     return [Repository.model_validate(dict(row)) for row in rows]
+
+
+def needed_repositories(connection: Connection) -> set[str]:
+    """The ids of all that are connected, and of all that a workspace was made with."""
+    connected = connection.execute(select(repositories.c.id)).scalars()
+    made = connection.execute(select(workspaces.c.repositories_json).distinct()).scalars()
+    return {*connected, *(one["id"] for text in made for one in json.loads(text))}
 
 
 def remove_repository(connection: Connection, repository_id: str) -> None:

@@ -29,23 +29,27 @@ class Work:
     done: bool
 
 
-def active_workspaces(connection: Connection) -> list[WorkspaceRow]:
-    """Those that run."""
-    statement = workspace_columns().where(workspaces.c.status == WorkspaceStatus.ACTIVE, _own)
+def active_workspaces(connection: Connection, home_id: str) -> list[WorkspaceRow]:
+    """Those of a home that run."""
+    active = workspaces.c.status == WorkspaceStatus.ACTIVE
+    statement = workspace_columns().where(active, workspaces.c.home_id == home_id, _own)
     return [WorkspaceRow(*row) for row in connection.execute(statement)]
 
 
-def asleep_since(connection: Connection, moment: str) -> list[str]:
-    """Those that have been sleeping since a moment or longer."""
+def asleep_since(connection: Connection, home_id: str, moment: str) -> list[str]:
+    """Those of a home that have been sleeping since a moment or longer."""
     statement = select(workspaces.c.id).where(
-        workspaces.c.status == WorkspaceStatus.SLEEPING, _unused_since <= moment, _own
+        workspaces.c.status == WorkspaceStatus.SLEEPING,
+        workspaces.c.home_id == home_id,
+        _unused_since <= moment,
+        _own,
     )
     return list(connection.execute(statement).scalars())
 
 
-def unused_since(connection: Connection, moment: str) -> list[str]:
-    """Those whose policy wants them deleted when nobody has used them since a moment."""
-    statement = select(workspaces.c.id).where(*_unused(moment))
+def unused_since(connection: Connection, home_id: str, moment: str) -> list[str]:
+    """Those of a home whose policy wants them deleted when nobody has used them since a moment."""
+    statement = select(workspaces.c.id).where(workspaces.c.home_id == home_id, *_unused(moment))
     return list(connection.execute(statement).scalars())
 
 

@@ -24,16 +24,17 @@ REASON_LENGTH = 2000
 _waiting = workspaces.c.warm_state.in_(POOLED)
 
 
-def find_pool(connection: Connection, environment_id: str) -> WarmPool | None:
-    """The pool of an environment with what is in it; None when it never had one."""
-    return _described(connection, warm_pools.c.environment_id == environment_id)
+def find_pool(connection: Connection, home_id: str, environment_id: str) -> WarmPool | None:
+    """The pool of an environment with what a home has of it; None when it never had one."""
+    return _described(connection, home_id, warm_pools.c.environment_id == environment_id)
 
 
-def find_pool_by_id(connection: Connection, organization_id: str, pool_id: str) -> WarmPool | None:
-    """A pool of an organization."""
-    return _described(
-        connection, warm_pools.c.organization_id == organization_id, warm_pools.c.id == pool_id
-    )
+def find_pool_by_id(
+    connection: Connection, home_id: str, organization_id: str, pool_id: str
+) -> WarmPool | None:
+    """A pool of an organization with what a home has of it."""
+    of = warm_pools.c.organization_id == organization_id
+    return _described(connection, home_id, of, warm_pools.c.id == pool_id)
 
 
 def put_pool(
@@ -68,8 +69,8 @@ def all_pools(connection: Connection) -> list[RowMapping]:
     return list(connection.execute(select(warm_pools)).mappings())
 
 
-def pooled(connection: Connection, pool_id: str) -> list[RowMapping]:
-    """The workspaces of a pool that nobody claimed, oldest first."""
+def pooled(connection: Connection, home_id: str, pool_id: str) -> list[RowMapping]:
+    """A home's workspaces of a pool that nobody claimed, oldest first."""
     statement = (
         select(
             workspaces.c.id,
@@ -78,7 +79,7 @@ def pooled(connection: Connection, pool_id: str) -> list[RowMapping]:
             workspaces.c.warm_generation,
             workspaces.c.created_at,
         )
-        .where(workspaces.c.warm_pool_id == pool_id, _waiting)
+        .where(workspaces.c.home_id == home_id, workspaces.c.warm_pool_id == pool_id, _waiting)
         .order_by(workspaces.c.created_at, workspaces.c.id)
     )
     return list(connection.execute(statement).mappings())
@@ -120,9 +121,13 @@ def note_failure(connection: Connection, pool_id: str | None, reason: str, now: 
 
 
 def claim_one(
-    connection: Connection, environment_id: str, repositories_json: str, values: Mapping[str, Any]
+    connection: Connection,
+    home_id: str,
+    environment_id: str,
+    repositories_json: str,
+    values: Mapping[str, Any],
 ) -> str | None:
-    """Takes a prepared workspace out of its pool and sets columns of it; None when there is none.
+    """Takes a prepared workspace of a home out of its pool and sets columns of it; None when there is none.
 
     It has just these repositories, and was prepared under the pool's present generation.
     Two callers never get the same one, whichever database: the second finds its state changed.
@@ -131,6 +136,7 @@ def claim_one(
         select(workspaces.c.id)
         .join(warm_pools, warm_pools.c.id == workspaces.c.warm_pool_id)
         .where(
+            workspaces.c.home_id == home_id,
             warm_pools.c.environment_id == environment_id,
             warm_pools.c.enabled,
             workspaces.c.warm_state == WarmState.READY,
@@ -151,13 +157,14 @@ def claim_one(
     return None
 
 
-def testing(connection: Connection) -> list[str]:
-    """Workspaces in which hooks are tested."""
-    statement = select(workspaces.c.id).where(workspaces.c.warm_state == WarmState.TESTING)
+def testing(connection: Connection, home_id: str, before: str) -> list[str]:
+    """Workspaces of a home in which hooks are tested, those made before a moment."""
+    tested = (workspaces.c.warm_state == WarmState.TESTING) & (workspaces.c.created_at < before)
+    statement = select(workspaces.c.id).where(workspaces.c.home_id == home_id, tested)
     return list(connection.execute(statement).scalars())
 
 
-def _described(connection: Connection, *conditions: Any) -> WarmPool | None:
+def _described(connection: Connection, home_id: str, *conditions: Any) -> WarmPool | None:
     row = connection.execute(select(warm_pools).where(*conditions)).mappings().first()
     if row is None:
         return None
@@ -172,7 +179,7 @@ def _described(connection: Connection, *conditions: Any) -> WarmPool | None:
             count(fresh & alive & (workspaces.c.warm_state == WarmState.READY)),
             count(fresh & alive & (workspaces.c.warm_state == WarmState.WARMING)),
             count(~fresh),
-        ).where(workspaces.c.warm_pool_id == row["id"], _waiting)
+        ).where(workspaces.c.home_id == home_id, workspaces.c.warm_pool_id == row["id"], _waiting)
     ).one()
     return WarmPool.model_validate(
         {

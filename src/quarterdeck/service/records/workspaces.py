@@ -31,6 +31,7 @@ class WorkspaceRow:
 
     id: str
     organization_id: str
+    home_id: str | None
     environment_id: str
     name: str
     status: str
@@ -127,11 +128,13 @@ def keep_journal_index(
     connection.execute(_journal_stored, values)
 
 
-def workspaces_in(connection: Connection, statuses: Sequence[str]) -> list[WorkspaceRow]:
-    """Every workspace in one of the states, oldest first."""
+def workspaces_in(
+    connection: Connection, home_id: str, statuses: Sequence[str]
+) -> list[WorkspaceRow]:
+    """Every workspace of a home in one of the states, oldest first."""
     statement = (
         workspace_columns()
-        .where(workspaces.c.status.in_(statuses))
+        .where(workspaces.c.home_id == home_id, workspaces.c.status.in_(statuses))
         .order_by(workspaces.c.created_at)
     )
     return [WorkspaceRow(*row) for row in connection.execute(statement)]
@@ -161,13 +164,14 @@ def page_of_workspaces(
     return [WorkspaceRow(*row) for row in connection.execute(statement)], total
 
 
-def count_busy(connection: Connection, organization_id: str) -> int:
-    """How many workspaces of an organization are active or preparing."""
+def count_busy(connection: Connection, organization_id: str, home_id: str | None) -> int:
+    """How many workspaces of an organization are active or preparing in a home."""
     statement = (
         select(func.count())
         .select_from(workspaces)
         .where(
             workspaces.c.organization_id == organization_id,
+            workspaces.c.home_id == home_id,
             workspaces.c.status.in_(BUSY),
             workspaces.c.warm_state.is_(None),
         )

@@ -13,14 +13,14 @@ from quarterdeck.service.auth import Caller
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.conversation.agents import usable_agent
 from quarterdeck.service.conversation.composing import Composed, compose, email_of
+from quarterdeck.service.conversation.making import store_chat
 from quarterdeck.service.environments.sources import repositories_for
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
-from quarterdeck.service.fleet.transitions import check_limit, status_event
+from quarterdeck.service.fleet.transitions import check_limit, tell_status
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.outward.urls import check_webhook_url
-from quarterdeck.service.records.chats import add_chat
 from quarterdeck.service.records.messages import add_message
 from quarterdeck.service.records.warm_pools import claim_one
 from quarterdeck.service.records.workspaces import add_workspace
@@ -32,16 +32,28 @@ SECRET_BYTES = 32
 
 
 @dataclass(frozen=True)
-class _Making:
+class Making:
     """One request, checked as far as that goes without the database."""
 
     workspace_id: str
+    home_id: str
     body: CreateReplica
     agent: str
     composed: Composed
     caller: Caller
     now: str
     limit: int
+    source: str
+
+
+@dataclass(frozen=True)
+class Made:
+    """A stored replica; `message_id` is None when it came without a message."""
+
+    workspace_id: str
+    chat_id: str
+    message_id: str | None
+    claimed: bool
 
 
 async def create_replica(
@@ -55,55 +67,94 @@ async def create_replica(
         ApiError: NOT_FOUND for an unknown environment, CONFLICT for a name that is taken,
             INVALID_REQUEST, WORKSPACE_LIMIT_REACHED.
     """
-    check_webhook_url(body.webhook_url)
-    wanted = BUILTIN if body.coding_agent is None else body.coding_agent
-    agent = await usable_agent(context, caller.organization_id, wanted, "coding_agent")
-    now = moment_text(context.clock())
-    limit = fleet.settings.active_limit
-    making = _Making(str(uuid4()), body, agent, compose(body), caller, now, limit)
+    making = await plan_replica(context, fleet, caller, body)
     try:
-        made = await context.event_log.write(lambda writer: _store(writer, making))
+        made = await context.event_log.write(lambda writer: store_replica(writer, making))
     except IntegrityError as e:
         raise ApiError(
             ErrorCode.CONFLICT, "A replica has this name already.", f"name: {body.name}"
         ) from e
-    if made == making.workspace_id:
-        fleet.of(made).begin()
-    else:
-        fleet.of(made).claimed()
+    begin_replica(fleet, made)
+    return made.workspace_id
+
+
+async def plan_replica(
+    context: ServiceContext,
+    fleet: Fleet,
+    caller: Caller,
+    body: CreateReplica,
+    source: str = "api",
+) -> Making:
+    """Checks a request.
+
+    Raises:
+        ApiError: INVALID_REQUEST for an agent that cannot be used, or an address that may not be.
+    """
+    check_webhook_url(body.webhook_url)
+    wanted = BUILTIN if body.coding_agent is None else body.coding_agent
+    agent = await usable_agent(
+        context, caller.organization_id, caller.user_id, wanted, "coding_agent"
+    )
+    now = moment_text(context.clock())
+    limit = fleet.settings.active_limit
+    composed = compose(body)
+    _check(composed, body)
+    return Making(str(uuid4()), context.home_id, body, agent, composed, caller, now, limit, source)
+
+
+def begin_replica(fleet: Fleet, made: Made) -> None:
+    """Begins to prepare what was stored."""
+    if made.claimed:
+        fleet.of(made.workspace_id).claimed()
         fleet.pools.nudge()
-    return made
+    else:
+        fleet.of(made.workspace_id).begin()
 
 
-def _store(writer: LogWriter, making: _Making) -> str:
-    """Stores the replica, prepared ahead if there is such a one; returns its id."""
+def _check(composed: Composed, body: CreateReplica) -> None:
+    """Without text there is no message that images could go with."""
+    if body.images and not composed.text.strip():
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, "Images need a message.", "images: without a message"
+        )
+
+
+def store_replica(writer: LogWriter, making: Making) -> Made:
+    """Stores the replica, prepared ahead if there is such a one.
+
+    Raises:
+        ApiError: NOT_FOUND for an unknown environment, WORKSPACE_LIMIT_REACHED.
+        IntegrityError: its name is taken.
+    """
     connection = writer.connection
     repositories = _repositories(connection, making)
-    check_limit(writer, making.caller.organization_id, making.limit)
-    made = _claim(connection, making, repositories)
-    if made is None:
-        made = making.workspace_id
+    check_limit(writer, making.caller.organization_id, making.home_id, making.limit)
+    claimed = _claim(connection, making, repositories)
+    made = claimed or making.workspace_id
+    if claimed is None:
         secret = secrets.token_hex(SECRET_BYTES)
         columns = {"organization_id": making.caller.organization_id, **_columns(making)}
-        add_workspace(connection, made, repositories, engine_secret=secret, **columns)
-    chat_id = str(uuid4())
-    add_chat(connection, made, chat_id, making.agent, making.now)
+        own = {"home_id": making.home_id, "engine_secret": secret}
+        add_workspace(connection, made, repositories, **own, **columns)
+    tell_status(writer, made, WorkspaceStatus.PREPARING)
+    chat_id, message_id = str(uuid4()), None
+    store_chat(writer, made, chat_id, making.agent, making.now)
     if making.composed.text.strip():
         email = email_of(connection, making.caller)
         message = making.composed.placed(chat_id, making.caller, making.now, None, email)
         add_message(connection, made, message)
-    writer.append(made, [status_event(WorkspaceStatus.PREPARING)])
-    return made
+        message_id = message.id
+    return Made(made, chat_id, message_id, claimed is not None)
 
 
-def _columns(making: _Making) -> dict[str, Any]:
+def _columns(making: Making) -> dict[str, Any]:
     """What the request says of the workspace."""
     body = making.body
     return {
         "environment_id": str(body.environment_id),
         "user_id": making.caller.user_id,
         "name": body.name,
-        "source": "api",
+        "source": making.source,
         "coding_agent": making.agent,
         "model": body.model,
         "lifecycle_policy": body.lifecycle_policy or "default",
@@ -117,17 +168,16 @@ def _columns(making: _Making) -> dict[str, Any]:
 
 
 def _claim(
-    connection: Connection, making: _Making, repositories: list[dict[str, str]]
+    connection: Connection, making: Making, repositories: list[dict[str, str]]
 ) -> str | None:
     """Takes a workspace that was prepared ahead, for a request that wants no other than those."""
     if making.body.size == "large":
         return None
-    return claim_one(
-        connection, str(making.body.environment_id), json.dumps(repositories), _columns(making)
-    )
+    wanted, there = str(making.body.environment_id), json.dumps(repositories)
+    return claim_one(connection, making.home_id, wanted, there, _columns(making))
 
 
-def _repositories(connection: Connection, making: _Making) -> list[dict[str, str]]:
+def _repositories(connection: Connection, making: Making) -> list[dict[str, str]]:
     """What the environment puts into the workspace."""
     caller, wanted = making.caller, str(making.body.environment_id)
     found = repositories_for(connection, caller.organization_id, caller.user_id, wanted)

@@ -1,6 +1,5 @@
 """Replicas as the contract's records, from their rows. Nothing here wakes anything."""
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -11,6 +10,7 @@ from sqlalchemy import Connection
 
 from quarterdeck.sandboxes.port import IsolationError
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.conversation.agents import agents_for
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.records.chats import list_chats
@@ -76,17 +76,17 @@ async def describe(
     Raises:
         ApiError: NOT_FOUND.
     """
-    detail, version, told = await context.database.read(
+    detail, row, told = await context.database.read(
         lambda c: _detail(c, workspace_id, include, diffs)
     )
     if "environment" in include:
-        detail.environment = await _environment(context, version, told)
+        detail.environment = await _environment(context, row, told)
     return detail
 
 
 def _detail(
     connection: Connection, workspace_id: str, include: Sequence[str], diffs: Mapping[str, str]
-) -> tuple[ReplicaDetail, str | None, dict[str, Any]]:
+) -> tuple[ReplicaDetail, WorkspaceRow, dict[str, Any]]:
     row = find_workspace(connection, workspace_id)
     if row is None:
         raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.", f"id: {workspace_id}")
@@ -102,10 +102,14 @@ def _detail(
             "waking": row.status == WorkspaceStatus.PREPARING and row.wake_wanted,
             "error": row.error if row.status == WorkspaceStatus.ERROR else None,
             "log_index": row.next_event_index - 1,
+            "model": row.model,
+            "size": row.size,
+            "lifecycle_policy": row.lifecycle_policy,
+            "auto_stop_minutes": row.auto_stop_minutes,
         }
     )
     told = told_setup(connection, row) if "environment" in include else {}
-    return detail, row.engine_version, told
+    return detail, row, told
 
 
 def _known(seen: EventRepository) -> str | None:
@@ -130,12 +134,14 @@ def _status(seen: EventRepository, full_diff: str | None) -> RepositoryStatus:
 
 
 async def _environment(
-    context: ServiceContext, engine_version: str | None, told: dict[str, Any]
+    context: ServiceContext, row: WorkspaceRow, told: dict[str, Any]
 ) -> ReplicaEnvironment:
-    agents = await asyncio.to_thread(context.agents)
+    # Of a packed workspace the whole archive would have to be read.
+    there = row.id if row.packed_at is None else None
+    agents = await agents_for(context, row.organization_id, row.user_id, there)
     mode, note = await _isolation(context)
     return ReplicaEnvironment(
-        engine_version=engine_version,
+        engine_version=row.engine_version,
         coding_agents={
             agent.id: AgentAvailability(available=agent.available, auth_method=agent.auth_method)
             for agent in agents

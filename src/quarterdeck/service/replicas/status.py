@@ -21,9 +21,9 @@ MISSED_BEATS = 3
 
 
 async def read_status(
-    context: ServiceContext, fleet: Fleet, row: WorkspaceRow
+    context: ServiceContext, fleet: Fleet, row: WorkspaceRow, away: str | None = None
 ) -> WorkspaceStatusAnswer:
-    """The state now; never wakes."""
+    """The state now; never wakes. `away` says that the service is away that has the replica."""
     last = await context.database.read(lambda c: _last_message(c, row.id))
     pulse = fleet.of(row.id).pulse
     living = row.status in (WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING)
@@ -31,7 +31,7 @@ async def read_status(
         status=row.status,
         last_checked=context.clock(),
         error=row.error if row.status == WorkspaceStatus.ERROR else None,
-        message=pulse.progress if row.status == WorkspaceStatus.PREPARING else None,
+        message=away or (pulse.progress if row.status == WorkspaceStatus.PREPARING else None),
         engine_heartbeat=_heartbeat(context, fleet, pulse) if living else None,
         last_chat_message=last,
     )

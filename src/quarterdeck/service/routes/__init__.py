@@ -1,7 +1,7 @@
 """The HTTP routes, one module per resource, each with a `router`. Thin: they parse and answer.
 
 Below a route anything may raise `ApiError`. Parsing failures become 400 by themselves. Ids in a
-path are declared as `UUID`. Routes of one replica are written once on a router made by
+path are declared as `GivenId`. Routes of one replica are written once on a router made by
 `replica_router()`, with paths relative to the replica (`""`, `"/chats"`, ...), and take the
 replica itself as a parameter `workspace: Workspace` (`service.context`); `both_families` serves
 them under both of the contract's names (INTERFACE 3).

@@ -4,7 +4,9 @@ import asyncio
 
 from fastapi import APIRouter
 
+from quarterdeck.service.auth import CallerDep
 from quarterdeck.service.context import Context
+from quarterdeck.service.conversation.agents import agents_for
 from quarterdeck.service.errors import ApiError
 from quarterdeck.wire.agents import AgentList, AgentModels
 from quarterdeck.wire.errors import ErrorCode
@@ -13,10 +15,9 @@ router = APIRouter(tags=["agents"])
 
 
 @router.get("/v1/agents")
-async def list_agents(context: Context) -> AgentList:
-    """The agents that can be asked for, usable or not."""
-    # Finding out looks for programs on the disk.
-    return AgentList(agents=await asyncio.to_thread(context.agents))
+async def list_agents(context: Context, caller: CallerDep) -> AgentList:
+    """The agents that can be asked for, usable or not, and what is to be done where not."""
+    return AgentList(agents=await agents_for(context, caller.organization_id, caller.user_id))
 
 
 @router.get("/v1/agents/{agent}/models")

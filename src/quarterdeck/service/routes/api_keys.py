@@ -1,7 +1,6 @@
 """API keys of users and of organizations (specification, operations 2 and 3; INTERFACE 9)."""
 
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Query
 
@@ -17,10 +16,10 @@ from quarterdeck.service.identity.managing_keys import (
 )
 from quarterdeck.service.records.api_keys import KeyScope
 from quarterdeck.wire.api_keys import ApiKeyList, ApiKeyMade, CreateApiKey
-from quarterdeck.wire.base import Success
+from quarterdeck.wire.base import GivenId, GivenWhole, Success
 
-Page = Annotated[int, Query(ge=1, le=1_000_000)]
-Limit = Annotated[int, Query(ge=1, le=100)]
+Page = Annotated[GivenWhole, Query(ge=1, le=1_000_000)]
+Limit = Annotated[GivenWhole, Query(ge=1, le=100)]
 
 router = APIRouter(tags=["api-keys"])
 
@@ -45,7 +44,7 @@ async def list_own(
 @router.delete("/v1/user/api-keys/{id}")
 @admits(organization=False)
 async def delete_own(
-    id: UUID, context: Context, caller: UserDep, authenticator: AuthenticatorDep
+    id: GivenId, context: Context, caller: UserDep, authenticator: AuthenticatorDep
 ) -> Success:
     """Takes one of the user's own keys away, at once."""
     await delete_key(context, authenticator.keys, _own(caller), str(id))
@@ -68,7 +67,7 @@ async def list_shared(
 
 @router.delete("/v1/organization/api-keys/{id}")
 async def delete_shared(
-    id: UUID, context: Context, caller: AdminDep, authenticator: AuthenticatorDep
+    id: GivenId, context: Context, caller: AdminDep, authenticator: AuthenticatorDep
 ) -> Success:
     """Takes one of the organization's keys away, at once."""
     await delete_key(context, authenticator.keys, _shared(caller), str(id))

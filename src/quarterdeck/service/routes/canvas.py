@@ -1,10 +1,11 @@
-"""The canvas (operation 14; INTERFACE 6). Reading it needs the engine and wakes nobody."""
+"""The canvas (operation 14; INTERFACE 6). Nothing here wakes anybody."""
 
 from typing import Annotated
 
 from fastapi import File, Form, Response, UploadFile
 
 from quarterdeck.service.canvas.names import clean_name
+from quarterdeck.service.canvas.reading import list_canvas, read_canvas
 from quarterdeck.service.canvas.uploading import NewUpload, take_upload
 from quarterdeck.service.context import Context, Workspace
 from quarterdeck.service.errors import ApiError
@@ -17,15 +18,15 @@ _replica = replica_router("canvas")
 
 
 @_replica.get("/canvas")
-async def list_all(fleet: FleetDep, workspace: Workspace) -> CanvasList:
-    """Every file of the canvas; the replica must be active."""
-    return await fleet.of(workspace.id).call(workspace, lambda link: link.canvas_list())
+async def list_all(context: Context, fleet: FleetDep, workspace: Workspace) -> CanvasList:
+    """Every file of the canvas, in every state."""
+    return await list_canvas(context, fleet, workspace)
 
 
 @_replica.get("/canvas/{filename:path}", response_model_exclude_none=True)
-async def get(filename: str, fleet: FleetDep, workspace: Workspace) -> CanvasFile:
-    """One file with its content; the replica must be active."""
-    return await fleet.of(workspace.id).call(workspace, lambda link: link.canvas_get(filename))
+async def get(filename: str, context: Context, fleet: FleetDep, workspace: Workspace) -> CanvasFile:
+    """One file with its content, in every state."""
+    return await read_canvas(context, fleet, workspace, filename)
 
 
 @_replica.post(

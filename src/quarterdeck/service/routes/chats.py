@@ -1,7 +1,5 @@
 """Chats (specification, operation 5; INTERFACE 4)."""
 
-from uuid import UUID
-
 from quarterdeck.service.context import Context, Workspace
 from quarterdeck.service.conversation.chats import (
     answer_question,
@@ -15,7 +13,7 @@ from quarterdeck.service.conversation.goals import change_goal
 from quarterdeck.service.fleet.fleet import FleetDep
 from quarterdeck.service.records.chats import list_chats
 from quarterdeck.service.routes import both_families, replica_router
-from quarterdeck.wire.base import Success
+from quarterdeck.wire.base import GivenId, Success
 from quarterdeck.wire.chats import (
     ChatAnswer,
     ChatList,
@@ -46,7 +44,7 @@ async def create(
 
 @_replica.patch("/chats/{chat_id}")
 async def rename(
-    chat_id: UUID, body: RenameChat, context: Context, fleet: FleetDep, workspace: Workspace
+    chat_id: GivenId, body: RenameChat, context: Context, fleet: FleetDep, workspace: Workspace
 ) -> ChatAnswer:
     """Gives a chat its title."""
     chat = await rename_chat(context, fleet, workspace, chat_id, body.display_name)
@@ -55,7 +53,7 @@ async def rename(
 
 @_replica.post("/chats/{chat_id}/interrupt")
 async def interrupt(
-    chat_id: UUID, context: Context, fleet: FleetDep, workspace: Workspace
+    chat_id: GivenId, context: Context, fleet: FleetDep, workspace: Workspace
 ) -> Interrupted:
     """Stops the running turn."""
     return await interrupt_chat(context, fleet, workspace, chat_id)
@@ -63,7 +61,7 @@ async def interrupt(
 
 @_replica.post("/chats/{chat_id}/respond")
 async def respond(
-    chat_id: UUID, body: RespondBody, context: Context, fleet: FleetDep, workspace: Workspace
+    chat_id: GivenId, body: RespondBody, context: Context, fleet: FleetDep, workspace: Workspace
 ) -> Success:
     """Answers a question of the agent."""
     await answer_question(context, fleet, workspace, chat_id, body)
@@ -71,7 +69,9 @@ async def respond(
 
 
 @_replica.delete("/chats/{chat_id}")
-async def delete(chat_id: UUID, context: Context, fleet: FleetDep, workspace: Workspace) -> Success:
+async def delete(
+    chat_id: GivenId, context: Context, fleet: FleetDep, workspace: Workspace
+) -> Success:
     """Takes a chat away, whatever it is doing; what was said in it stays in the log."""
     await delete_chat(context, fleet, workspace, chat_id)
     return Success()
@@ -79,14 +79,14 @@ async def delete(chat_id: UUID, context: Context, fleet: FleetDep, workspace: Wo
 
 @_replica.patch("/chats/{chat_id}/goal")
 async def goal(
-    chat_id: UUID, body: UpdateGoal, context: Context, fleet: FleetDep, workspace: Workspace
+    chat_id: GivenId, body: UpdateGoal, context: Context, fleet: FleetDep, workspace: Workspace
 ) -> GoalAnswer:
     """Sets, pauses or resumes the goal; null on chats of agents without goals."""
     return GoalAnswer(goal=await change_goal(context, fleet, workspace, chat_id, body))
 
 
 @_replica.get("/chats/{chat_id}/slash-commands", response_model_exclude_none=True)
-async def commands(chat_id: UUID, context: Context, workspace: Workspace) -> SlashCommands:
+async def commands(chat_id: GivenId, context: Context, workspace: Workspace) -> SlashCommands:
     """The words that a message may begin with; served without the engine."""
     return SlashCommands(commands=await slash_commands(context, workspace, chat_id))
 

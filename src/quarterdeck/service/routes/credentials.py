@@ -14,6 +14,7 @@ from quarterdeck.service.credentials import credential_status, delete_credential
 from quarterdeck.service.errors import ApiError
 from quarterdeck.wire.base import Success
 from quarterdeck.wire.credentials import (
+    NO_PROVIDERS,
     PROVIDER_PATTERN,
     CredentialSet,
     CredentialStatus,
@@ -23,28 +24,9 @@ from quarterdeck.wire.errors import ErrorCode
 
 router = APIRouter(prefix="/v1/{provider}", tags=["credentials"])
 
-OTHER_ROUTES = frozenset(
-    (
-        "agents",
-        "auth",
-        "automations",
-        "chatapp",
-        "environment-skills",
-        "environments",
-        "health",
-        "organization",
-        "organizations",
-        "previews",
-        "replica",
-        "user",
-        "warm-pools",
-        "workspaces",
-    )
-)
-
 
 async def _provider(provider: Annotated[str, Path(pattern=PROVIDER_PATTERN)]) -> str:
-    if provider in OTHER_ROUTES:
+    if provider in NO_PROVIDERS:
         raise ApiError(ErrorCode.NOT_FOUND, "There is no such route.")
     return provider
 

@@ -18,7 +18,7 @@ async def read(request: Request) -> Response:
     state = request.app.state
     making: asyncio.Future[bytes] | None = state.description
     if making is None or (making.done() and (making.cancelled() or making.exception())):
-        making = state.description = asyncio.ensure_future(_make(request.app.routes))
+        making = state.description = asyncio.ensure_future(_make(request.app.state.routes))
     # Whoever asks in the meantime waits for the same one, and one that leaves does not end it.
     return Response(await asyncio.shield(making), media_type="application/json")
 

@@ -1,7 +1,5 @@
 """Files of an environment (specification, operation 8; INTERFACE 7)."""
 
-from uuid import UUID
-
 from quarterdeck.service.auth import CallerDep
 from quarterdeck.service.context import Context
 from quarterdeck.service.environments.files import (
@@ -11,7 +9,7 @@ from quarterdeck.service.environments.files import (
     remove_file,
 )
 from quarterdeck.service.routes.environment_paths import EnvironmentRef, environment_router
-from quarterdeck.wire.base import Success
+from quarterdeck.wire.base import GivenId, Success
 from quarterdeck.wire.environment_files import (
     ChangeFile,
     CreateFile,
@@ -42,7 +40,7 @@ async def add(
 
 @router.patch("/files/{id}")
 async def change(
-    environment: EnvironmentRef, id: UUID, body: ChangeFile, context: Context, caller: CallerDep
+    environment: EnvironmentRef, id: GivenId, body: ChangeFile, context: Context, caller: CallerDep
 ) -> EnvironmentFileAnswer:
     """Changes what is given of one."""
     changed = await change_file(context, caller, environment, str(id), body)
@@ -51,7 +49,7 @@ async def change(
 
 @router.delete("/files/{id}")
 async def remove(
-    environment: EnvironmentRef, id: UUID, context: Context, caller: CallerDep
+    environment: EnvironmentRef, id: GivenId, context: Context, caller: CallerDep
 ) -> Success:
     """Removes one."""
     await remove_file(context, caller, environment, str(id))

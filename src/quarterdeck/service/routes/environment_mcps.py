@@ -1,7 +1,5 @@
 """MCP servers of an environment (INTERFACE 7)."""
 
-from uuid import UUID
-
 from quarterdeck.service.auth import CallerDep
 from quarterdeck.service.context import Context
 from quarterdeck.service.environments.mcps import (
@@ -11,7 +9,7 @@ from quarterdeck.service.environments.mcps import (
     remove_mcp,
 )
 from quarterdeck.service.routes.environment_paths import EnvironmentRef, environment_router
-from quarterdeck.wire.base import Success
+from quarterdeck.wire.base import GivenId, Success
 from quarterdeck.wire.environment_mcps import (
     ChangeMcp,
     CreateMcp,
@@ -42,7 +40,7 @@ async def add(
 
 @router.patch("/mcps/{id}")
 async def change(
-    environment: EnvironmentRef, id: UUID, body: ChangeMcp, context: Context, caller: CallerDep
+    environment: EnvironmentRef, id: GivenId, body: ChangeMcp, context: Context, caller: CallerDep
 ) -> EnvironmentMcpAnswer:
     """Changes what is given of one."""
     changed = await change_mcp(context, caller, environment, str(id), body)
@@ -51,7 +49,7 @@ async def change(
 
 @router.delete("/mcps/{id}")
 async def remove(
-    environment: EnvironmentRef, id: UUID, context: Context, caller: CallerDep
+    environment: EnvironmentRef, id: GivenId, context: Context, caller: CallerDep
 ) -> Success:
     """Removes one."""
     await remove_mcp(context, caller, environment, str(id))

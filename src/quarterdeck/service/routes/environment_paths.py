@@ -1,14 +1,15 @@
 """What paths below one environment have in common."""
 
 from typing import Annotated, Literal
-from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path
+
+from quarterdeck.wire.base import GivenId
 
 PREFIX = "/v1/environments/{environment_id}"
 
 
-async def _reference(environment_id: Annotated[UUID | Literal["global"], Path()]) -> str:
+async def _reference(environment_id: Annotated[GivenId | Literal["global"], Path()]) -> str:
     return str(environment_id)
 
 

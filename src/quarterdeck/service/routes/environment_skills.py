@@ -1,7 +1,6 @@
 """Skills of an environment, and in registries (specification, operation 18; INTERFACE 7)."""
 
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Query
 
@@ -10,7 +9,7 @@ from quarterdeck.service.context import Context
 from quarterdeck.service.environments.skills import add_skill, list_skills, remove_skill
 from quarterdeck.service.routes.environment_paths import EnvironmentRef, environment_router
 from quarterdeck.service.skills.searching import search_skills
-from quarterdeck.wire.base import Success
+from quarterdeck.wire.base import GivenId, Success
 from quarterdeck.wire.environment_skills import (
     CreateSkill,
     EnvironmentSkillAnswer,
@@ -52,7 +51,7 @@ async def add(
 
 @_own.delete("/skills/{id}")
 async def remove(
-    environment: EnvironmentRef, id: UUID, context: Context, caller: CallerDep
+    environment: EnvironmentRef, id: GivenId, context: Context, caller: CallerDep
 ) -> Success:
     """Takes a skill away."""
     await remove_skill(context, caller, environment, str(id))

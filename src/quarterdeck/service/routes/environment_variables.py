@@ -1,7 +1,5 @@
 """Variables of an environment (specification, operation 7; INTERFACE 7)."""
 
-from uuid import UUID
-
 from quarterdeck.service.auth import CallerDep
 from quarterdeck.service.context import Context
 from quarterdeck.service.environments.variables import (
@@ -11,7 +9,7 @@ from quarterdeck.service.environments.variables import (
     remove_variable,
 )
 from quarterdeck.service.routes.environment_paths import EnvironmentRef, environment_router
-from quarterdeck.wire.base import Success
+from quarterdeck.wire.base import GivenId, Success
 from quarterdeck.wire.environment_variables import (
     ChangeVariable,
     CreateVariable,
@@ -42,7 +40,11 @@ async def add(
 
 @router.patch("/variables/{id}")
 async def change(
-    environment: EnvironmentRef, id: UUID, body: ChangeVariable, context: Context, caller: CallerDep
+    environment: EnvironmentRef,
+    id: GivenId,
+    body: ChangeVariable,
+    context: Context,
+    caller: CallerDep,
 ) -> EnvironmentVariableAnswer:
     """Changes what is given of one."""
     changed = await change_variable(context, caller, environment, str(id), body)
@@ -51,7 +53,7 @@ async def change(
 
 @router.delete("/variables/{id}")
 async def remove(
-    environment: EnvironmentRef, id: UUID, context: Context, caller: CallerDep
+    environment: EnvironmentRef, id: GivenId, context: Context, caller: CallerDep
 ) -> Success:
     """Removes one."""
     await remove_variable(context, caller, environment, str(id))

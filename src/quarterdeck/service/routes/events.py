@@ -24,12 +24,17 @@ async def follow(
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Everything after `Last-Event-ID`, then live; without it live only. In every state."""
-    after = _index(last_event_id)
+    after = index_of(last_event_id)
     subscription = await context.event_log.subscribe(workspace.id, after)
     return StreamResponse(subscription, context.stopping)
 
 
-def _index(last_event_id: str | None) -> int | None:
+def index_of(last_event_id: str | None) -> int | None:
+    """The place behind which a stream goes on; None for live only.
+
+    Raises:
+        ApiError: INVALID_REQUEST.
+    """
     if not last_event_id:
         return None
     if not _INDEX.fullmatch(last_event_id):

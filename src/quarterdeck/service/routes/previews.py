@@ -9,6 +9,7 @@ from quarterdeck.service.context import Workspace
 from quarterdeck.service.identity.doors import admits
 from quarterdeck.service.previews.registry import Previews
 from quarterdeck.service.routes import both_families, replica_router
+from quarterdeck.wire.base import GivenWhole
 from quarterdeck.wire.previews import (
     LAST_PORT,
     OpenPreview,
@@ -20,7 +21,7 @@ from quarterdeck.wire.previews import (
 _replica = replica_router("previews")
 _inside = APIRouter(tags=["previews"])
 
-PortPath = Annotated[int, Path(ge=1, le=LAST_PORT)]
+PortPath = Annotated[GivenWhole, Path(ge=1, le=LAST_PORT)]
 
 
 async def _previews(request: Request) -> Previews:

@@ -1,7 +1,6 @@
 """Replicas: make, list, read, remove (specification, operation 4; INTERFACE 3)."""
 
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Query
 
@@ -14,7 +13,7 @@ from quarterdeck.service.records.workspaces import WorkspaceFilter
 from quarterdeck.service.replicas.creating import create_replica
 from quarterdeck.service.replicas.describing import describe, diffs_of, list_replicas
 from quarterdeck.service.routes import both_families, replica_router
-from quarterdeck.wire.base import Success
+from quarterdeck.wire.base import GivenId, GivenWhole, Success
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.replicas import (
     CreateReplica,
@@ -44,11 +43,11 @@ async def create(
 async def list_all(
     context: Context,
     caller: CallerDep,
-    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
-    limit: Annotated[int, Query(ge=1, le=100)] = 10,
+    page: Annotated[GivenWhole, Query(ge=1, le=1_000_000)] = 1,
+    limit: Annotated[GivenWhole, Query(ge=1, le=100)] = 10,
     status: WorkspaceStatus | None = None,
     source: ReplicaSource | None = None,
-    environment_id: UUID | None = None,
+    environment_id: GivenId | None = None,
 ) -> ReplicaList:
     """A page of the organization's replicas, newest first."""
     environment = None if environment_id is None else str(environment_id)

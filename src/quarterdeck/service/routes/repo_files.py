@@ -8,6 +8,7 @@ from quarterdeck.service.context import Workspace
 from quarterdeck.service.files.search import Asked, FileSearch
 from quarterdeck.service.fleet.fleet import FleetDep
 from quarterdeck.service.routes import both_families, replica_router
+from quarterdeck.wire.base import GivenWhole
 from quarterdeck.wire.files import DEFAULT_FILES, MOST_FILES, FileContent, FoundFiles
 
 LONGEST_QUERY = 1_000
@@ -26,7 +27,7 @@ async def search(
     file_search: Annotated[FileSearch, Depends(_file_search)],
     q: Annotated[str, Query(max_length=LONGEST_QUERY)] = "",
     prefix: Annotated[str, Query(max_length=LONGEST_PATH)] = "",
-    limit: int = DEFAULT_FILES,
+    limit: GivenWhole = DEFAULT_FILES,
     cursor: str | None = None,
     refresh: bool = False,
 ) -> FoundFiles:

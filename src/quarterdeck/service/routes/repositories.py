@@ -1,7 +1,5 @@
 """Connected repositories, and sets of them (INTERFACE 7)."""
 
-from uuid import UUID
-
 from fastapi import APIRouter
 
 from quarterdeck.service.auth import CallerDep
@@ -14,7 +12,7 @@ from quarterdeck.service.repository_sets import (
     delete_repository_set,
     disconnect_repository,
 )
-from quarterdeck.wire.base import Success
+from quarterdeck.wire.base import GivenId, Success
 from quarterdeck.wire.repositories import (
     ConnectRepository,
     CreateRepositorySet,
@@ -44,7 +42,7 @@ async def connect(body: ConnectRepository, context: Context, caller: CallerDep) 
 
 
 @router.delete(REPOSITORIES + "/{id}")
-async def disconnect(id: UUID, context: Context, caller: CallerDep) -> Success:
+async def disconnect(id: GivenId, context: Context, caller: CallerDep) -> Success:
     """Disconnects a repository; 409 while an environment is bound to it."""
     await disconnect_repository(context, caller, str(id))
     return Success()
@@ -67,7 +65,7 @@ async def create_set(
 
 
 @router.delete(SETS + "/{id}")
-async def delete_set(id: UUID, context: Context, caller: CallerDep) -> Success:
+async def delete_set(id: GivenId, context: Context, caller: CallerDep) -> Success:
     """Removes a set; 409 while an environment is bound to it."""
     await delete_repository_set(context, caller, str(id))
     return Success()

@@ -4,7 +4,6 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import Header
 from starlette.responses import Response
@@ -18,7 +17,7 @@ from quarterdeck.service.fleet.line import api_error
 from quarterdeck.service.routes import both_families, replica_router
 from quarterdeck.service.streams import StreamResponse
 from quarterdeck.service.terminal_feed import TerminalFeed
-from quarterdeck.wire.base import Success
+from quarterdeck.wire.base import GivenId, Success
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.terminals import (
     CreateTerminal,
@@ -50,7 +49,7 @@ async def create(body: CreateTerminal, fleet: FleetDep, workspace: Workspace) ->
 
 @_replica.post(_SESSION + "/input")
 async def send_input(
-    session_id: UUID, body: TerminalInput, fleet: FleetDep, workspace: Workspace
+    session_id: GivenId, body: TerminalInput, fleet: FleetDep, workspace: Workspace
 ) -> Success:
     """Types; a repeat of what was typed already is dropped."""
     await fleet.of(workspace.id).call(workspace, lambda link: link.terminal_input(session_id, body))
@@ -59,7 +58,7 @@ async def send_input(
 
 @_replica.post(_SESSION + "/resize")
 async def resize(
-    session_id: UUID, body: ResizeTerminal, fleet: FleetDep, workspace: Workspace
+    session_id: GivenId, body: ResizeTerminal, fleet: FleetDep, workspace: Workspace
 ) -> Success:
     """Changes the size."""
     await fleet.of(workspace.id).call(
@@ -69,7 +68,7 @@ async def resize(
 
 
 @_replica.delete(_SESSION)
-async def close(session_id: UUID, fleet: FleetDep, workspace: Workspace) -> Success:
+async def close(session_id: GivenId, fleet: FleetDep, workspace: Workspace) -> Success:
     """Ends everything in a terminal and forgets it."""
     await fleet.of(workspace.id).call(workspace, lambda link: link.terminal_close(session_id))
     return Success()
@@ -77,7 +76,7 @@ async def close(session_id: UUID, fleet: FleetDep, workspace: Workspace) -> Succ
 
 @_replica.get(_SESSION + "/stream", response_class=StreamResponse)
 async def stream(
-    session_id: UUID,
+    session_id: GivenId,
     context: Context,
     fleet: FleetDep,
     workspace: Workspace,

@@ -1,7 +1,5 @@
 """Warm pools (INTERFACE 7)."""
 
-from uuid import UUID
-
 from fastapi import APIRouter
 
 from quarterdeck.service.auth import CallerDep
@@ -9,6 +7,7 @@ from quarterdeck.service.context import Context
 from quarterdeck.service.fleet.fleet import FleetDep
 from quarterdeck.service.routes.environment_paths import EnvironmentRef, environment_router
 from quarterdeck.service.warm_pools.managing import look_into, switch_pool
+from quarterdeck.wire.base import GivenId
 from quarterdeck.wire.warm_pools import ChangeWarmPool, PooledWorkspaceList, WarmPoolAnswer
 
 _environment = environment_router()
@@ -29,7 +28,7 @@ async def switch(
 
 
 @_pools.get("/v1/warm-pools/{id}/workspaces")
-async def list_workspaces(id: UUID, context: Context, caller: CallerDep) -> PooledWorkspaceList:
+async def list_workspaces(id: GivenId, context: Context, caller: CallerDep) -> PooledWorkspaceList:
     """What waits in a pool."""
     return PooledWorkspaceList(workspaces=await look_into(context, caller, str(id)))
 

@@ -1,7 +1,10 @@
 """A replica's life on request: sleep, archive, wake, status (INTERFACE 3)."""
 
+from fastapi import Request
+
 from quarterdeck.service.context import Context, Workspace
 from quarterdeck.service.fleet.fleet import FleetDep
+from quarterdeck.service.forwarding.middleware import AWAY
 from quarterdeck.service.replicas.status import read_status
 from quarterdeck.service.routes import both_families, replica_router
 from quarterdeck.wire.base import Success
@@ -32,9 +35,12 @@ async def wake(fleet: FleetDep, workspace: Workspace) -> Waking:
 
 
 @_replica.get("/status", response_model_exclude_none=True)
-async def status(context: Context, fleet: FleetDep, workspace: Workspace) -> WorkspaceStatusAnswer:
+async def status(
+    request: Request, context: Context, fleet: FleetDep, workspace: Workspace
+) -> WorkspaceStatusAnswer:
     """The state and the engine's pulse."""
-    return await read_status(context, fleet, workspace)
+    away = request.scope.get("state", {}).get(AWAY)
+    return await read_status(context, fleet, workspace, away)
 
 
 router = both_families(_replica)

@@ -1,4 +1,4 @@
-"""Keeps every pool at its size: makes what is missing, replaces what is stale, rests after failures.
+"""Keeps this home's part of every pool at its size: makes what is missing, replaces what is stale, rests after failures.
 
 All it knows is in the database, so one that is killed anywhere goes on where it was. Only workspaces
 that nobody claimed are ever removed; that is asked again in the transaction that removes them.
@@ -8,7 +8,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Coroutine
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -18,7 +18,7 @@ from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.sources import repositories_for
 from quarterdeck.service.errors import ApiError, DatabaseClosedError, StorageError
-from quarterdeck.service.fleet.transitions import status_event
+from quarterdeck.service.fleet.transitions import tell_status
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.environment_layers import layers_of
@@ -28,6 +28,8 @@ from quarterdeck.service.workspace_setup.states import POOLED, WarmState
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 SECRET_BYTES = 32
+UNKEPT = timedelta(minutes=1)
+"""How old the workspace of a test is by which nobody has begun it and nobody will."""
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +43,7 @@ class Living(Protocol):
 
 
 class PoolKeeper:
-    """The one owner of workspaces that nobody has claimed, those of hook tests too."""
+    """The one owner of the home's workspaces that nobody has claimed, those of hook tests too."""
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class PoolKeeper:
         self._interval = interval
         self._asked = asyncio.Event()
         self._trials: set[str] = set()
+        self._began = context.clock()
 
     def nudge(self) -> None:
         """Something about a pool has changed."""
@@ -88,15 +91,19 @@ class PoolKeeper:
                 continue
 
     async def _tend(self) -> None:
-        database = self._context.database
-        for workspace_id in await database.read(testing):
+        database, home = self._context.database, self._context.home_id
+        # One that is just being made for a test is nobody's yet.
+        before = moment_text(max(self._began, self._context.clock() - UNKEPT))
+        for workspace_id in await database.read(lambda c: testing(c, home, before)):
             if workspace_id not in self._trials:
                 await self._remove(workspace_id, lambda _: True)
         for pool in await database.read(all_pools):
             await self._tend_pool(pool)
 
     async def _tend_pool(self, pool: RowMapping) -> None:
-        rows = await self._context.database.read(lambda c: pooled(c, pool["id"]))
+        rows = await self._context.database.read(
+            lambda c: pooled(c, self._context.home_id, pool["id"])
+        )
         good = [row for row in rows if pool["enabled"] and _is_good(row, pool)]
         for row in rows:
             if row not in good:
@@ -109,7 +116,7 @@ class PoolKeeper:
     async def _add(self, pool: RowMapping, now: datetime) -> None:
         made = str(uuid4())
         done = await self._context.event_log.write(
-            lambda writer: _store(writer, pool, made, moment_text(now))
+            lambda writer: _store(writer, pool, made, self._context.home_id, moment_text(now))
         )
         if done:
             self._of(made).begin()
@@ -137,7 +144,7 @@ def _unclaimed(workspace_id: str) -> Callable[[Connection], bool]:
     return ask
 
 
-def _store(writer: LogWriter, pool: RowMapping, made: str, now: str) -> bool:
+def _store(writer: LogWriter, pool: RowMapping, made: str, home_id: str, now: str) -> bool:
     """Adds a workspace to a pool; False when its environment is gone."""
     organization, environment = pool["organization_id"], pool["environment_id"]
     layers = layers_of(writer.connection, organization, environment)
@@ -149,6 +156,7 @@ def _store(writer: LogWriter, pool: RowMapping, made: str, now: str) -> bool:
         writer.connection,
         made,
         repositories or [],
+        home_id=home_id,
         organization_id=organization,
         environment_id=environment,
         user_id=user,
@@ -163,5 +171,5 @@ def _store(writer: LogWriter, pool: RowMapping, made: str, now: str) -> bool:
         created_at=now,
         last_activity_at=now,
     )
-    writer.append(made, [status_event(WorkspaceStatus.PREPARING)])
+    tell_status(writer, made, WorkspaceStatus.PREPARING)
     return True

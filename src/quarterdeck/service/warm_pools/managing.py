@@ -27,7 +27,7 @@ async def switch_pool(
     def run(connection: Connection) -> WarmPool:
         of = reach(connection, caller, environment)
         put_pool(connection, caller.organization_id, of, enabled, now)
-        pool = find_pool(connection, of)
+        pool = find_pool(connection, context.home_id, of)
         assert pool is not None  # it was stored in the same transaction
         return pool
 
@@ -44,7 +44,7 @@ async def look_into(context: ServiceContext, caller: Caller, pool_id: str) -> li
     """
 
     def run(connection: Connection) -> list[PooledWorkspace]:
-        pool = find_pool_by_id(connection, caller.organization_id, pool_id)
+        pool = find_pool_by_id(connection, context.home_id, caller.organization_id, pool_id)
         if pool is None:
             raise ApiError(ErrorCode.NOT_FOUND, "No warm pool has this id.", f"id: {pool_id}")
         reach(connection, caller, str(pool.environment_id))
@@ -55,7 +55,7 @@ async def look_into(context: ServiceContext, caller: Caller, pool_id: str) -> li
                 generation=row["warm_generation"],
                 created_at=row["created_at"],
             )
-            for row in pooled(connection, pool_id)
+            for row in pooled(connection, context.home_id, pool_id)
         ]
 
     return await context.database.read(run)

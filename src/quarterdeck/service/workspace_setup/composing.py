@@ -17,6 +17,7 @@ from quarterdeck.service.environments.bundle import (
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.records.workspaces import WorkspaceRow
 from quarterdeck.service.workspace_setup.trial import Trial, trial_of
+from quarterdeck.wire.environment_variables import RESERVED_KEYS
 from quarterdeck.wire.replicas import WorkspaceStatus
 from quarterdeck.wire.setup import (
     HOOK_SECONDS,
@@ -31,8 +32,6 @@ from quarterdeck.wire.setup import (
     SkillFile,
 )
 
-RESERVED = frozenset(("HOME", "USER", "LOGNAME", "QUARTERDECK_WORKSPACE"))
-"""Variables that the sandbox itself sets; an environment cannot."""
 SKILL_FILE = "SKILL.md"
 
 
@@ -68,7 +67,7 @@ async def compose(context: ServiceContext, row: WorkspaceRow, report: Progress) 
         )
     except ApiError as e:
         raise SandboxError("The replica's environment is gone.", e.details) from e
-    variables = {name: text for name, text in bundle.variables.items() if name not in RESERVED}
+    variables = {name: text for name, text in bundle.variables.items() if name not in RESERVED_KEYS}
     trial = trial_of(row)
     setup = Setup(
         files=[SetupFile(path=file.path, content=file.content) for file in bundle.files],
@@ -91,8 +90,8 @@ def _is_held(row: WorkspaceRow) -> bool:
     """Whether the engine waits for its claim before the start hooks.
 
     Also when it has an owner already: an engine that died before it heard of that is told when it
-    is started again, for only a claim gives its branch the owner's name. One that did hear of it
-    remembers, and does not wait.
+    is started again, for only a claim gives its branch the owner's name. Once one did hear of it,
+    the workspace has no pool any more.
     """
     return row.warm_pool_id is not None and row.status == WorkspaceStatus.PREPARING
 

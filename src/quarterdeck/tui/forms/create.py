@@ -1,8 +1,6 @@
 """The dialog that creates a replica."""
 
-import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import ClassVar, cast
 from uuid import UUID
 
@@ -12,14 +10,25 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.screen import ModalScreen
+from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Label, OptionList, Select, Static, TextArea
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.creation import Choices, Wish, choices, create
+from quarterdeck.store.creation import Choices, Wish, choices, create, models_of
 from quarterdeck.store.deck import Deck
+from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.forms.create_errors import FORM, FieldError, check_name, place_error
+from quarterdeck.tui.forms.create_more import (
+    FIELDS,
+    More,
+    more_form,
+    unused_repositories,
+    with_more,
+)
 from quarterdeck.tui.forms.create_style import STYLE
+from quarterdeck.tui.forms.kit import ModelForm, refusal_of, settled
 from quarterdeck.tui.forms.message_field import MessageField
+from quarterdeck.tui.forms.paths import in_full
 from quarterdeck.tui.forms.typed import Typed
 from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.text import one_line
@@ -27,6 +36,7 @@ from quarterdeck.tui.type_ahead import release_keys
 from quarterdeck.wire.agents import BUILTIN, Agent
 from quarterdeck.wire.replicas import ReplicaDetail
 
+MORE_PATHS = [field.path for field in FIELDS]
 OWN = "own"
 """The environment choice that means: the repository's own, made when there is none."""
 
@@ -40,11 +50,13 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
 
     DEFAULT_CSS = STYLE
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "cancel", "Cancel"),
-        Binding("ctrl+s", "submit", "Create"),
+        Binding("escape", "cancel", "Cancel", id="form.close"),
+        Binding("ctrl+s", "submit", "Create", id="form.save"),
         # With priority, so that what is typed after it goes to the next field.
-        Binding("tab", "app.focus_next", "Next field", show=False, priority=True),
-        Binding("shift+tab", "app.focus_previous", "Field before", show=False, priority=True),
+        Binding("tab", "app.focus_next", "Next", show=False, priority=True, id="form.next"),
+        Binding(
+            "shift+tab", "app.focus_previous", "Before", show=False, priority=True, id="form.before"
+        ),
     ]
 
     def __init__(self, deck: Deck, typed: Typed) -> None:
@@ -63,13 +75,21 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
             yield from self._row("repository", _input("repository", self._typed.repository, hint))
             yield from self._row("environment", _select("environment", "the repository's own", OWN))
             yield from self._row("agent", _select("agent", "builtin", BUILTIN))
+            yield from self._row(
+                "model", _input("model", self._typed.model, "the agent's own choice")
+            )
             yield from self._row("name", _input("name", self._typed.name, "made from the message"))
             message = MessageField(self._typed.message, id="message")
             message.border_title = "First message (may be empty)"
             message.cursor_blink = False
             yield message
-            yield Static(id="form-error", classes="error", markup=False)
-            yield Static("ctrl+s creates, tab moves, escape closes", id="hint", markup=False)
+            yield more_form(self._typed.more)
+            yield Static(id="form-error", classes="error own", markup=False)
+            yield Static(
+                keyed("{form.save} creates, {form.next} moves, {form.close} closes"),
+                id="hint",
+                markup=False,
+            )
             with Horizontal(id="buttons"):
                 yield Button("Cancel", id="cancel", compact=True)
                 yield Button("Create", id="create", variant="primary", compact=True)
@@ -78,7 +98,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
         with Horizontal(classes="row"):
             yield Label(name.capitalize())
             yield field
-        yield Static(id=f"{name}-error", classes="error", markup=False)
+        yield Static(id=f"{name}-error", classes="error own", markup=False)
 
     def on_mount(self) -> None:
         message = self.query_one("#message", TextArea)
@@ -105,7 +125,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
             return
         chosen = select.value
         agents = sorted(agents, key=lambda agent: not agent.available)
-        select.set_options([(_agent_words(agent), agent.id) for agent in agents])
+        select.set_options([(Text(_agent_words(agent)), agent.id) for agent in agents])
         usable = [agent.id for agent in agents if agent.available]
         if chosen == BUILTIN or chosen not in usable:
             chosen = next((id for id in usable if id != BUILTIN), agents[0].id)
@@ -115,6 +135,15 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
             if not agent.available:
                 listing.disable_option_at_index(index)
 
+    @on(Select.Changed, "#agent")
+    @work(exclusive=True, group="models")
+    async def _offer_models(self, event: Select.Changed) -> None:
+        try:
+            offered = await models_of(self._deck.client, str(event.value))
+        except ClientError:
+            return  # nothing is offered then; any may be typed
+        self.query_one("#model", Input).suggester = SuggestFromList(offered, case_sensitive=False)
+
     @on(Input.Changed, "#repository")
     def _offer_environments(self) -> None:
         if self._choices is None:
@@ -122,8 +151,8 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
         url = self._repository()
         fitting = self._choices.of_repository(url) if url else self._choices.environments
         first = ("the repository's own", OWN) if url else ("global (no repository)", OWN)
-        named = [(one_line(entry.name), str(entry.id)) for entry in fitting if not entry.is_global]
-        options = [first, *named]
+        named = [(entry.name, str(entry.id)) for entry in fitting if not entry.is_global]
+        options = [(Text(one_line(words)), value) for words, value in (first, *named)]
         select = self._select("environment")
         chosen = select.value
         select.set_options(options)
@@ -137,11 +166,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
 
     def _repository(self) -> str:
         """The repository as the service knows it: a local path in full."""
-        typed = self._text("repository")
-        path = Path(typed).expanduser()
-        if typed and "://" not in typed and path.exists():
-            return str(path.resolve())
-        return typed
+        return in_full(self._text("repository"))
 
     # creating
 
@@ -151,6 +176,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
             repository_url=self._repository() or None,
             environment_id=None if environment == OWN else UUID(str(environment)),
             agent=str(self._select("agent").value),
+            model=self._text("model") or None,
             name=self._text("name") or None,
             message=self.query_one("#message", TextArea).text.strip(),
         )
@@ -167,8 +193,14 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
     @work(exclusive=True, group="submit")
     async def _submit(self) -> None:
         await self._settle()
-        wish = self._wish()
-        for static in self.query(".error").results(Static):
+        more = self.more.check()
+        if not isinstance(more, More):
+            return
+        wish = with_more(self._wish(), more)
+        if (unused := unused_repositories(wish)) is not None:
+            self.more.show_refusal(unused)
+            return
+        for static in self.query(".own").results(Static):
             static.display = False
         wrong = check_name(wish.name) if wish.name else None
         if wrong is not None:
@@ -179,7 +211,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
             taken = [state.name for state in self._deck.replicas.values()]
             made = await create(self._deck.client, wish, taken)
         except ClientError as error:
-            self._say(place_error(error, wish))
+            self._refuse(error, wish)
             self._read_choices()
         else:
             self.dismiss(made)
@@ -188,10 +220,20 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
 
     async def _settle(self) -> None:
         """Waits until every field has taken in what was typed into it before."""
-        for field in self.query("Input, TextArea"):
-            taken = asyncio.Event()
-            field.call_later(taken.set)
-            await taken.wait()
+        await settled(*self.query("Input, TextArea"))
+        await self.more.settle()
+
+    def _refuse(self, error: ClientError, wish: Wish) -> None:
+        rare = refusal_of(error, MORE_PATHS)
+        if rare.beside:
+            self.more.show_refusal(rare)
+        else:
+            self._say(place_error(error, wish))
+
+    @property
+    def more(self) -> ModelForm:
+        """The folded fields."""
+        return self.query_one("#more", ModelForm)
 
     def _set_busy(self, busy: bool) -> None:
         self._busy = busy
@@ -213,7 +255,14 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
             # It may be made all the same; the next look at the list shows it.
             self._deck.reconnect_now()
         message = self.query_one("#message", TextArea).text
-        self.dismiss(Typed(self._text("repository"), self._text("name"), message))
+        typed = Typed(
+            self._text("repository"),
+            self._text("name"),
+            message,
+            self._text("model"),
+            self.more.values(),
+        )
+        self.dismiss(typed)
 
 
 def _agent_words(agent: Agent) -> str:

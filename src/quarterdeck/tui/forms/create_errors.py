@@ -12,6 +12,7 @@ from quarterdeck.client.errors import (
     NotFound,
 )
 from quarterdeck.store.creation import Wish
+from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.text import one_line
 
 FORM = "form"
@@ -54,10 +55,14 @@ def place_error(error: ClientError, wish: Wish) -> FieldError:
             return FieldError("repository", f"{text} {reason}".strip())
         case InvalidRequest() if about == "coding_agent":
             return FieldError("agent", text)
+        case InvalidRequest() if about == "model":
+            return FieldError("model", text)
         case InvalidRequest() if about == "name":
             return FieldError("name", text)
         case NotConnected():
-            return FieldError(FORM, f"{text} Nothing typed is lost: ctrl+s tries again.")
+            return FieldError(
+                FORM, f"{text} " + keyed("Nothing typed is lost: {form.save} tries again.")
+            )
         case LinkError():
             return FieldError(FORM, f"{text} It may have been made: look at the list first.")
         case _:

@@ -18,6 +18,11 @@ CreateScreen {
     & TextArea { height: 5; border: round $panel-lighten-2; padding: 0 1; }
     & TextArea:focus { border: round $border; }
     & .error { color: $text-error; height: auto; display: none; margin-left: 14; }
+    & ModelForm .help { display: none; }
+    & ModelForm .help.said { display: block; height: auto; }
+    & ModelForm .label { width: 14; }
+    & ModelForm Editor { height: 4; }
+    & ModelForm .error { margin-left: 14; }
     & #form-error { margin-left: 0; }
     & #hint { color: $text-muted; }
     & #buttons { height: auto; align-horizontal: right; }

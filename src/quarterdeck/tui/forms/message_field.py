@@ -3,7 +3,7 @@
 from textual import events
 from textual.widgets import TextArea
 
-from quarterdeck.tui.widgets.composer import NEWLINE_KEYS
+from quarterdeck.tui.actions import Where, which
 
 
 class MessageField(TextArea):
@@ -13,7 +13,7 @@ class MessageField(TextArea):
         super().__init__(text, id=id, tab_behavior="focus")
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key in NEWLINE_KEYS:
+        if which(Where.COMPOSER, event.key) == "composer.newline":
             event.stop()
             event.prevent_default()
             self.insert("\n")

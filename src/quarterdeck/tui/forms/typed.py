@@ -1,12 +1,17 @@
 """What was typed into the dialog and not used, for the next time that it opens."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Typed:
-    """The text fields of the create dialog."""
+    """The fields of the create dialog."""
 
     repository: str
     name: str
     message: str
+    model: str = ""
+    more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What stood in the folded fields."""

@@ -8,7 +8,8 @@ terminal already shows. `DiffedFrames` stands between its compositor and its dri
 Rows that only moved are moved by the terminal (`scrolls`) where that is less, and only on terminals
 with synchronized output: what stands beside them is seen neither moving nor being mended.
 
-`SettledLayout` mends a screen's layouts, which Textual may take for drawn when they are not.
+`SettledLayout` mends a screen's layouts, which Textual may take for drawn when they are not, and
+draws no widget that is behind another (`front`).
 
 It reaches into private parts of one exact version of Textual; with any other version, in inline and
 headless mode, and with `QD_FRAMES=off`, it stays out of the way. What the terminal shows counts as

@@ -1,6 +1,7 @@
 """The differ as a part of the app."""
 
 import os
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
@@ -34,6 +35,11 @@ def is_known() -> bool:
 def is_possible() -> bool:
     """This Textual is known, and nobody switched the differ off."""
     return is_known() and os.environ.get(SWITCH, "") != "off"
+
+
+def erases_in_color(environment: Mapping[str, str]) -> bool:
+    """Erased cells get the background that is set: everywhere but in GNU screen as it comes."""
+    return not environment.get("TERM", "").startswith("screen") or "TMUX" in environment
 
 
 class DiffedFrames(App[Any]):
@@ -110,7 +116,9 @@ class DiffedFrames(App[Any]):
         width, height = self.size
         shown = self._shown
         if shown is None or (shown.width, shown.height) != (width, height):
-            shown = self._shown = ShownScreen(width, height, self._maker())
+            shown = self._shown = ShownScreen(
+                width, height, self._maker(), erases=erases_in_color(os.environ)
+            )
         return shown
 
     def _maker(self) -> CellMaker:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, split_graphemes
 from textual.strip import Strip
 
-from quarterdeck.tui.frames.pens import PLAIN, Pen, Pens
+from quarterdeck.tui.frames.pens import PLAIN, Pen, Pens, pen_of_blank
 
 
 class Cell(NamedTuple):
@@ -30,15 +30,23 @@ UNKNOWN = Cell("\x00", PLAIN)
 
 
 class _CellsOfPen(dict[str, Cell]):
-    """One cell for each character, so that cells compare by identity."""
+    """One cell for each character, so that cells compare by identity.
 
-    def __init__(self, pen: Pen) -> None:
+    Blanks that look alike are one cell, whatever the color of the text around them.
+    """
+
+    def __init__(self, pen: Pen, blanks: "dict[Pen, Cell]") -> None:
         super().__init__()
         self.pen = pen
+        bare = pen_of_blank(pen)
+        self._blank = blanks.setdefault(bare, Cell(" ", bare))
 
     def __missing__(self, text: str) -> Cell:
         if len(self) > 8_192:
             self.clear()
+        if text == " ":
+            self[text] = self._blank
+            return self._blank
         cell = self[text] = Cell(text, self.pen, cell_len(text), _is_steady(text))
         return cell
 
@@ -49,6 +57,7 @@ class CellMaker:
     def __init__(self, pens: Pens) -> None:
         self._pens = pens
         self._cells: dict[Pen, _CellsOfPen] = {}
+        self._blanks: dict[Pen, Cell] = {}
         self._made: dict[int, tuple[Strip, list[Cell]]] = {}
 
     def cells(self, strip: Strip) -> list[Cell]:
@@ -69,7 +78,7 @@ class CellMaker:
             pen = self._pens.of(style)
             cells = self._cells.get(pen)
             if cells is None:
-                cells = self._cells[pen] = _CellsOfPen(pen)
+                cells = self._cells[pen] = _CellsOfPen(pen, self._blanks)
             if text.isascii() and text.isprintable():
                 made += map(cells.__getitem__, text)
             else:

@@ -1,23 +1,28 @@
-"""A screen whose layouts are compared with the layout before.
+"""A screen whose layouts are compared with the layout before, and that can draw without waiting.
 
 Textual's compositor makes a new map of the widgets whenever somebody asks where one is, also when
 that is before the layout that was asked for. The layout then finds nothing changed: what moved is
 not drawn where it is now, and what stood there stays.
+
+Frames are 16 ms apart at least, so that changes come in one. What a key changed need not wait for that:
+it is whole when the key is dealt with, and somebody looks for it.
 """
 
 from typing import Any, TypeVar
 
-from textual._compositor import Compositor, ReflowResult
+from textual import events
+from textual._compositor import ReflowResult
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
 from quarterdeck.tui.frames.app import is_known
+from quarterdeck.tui.frames.front import FrontCompositor
 
 R = TypeVar("R")
 
 
-class SettledCompositor(Compositor):
+class SettledCompositor(FrontCompositor):
     """Keeps the map of the last layout, whatever was asked since."""
 
     def __init__(self) -> None:
@@ -39,3 +44,21 @@ class SettledLayout(Screen[R]):
         super().__init__(*args, **kwargs)
         if is_known():
             self._compositor = SettledCompositor()
+        self._draws_next = False
+
+    def draw_next(self) -> None:
+        """The next change is drawn as soon as the screen has nothing else to do."""
+        self._draws_next = True
+
+    async def _on_idle(self, event: events.Idle) -> None:
+        await super()._on_idle(event)
+        if self._draws_next and self._has_changed() and is_known():
+            self._draws_next = False
+            self._on_timer_update()
+
+    def _has_changed(self) -> bool:
+        """There is something to draw, and it may be drawn now."""
+        if not self.is_current or self.app._batch_count:  # pyright: ignore[reportPrivateUsage]
+            return False
+        laid_out = self._layout_required or self._scroll_required or self._repaint_required
+        return laid_out or bool(self._dirty_widgets)

@@ -1,5 +1,6 @@
 """How a cell is drawn: its pen. Pens are interned, so that cells compare by identity."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from rich.color import ColorSystem
@@ -37,6 +38,9 @@ class Pen(NamedTuple):
 
 PLAIN = Pen()
 
+_SEEN_ON_BLANKS = frozenset({"4", "7", "9", "21", "51", "52", "53"})
+"""Attributes that show on a cell without a character."""
+
 
 class Pens:
     """The pen of each style, for one color system."""
@@ -57,6 +61,14 @@ class Pens:
             fresh = _pen(style, self._color_system)
             pen = self._by_style[style] = self._pens.setdefault(fresh, fresh)
         return pen
+
+
+@lru_cache(maxsize=_MOST)
+def pen_of_blank(pen: Pen) -> Pen:
+    """The least that draws a blank as the pen does: mostly its background alone."""
+    if pen.link or not _SEEN_ON_BLANKS.isdisjoint(pen.attributes.split(";")):
+        return pen
+    return Pen(background=pen.background)
 
 
 def change(before: Pen, after: Pen) -> str:

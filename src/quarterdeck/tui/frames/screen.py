@@ -7,11 +7,13 @@ from typing import NamedTuple
 from textual.strip import Strip
 
 from quarterdeck.tui.frames.cells import UNKNOWN, Cell, CellMaker
-from quarterdeck.tui.frames.pens import PLAIN, Pen, change
+from quarterdeck.tui.frames.pens import PLAIN, Pen, change, pen_of_blank
 from quarterdeck.tui.frames.scrolls import Shift, find_shift, pays
 
 _GAP = 5
 """Unchanged cells drawn again between two changes: a cursor movement is as long."""
+_LONG = 12
+"""Blank cells in a row that are erased, not written: the two control sequences are as long."""
 _MANY = 6
 """Strips that must differ before it is worth looking whether they moved."""
 
@@ -31,9 +33,11 @@ class ShownScreen:
     not change.
     """
 
-    def __init__(self, width: int, height: int, maker: CellMaker) -> None:
+    def __init__(self, width: int, height: int, maker: CellMaker, *, erases: bool = False) -> None:
+        """`erases`: cells that the terminal erases get the background of the pen."""
         self.width = width
         self.height = height
+        self._erases = erases
         self._maker = maker
         self._rows: list[list[Cell]] = [[UNKNOWN] * width for _ in range(height)]
         self._strips: list[dict[int, Strip]] = [{} for _ in range(height)]
@@ -47,7 +51,7 @@ class ShownScreen:
         Rows come in order. Empty when the terminal shows just that. `scrolls`: rows may be moved
         before they are mended, which only a terminal that shows frames whole can hide.
         """
-        hand = _Hand(self.width, self._cursor)
+        hand = _Hand(self.width, self._cursor, erases=self._erases)
         wanted, moves = self._wanted(strips)
         if scrolls and moves and (shift := self._shift(moves, wanted)):
             self._scroll(shift, wanted, hand)
@@ -162,17 +166,41 @@ def _cover(known: dict[int, Strip], x: int, strip: Strip) -> None:
     known[x] = strip
 
 
+def _stretches(cells: Sequence[Cell], start: int, end: int) -> Iterator[tuple[int, int, Cell]]:
+    """Long stretches of one blank cell: from, up to, and the cell."""
+    x = start
+    while x < end:
+        cell = cells[x]
+        begin, x = x, x + 1
+        if cell.text != " " or cell.pen.attributes or cell.pen.link:
+            continue
+        while x < end and cells[x] is cell:
+            x += 1
+        if x - begin >= _LONG:
+            yield begin, x, cell
+
+
 class _Hand:
     """Writes runs of cells; remembers pen and cursor between them."""
 
-    def __init__(self, width: int, cursor: tuple[int, int] | None) -> None:
+    def __init__(self, width: int, cursor: tuple[int, int] | None, *, erases: bool) -> None:
         self._width = width
         self._cursor = cursor
+        self._erases = erases
         self._pen: Pen = PLAIN
         self._out: list[str] = []
 
     def write(self, cells: Sequence[Cell], start: int, end: int, y: int) -> None:
         """Draws the cells of a row from `start` up to `end`."""
+        for at, upto, erased in _stretches(cells, start, end) if self._erases else ():
+            self._draw(cells, start, at, y)
+            self._erase(erased, at, upto, y)
+            start = upto
+        self._draw(cells, start, end, y)
+
+    def _draw(self, cells: Sequence[Cell], start: int, end: int, y: int) -> None:
+        if start == end:
+            return
         self._go(start, y)
         out = self._out
         pen = self._pen
@@ -180,7 +208,7 @@ class _Hand:
             cell = cells[x]
             if not cell.text:
                 continue
-            if cell.pen is not pen:
+            if cell.pen is not pen and not (cell.text == " " and pen_of_blank(pen) == cell.pen):
                 out.append(change(pen, cell.pen))
                 pen = cell.pen
             out.append(cell.text)
@@ -189,6 +217,14 @@ class _Hand:
         self._pen = pen
         # In the last column a terminal may or may not have gone on.
         self._cursor = (end, y) if end < self._width else None
+
+    def _erase(self, cell: Cell, start: int, end: int, y: int) -> None:
+        """Leaves the cursor where it began."""
+        self._go(start, y)
+        if pen_of_blank(self._pen) != cell.pen:
+            self._out.append(change(self._pen, cell.pen))
+            self._pen = cell.pen
+        self._out.append("\x1b[K" if end == self._width else f"\x1b[{end - start}X")
 
     def scroll(self, shift: Shift) -> None:
         """Moves rows. To be done before anything is written: new rows take the pen's background."""

@@ -1,88 +1,149 @@
-"""A chat: transcript, what waits, and the composer."""
+"""A chat: transcript, what waits, and the composer.
 
-import contextlib
+Sending, Queueing   what the person writes, and what of it waits
+Naming, Attaching   what is named in it and goes with it
+Goals               goal and plan
+Reading, Keeping    the transcript: finding, answering, taking it along
+Several             the other chats of the replica
+"""
+
+import asyncio
+from typing import ClassVar
 from uuid import UUID
 
-from textual import on, work
+from textual import events, work
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.binding import BindingType
+from textual.widget import Widget
 from textual.widgets import Static
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.changes import TranscriptChanged
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.deck import Deck
+from quarterdeck.store.prompt_history import PromptHistory
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.fold import Transcript
-from quarterdeck.tui.copying import copy_text
+from quarterdeck.tui.actions import Where, bindings
+from quarterdeck.tui.panes.chat_attaching import Attaching
+from quarterdeck.tui.panes.chat_base import Aside
+from quarterdeck.tui.panes.chat_goals import Goals, plan_ready_words
+from quarterdeck.tui.panes.chat_keeping import Keeping
+from quarterdeck.tui.panes.chat_naming import Naming
+from quarterdeck.tui.panes.chat_queueing import Queueing
+from quarterdeck.tui.panes.chat_reading import Reading
+from quarterdeck.tui.panes.chat_several import Several
 from quarterdeck.tui.panes.chat_transcript import ChatTranscript
-from quarterdeck.tui.panes.chat_words import destination, turn_words
-from quarterdeck.tui.panes.drafts import DraftKeeper
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.transcript_view import TranscriptView
+from quarterdeck.tui.panes.chat_words import destination, secret_question, turn_words
+from quarterdeck.tui.type_ahead import TakesKeys
+from quarterdeck.tui.widgets.completions import Completions
 from quarterdeck.tui.widgets.composer import Composer
+from quarterdeck.tui.widgets.find_line import FindLine
 from quarterdeck.tui.widgets.queue_view import QueueView
+from quarterdeck.tui.widgets.secret_field import SecretField
 from quarterdeck.tui.widgets.state_note import StateNote
+from quarterdeck.tui.widgets.tab_bar import TabBar
 
 
-class ChatPane(Vertical):
-    """Shows one chat of one replica; everything it shows comes from the deck."""
+class ChatPane(Goals, Queueing, Naming, Attaching, Reading, Keeping, Several, TakesKeys):
+    """Shows one chat of one replica at a time; everything it shows comes from the deck."""
 
     DEFAULT_CSS = """
     ChatPane {
+        & #chats { display: none; }
         & TranscriptView { height: 1fr; }
-        & #turn { height: 1; padding: 0 2; color: $text-muted; }
-        & #turn.trouble { color: $text-error; }
+        & .line {
+            height: 1;
+            padding: 0 2;
+            color: $text-muted;
+            display: none;
+            text-wrap: nowrap;
+            text-overflow: ellipsis;
+        }
+        & #plan { color: $text-warning; }
+        & #turn { display: block; }
+        & #turn.trouble { height: auto; max-height: 3; text-wrap: wrap; color: $text-error; }
     }
     """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(Where.CHATS),
+        *bindings(Where.READING),
+        *bindings(Where.WRITING),
+    ]
 
     def __init__(self, deck: Deck, replica_id: UUID, chat_id: UUID) -> None:
-        super().__init__()
-        self._deck = deck
-        self.replica_id = replica_id
-        self.chat_id = chat_id
-        self._drafts = DraftKeeper(deck.disk, chat_id)
-        self._problem = ""
+        super().__init__(deck, replica_id, chat_id)
+        self.prompts = PromptHistory(deck.disk, replica_id)
+        self._keepers = {}
+        self._asides = {}
+        self._older_taken = asyncio.Event()
 
     def compose(self) -> ComposeResult:
+        yield TabBar(id="chats")
         yield ChatTranscript(Transcript())
+        yield FindLine()
         yield StateNote()
         yield QueueView()
-        yield Static(id="turn", markup=False)
+        yield Static(id="goal", classes="line", markup=False)
+        yield Static(plan_ready_words(), id="plan", classes="line", markup=False)
+        yield Static(id="turn", classes="line", markup=False)
+        yield Static(id="attached", classes="line", markup=False)
+        yield Completions()
+        yield SecretField()
         yield Composer()
 
-    @property
-    def chat(self) -> ChatState | None:
-        """The chat's state, None once it is gone."""
-        return self._deck.chat(self.replica_id, self.chat_id)
-
-    @property
-    def composer(self) -> Composer:
-        return self.query_one(Composer)
-
-    @property
-    def transcript(self) -> ChatTranscript:
-        return self.query_one(ChatTranscript)
-
-    @property
-    def queue(self) -> QueueView:
-        return self.query_one(QueueView)
-
     def on_mount(self) -> None:
-        self.composer.text = self._drafts.text
-        self.composer.move_cursor(self.composer.document.end)
-        self.show_state()
-        self._open()
+        self.composer.completions = self.query_one(Completions)
+        self.composer.prompts = self.prompts
+        self.enter_chat()
 
     def on_unmount(self) -> None:
-        # Nobody is left to tell that the disk is full; it was told when the text was typed.
-        with contextlib.suppress(OSError):
-            self._drafts.keep()
+        self.keep_drafts()
 
-    @work(group="open")
-    async def _open(self) -> None:
+    def take_key(self, event: events.Key) -> bool:
+        """Part of `TakesKeys`."""
+        return self.composer.has_focus and self.composer.take_key(event)
+
+    # one chat after the other
+
+    def leave_chat(self) -> None:
+        """Part of `Several`."""
+        composer = self.composer
+        self.keeper(self.chat_id).text = composer.written
+        self.keep_drafts()
+        self.end_find()
+        self.workers.cancel_group(self, "naming")
+        self.query_one(Completions).close()
+        self.query_one(SecretField).clear()
+        self._asides[self.chat_id] = Aside(
+            composer.plan_mode, composer.goal_mode, self.attachments, self.transcript.standing
+        )
+
+    def enter_chat(self) -> None:
+        """Part of `Several`."""
+        aside = self._asides.pop(self.chat_id, Aside())
+        composer = self.composer
+        composer.plan_mode, composer.goal_mode = aside.plan_mode, aside.goal_mode
+        self.attachments = aside.attachments
+        composer.text = self.keeper(self.chat_id).text
+        composer.move_cursor(composer.document.end)
+        self._problem = ""
+        if self.replica is not None:
+            self.replica.shown_chat = self.chat_id
+        self.transcript.set_transcript(Transcript())
+        self.load_transcript()
+        if aside.standing is not None:
+            self.transcript.read_on(aside.standing)
+        self.show_state()
+        self._open(self.chat_id)
+
+    @work(group="open", exclusive=True)
+    async def _open(self, chat_id: UUID) -> None:
+        chat = self.chat
+        if chat is not None and chat.transcript is not None:
+            return
         try:
-            await self._deck.commands.open_chat(self.replica_id, self.chat_id)
+            await self._deck.commands.open_chat(self.replica_id, chat_id)
         except ClientError as error:
             self.trouble(f"{error} {error.next_step}")
             return
@@ -100,25 +161,38 @@ class ChatPane(Vertical):
             self.load_transcript()
         else:
             self.transcript.refresh_change(change.fold)
+            if change.fold.older:
+                self._older_taken.set()
 
     def come_online(self) -> None:
         """The line is back: a transcript that could not be read is read now."""
         chat = self.chat
         if chat is not None and chat.transcript is None and not chat.loading:
             self._problem = ""
-            self._open()
+            self._open(chat.id)
 
     def show_state(self) -> None:
         """Shows turn, queue and unsent messages as the store has them."""
-        chat = self.chat
-        state = self._deck.replicas.get(self.replica_id)
-        if chat is None or state is None:
+        state = self.replica
+        if state is None:
             return
+        if self.chat is None and state.chat_to_show is not None:
+            # It was deleted, here or elsewhere.
+            self.show_chat(state.chat_to_show.id)
+            return
+        chat = self.chat
+        if chat is None:
+            return
+        self.show_tabs()
         self.queue.show(chat, self._deck.outbox.of_chat(chat.id))
         if self.queue.has_focus and not self.queue.actionable:
             self.screen.set_focus(self.composer)
         self.query_one(StateNote).show(state)
+        self.show_goal(chat)
+        self.show_attachments()
         self._show_turn(chat, state)
+        self._show_secret(chat)
+        self.composer.model = chat.model or ""
         self.composer.where(destination(chat, state.status, online=self._deck.online))
 
     def _show_turn(self, chat: ChatState, state: ReplicaState) -> None:
@@ -126,97 +200,23 @@ class ChatPane(Vertical):
         line.set_class(bool(self._problem), "trouble")
         line.update(self._problem or turn_words(chat, state.status))
 
-    def trouble(self, text: str) -> None:
-        """Says in the turn's line what went wrong, until the person does the next thing."""
-        self._problem = one_line(text)
-        self.show_state()
-
-    # what the person does
-
-    @on(Composer.Submitted)
-    def _submitted(self, event: Composer.Submitted) -> None:
-        self._problem = ""
-        self._send(event.text, event.plan_mode)
-
-    @work(group="send")
-    async def _send(self, text: str, plan_mode: bool) -> None:
-        outbox = self._deck.outbox
-        try:
-            await outbox.send(self.replica_id, self.chat_id, text, plan_mode=plan_mode)
-        except ClientError as error:
-            self._not_sent(text, plan_mode, f"{error} {error.next_step}")
-        except OSError as error:
-            self._not_sent(text, plan_mode, f"{error.strerror}. Free some disk space.")
-
-    def _not_sent(self, text: str, plan_mode: bool, why: str) -> None:
-        self.composer.put_back(text, plan_mode)
-        self.trouble(f"not sent: {why}")
-
-    @on(QueueView.Wanted)
-    def _deed_wanted(self, event: QueueView.Wanted) -> None:
-        waiting = self._deck.outbox.of_chat(self.chat_id)
-        message = next((one for one in waiting if one.key == event.key), None)
-        if message is None or message.state == "sending":
+    def _show_secret(self, chat: ChatState) -> None:
+        """While a secret is asked for nothing can be written that would be kept as a draft."""
+        question = secret_question(chat)
+        secret = self.query_one(SecretField)
+        if question is not None:
+            secret.ask(question.request_id)
+        if secret.display == (question is not None):
             return
-        match event.deed:
-            case "resend":
-                self._resend(event.key)
-            case "edit":
-                self._deck.outbox.drop(message)
-                self.composer.put_back(message.text, message.plan_mode)
-                self.screen.set_focus(self.composer)
-            case _:
-                self._deck.outbox.drop(message)
+        secret.display, self.composer.display = question is not None, question is None
+        self.composer.can_focus = question is None
+        if question is None:
+            secret.clear()
+        if self.composer.has_focus or secret.field.has_focus:
+            self.screen.set_focus(self.writing_target)
 
-    @work(group="send")
-    async def _resend(self, key: str) -> None:
-        outbox = self._deck.outbox
-        for message in outbox.of_chat(self.chat_id):
-            if message.key == key:
-                try:
-                    await outbox.resend(message)
-                except ClientError as error:
-                    self.trouble(f"not sent: {error} {error.next_step}")
-
-    @on(Composer.Changed)
-    def _draft_changed(self) -> None:
-        self._keep_draft(self.composer.text)
-
-    @work(group="draft", exclusive=True)
-    async def _keep_draft(self, text: str) -> None:
-        try:
-            await self._drafts.keep_soon(text)
-        except OSError as error:
-            self.trouble(f"draft not kept: {error.strerror}. Free some disk space.")
-
-    @on(TranscriptView.CopyWanted)
-    def _copy_wanted(self, event: TranscriptView.CopyWanted) -> None:
-        copy_text(self, event.text)
-
-    @on(TranscriptView.OlderWanted)
-    def _older_wanted(self) -> None:
-        self._load_older()
-
-    @work(group="older", exclusive=True)
-    async def _load_older(self) -> None:
-        try:
-            await self._deck.commands.load_older(self.replica_id, self.chat_id)
-        except ClientError as error:
-            self.trouble(f"older messages: {error} {error.next_step}")
-            return
-        chat = self.chat
-        if chat is not None:
-            self.transcript.has_older = chat.has_older
-
-    @on(TranscriptView.Answered)
-    def _answered(self, event: TranscriptView.Answered) -> None:
-        self._problem = ""
-        self._respond(event.request_id, event.option_id)
-
-    @work(group="respond")
-    async def _respond(self, request_id: str, option_id: str) -> None:
-        respond = self._deck.commands.respond
-        try:
-            await respond(self.replica_id, self.chat_id, request_id, option_id)
-        except ClientError as error:
-            self.trouble(f"{error} {error.next_step}")
+    @property
+    def writing_target(self) -> Widget:
+        """What takes the keys of who writes."""
+        secret = self.query_one(SecretField)
+        return secret.field if secret.display else self.composer

@@ -1,22 +1,22 @@
 """The base of the main screen: what a person can have done to a replica."""
 
-from collections.abc import Awaitable
 from pathlib import Path
 from typing import Literal
 from uuid import UUID
 
 from textual import work
 
-from quarterdeck.client.errors import ClientError
+from quarterdeck.store.bulk import on_each
 from quarterdeck.store.deck import Deck
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.actions import Where
 from quarterdeck.tui.forms.typed import Typed
 from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.screens import deeds
+from quarterdeck.tui.screens.deeds import Deed
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import hold_keys
 from quarterdeck.tui.widgets.replica_list import ReplicaList
-from quarterdeck.wire.replicas import WorkspaceStatus
 
 Severity = Literal["information", "warning", "error"]
 
@@ -36,6 +36,11 @@ class CommandScreen(SettledLayout[None]):
         raise NotImplementedError
 
     @property
+    def meant(self) -> list[ReplicaState]:
+        """Those that a command is for: the marked ones, else the one that is chosen."""
+        raise NotImplementedError
+
+    @property
     def where(self) -> Where:
         """What has the focus."""
         raise NotImplementedError
@@ -52,13 +57,25 @@ class CommandScreen(SettledLayout[None]):
         """One notice; whatever is in it can do no harm."""
         self.app.notify(one_line(text), title=one_line(title), severity=severity, markup=False)
 
+    def _act(self, deed: Deed) -> None:
+        """Does it to those who are meant, as far as it makes sense there."""
+        meant = self.meant
+        fit = [state for state in meant if not deed.unfit(state)]
+        if fit:
+            self._carry_out(deed, fit)
+        elif meant:
+            self.tell("information", meant[0].name, deed.unfit(meant[0]))
+
     @work
-    async def _command(self, verb: str, state: ReplicaState, deed: Awaitable[object]) -> None:
-        try:
-            await deed
-        except ClientError as error:
+    async def _carry_out(self, deed: Deed, states: list[ReplicaState]) -> None:
+        commands = self._deck.commands
+        outcome = await on_each(states, lambda id: deed.command(commands, id))
+        for refused, error in deeds.reasons(outcome):
             text = f"{error} {error.next_step}"
-            self.tell("error", f"{verb} {state.name}: {error.title}", text)
+            self.tell("error", f"{deed.verb} {deeds.names(refused)}: {error.title}", text)
+        if len(states) > 1 and outcome.done:
+            self.tell("information", f"{len(outcome.done)} {deed.done}", deeds.names(outcome.done))
+        self.listing.unmark({state.id for state in outcome.done})
 
     def action_new_replica(self) -> None:
         hold_keys(self)
@@ -74,58 +91,37 @@ class CommandScreen(SettledLayout[None]):
         else:
             self._typed = self._fresh
             state = self._deck.add(made)
-            self.listing.show(self._deck.ordered())
+            self.listing.show(self._deck.narrowed(self._deck.ordered()))
             self.listing.select(state.id)
             await self._open(state.id)
 
     def action_interrupt(self) -> None:
-        state = self.chosen
-        if state is None:
-            return
-        if not state.works:
-            self.tell("information", state.name, "Nothing is running in it.")
-            return
-        self._command("Interrupt", state, self._deck.commands.interrupt(state.id))
+        self._act(deeds.INTERRUPT)
 
     def action_sleep(self) -> None:
-        state = self.chosen
-        if state is None:
-            return
-        if state.status == WorkspaceStatus.SLEEPING:
-            self.tell("information", state.name, "It sleeps already.")
-            return
-        self._command("Put to sleep", state, self._deck.commands.sleep(state.id))
+        self._act(deeds.SLEEP)
+
+    def action_archive(self) -> None:
+        self._act(deeds.ARCHIVE)
 
     def action_wake(self) -> None:
-        state = self.chosen
-        if state is None:
-            return
-        if state.status in {WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING}:
-            self.tell("information", state.name, "It is awake already.")
-            return
-        self._command("Wake", state, self._deck.commands.wake(state.id))
+        self._act(deeds.WAKE)
 
     def action_delete(self) -> None:
-        if (state := self.chosen) is not None:
+        if meant := self.meant:
             hold_keys(self)
-            self._ask_to_delete(state)
+            self._ask_to_delete(meant)
 
     @work
-    async def _ask_to_delete(self, state: ReplicaState) -> None:
+    async def _ask_to_delete(self, states: list[ReplicaState]) -> None:
         from quarterdeck.tui.screens.confirm import ConfirmScreen
 
-        added, removed = state.changed_lines
-        changes = f", with +{added} -{removed} changed lines" if added or removed else ""
+        question = deeds.title("Delete", states)
         sure = await self.app.push_screen_wait(
-            ConfirmScreen(
-                f"Delete {one_line(state.name)}?",
-                f"Its sandbox, files{changes}, terminals and history go for good. "
-                "Your own checkout is not touched.",
-                "Delete",
-            )
+            ConfirmScreen(question, deeds.what_goes(states), "Delete")
         )
         if sure:
-            self._command("Delete", state, self._deck.commands.delete(state.id))
+            self._carry_out(deeds.DELETE, states)
 
     def action_reconnect(self) -> None:
         self._deck.reconnect_now()

@@ -8,6 +8,8 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from quarterdeck.tui.actions import Where, bindings
+from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.type_ahead import release_keys
 
 
@@ -30,8 +32,7 @@ class ConfirmScreen(ModalScreen[bool]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "Yes"),
-        Binding("n,escape", "answer(False)", "No"),
+        *bindings(Where.CONFIRM),
         Binding("left,right", "app.focus_next", "Other button", show=False),
     ]
 
@@ -46,8 +47,13 @@ class ConfirmScreen(ModalScreen[bool]):
             yield Static(self._question, markup=False)
             yield Static(self._consequence, markup=False)
             with Horizontal():
-                yield Button("No (n)", id="no", compact=True)
-                yield Button(f"{self._yes} (y)", id="yes", variant="error", compact=True)
+                yield Button(keyed("No ({confirm.no})"), id="no", compact=True)
+                yield Button(
+                    f"{self._yes} {keyed('({confirm.yes})')}",
+                    id="yes",
+                    variant="error",
+                    compact=True,
+                )
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one("#no", Button))

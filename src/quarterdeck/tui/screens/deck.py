@@ -5,41 +5,49 @@
 Below 60 columns one of the two is shown at a time: the one that has the focus.
 """
 
-import asyncio
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar
 from uuid import UUID
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Static
 
-from quarterdeck.store.changes import Change, Noticed, ReplicaGone
+from quarterdeck.store.changes import Change, Noticed, ReplicaGone, TranscriptChanged
 from quarterdeck.store.connection import Phase
 from quarterdeck.store.deck import Deck
+from quarterdeck.store.narrowing import Narrowing
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.actions import Where, bindings, brief_keys
-from quarterdeck.tui.panes.replica import ReplicaPane, TabName
-from quarterdeck.tui.panes.terminal import TerminalPane
+from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.panes.replica import ReplicaPane
+from quarterdeck.tui.panes.tab_kinds import CHAT
+from quarterdeck.tui.panes.tabs import TabPane
+from quarterdeck.tui.screens.beside import Beside
 from quarterdeck.tui.screens.commands import CommandScreen
 from quarterdeck.tui.screens.frame import Frame
 from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import drop_keys, hold_keys, release_keys
-from quarterdeck.tui.widgets.composer import Composer
+from quarterdeck.tui.widgets.info.panel import InfoPanel
 from quarterdeck.tui.widgets.key_line import KeyLine
-from quarterdeck.tui.widgets.queue_view import QueueView
+from quarterdeck.tui.widgets.narrow_line import NarrowLine
+from quarterdeck.tui.widgets.page_links import PageLinks
+from quarterdeck.tui.widgets.placed import PlaceChanged, place_of
 from quarterdeck.tui.widgets.replica_list import ReplicaList
 from quarterdeck.tui.widgets.status_line import StatusLine
 
-WELCOME = "No replicas yet.\nPress n to create one:\na sandbox with your\nrepository and an agent."
-RESTING = 0.12
-"""Seconds between two moves of the cursor below which it is on its way."""
-CHOOSE = "Choose a replica and press enter, or n for a new one."
+WELCOME = (
+    "No replicas yet.\nPress {replica.new} to create one:\na sandbox with your\n"
+    "repository and an agent."
+)
+STREAM_SECONDS = 1 / 20
+"""Between two frames of what an agent says: more of them are not read, and keys wait for each."""
+NONE_SHOWN = "None is like this.\n{list.everything} shows all."
 
 
 class DeckScreen(CommandScreen):
@@ -49,8 +57,6 @@ class DeckScreen(CommandScreen):
     DeckScreen {
         & #body { height: 1fr; }
         & #side { width: 26; border-right: solid $panel-lighten-2; }
-        & #main { width: 1fr; }
-        & #words { padding: 1 2; color: $text-muted; }
         & #banner {
             height: auto;
             max-height: 3;
@@ -64,33 +70,40 @@ class DeckScreen(CommandScreen):
         &.-narrow.in-pane #side { display: none; }
         &.-narrow.in-pane #main { display: block; }
         &.-wide #side { width: 34; }
+        & InfoPanel { display: none; }
+        &.-wide.with-info InfoPanel { display: block; }
     }
     """
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (120, "-wide")]
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Where.LIST), *bindings(Where.ANYWHERE)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(Where.LIST),
+        *bindings(Where.TABS),
+        *bindings(Where.ANYWHERE),
+    ]
     AUTO_FOCUS = "ReplicaList"
 
     def __init__(self, deck: Deck, host: EmulatorHost, directory: Path | None) -> None:
         super().__init__(deck, directory)
-        self._host = host
+        self._beside = Beside(deck, host)
         self._frame = Frame()
         self._scheduled = False
-        self._pane_lock = asyncio.Lock()
-        self._moved_at = 0.0
+        self._shown_at = 0.0
+        self._with_info = True
 
     def compose(self) -> ComposeResult:
         yield StatusLine()
         yield Static(id="banner", markup=False)
         with Horizontal(id="body"):
             with Vertical(id="side"):
+                yield NarrowLine()
                 yield ReplicaList()
-            with Vertical(id="main"):
-                yield Static(CHOOSE, id="words", markup=False)
+                yield PageLinks()
+            yield self._beside
+            yield InfoPanel(self._deck)
         yield KeyLine()
 
     def on_mount(self) -> None:
         self._stop_watching = self._deck.changed.watch(self._changed)
-        self._rest = self.set_interval(RESTING, self._show_selected, pause=True)
         self._show_list()
         self._show_keys()
 
@@ -106,12 +119,18 @@ class DeckScreen(CommandScreen):
         pane = self.pane
         if not self._frame.add(change, pane.replica_id if pane else None):
             return
-        if not self._scheduled:
-            self._scheduled = True
+        if self._scheduled:
+            return
+        self._scheduled = True
+        rest = self._shown_at + STREAM_SECONDS - monotonic()
+        if isinstance(change, TranscriptChanged) and rest > 0:
+            self.set_timer(rest, self._show_frame)
+        else:
             self.call_after_refresh(self._show_frame)
 
     async def _show_frame(self) -> None:
         self._scheduled = False
+        self._shown_at = monotonic()
         frame, self._frame = self._frame, Frame()
         for gone in frame.gone:
             await self._say_gone(gone)
@@ -119,24 +138,33 @@ class DeckScreen(CommandScreen):
             self._show_list()
         if frame.connection:
             self._show_banner()
-        pane = self.pane
-        if pane is None:
-            return
-        if frame.replica or frame.connection:
-            await pane.show_state()
         if frame.connection and self._deck.online:
-            pane.come_online()
-        chat = pane.chat
-        if chat is not None:
-            for change in frame.folds:
-                if change.chat_id == chat.chat_id:
-                    chat.take(change)
+            self.info.come_online()
+        self._show_info()
+        await self._beside.take(frame)
 
     def _show_list(self) -> None:
         states = self._deck.ordered()
-        self.listing.empty = WELCOME if self._deck.listed else ""
-        self.listing.show(states)
+        welcome = keyed(NONE_SHOWN if states else WELCOME)
+        self.listing.empty = welcome if self._deck.listed else ""
+        self.listing.show(self._deck.narrowed(states))
+        self.listing.unmark(self.listing.marked - self._deck.replicas.keys())
         self.query_one(StatusLine).show(self._deck.connection, states)
+        self.query_one(PageLinks).show(self._deck.automations.summary().words)
+        self._show_narrowing()
+
+    @on(ReplicaList.MarksChanged)
+    def _show_narrowing(self) -> None:
+        listing, line = self.listing, self.query_one(NarrowLine)
+        line.show(listing.count, len(self._deck.replicas), len(listing.marked))
+
+    def _show_info(self) -> None:
+        """The panel beside the replica, where there is room for it and it is wanted."""
+        pane = self.pane
+        state = self._deck.replicas.get(pane.replica_id) if pane else None
+        self.set_class(self._with_info and state is not None, "with-info")
+        if state is not None:
+            self.info.show(state)
 
     def _show_banner(self) -> None:
         banner = self.query_one("#banner", Static)
@@ -144,9 +172,9 @@ class DeckScreen(CommandScreen):
         banner.display = connection.problem is not None
         if connection.problem is None:
             return
-        comfort = "Nothing typed is lost: ctrl+r tries again now."
+        comfort = keyed("Nothing typed is lost: {app.reconnect} tries again now.")
         if connection.phase == Phase.REFUSED:
-            comfort = "ctrl+r tries again."
+            comfort = keyed("{app.reconnect} tries again.")
         banner.update(one_line(f"{connection.problem} {comfort}"))
 
     async def _say_gone(self, gone: ReplicaGone) -> None:
@@ -158,7 +186,7 @@ class DeckScreen(CommandScreen):
             self.tell("warning", name, "It was deleted elsewhere, with all its files.")
         if self._inside(pane) or self.focused is None:
             self.action_to_list()
-        await self._replace(Static(f"{name} was deleted.", id="words", markup=False))
+        await self._beside.say(f"{name} was deleted.")
 
     def _notice(self, notice: Noticed) -> None:
         self.tell(notice.severity, notice.title, notice.text)
@@ -170,9 +198,13 @@ class DeckScreen(CommandScreen):
         return self.query_one(ReplicaList)
 
     @property
+    def info(self) -> InfoPanel:
+        return self.query_one(InfoPanel)
+
+    @property
     def pane(self) -> ReplicaPane | None:
         """The replica that is shown beside the list."""
-        return next(iter(self.query(ReplicaPane)), None)
+        return self._beside.pane
 
     @property
     def chosen(self) -> ReplicaState | None:
@@ -183,35 +215,34 @@ class DeckScreen(CommandScreen):
         selected = self.listing.selected
         return self._deck.replicas.get(selected) if selected else None
 
+    @property
+    def meant(self) -> list[ReplicaState]:
+        """Part of `CommandScreen`."""
+        marked = self.listing.marked
+        if marked and self.where is Where.LIST:
+            return [state for state in self._deck.ordered() if state.id in marked]
+        return [state] if (state := self.chosen) is not None else []
+
     def _inside(self, pane: Widget) -> bool:
         return self.focused is not None and pane in self.focused.ancestors
 
     @property
     def where(self) -> Where:
         """What has the focus, for help and the key line."""
-        focused = self.focused
-        match focused:
-            case None | ReplicaList():
-                return Where.LIST
-            case Composer():
-                return Where.COMPOSER
-            case QueueView():
-                return Where.QUEUE
-            case _:
-                pass
-        pane = next((n for n in focused.ancestors if isinstance(n, TerminalPane)), None)
-        if pane is None:
-            return Where.CHAT
-        return Where.TERMINAL if pane.live else Where.NO_TERMINAL
+        nothing = Where.LIST if self.focused is None else Where.CHAT
+        return place_of(self.focused, nothing)
 
     def watch_focused(self, focused: Widget | None) -> None:
         """In a narrow window the part with the focus is the one shown."""
         if focused is not None:
-            self.set_class(not isinstance(focused, ReplicaList), "in-pane")
+            self.set_class(not self._in_side(focused), "in-pane")
         elif self.is_mounted:
             self.call_after_refresh(self._find_focus)
         if self.is_mounted:
             self._show_keys()
+
+    def _in_side(self, focused: Widget) -> bool:
+        return any(node.id == "side" for node in focused.ancestors)
 
     def _find_focus(self) -> None:
         """Nothing has the keys, and no other window does: the list takes them."""
@@ -219,27 +250,17 @@ class DeckScreen(CommandScreen):
         if self.focused is None and self.is_current and app_focus:
             self.set_focus(self.listing)
 
-    @on(TerminalPane.Changed)
+    @on(PlaceChanged)
     def _show_keys(self) -> None:
         self.query_one(KeyLine).show(brief_keys(self.where))
 
-    async def _replace(self, content: Widget) -> None:
-        main = self.query_one("#main", Vertical)
-        # One frame for both, and none of a widget that has left the screen already.
-        with self.app.batch_update():
-            await main.remove_children()
-            await main.mount(content)
+    @on(Beside.Shown)
+    def _pane_shown(self) -> None:
+        self._show_info()
 
     async def show_replica(self, replica_id: UUID) -> ReplicaPane:
         """The pane of a replica, made if another one is shown."""
-        # Cursor moves and a new replica may ask at once: one pane at a time is mounted.
-        async with self._pane_lock:
-            pane = self.pane
-            if pane is None or pane.replica_id != replica_id:
-                pane = ReplicaPane(self._deck, self._host, replica_id)
-                await self._replace(pane)
-        self._deck.look_at(replica_id)
-        return pane
+        return await self._beside.show(replica_id)
 
     @on(ReplicaList.Opened)
     async def _opened(self, event: ReplicaList.Opened) -> None:
@@ -256,32 +277,38 @@ class DeckScreen(CommandScreen):
         replica_id = event.replica_id
         if replica_id != self.listing.selected or self.has_class("-narrow"):
             return
-        if replica_id is None:
-            await self._replace(Static(CHOOSE, id="words", markup=False))
-            return
-        now = monotonic()
-        if now - self._moved_at < RESTING:
-            # A key is held down: the pane waits for the cursor to rest.
-            self._rest.reset()
-            self._rest.resume()
-        else:
-            await self._show_selected()
-        self._moved_at = now
+        await self._beside.follow(replica_id)
 
-    async def _show_selected(self) -> None:
-        self._rest.pause()
-        selected, pane = self.listing.selected, self.pane
-        if selected is None or self.has_class("-narrow") or selected not in self._deck.replicas:
-            return
-        if pane is None or not self._inside(pane):
-            await self.show_replica(selected)
-
-    @on(TerminalPane.Left)
-    async def _terminal_left(self, event: TerminalPane.Left) -> None:
-        if event.to == "chat" and self.pane is not None:
-            await self.pane.show("chat")
+    @on(TabPane.Left)
+    async def _tab_left(self, event: TabPane.Left) -> None:
+        if event.to != "list" and self.pane is not None:
+            await self.pane.show(event.to)
         else:
             self.action_to_list()
+
+    @on(NarrowLine.Changed)
+    def _narrow(self, event: NarrowLine.Changed) -> None:
+        self._deck.narrow(Narrowing.of(event.typed))
+        # Not with the next frame: a key that comes behind means what is shown then.
+        self._show_list()
+
+    @on(NarrowLine.Left)
+    def _to_list_again(self) -> None:
+        self.set_focus(self.listing)
+        release_keys(self)
+
+    def action_narrow(self) -> None:
+        self.query_one(NarrowLine).start()
+
+    def action_everything(self) -> None:
+        self.listing.unmark(self.listing.marked)
+        self.query_one(NarrowLine).action_all()
+
+    def action_mark(self) -> None:
+        self.listing.action_mark()
+
+    def action_mark_all(self) -> None:
+        self.listing.action_mark_all()
 
     # actions that move the focus; those that change a replica are in the base class
 
@@ -296,7 +323,7 @@ class DeckScreen(CommandScreen):
         if (state := self.chosen) is not None:
             await self._open(state.id)
 
-    async def action_show(self, tab: TabName) -> None:
+    async def action_show(self, tab: str) -> None:
         if (state := self.chosen) is None:
             return
         hold_keys(self)
@@ -304,12 +331,56 @@ class DeckScreen(CommandScreen):
         self.add_class("in-pane")
         await pane.show(tab)
 
+    async def go_to(self, replica_id: UUID) -> None:
+        """Works with a replica, wherever the person was before."""
+        if replica_id in self._deck.replicas:
+            self.listing.select(replica_id)
+            await self._open(replica_id)
+        else:
+            drop_keys(self)
+
+    @on(PageLinks.Chosen)
+    async def _page_chosen(self, event: PageLinks.Chosen) -> None:
+        await self.run_action(event.method)
+
+    def action_page(self, name: str) -> None:
+        """Opens one of `PAGES` over the deck."""
+        from quarterdeck.tui.screens.pages import PAGES
+
+        hold_keys(self)
+        self.app.push_screen(PAGES[name](self._deck), self._page_left)
+
+    async def _page_left(self, to: UUID | None) -> None:
+        if to is None or to not in self._deck.replicas:
+            release_keys(self)
+            return
+        self.listing.select(to)
+        await self._open(to)
+
     async def action_write(self) -> None:
         chat = self.pane.chat if self.pane else None
         if chat is not None and self._inside(chat):
-            self.set_focus(chat.composer)
+            self.set_focus(chat.writing_target)
         else:
-            await self.action_show("chat")
+            await self.action_show(CHAT)
+
+    def action_toggle_info(self) -> None:
+        if self.focused is self.info:
+            self.action_from_info()
+        self._with_info = not self._with_info
+        self._show_info()
+
+    def action_to_info(self) -> None:
+        if not self.has_class("-wide"):
+            self.tell("information", "Info panel", "It is shown from 120 columns on.")
+        elif self.pane is not None:
+            self._with_info = True
+            self._show_info()
+            self.set_focus(self.info)
+
+    def action_from_info(self) -> None:
+        if self.pane is not None:
+            self.pane.focus_tab()
 
     def action_to_transcript(self) -> None:
         if (chat := self.pane.chat if self.pane else None) is not None:
@@ -321,7 +392,4 @@ class DeckScreen(CommandScreen):
 
     def action_next_part(self) -> None:
         if (chat := self.pane.chat if self.pane else None) is not None:
-            self.set_focus(chat.queue if chat.queue.actionable else chat.composer)
-
-    def on_app_blur(self, _: events.AppBlur) -> None:
-        drop_keys(self)
+            self.set_focus(chat.queue if chat.queue.actionable else chat.writing_target)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from quarterdeck.store.changes import (
+    AutomationsChanged,
     Change,
     ChatChanged,
     ConnectionChanged,
@@ -27,7 +28,7 @@ class Frame:
     def add(self, change: Change, shown: UUID | None) -> bool:
         """Takes a change in; False when nothing of it can be seen. `shown` is the replica shown."""
         match change:
-            case ListChanged():
+            case ListChanged() | AutomationsChanged():
                 self.listing = True
             case ConnectionChanged():
                 self.connection = True

@@ -21,6 +21,8 @@ COLORS = struct.Struct("<6B")
 NUMBER = struct.Struct("<I")
 LINES = struct.Struct("<i")
 SELECT = struct.Struct("<BHH")
+LINK = struct.Struct("<IHHB")
+"""A number, a cell in view, and 1 for where the reader is instead."""
 
 
 class Command(IntEnum):
@@ -40,6 +42,11 @@ class Command(IntEnum):
     COPY = 12
     COLORS = 13
     SYNC = 14
+    READING = 15
+    """1 begins, 0 ends."""
+    READ = 16
+    FIND = 17
+    LINK = 18
 
 
 class Report(IntEnum):
@@ -51,6 +58,8 @@ class Report(IntEnum):
     CONSUMED = 4
     COPIED = 5
     SYNCED = 6
+    LINKED = 7
+    CLIPBOARD = 8
 
 
 EXTEND, CLEAR = 3, 4

@@ -7,7 +7,14 @@ from typing import NamedTuple, Protocol
 MIN_COLS, MIN_ROWS = 20, 5
 """Smaller screens are not given to a core: they make the native one abort."""
 MAX_COLS, MAX_ROWS = 500, 200
+CELL_PIXELS = (8, 16)
+"""Told to programs that ask for pixels; there are none."""
 SCROLLBACK_LINES = 10_000
+SCROLLBACK_ROW_BYTES, SCROLLBACK_CELL_BYTES = 128, 16
+"""Room for a line that is kept, and for each of its cells. Plain text takes half of it; the rest is
+for styles, links and composed characters, which are kept beside the cells."""
+CLIPBOARD_BYTES = 256 << 10
+"""Longest text that a program may offer for the clipboard."""
 
 Rgb = tuple[int, int, int]
 Color = int | Rgb | None
@@ -27,6 +34,10 @@ class Attribute(IntFlag):
     STRIKE = 64
     OVERLINE = 128
     SELECTED = 256
+    MATCH = 512
+    """Found by the reader's search."""
+    MATCH_HERE = 1024
+    """The found place that the reader is at."""
 
 
 class Underline(IntEnum):
@@ -102,6 +113,12 @@ class Mode(IntFlag):
     MOUSE_SGR = 512
     ALTERNATE_SCROLL = 1024
     BACKARROW = 2048
+    MOUSE_UTF8 = 4096
+    MOUSE_URXVT = 8192
+    MOUSE_PIXELS = 16_384
+    NEW_LINE = 32_768
+    OTHER_KEYS = 65_536
+    """`modifyOtherKeys` 2: keys with Ctrl or Shift are told apart from each other."""
 
 
 MOUSE_MODES = Mode.MOUSE_X10 | Mode.MOUSE_CLICK | Mode.MOUSE_DRAG | Mode.MOUSE_ANY
@@ -120,6 +137,52 @@ class Scrollback(NamedTuple):
         return max(0, self.total - self.offset - self.rows)
 
 
+class Reading(NamedTuple):
+    """The reader goes through the screen and what scrolled away; the cursor is the reader's."""
+
+    marking: bool = False
+    """Moving selects."""
+    matches: int = 0
+    """How often the text searched for was found."""
+    match: int = 0
+    """Which of them the reader is at, the newest is 1; 0: at none."""
+
+
+class Step(IntEnum):
+    """What a reader may do."""
+
+    LEFT = 1
+    RIGHT = 2
+    UP = 3
+    DOWN = 4
+    NEXT_WORD = 5
+    PREVIOUS_WORD = 6
+    WORD_END = 7
+    LINE_START = 8
+    LINE_TEXT = 9
+    LINE_END = 10
+    PAGE_UP = 11
+    PAGE_DOWN = 12
+    HALF_UP = 13
+    HALF_DOWN = 14
+    OLDEST = 15
+    NEWEST = 16
+    VIEW_TOP = 17
+    VIEW_MIDDLE = 18
+    VIEW_BOTTOM = 19
+    MARK_CELLS = 20
+    MARK_WORD = 21
+    MARK_LINES = 22
+    UNMARK = 23
+    SWAP = 24
+    NEXT_MATCH = 25
+    PREVIOUS_MATCH = 26
+    NEXT_LINK = 27
+    PREVIOUS_LINK = 28
+    LINES_UP = 29
+    LINES_DOWN = 30
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """What a core shows besides its rows."""
@@ -131,6 +194,7 @@ class State:
     scrollback: Scrollback
     title: str
     bells: int
+    reading: Reading | None = None
 
 
 class SelectionKind(IntEnum):
@@ -194,6 +258,37 @@ class Core(Protocol):
 
     def selected_text(self) -> str:
         """The selected text, wrapped lines joined, trailing blanks cut; empty when nothing is."""
+        ...
+
+    def start_reading(self) -> None:
+        """The reader takes the cursor; the part in view stays where it is, whatever is printed."""
+        ...
+
+    def stop_reading(self) -> None:
+        """The cursor is the program's again, and the newest rows are shown."""
+        ...
+
+    def read(self, step: Step) -> None:
+        """Moves the reader, or marks from where the reader is."""
+        ...
+
+    def find(self, text: str) -> None:
+        """Marks every place of a text, and moves the reader to the newest before the cursor.
+
+        ASCII letters are found in both cases. An empty text searches for nothing.
+        """
+        ...
+
+    def link_at(self, x: int, y: int) -> str:
+        """Where a cell in view leads: a link of the program's, or an address in the text."""
+        ...
+
+    def link_here(self) -> str:
+        """The same for where the reader is."""
+        ...
+
+    def take_clipboard(self) -> str | None:
+        """The newest text that the program offered for the clipboard since the last call."""
         ...
 
     def set_colors(self, foreground: Rgb, background: Rgb) -> None:

@@ -7,6 +7,7 @@ from quarterdeck.tui.terminal.core import (
     Color,
     Cursor,
     Mode,
+    Reading,
     Row,
     Run,
     Scrollback,
@@ -15,8 +16,10 @@ from quarterdeck.tui.terminal.core import (
 from quarterdeck.tui.terminal.errors import BadFrame
 from quarterdeck.tui.terminal.frames import (
     HEAD,
+    MARKS,
     NO_COLOR,
     PALETTE,
+    READS,
     ROW,
     RUN,
     STYLE,
@@ -54,7 +57,8 @@ class FrameDecoder:
 
     def _decode(self, body: bytes) -> Frame:
         (
-            cols, rows, x, y, flags, shape, modes, total, offset, shown, bells, title, styles, changed,
+            cols, rows, x, y, flags, shape, modes, total, offset, shown, bells, matches, match,
+            title, styles, changed,
         ) = HEAD.unpack_from(body)  # fmt: skip
         at = HEAD.size
         name = body[at : at + title].decode("utf-8", "replace")
@@ -77,6 +81,7 @@ class FrameDecoder:
             Scrollback(total, offset, shown),
             clean_title(name),
             bells,
+            Reading(bool(flags & MARKS), matches, match) if flags & READS else None,
         )
         return Frame(state, found)
 

@@ -10,6 +10,7 @@ from quarterdeck.tui.terminal.channel import (
     COLORS,
     EXTEND,
     LINES,
+    LINK,
     NUMBER,
     SELECT,
     SIZE,
@@ -18,7 +19,7 @@ from quarterdeck.tui.terminal.channel import (
     Report,
 )
 from quarterdeck.tui.terminal.child import Child
-from quarterdeck.tui.terminal.core import Mode, Rgb, SelectionKind
+from quarterdeck.tui.terminal.core import Mode, Rgb, SelectionKind, Step
 from quarterdeck.tui.terminal.decoder import FrameDecoder
 from quarterdeck.tui.terminal.errors import BadFrame
 from quarterdeck.tui.terminal.frames import Frame
@@ -39,6 +40,14 @@ class EmulatorSink(Protocol):
 
     def on_reply(self, data: bytes) -> None:
         """The program asked something; type this into it."""
+        ...
+
+    def on_clipboard(self, text: str) -> None:
+        """The program offers a text for the clipboard."""
+        ...
+
+    def on_anew(self) -> None:
+        """The screen is made anew: nobody reads or searches in it."""
         ...
 
     def on_failed(self, sentence: str) -> None:
@@ -151,6 +160,30 @@ class Emulator:
         """Selects nothing."""
         self._tell(Command.SELECT, SELECT.pack(CLEAR, 0, 0))
 
+    def start_reading(self) -> None:
+        """The reader takes the cursor; see `core.Core` for this and what follows."""
+        self._tell(Command.READING, b"\1")
+
+    def stop_reading(self) -> None:
+        """The cursor is the program's again."""
+        self._tell(Command.READING, b"\0")
+
+    def read(self, step: Step) -> None:
+        """Moves the reader, or marks."""
+        self._tell(Command.READ, bytes([step]))
+
+    def find(self, text: str) -> None:
+        """Searches back from where the search began."""
+        self._tell(Command.FIND, text.encode("utf-8", "ignore"))
+
+    async def link_at(self, x: int, y: int) -> str:
+        """Where a cell in view leads; empty when nowhere."""
+        return await self._ask(Command.LINK, x, y, 0)
+
+    async def link_here(self) -> str:
+        """The same for where the reader is."""
+        return await self._ask(Command.LINK, 0, 0, 1)
+
     def set_colors(self, foreground: Rgb, background: Rgb) -> None:
         """The theme's colors, told to programs that ask."""
         self._colors = COLORS.pack(*foreground, *background)
@@ -176,6 +209,7 @@ class Emulator:
         self._decoder = FrameDecoder()
         history = self._history
         self.strikes += 1
+        self._sink.on_anew()
         self._tell(Command.OPEN, SIZE.pack(history.start.cols, history.start.rows))
         if self._colors:
             self._tell(Command.COLORS, self._colors)
@@ -238,7 +272,9 @@ class Emulator:
             case Report.CONSUMED:
                 self._on_way = max(0, self._on_way - int.from_bytes(parcel.body[:4], "little"))
                 self._wake()
-            case Report.COPIED | Report.SYNCED:
+            case Report.CLIPBOARD:
+                self._sink.on_clipboard(parcel.body.decode("utf-8", "replace"))
+            case Report.COPIED | Report.SYNCED | Report.LINKED:
                 token = int.from_bytes(parcel.body[:4], "little")
                 if (answer := self._answers.pop(token, None)) and not answer.done():
                     answer.set_result(parcel.body[4:].decode("utf-8", "replace"))
@@ -257,13 +293,14 @@ class Emulator:
         if self._child is not None:
             self._child.say(command, self.number, body)
 
-    async def _ask(self, command: Command) -> str:
+    async def _ask(self, command: Command, *rest: int) -> str:
         if self._child is None:
             return ""
         self._asked += 1
         answer = asyncio.get_running_loop().create_future()
         self._answers[self._asked] = answer
-        self._tell(command, NUMBER.pack(self._asked))
+        form = LINK if rest else NUMBER
+        self._tell(command, form.pack(self._asked, *rest))
         return await answer
 
     async def _room(self) -> None:

@@ -15,11 +15,11 @@ from quarterdeck.tui.terminal.core import (
     State,
 )
 
-HEAD = struct.Struct("<HHHHBBIIIHIHHH")
+HEAD = struct.Struct("<HHHHBBIIIHIIIHHH")
 STYLE = struct.Struct("<IIIHB")
 ROW = struct.Struct("<HHI")
 RUN = struct.Struct("<HHH")
-VISIBLE, STYLES_ANEW = 1, 2
+VISIBLE, STYLES_ANEW, READS, MARKS = 1, 2, 4, 8
 _STYLES_LIMIT = 20_000
 NO_COLOR, PALETTE = 0xFFFFFFFF, 0x01000000
 
@@ -63,13 +63,15 @@ class FrameEncoder:
             state.rows,
             cursor.x,
             cursor.y,
-            (VISIBLE if cursor.visible else 0) | (STYLES_ANEW if anew else 0),
+            _flags(state) | (STYLES_ANEW if anew else 0),
             cursor.shape,
             state.modes,
             bar.total,
             bar.offset,
             bar.rows,
             state.bells,
+            state.reading.matches if state.reading else 0,
+            state.reading.match if state.reading else 0,
             len(title),
             len(styles),
             len(rows),
@@ -88,6 +90,13 @@ class FrameEncoder:
             texts.append(text)
         raw = "".join(texts).encode("utf-8", "replace")
         return b"".join([ROW.pack(place, len(runs), len(raw)), *runs, raw])
+
+
+def _flags(state: State) -> int:
+    flags = VISIBLE if state.cursor.visible else 0
+    if state.reading is not None:
+        flags |= READS | (MARKS if state.reading.marking else 0)
+    return flags
 
 
 def _pack_style(style: CellStyle) -> bytes:

@@ -3,16 +3,20 @@
 The library can abort on hostile bytes, so nothing in the cockpit's own process imports this.
 """
 
+import re
 from typing import Any
 
 import pyghostty
 
 from quarterdeck.tui.terminal.core import (
+    CELL_PIXELS,
     MAX_COLS,
     MAX_ROWS,
     MIN_COLS,
     MIN_ROWS,
+    SCROLLBACK_CELL_BYTES,
     SCROLLBACK_LINES,
+    SCROLLBACK_ROW_BYTES,
     Cursor,
     Mode,
     Rgb,
@@ -20,7 +24,13 @@ from quarterdeck.tui.terminal.core import (
     Scrollback,
     SelectionKind,
     State,
+    Step,
 )
+from quarterdeck.tui.terminal.ghostty_clipboard import Clipboard
+from quarterdeck.tui.terminal.ghostty_grid import Grid
+from quarterdeck.tui.terminal.ghostty_keys import OtherKeys
+from quarterdeck.tui.terminal.ghostty_links import Links
+from quarterdeck.tui.terminal.ghostty_reader import Reader
 from quarterdeck.tui.terminal.ghostty_rows import RowReader, check_layout
 from quarterdeck.tui.terminal.ghostty_selection import Selector
 
@@ -31,9 +41,17 @@ ffi.cdef(
     "typedef struct { int tag; intptr_t delta; uint64_t _pad; } QuarterdeckScroll;", override=True
 )
 
-_CELL_PIXELS = (8, 16)
 _TITLE_BYTES = 1024
-_EXTENDED_POSITION = b"\x1b[?6n"
+_NO_LIMIT = 1 << 31
+_OWN = re.compile(rb"\x1b\[(?:\?6n|!p)")
+"""DECXCPR and DECSTR, which the library does not know."""
+_OWN_LENGTH = 5
+_SOFT_RESET = (
+    b"\x1b[?25h\x1b[?6l\x1b[4l\x1b[?1l\x1b>\x1b[?7h\x1b[?69l\x1b[r\x1b[m"
+    b'\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[0"q\x1b[>4m\x1b[H\x1b7'
+)
+"""Cursor shown, origin, insertion and application keys off, wrapping on, no margins, plain text,
+ASCII, nothing protected, keys not told apart, home saved."""
 _REPLIES_KEPT = 64 << 10
 
 _MODES = (
@@ -48,7 +66,12 @@ _MODES = (
     (1003, Mode.MOUSE_ANY),
     (1006, Mode.MOUSE_SGR),
     (1007, Mode.ALTERNATE_SCROLL),
+    (1005, Mode.MOUSE_UTF8),
+    (1015, Mode.MOUSE_URXVT),
+    (1016, Mode.MOUSE_PIXELS),
+    (20 | 1 << 15, Mode.NEW_LINE),
 )
+"""By number; an ANSI mode, which is no private one of DEC, has the highest bit set."""
 _SYNCHRONIZED = 2026
 
 
@@ -62,8 +85,9 @@ class GhosttyCore:
 
     def __init__(self, cols: int, rows: int) -> None:
         cols, rows = clamp(cols, rows)
-        self._terminal: Any = pyghostty.Terminal(cols, rows, SCROLLBACK_LINES)
+        self._terminal: Any = pyghostty.Terminal(cols, rows, _NO_LIMIT)
         self._raw: Any = self._terminal._t[0]
+        self._limit_scrollback(cols)
         self._replies: list[bytes] = []
         self._waiting = 0
         self._bells = 0
@@ -72,7 +96,13 @@ class GhosttyCore:
         self._state = ffi.new("GhosttyRenderState*")
         pyghostty.core.check(lib.ghostty_render_state_new(ffi.NULL, self._state), "render state")
         self._rows = RowReader(self._state[0])
-        self._selector = Selector(self._raw)
+        grid = Grid(self._raw)
+        self._grid = grid
+        self._selector = Selector(grid)
+        self._links = Links(grid)
+        self._reader = Reader(grid, self._selector, self._links, self.scroll, self._view)
+        self._clipboard = Clipboard(self._raw)
+        self._other_keys = OtherKeys(self._raw)
         self._mode = ffi.new("GhosttyTerminalModeConfig*")
         self._cursor = ffi.new("GhosttyRenderStateCursor*")
         self._cursor.size = ffi.sizeof("GhosttyRenderStateCursor")
@@ -92,7 +122,7 @@ class GhosttyCore:
 
     def _size(self, _terminal: Any, _data: Any, out: Any) -> bool:
         out.columns, out.rows = self._terminal.size
-        out.cell_width, out.cell_height = _CELL_PIXELS
+        out.cell_width, out.cell_height = CELL_PIXELS
         return True
 
     def _reply(self, data: bytes) -> None:
@@ -107,28 +137,35 @@ class GhosttyCore:
 
     def feed(self, data: bytes) -> None:
         start = 0
-        while (end := self._extended_position_end(data, start)) > 0:
+        while (end := self._own_end(data, start)) > 0:
             self._terminal.feed(data[start:end])
-            x, y = self._terminal.cursor
-            self._reply(b"\x1b[?%d;%dR" % (y + 1, x + 1))
+            if data[end - 1 : end] == b"n":
+                x, y = self._terminal.cursor
+                self._reply(b"\x1b[?%d;%dR" % (y + 1, x + 1))
+            else:
+                self._soft_reset()
             self._tail = b""
             start = end
         rest = data[start:]
         self._terminal.feed(rest)
-        self._tail = (self._tail + rest)[1 - len(_EXTENDED_POSITION) :]
+        self._tail = (self._tail + rest)[1 - _OWN_LENGTH :]
 
-    def _extended_position_end(self, data: bytes, start: int) -> int:
-        """Where the next DECXCPR in `data` ends, which the library leaves unanswered; 0: none.
+    def _own_end(self, data: bytes, start: int) -> int:
+        """Where the next sequence in `data` ends that the library leaves undone; 0: none.
 
         It may have begun at the end of what was fed before.
         """
         if self._tail and start == 0:
-            joined = self._tail + data[: len(_EXTENDED_POSITION) - 1]
-            found = joined.find(_EXTENDED_POSITION)
-            if found >= 0:
-                return found + len(_EXTENDED_POSITION) - len(self._tail)
-        found = data.find(_EXTENDED_POSITION, start)
-        return found + len(_EXTENDED_POSITION) if found >= 0 else 0
+            found = _OWN.search(self._tail + data[: _OWN_LENGTH - 1])
+            if found is not None:
+                return found.end() - len(self._tail)
+        found = _OWN.search(data, start)
+        return found.end() if found is not None else 0
+
+    def _soft_reset(self) -> None:
+        """DECSTR, after which the cursor is where it was."""
+        x, y = self._terminal.cursor
+        self._terminal.feed(_SOFT_RESET + b"\x1b[%d;%dH" % (y + 1, x + 1))
 
     def take_replies(self) -> bytes:
         replies = b"".join(self._replies)
@@ -139,22 +176,39 @@ class GhosttyCore:
     def resize(self, cols: int, rows: int) -> None:
         size = clamp(cols, rows)
         if size != self._terminal.size:
-            self._terminal.resize(*size, *_CELL_PIXELS)
+            self._terminal.resize(*size, *CELL_PIXELS)
+            self._limit_scrollback(size[0])
+
+    def _limit_scrollback(self, cols: int) -> None:
+        """Lines are limited by their bytes: the library then writes new lines where the oldest were.
+
+        A limit of lines makes it give the oldest back to the system and ask for new ones, which costs
+        three times as much as everything else that it does with numbered lines.
+        """
+        room = SCROLLBACK_LINES * (SCROLLBACK_ROW_BYTES + cols * SCROLLBACK_CELL_BYTES)
+        limit = ffi.new("size_t*", room)
+        lib.ghostty_terminal_set(self._raw, lib.GHOSTTY_TERMINAL_OPT_SCROLLBACK_MAX_BYTES, limit)
 
     def held(self) -> bool:
         return self._is_set(_SYNCHRONIZED)
 
+    def _view(self) -> tuple[int, Scrollback]:
+        return self._terminal.size[0], self._scrollback()
+
     def take_rows(self) -> list[tuple[int, Row]]:
+        if self._reader.active:
+            self._reader.settle()
         pyghostty.core.check(
             lib.ghostty_render_state_update(self._state[0], self._raw), "render update"
         )
         dirty = ffi.new("GhosttyRenderStateDirty*")
         lib.ghostty_render_state_get(self._state[0], lib.GHOSTTY_RENDER_STATE_DATA_DIRTY, dirty)
-        full = self._full or dirty[0] == lib.GHOSTTY_RENDER_STATE_DIRTY_FULL
+        marks = self._reader.marks()
+        full = self._full or bool(marks) or dirty[0] == lib.GHOSTTY_RENDER_STATE_DIRTY_FULL
         self._full = False
         if not full and dirty[0] == lib.GHOSTTY_RENDER_STATE_DIRTY_FALSE:
             return []
-        rows = self._rows.read(full, self._selector.active)
+        rows = self._rows.read(full, self._selector.active, marks)
         lib.ghostty_render_state_clean(self._state[0])
         return rows
 
@@ -171,9 +225,16 @@ class GhosttyCore:
             self._scrollback(),
             self._title(),
             self._bells,
+            self._reader.reading,
         )
 
     def _read_cursor(self) -> Cursor:
+        if self._reader.active:
+            return Cursor(*self._reader.cursor)
+        return self._program_cursor()
+
+    def _program_cursor(self) -> Cursor:
+        """As of the last `take_rows`."""
         cursor = self._cursor
         lib.ghostty_render_state_get(self._state[0], lib.GHOSTTY_RENDER_STATE_DATA_CURSOR, cursor)
         if not cursor.viewport_has_value:
@@ -194,6 +255,8 @@ class GhosttyCore:
         screen = self._terminal.get("active_screen", "GhosttyTerminalScreen")
         if screen == lib.GHOSTTY_TERMINAL_SCREEN_ALTERNATE:
             modes |= Mode.ALTERNATE_SCREEN
+        if self._other_keys.wanted:
+            modes |= Mode.OTHER_KEYS
         return modes
 
     def _scrollback(self) -> Scrollback:
@@ -237,6 +300,37 @@ class GhosttyCore:
     def selected_text(self) -> str:
         return self._selector.text()
 
+    def start_reading(self) -> None:
+        cursor = self._program_cursor()
+        rows = self._scrollback().rows
+        self._reader.start(cursor.x, cursor.y if cursor.visible else rows - 1)
+        self._full = True
+
+    def stop_reading(self) -> None:
+        self._reader.stop()
+        self.scroll_to_bottom()
+        self._full = True
+
+    def read(self, step: Step) -> None:
+        if self._reader.active:
+            self._reader.read(step)
+            self._full = True
+
+    def find(self, text: str) -> None:
+        if self._reader.active:
+            self._reader.find(text)
+            self._full = True
+
+    def link_at(self, x: int, y: int) -> str:
+        ref = self._grid.ref(x, y)
+        return "" if ref is None else self._links.at(ref)
+
+    def link_here(self) -> str:
+        return self._reader.link() if self._reader.active else ""
+
+    def take_clipboard(self) -> str | None:
+        return self._clipboard.take()
+
     def set_colors(self, foreground: Rgb, background: Rgb) -> None:
         options = (
             (lib.GHOSTTY_TERMINAL_OPT_COLOR_FOREGROUND, foreground),
@@ -247,8 +341,10 @@ class GhosttyCore:
             lib.ghostty_terminal_set(self._raw, option, value)
 
     def close(self) -> None:
+        self._reader.stop()
         self._selector.close()
         self._rows.close()
+        self._other_keys.close()
         lib.ghostty_render_state_free(self._state[0])
         self._terminal.close()
 

@@ -21,7 +21,11 @@ _STYLE_SHIFT, _WIDE_SHIFT = 26, 42
 _STYLE_MASK = 0xFFFF
 _LOOK_MASK = (_STYLE_MASK << _STYLE_SHIFT) | (1 << _WIDE_SHIFT)
 _WIDE, _TAIL = 1, 2
-_SELECTED = 1 << 63
+SELECTED, MATCH, MATCH_HERE = 1 << 63, 1 << 62, 1 << 61
+"""Set by us in bits that the library leaves free."""
+_MARKS = SELECTED | MATCH | MATCH_HERE
+Marks = dict[int, list[tuple[int, int, int]]]
+"""By row in view: first and last cell, and the bit to set."""
 _STYLES_KEPT = 8192
 
 # Bits of the eight flags in the order in which the library keeps them.
@@ -53,6 +57,17 @@ def _style(raw: bytes) -> CellStyle:
     return CellStyle(
         _color(fg_tag, fg), _color(bg_tag, bg), attributes, underline, _color(line_tag, line)
     )
+
+
+def _marked(style: CellStyle, cell: int) -> CellStyle:
+    attributes = style.attributes
+    if cell & SELECTED:
+        attributes |= Attribute.SELECTED
+    if cell & MATCH:
+        attributes |= Attribute.MATCH
+    if cell & MATCH_HERE:
+        attributes |= Attribute.MATCH_HERE
+    return style._replace(attributes=attributes)
 
 
 _select_cell: Any = lib.ghostty_render_state_row_cells_select
@@ -87,8 +102,11 @@ class RowReader:
         lib.ghostty_render_state_row_cells_free(self._cells[0])
         lib.ghostty_render_state_row_iterator_free(self._rows[0])
 
-    def read(self, full: bool, selecting: bool) -> list[tuple[int, Row]]:
+    def read(
+        self, full: bool, selecting: bool, marks: Marks | None = None
+    ) -> list[tuple[int, Row]]:
         """The changed rows, or all of them when `full`, with their place in view."""
+        marks = marks or {}
         lib.ghostty_render_state_get(
             self._state, lib.GHOSTTY_RENDER_STATE_DATA_ROW_ITERATOR, self._rows
         )
@@ -96,14 +114,15 @@ class RowReader:
         if full:
             place = 0
             while lib.ghostty_render_state_row_iterator_next(self._rows[0]):
-                found.append((place, self._row(selecting)))
+                found.append((place, self._row(selecting, marks.get(place))))
                 place += 1
             return found
         while lib.ghostty_render_state_row_iterator_next_dirty(self._rows[0], self._place):
-            found.append((int(self._place[0]), self._row(selecting)))
+            place = int(self._place[0])
+            found.append((place, self._row(selecting, marks.get(place))))
         return found
 
-    def _row(self, selecting: bool) -> Row:
+    def _row(self, selecting: bool, marks: list[tuple[int, int, int]] | None) -> Row:
         row = self._rows[0]
         lib.ghostty_render_state_row_get(
             row, lib.GHOSTTY_RENDER_STATE_ROW_DATA_CELLS_RAW, self._view
@@ -112,6 +131,9 @@ class RowReader:
         raw: list[int] = ffi.unpack(self._view.ptr, count) if count else []
         if selecting:
             self._mark_selection(raw)
+        for first, last, bit in marks or ():
+            for x in range(first, min(last + 1, len(raw))):
+                raw[x] |= bit
         while raw and not raw[-1]:
             raw.pop()
         if not raw:
@@ -126,12 +148,12 @@ class RowReader:
         if found != lib.GHOSTTY_SUCCESS:
             return
         for x in range(self._selection.start_x, min(self._selection.end_x + 1, len(raw))):
-            raw[x] |= _SELECTED
+            raw[x] |= SELECTED
 
     def _runs(self, raw: list[int]) -> Row:
         """Joins neighbors of one look. Written flat: this loop is the cost of a frame."""
         runs: list[Run] = []
-        look_mask = _LOOK_MASK | _SELECTED
+        look_mask = _LOOK_MASK | _MARKS
         styles: dict[int, CellStyle] = {}
         text: list[str] = []
         look, start, count = -1, 0, 0
@@ -180,9 +202,7 @@ class RowReader:
             style = self._style_at(x)
         else:
             style = PLAIN
-        if cell & _SELECTED:
-            return style._replace(attributes=style.attributes | Attribute.SELECTED)
-        return style
+        return _marked(style, cell) if cell & _MARKS else style
 
     def _style_at(self, x: int) -> CellStyle:
         cells = self._cells[0]

@@ -5,63 +5,81 @@ from typing import Any
 import pyghostty
 
 from quarterdeck.tui.terminal.core import SelectionKind
+from quarterdeck.tui.terminal.ghostty_grid import VIEW, Grid, sized
 
 ffi: Any = pyghostty.ffi
 lib: Any = pyghostty.lib
 
 
-def _sized(name: str) -> Any:
-    return pyghostty.core.init_sized(name)
-
-
 class Selector:
     """The one selection of a terminal. Cells are given as they are in view."""
 
-    def __init__(self, terminal: Any) -> None:
-        self._terminal = terminal
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._terminal = grid.terminal
         self._anchor: Any = None
-        self._track: Any = ffi.cast(
-            "GhosttyResult(*)(GhosttyTerminal, GhosttyPointS, GhosttyTrackedGridRef*)",
-            ffi.addressof(lib, "ghostty_terminal_grid_ref_track"),
-        )
-        self._locate: Any = ffi.cast(
-            "GhosttyResult(*)(GhosttyTerminal, GhosttyPointS, GhosttyGridRef*)",
-            ffi.addressof(lib, "ghostty_terminal_grid_ref"),
-        )
+        self._kind = SelectionKind.CELL
         self.active = False
 
     def begin(self, x: int, y: int, kind: SelectionKind) -> None:
         """Anchors a selection; a word or a line is selected at once."""
         self.clear()
-        anchor = ffi.new("GhosttyTrackedGridRef*")
-        if self._track(self._terminal, self._point(x, y), anchor):
-            return
-        self._anchor = anchor[0]
-        if kind is not SelectionKind.CELL:
-            self._select_unit(x, y, kind)
+        self._anchor = self._grid.track(x, y)
+        self._kind = kind
+        ref = self._grid.ref(x, y)
+        if self._anchor is not None and ref is not None and kind is not SelectionKind.CELL:
+            self._set(self._unit(ref, kind) or _cells(ref, ref))
 
-    def _select_unit(self, x: int, y: int, kind: SelectionKind) -> None:
-        selection = _sized("GhosttySelection")
+    def change_kind(self, kind: SelectionKind, x: int, y: int) -> None:
+        """Goes on from the same anchor to a cell, by other units."""
+        self._kind = kind
+        self.extend(x, y)
+
+    def _unit(self, ref: Any, kind: SelectionKind) -> Any:
+        """The word or line around a cell; null where there is none."""
         word = kind is SelectionKind.WORD
-        options = _sized(f"GhosttyTerminalSelect{'Word' if word else 'Line'}Options")
-        ref = self._ref(x, y)
-        if ref is None:
-            return
+        options = sized(f"GhosttyTerminalSelect{'Word' if word else 'Line'}Options")
         options.ref = ref[0]
         select = lib.ghostty_terminal_select_word if word else lib.ghostty_terminal_select_line
-        if not select(self._terminal, options, selection):
-            self._set(selection)
+        selection = sized("GhosttySelection")
+        return None if select(self._terminal, options, selection) else selection
 
     def extend(self, x: int, y: int) -> None:
-        """Selects from the anchor to a cell."""
+        """Selects from the anchor to a cell, whole words or lines if it began with one."""
         if self._anchor is None:
             return
-        start, end = _sized("GhosttyGridRef"), self._ref(x, y)
-        if end is None or lib.ghostty_tracked_grid_ref_snapshot(self._anchor, start):
+        start, end = self._grid.snapshot(self._anchor), self._grid.ref(x, y)
+        if start is None or end is None:
             return
-        selection = _sized("GhosttySelection")
-        selection.start, selection.end = start[0], end[0]
-        self._set(selection)
+        if self._kind is SelectionKind.CELL:
+            self._set(_cells(start, end))
+        else:
+            self._set(self._spanned(start, end))
+
+    def _spanned(self, start: Any, end: Any) -> Any:
+        """Both units and what is between them."""
+        ends: list[tuple[tuple[int, int], Any]] = []
+        for ref in (start, end):
+            unit = self._unit(ref, self._kind) or _cells(ref, ref)
+            for one in (
+                ffi.new("GhosttyGridRef*", unit.start),
+                ffi.new("GhosttyGridRef*", unit.end),
+            ):
+                x, y = self._grid.place(one) or (0, 0)
+                ends.append(((y, x), one))
+        ends.sort(key=lambda one: one[0])
+        return _cells(ends[0][1], ends[-1][1])
+
+    def swap(self) -> tuple[int, int] | None:
+        """Goes on from the other end; where that is in the SCREEN, or null."""
+        return None if self._anchor is None else self._grid.tracked(self._anchor)
+
+    def anchor_at(self, x: int, y: int) -> None:
+        """The selection stays, and is anchored at a cell in view from now on."""
+        anchor = self._grid.track(x, y, VIEW)
+        if anchor is not None:
+            self._forget_anchor()
+            self._anchor = anchor
 
     def _set(self, selection: Any) -> None:
         failed = lib.ghostty_terminal_set(
@@ -69,43 +87,43 @@ class Selector:
         )
         self.active = not failed
 
+    def _forget_anchor(self) -> None:
+        if self._anchor is not None:
+            self._grid.untrack(self._anchor)
+            self._anchor = None
+
     def clear(self) -> None:
         """Selects nothing and forgets the anchor."""
-        if self._anchor is not None:
-            lib.ghostty_tracked_grid_ref_free(self._anchor)
-            self._anchor = None
+        self._forget_anchor()
         if self.active:
             lib.ghostty_terminal_set(self._terminal, lib.GHOSTTY_TERMINAL_OPT_SELECTION, ffi.NULL)
             self.active = False
 
     def text(self) -> str:
         """The selected text."""
-        if not self.active:
-            return ""
-        options = _sized("GhosttyTerminalSelectionFormatOptions")
-        options.emit = lib.GHOSTTY_FORMATTER_FORMAT_PLAIN
-        options.unwrap, options.trim, options.selection = True, True, ffi.NULL
-        out = ffi.new("uint8_t**")
-        size = ffi.new("size_t*")
-        failed = lib.ghostty_terminal_selection_format_alloc(
-            self._terminal, ffi.NULL, options[0], out, size
-        )
-        if failed:
-            return ""
-        text: bytes = ffi.buffer(out[0], size[0])[:]
-        lib.ghostty_free(ffi.NULL, out[0], size[0])
-        return text.decode("utf-8", "replace")
+        return plain_text(self._terminal, ffi.NULL) if self.active else ""
 
     def close(self) -> None:
         """Frees the anchor."""
         self.clear()
 
-    def _point(self, x: int, y: int) -> Any:
-        point = ffi.new("GhosttyPointS*")
-        point.tag = lib.GHOSTTY_POINT_TAG_VIEWPORT
-        point.value.x, point.value.y = x, y
-        return point[0]
 
-    def _ref(self, x: int, y: int) -> Any:
-        ref = _sized("GhosttyGridRef")
-        return None if self._locate(self._terminal, self._point(x, y), ref) else ref
+def _cells(start: Any, end: Any) -> Any:
+    selection = sized("GhosttySelection")
+    selection.start, selection.end = start[0], end[0]
+    return selection
+
+
+def plain_text(terminal: Any, selection: Any) -> str:
+    """The text of a selection, the terminal's own when null: wrapped lines joined, blanks cut."""
+    options = sized("GhosttyTerminalSelectionFormatOptions")
+    options.emit = lib.GHOSTTY_FORMATTER_FORMAT_PLAIN
+    options.unwrap, options.trim, options.selection = True, True, selection
+    out = ffi.new("uint8_t**")
+    size = ffi.new("size_t*")
+    failed = lib.ghostty_terminal_selection_format_alloc(terminal, ffi.NULL, options[0], out, size)
+    if failed:
+        return ""
+    text: bytes = ffi.buffer(out[0], size[0])[:]
+    lib.ghostty_free(ffi.NULL, out[0], size[0])
+    return text.decode("utf-8", "replace")

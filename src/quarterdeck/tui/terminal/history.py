@@ -84,5 +84,11 @@ def restore(modes: Mode) -> bytes:
         (Mode.MOUSE_DRAG, 1002),
         (Mode.MOUSE_ANY, 1003),
         (Mode.MOUSE_SGR, 1006),
+        (Mode.MOUSE_UTF8, 1005),
+        (Mode.MOUSE_URXVT, 1015),
+        (Mode.MOUSE_PIXELS, 1016),
+        (Mode.BACKARROW, 67),
     )
-    return b"".join(b"\x1b[?%dh" % number for mode, number in pairs if modes & mode)
+    private = b"".join(b"\x1b[?%dh" % number for mode, number in pairs if modes & mode)
+    new_line = b"\x1b[20h" if modes & Mode.NEW_LINE else b""
+    return private + new_line + (b"\x1b[>4;2m" if modes & Mode.OTHER_KEYS else b"")

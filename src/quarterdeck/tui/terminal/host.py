@@ -13,6 +13,7 @@ is known and given up alone.
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from enum import StrEnum
 
 from quarterdeck.tui.terminal.channel import Parcel
 from quarterdeck.tui.terminal.child import COMMAND, Child
@@ -29,10 +30,18 @@ NOT_STARTED = "This terminal cannot be shown: the terminal emulator did not star
 KEEPS_DYING = "This terminal cannot be shown: the terminal emulator keeps stopping."
 
 
+class Offers(StrEnum):
+    """What becomes of a text that a program wants on the clipboard (OSC 52)."""
+
+    ASK = "ask"
+    REFUSE = "refuse"
+
+
 class EmulatorHost:
     """One per cockpit. Owns the process; `close` ends it."""
 
-    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+    def __init__(self, command: Sequence[str] = COMMAND, *, offers: Offers = Offers.ASK) -> None:
+        self.offers = offers
         self._command = command
         self._emulators: list[Emulator] = []
         self._numbered: dict[int, Emulator] = {}

@@ -1,8 +1,8 @@
 """Keys as xterm sends them.
 
 A table of our own and not the library's encoder: that one lives in the other process, and a key must
-not wait for it. The kitty protocol is not offered to programs, so this is all there is. What cannot
-be told apart is not our choice: Textual reports Alt+arrow as Escape and the arrow, and the keypad as
+not wait for it. The kitty protocol is not offered to programs, `modifyOtherKeys` is. What cannot be
+told apart is not our choice: Textual reports Alt+arrow as Escape and the arrow, and the keypad as
 the plain keys.
 """
 
@@ -35,6 +35,8 @@ _CONTROL = {
     "_": "\x1f", "-": "\x1f", "/": "\x1f", "7": "\x1f",
     "?": "\x7f", "8": "\x7f",
 }  # fmt: skip
+_CODES = {"tab": 9, "enter": 13, "escape": 27, "backspace": 127}
+_LEFT_ALONE = {("tab", _SHIFT), ("backspace", _CTRL)}
 
 
 @lru_cache(maxsize=1024)
@@ -60,6 +62,7 @@ def encode_key(key: str, character: str | None, modes: Mode = Mode.NONE) -> str 
         base, modifiers = f"f{int(base[1:]) - 12}", modifiers | _SHIFT
     return (
         _special(base, modifiers, modes)
+        or _told_apart(base, modifiers, modes)
         or _editing(base, modifiers, modes)
         or _text(base, modifiers, character)
     )
@@ -95,7 +98,7 @@ def _editing(base: str, modifiers: int, modes: Mode) -> str | None:
         case "tab":
             return "\x1b[Z" if modifiers & _SHIFT else f"{escape}\t"
         case "enter":
-            return f"{escape}\r"
+            return f"{escape}\r\n" if modes & Mode.NEW_LINE else f"{escape}\r"
         case "escape":
             return f"{escape}\x1b"
         case "backspace":
@@ -104,6 +107,23 @@ def _editing(base: str, modifiers: int, modes: Mode) -> str | None:
             return escape + ("\x08" if swapped else "\x7f")
         case _:
             return None
+
+
+def _told_apart(base: str, modifiers: int, modes: Mode) -> str | None:
+    """What xterm sends to a program that asked for `modifyOtherKeys` 2."""
+    # Alt alone stays Escape and the key: over a slow line it may have been just these two.
+    if not modes & Mode.OTHER_KEYS or not modifiers & (_SHIFT | _CTRL):
+        return None
+    if (base, modifiers) in _LEFT_ALONE:
+        return None
+    code = _CODES.get(base)
+    if code is None:
+        plain = _character(base)
+        if plain is None or not modifiers & _CTRL:
+            return None
+        upper = plain.upper()
+        code = ord(upper if modifiers & _SHIFT and len(upper) == 1 else plain)
+    return f"\x1b[27;{modifiers + 1};{code}~"
 
 
 def _text(base: str, modifiers: int, character: str | None) -> str | None:

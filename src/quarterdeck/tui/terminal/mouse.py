@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from quarterdeck.tui.terminal.core import MOUSE_MODES, Mode
+from quarterdeck.tui.terminal.core import CELL_PIXELS, MOUSE_MODES, Mode
 
 _SHIFT, _META, _CTRL, _MOTION, _NO_BUTTON = 4, 8, 16, 32, 3
 _LEGACY_LIMIT = 94
 """The old encoding is bytes above 32; past this cell they would not be ASCII any more."""
+_UTF8_LIMIT = 2015
+"""The same as UTF-8, of two bytes at most."""
 
 
 class Act(Enum):
@@ -45,14 +47,26 @@ def encode_mouse(mouse: Mouse, modes: Mode) -> str | None:
         code += _MOTION
     if not _is_x10(modes):
         code += _SHIFT * mouse.shift + _META * mouse.meta + _CTRL * mouse.ctrl
-    if modes & Mode.MOUSE_SGR:
-        final = "m" if mouse.act is Act.RELEASE else "M"
-        return f"\x1b[<{code};{mouse.x + 1};{mouse.y + 1}{final}"
-    if mouse.x >= _LEGACY_LIMIT or mouse.y >= _LEGACY_LIMIT:
-        return None
+    if modes & (Mode.MOUSE_SGR | Mode.MOUSE_PIXELS):
+        return _numbered(code, mouse, modes)
     if mouse.act is Act.RELEASE:
         code = code & ~3 | _NO_BUTTON
+    if modes & Mode.MOUSE_URXVT:
+        return f"\x1b[{32 + code};{mouse.x + 1};{mouse.y + 1}M"
+    limit = _UTF8_LIMIT if modes & Mode.MOUSE_UTF8 else _LEGACY_LIMIT
+    if mouse.x >= limit or mouse.y >= limit:
+        return None
     return f"\x1b[M{chr(32 + code)}{chr(33 + mouse.x)}{chr(33 + mouse.y)}"
+
+
+def _numbered(code: int, mouse: Mouse, modes: Mode) -> str:
+    """The newest encoding: decimal numbers, of cells or of pixels, here the middle of the cell."""
+    x, y = mouse.x, mouse.y
+    if modes & Mode.MOUSE_PIXELS:
+        width, height = CELL_PIXELS
+        x, y = x * width + width // 2, y * height + height // 2
+    final = "m" if mouse.act is Act.RELEASE else "M"
+    return f"\x1b[<{code};{x + 1};{y + 1}{final}"
 
 
 def _is_x10(modes: Mode) -> bool:

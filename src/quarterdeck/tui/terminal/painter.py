@@ -1,5 +1,6 @@
 """From rows of the emulator to strips of Textual."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
@@ -31,6 +32,8 @@ class Look:
     cursor_idle: Style
     outside: Style
     note: Style
+    match: Style
+    match_here: Style
 
 
 def _color(color: Color) -> RichColor | None:
@@ -44,18 +47,31 @@ def _color(color: Color) -> RichColor | None:
 
 
 class Painter:
-    """Makes strips in one look. A program's own colors go over those of the theme."""
+    """Makes strips in one look. A program's own colors go over those of the theme.
 
-    def __init__(self, look: Look) -> None:
+    `finish` is what the app does to every style at last (no colors, colors of the palette as the
+    theme has them); done to styles, which are few, and not to strips.
+    """
+
+    def __init__(self, look: Look, finish: Callable[[Style], Style] = lambda style: style) -> None:
         self.look = look
+        self._finish = finish
+        self._blank = finish(look.base)
+        self._outside = finish(look.outside)
+        self._note = finish(look.note)
         self._styles: dict[CellStyle, Style] = {}
+        self._marks = (
+            (Attribute.MATCH_HERE, look.match_here),
+            (Attribute.SELECTED, look.selection),
+            (Attribute.MATCH, look.match),
+        )
 
     def strip(self, row: Row, width: int) -> Strip:
         """A row in `width` cells, the rest blank."""
         segments = [Segment(text, self.style(style)) for text, _, style in row]
         filled = sum([cells for _, cells, _ in row])
         if filled < width:
-            segments.append(Segment(" " * (width - filled), self.look.base))
+            segments.append(Segment(" " * (width - filled), self._blank))
         return Strip(segments, max(filled, width))
 
     def style(self, cell: CellStyle) -> Style:
@@ -64,7 +80,7 @@ class Painter:
         if found is None:
             if len(self._styles) >= _STYLES_KEPT:
                 self._styles.clear()
-            found = self._styles[cell] = self._make(cell)
+            found = self._styles[cell] = self._finish(self._make(cell))
         return found
 
     def _make(self, cell: CellStyle) -> Style:
@@ -82,7 +98,10 @@ class Painter:
             underline=(underline not in (Underline.NONE, Underline.DOUBLE)) or None,
             underline2=(underline == Underline.DOUBLE) or None,
         )
-        return style + self.look.selection if attributes & Attribute.SELECTED else style
+        for attribute, look in self._marks:
+            if attributes & attribute:
+                return style + look
+        return style
 
     def with_cursor(self, strip: Strip, cursor: Cursor, focused: bool) -> Strip:
         """The strip of the cursor's row with the cursor drawn in it."""
@@ -95,7 +114,7 @@ class Painter:
         if cell_len(text) != cell_len(text[:1]):
             text = text[:1]
         cells = max(1, cell_len(text))
-        shown = Segment(text, self._cursor_style(style or self.look.base, cursor, focused))
+        shown = Segment(text, self._cursor_style(style or self._blank, cursor, focused))
         return Strip.join(
             [
                 strip.crop(0, cursor.x),
@@ -106,15 +125,15 @@ class Painter:
 
     def _cursor_style(self, under: Style, cursor: Cursor, focused: bool) -> Style:
         if not focused:
-            return under + self.look.cursor_idle
+            return self._finish(under + self.look.cursor_idle)
         if cursor.shape == CursorShape.UNDERLINE:
             return under + Style(underline=True, bold=True)
-        return under + self.look.cursor
+        return self._finish(under + self.look.cursor)
 
     def note(self, text: str, width: int) -> Strip:
         """One line of our own, over the program's."""
-        return Strip([Segment(set_cell_size(text, width), self.look.note)], width)
+        return Strip([Segment(set_cell_size(text, width), self._note)], width)
 
     def outside(self, width: int) -> Strip:
         """A row beyond the program's screen."""
-        return Strip([Segment(" " * width, self.look.outside)], width)
+        return Strip([Segment(" " * width, self._outside)], width)

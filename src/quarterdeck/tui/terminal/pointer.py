@@ -37,7 +37,13 @@ class Pointer:
         self._extended = False
         self._clicks = 0
         self._last: tuple[Spot, float] = (Spot(-1, -1), 0.0)
+        self.beyond = 0
+        """Where a selection is being pulled to: -1 above the part in view, 1 below it."""
         self.has_selection = False
+
+    def asks_link(self, event: events.MouseDown, modes: Mode) -> bool:
+        """Whether a press is meant for a link: with Ctrl, and not the program's."""
+        return event.button == 1 and event.ctrl and not self._reports(event, modes)
 
     def press(self, event: events.MouseDown, spot: Spot, modes: Mode) -> None:
         """A button went down."""
@@ -60,8 +66,7 @@ class Pointer:
     def move(self, event: events.MouseMove, spot: Spot, modes: Mode, beyond: int) -> None:
         """The mouse moved; `beyond` is -1 above and 1 below the widget."""
         if self._selecting:
-            if beyond:
-                self._emulator.scroll(beyond)
+            self.beyond = beyond
             if spot != self._last[0]:
                 self._extended = True
             if self._extended:
@@ -69,8 +74,14 @@ class Pointer:
         elif self._reports(event, modes) or self._held is not None:
             self._report(event, spot, modes, Act.MOVE, self._held)
 
+    def pull(self, spot: Spot) -> None:
+        """Goes on selecting beyond the edge, for as long as the mouse is held there."""
+        self._emulator.scroll(self.beyond)
+        self._emulator.select_to(spot.x, spot.y)
+
     def release(self, event: events.MouseUp, spot: Spot, modes: Mode) -> bool:
         """A button went up. Whether something is selected now that is to be copied."""
+        self.beyond = 0
         if self._held is not None:
             self._report(event, spot, modes, Act.RELEASE, self._held)
             self._held = None

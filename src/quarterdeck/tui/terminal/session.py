@@ -9,15 +9,20 @@ from quarterdeck.tui.terminal.channel import (
     COLORS,
     EXTEND,
     LINES,
+    LINK,
+    NUMBER,
     SELECT,
     SIZE,
     Command,
     Report,
 )
-from quarterdeck.tui.terminal.core import Core, SelectionKind, State
+from quarterdeck.tui.terminal.core import Core, SelectionKind, State, Step
 from quarterdeck.tui.terminal.frames import FrameEncoder
 
 FRAME_SECONDS = 1 / 60
+FLOOD_BYTES = 64 << 10
+FLOOD_SECONDS = 1 / 20
+"""More than so many bytes between two frames is more than anybody reads: frames are fewer then."""
 HELD_SECONDS = 0.15
 """Longest time a program may keep its screen from being painted (synchronized output)."""
 
@@ -42,6 +47,9 @@ class Session:
         self._changed = True
         self._painting = False
         self._next = 0.0
+        self._fed = 0
+        """Bytes since the last frame."""
+        self._shown_at = 0.0
         self._old_bells = 0
         self._held_since: float | None = None
         self._last: State | None = None
@@ -56,6 +64,11 @@ class Session:
                 return
             case Command.COPY:
                 self._report(Report.COPIED, body[:4] + self._core.selected_text().encode())
+                return
+            case Command.LINK:
+                number, x, y, here = LINK.unpack(body)
+                uri = self._core.link_here() if here else self._core.link_at(x, y)
+                self._report(Report.LINKED, NUMBER.pack(number) + uri.encode())
                 return
             case Command.SYNC:
                 # Reading the screen is part of the proof that these bytes can be shown.
@@ -81,6 +94,14 @@ class Session:
                 self._core.scroll_to_bottom()
             case Command.SELECT:
                 self._select(*SELECT.unpack(body))
+            case Command.READING if body[0]:
+                self._core.start_reading()
+            case Command.READING:
+                self._core.stop_reading()
+            case Command.READ:
+                self._core.read(Step(body[0]))
+            case Command.FIND:
+                self._core.find(body.decode())
             case Command.COLORS:
                 colors = COLORS.unpack(body)
                 self._core.set_colors(colors[:3], colors[3:])
@@ -89,10 +110,14 @@ class Session:
 
     def _feed(self, data: bytes, *, answer: bool) -> None:
         self._core.feed(data)
+        self._fed += len(data)
+        if self._fed > FLOOD_BYTES:
+            self._next = max(self._next, self._shown_at + FLOOD_SECONDS)
         replies = self._core.take_replies()
         if not answer:
-            # Answered and rung long ago.
+            # Answered, rung and offered long ago.
             self._old_bells = self._core.state().bells
+            self._core.take_clipboard()
         elif replies:
             self._report(Report.REPLY, replies)
 
@@ -119,10 +144,14 @@ class Session:
     def send_frame(self) -> None:
         """Tells what changed."""
         begun = time.monotonic()
+        # With frames alone: a program that offers without end is asked about at its end.
+        if (offered := self._core.take_clipboard()) is not None:
+            self._report(Report.CLIPBOARD, offered.encode())
         rows = self._core.take_rows()
         state = self._core.state()
         state = replace(state, bells=state.bells - self._old_bells)
         self._changed = False
+        self._fed = 0
         if not rows and state == self._last:
             return
         self._last = state
@@ -130,6 +159,7 @@ class Session:
         self._report(Report.FRAME, self._encoder.encode(state, rows))
         # At most half of the time goes into frames, so that output is taken in meanwhile.
         ended = time.monotonic()
+        self._shown_at = ended
         self._next = ended + max(FRAME_SECONDS - (ended - begun), ended - begun)
 
     def close(self) -> None:

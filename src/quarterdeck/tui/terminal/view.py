@@ -14,84 +14,48 @@ What the app must do
 """
 
 import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
 
-from rich.style import Style
 from textual import events
 from textual.app import App
-from textual.geometry import Region, Size
-from textual.message import Message
-from textual.strip import Strip
+from textual.timer import Timer
 from textual.widget import Widget
 
-from quarterdeck.tui.terminal.core import Mode
+from quarterdeck.tui.actions import keys_of
+from quarterdeck.tui.actions.terminal import PREFIX as PREFIX_ACTION
+from quarterdeck.tui.terminal import messages
+from quarterdeck.tui.terminal.core import Mode, Reading, Step
 from quarterdeck.tui.terminal.feeder import Feeder, Link
 from quarterdeck.tui.terminal.frames import Frame
 from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.terminal.keys import encode_key
-from quarterdeck.tui.terminal.painter import Look, Painter
+from quarterdeck.tui.terminal.painted import PaintedTerminal
 from quarterdeck.tui.terminal.pointer import Pointer, Spot
-from quarterdeck.tui.terminal.screen import TerminalScreen
 from quarterdeck.tui.terminal.sizer import Sizer
 from quarterdeck.tui.terminal.source import TerminalSource
 from quarterdeck.tui.terminal.typist import Typist, paste_text
 
+PULL_SECONDS = 0.05
+"""Between two lines while the mouse is held beyond the edge, selecting."""
 
-class TerminalView(Widget, can_focus=True):
+
+class TerminalView(PaintedTerminal, can_focus=True):
     """A terminal fed by a source. Owns its tasks and its emulator; neither source nor host."""
 
     DEFAULT_CSS = Path(__file__).with_suffix(".tcss").read_text("utf-8")
-    COMPONENT_CLASSES = {
-        "terminal--selection",
-        "terminal--cursor",
-        "terminal--cursor-idle",
-        "terminal--outside",
-        "terminal--note",
-    }
     ALLOW_SELECT = False
     PREFIX = "ctrl+g"
     """The one key that is not sent to the program; pressed twice it is."""
 
-    class ViewMessage(Message):
-        """Base of the view's messages; `control` is the view."""
-
-        def __init__(self, view: "TerminalView") -> None:
-            super().__init__()
-            self.view = view
-
-        @property
-        def control(self) -> "TerminalView":
-            """The view that sent it."""
-            return self.view
-
-    class PrefixPressed(ViewMessage):
-        """The prefix key was pressed; the next key belongs to whoever takes the focus."""
-
-    class CopyWanted(ViewMessage):
-        """The reader selected `text` with the mouse."""
-
-        def __init__(self, view: "TerminalView", text: str) -> None:
-            super().__init__(view)
-            self.text = text
-
-    class TitleChanged(ViewMessage):
-        """The program named its window; already free of control characters."""
-
-        def __init__(self, view: "TerminalView", title: str) -> None:
-            super().__init__(view)
-            self.title = title
-
-    class BellRang(ViewMessage):
-        """The program rang the bell."""
-
-    class Ended(ViewMessage):
-        """The shell ended; keys are the app's again. `code` is null when it is not known."""
-
-        def __init__(self, view: "TerminalView", code: int | None) -> None:
-            super().__init__(view)
-            self.code = code
+    PrefixPressed = messages.PrefixPressed
+    CopyWanted = messages.CopyWanted
+    LinkWanted = messages.LinkWanted
+    ClipboardOffered = messages.ClipboardOffered
+    ReadingChanged = messages.ReadingChanged
+    TitleChanged = messages.TitleChanged
+    BellRang = messages.BellRang
+    Ended = messages.Ended
 
     def __init__(
         self,
@@ -104,16 +68,15 @@ class TerminalView(Widget, can_focus=True):
         disabled: bool = False,
     ) -> None:
         super().__init__(name=name, id=id, classes=classes, disabled=disabled)
-        self._content = TerminalScreen()
         self._emulator = host.open(self, 80, 24)
         self._typist = Typist(source)
         self._sizer = Sizer(source)
         self._feeder = Feeder(source, self._emulator, self._link_changed)
         self._pointer = Pointer(self._emulator, self._typist.type)
         self._tasks: list[asyncio.Task[None]] = []
-        self._painter: Painter | None = None
-        self._strips: dict[int, Strip] = {}
         self._prefixed = False
+        self._reads = False
+        self._pulling: Timer | None = None
         self._laid_out = False
         self._seen = False
         self._failure = ""
@@ -123,12 +86,12 @@ class TerminalView(Widget, can_focus=True):
     @property
     def title(self) -> str:
         """The title that the program gave its window."""
-        return self._content.state.title
+        return self.content.state.title
 
     @property
     def screen_text(self) -> list[str]:
         """The text of the rows in view, trailing blanks cut."""
-        rows = [self._content.row(y) or () for y in range(self.size.height)]
+        rows = [self.content.row(y) or () for y in range(self.size.height)]
         return ["".join([run.text for run in row]).rstrip() for row in rows]
 
     def type(self, text: str) -> None:
@@ -138,10 +101,60 @@ class TerminalView(Widget, can_focus=True):
         self._to_bottom()
         self._typist.type(text)
 
-    def send_prefix(self) -> None:
+    def send_prefix(self, key: str = PREFIX) -> None:
         """Types the prefix key itself into the program."""
         self._prefixed = False
-        self.type(encode_key(self.PREFIX, None) or "")
+        self.type(encode_key(key, None, self.content.state.modes) or "")
+
+    # --- reading: through the screen and what scrolled away, with a cursor of its own ---
+
+    @property
+    def reads(self) -> bool:
+        """Whether the reader has the cursor; the program goes on meanwhile."""
+        return self._reads
+
+    @property
+    def reading(self) -> Reading:
+        """What the reader does, as far as the emulator has told."""
+        return self.content.state.reading or Reading()
+
+    @property
+    def lines_back(self) -> int:
+        """How many lines the part in view is scrolled back."""
+        return self.content.state.scrollback.back
+
+    def start_reading(self) -> None:
+        """Gives the cursor to the reader; whoever holds the view says where it goes."""
+        if not self._reads:
+            self._pointer.clear()
+            self._reads = True
+            self._emulator.start_reading()
+            self.post_message(self.ReadingChanged(self))
+
+    def stop_reading(self) -> None:
+        """Gives the cursor back to the program and shows the newest rows."""
+        if self._reads:
+            self._reads = False
+            self._emulator.stop_reading()
+            self.post_message(self.ReadingChanged(self))
+
+    def read(self, step: Step) -> None:
+        """Moves the reader, or marks."""
+        if self._reads:
+            self._emulator.read(step)
+
+    def find(self, text: str) -> None:
+        """Marks a text, and goes to where it is found."""
+        if self._reads:
+            self._emulator.find(text)
+
+    async def marked_text(self) -> str:
+        """The text that the reader marked."""
+        return await self._emulator.selected_text()
+
+    async def link_here(self) -> str:
+        """Where the text under the reader's cursor leads; empty when nowhere."""
+        return await self._emulator.link_here()
 
     # --- life ---
 
@@ -150,7 +163,7 @@ class TerminalView(Widget, can_focus=True):
         runs = (self._feeder.run(), self._typist.run(), self._sizer.run())
         self._tasks = [asyncio.create_task(run) for run in runs]
         app = cast("App[object]", self.app)
-        app.theme_changed_signal.subscribe(self, self._theme_changed)
+        app.theme_changed_signal.subscribe(self, self.theme_changed)
         app.screen_change_signal.subscribe(self, self._seen_changed)
 
     async def on_unmount(self) -> None:
@@ -185,8 +198,8 @@ class TerminalView(Widget, can_focus=True):
         """The widget has another size."""
         if event.size.area:
             self._sizer.want(*event.size)
-            self._content.follow(*event.size)
-            self._repaint()
+            self.content.follow(*event.size)
+            self.repaint()
 
     # --- what the emulator says ---
 
@@ -194,16 +207,18 @@ class TerminalView(Widget, can_focus=True):
         """Part of `EmulatorSink`."""
         if not self.is_attached:
             return  # taken away a moment ago
-        before = self._content.state
-        changed = self._content.apply(frame, *self.size)
+        before = self.content.state
+        changed = self.content.apply(frame, *self.size)
         state = frame.state
         if state.scrollback.back != before.scrollback.back and changed is not None:
             changed.add(0)
+        if self._reads and (state.reading, state.scrollback) != (before.reading, before.scrollback):
+            self.post_message(self.ReadingChanged(self))
         if state.title != before.title:
             self.post_message(self.TitleChanged(self, state.title))
         if state.bells > before.bells:
             self.post_message(self.BellRang(self))
-        self._repaint(changed)
+        self.repaint(changed)
         self.call_after_refresh(self._emulator.painted)
         # A new screen is told before its style says whether it covers this one.
         self._seen_changed()
@@ -212,99 +227,63 @@ class TerminalView(Widget, can_focus=True):
         """Part of `EmulatorSink`."""
         self._typist.reply(data)
 
+    def on_clipboard(self, text: str) -> None:
+        """Part of `EmulatorSink`."""
+        self.post_message(self.ClipboardOffered(self, text))
+
+    def on_anew(self) -> None:
+        """Part of `EmulatorSink`: where the reader was is gone."""
+        if self._reads:
+            self._reads = False
+            self.post_message(self.ReadingChanged(self))
+
     def on_failed(self, sentence: str) -> None:
         """Part of `EmulatorSink`."""
         self._failure = sentence
-        self._repaint()
+        self.repaint()
 
     def _link_changed(self, link: Link) -> None:
         if link.restarted:
             self._failure = ""
         if link.ended:
             self.post_message(self.Ended(self, link.code))
-        self._repaint()
+        self.repaint()
 
     # --- painting ---
 
-    def _theme_changed(self, _: object = None) -> None:
-        self._painter = None
-        self._repaint()
+    @property
+    def has_rows(self) -> bool:
+        """Part of `PaintedTerminal`."""
+        return not self._failure
 
-    def notify_style_update(self) -> None:
-        """Part of `Widget`: the look is read anew."""
-        super().notify_style_update()
-        self._painter = None
-        self._strips.clear()
+    @property
+    def cursor_lives(self) -> bool:
+        """Part of `PaintedTerminal`."""
+        return self._reads or not self._feeder.ended
 
-    def _look(self) -> Painter:
-        if self._painter is None:
-            look = Look(
-                self.rich_style,
-                self._part("terminal--selection"),
-                self._part("terminal--cursor"),
-                self._part("terminal--cursor-idle"),
-                self.get_component_rich_style("terminal--outside"),
-                self.get_component_rich_style("terminal--note"),
-            )
-            self._painter = Painter(look)
-            self._tell_colors()
-        return self._painter
+    @property
+    def cursor_is_ours(self) -> bool:
+        """Part of `PaintedTerminal`."""
+        return self.has_focus or self._reads
 
-    def _part(self, name: str) -> Style:
-        """A component's colors, mixed into the widget's where they are transparent."""
-        styles = self.get_component_styles(name)
-        background = self.colors[2] + styles.background
-        color = styles.color.rich_color if styles.has_rule("color") else None
-        return Style(color=color, bgcolor=background.rich_color)
-
-    def _tell_colors(self) -> None:
+    def look_changed(self) -> None:
+        """Part of `PaintedTerminal`."""
         _, _, background, foreground = self.colors
         self._emulator.set_colors(foreground.rgb, background.rgb)
 
-    def _repaint(self, rows: set[int] | None = None) -> None:
-        if rows is None:
-            self._strips.clear()
-            self.refresh()
-            return
-        rows = {y for y in rows if 0 <= y < self.size.height}
-        for y in rows:
-            self._strips.pop(y, None)
-        if rows:
-            self.refresh(*_regions(rows, self.size))
-
-    def render_line(self, y: int) -> Strip:
-        """Part of `Widget`: one line, from the cache unless it changed."""
-        strip = self._strips.get(y)
-        if strip is None:
-            strip = self._strips[y] = self._strip(y)
-        return strip
-
-    def _strip(self, y: int) -> Strip:
-        painter, width = self._look(), self.size.width
-        if note := self._note(y):
-            return painter.note(note, width)
-        row = None if self._failure else self._content.row(y)
-        if row is None:
-            return painter.outside(width)
-        state = self._content.state
-        strip = painter.strip(row, state.cols)
-        cursor = self._content.state.cursor
-        if cursor.visible and y + self._content.top == cursor.y and not self._feeder.ended:
-            strip = painter.with_cursor(strip, cursor, self.has_focus)
-        left = self._content.left
-        strip = strip.crop(left, left + width)
-        missing = width - strip.cell_length
-        return Strip.join([strip, painter.outside(missing)]) if missing > 0 else strip
-
-    def _note(self, y: int) -> str:
-        """What the view itself has to say in a line."""
+    def note_of(self, y: int) -> str:
+        """Part of `PaintedTerminal`."""
         if y == 0:
             return self._failure or self._feeder.note or self._scrolled_note()
-        return self._feeder.farewell if y == self.size.height - 1 else ""
+        if y == self.size.height - 1 and not self._reads:
+            return self._feeder.farewell
+        return ""
 
     def _scrolled_note(self) -> str:
-        back = self._content.state.scrollback.back
-        return f" {back} lines back. Type or press shift+page down to return." if back else ""
+        back = self.lines_back
+        if not back or self._reads:  # a reader wants every line; whoever holds the view says it
+            return ""
+        return f" {back} lines back. Type or press shift+page down to return."
 
     # --- keys ---
 
@@ -318,7 +297,7 @@ class TerminalView(Widget, can_focus=True):
             return
         event.stop()
         event.prevent_default()
-        if event.key == self.PREFIX:
+        if event.key in keys_of(PREFIX_ACTION):
             self._press_prefix()
             return
         self._prefixed = False
@@ -333,12 +312,12 @@ class TerminalView(Widget, can_focus=True):
             self.post_message(self.PrefixPressed(self))
 
     def _press(self, event: events.Key) -> None:
-        text = encode_key(event.key, event.character, self._content.state.modes)
+        text = encode_key(event.key, event.character, self.content.state.modes)
         if text is not None:
             self.type(text)
 
     def _scroll_by_key(self, key: str) -> bool:
-        if self._content.state.modes & Mode.ALTERNATE_SCREEN:
+        if self.content.state.modes & Mode.ALTERNATE_SCREEN:
             return False
         page = max(1, self.size.height - 1)
         match key:
@@ -351,18 +330,19 @@ class TerminalView(Widget, can_focus=True):
         return True
 
     def _to_bottom(self) -> None:
+        self.stop_reading()
         self._pointer.clear()
-        if self._content.state.scrollback.back:
+        if self.content.state.scrollback.back:
             self._emulator.scroll_to_bottom()
 
     def on_paste(self, event: events.Paste) -> None:
         """Types pasted text into the program."""
         event.stop()
-        self.type(paste_text(event.text, self._content.state.modes))
+        self.type(paste_text(event.text, self.content.state.modes))
 
     def on_focus(self) -> None:
         """The cursor becomes a block, and the size ours."""
-        state = self._content.state
+        state = self.content.state
         self._sizer.claim((state.cols, state.rows))
         self._focus_changed("\x1b[I")
 
@@ -372,35 +352,55 @@ class TerminalView(Widget, can_focus=True):
         self._focus_changed("\x1b[O")
 
     def _focus_changed(self, report: str) -> None:
-        if self._content.state.modes & Mode.FOCUS_EVENTS and not self._feeder.ended:
+        if self.content.state.modes & Mode.FOCUS_EVENTS and not self._feeder.ended:
             self._typist.type(report)
-        self._repaint({self._content.cursor.y})
+        self.repaint({self.content.cursor.y})
 
     # --- mouse ---
 
     def _spot(self, event: events.MouseEvent) -> Spot:
-        state, content = self._content.state, self._content
+        state, content = self.content.state, self.content
         x = min(max(event.x, 0), self.size.width - 1) + content.left
         y = min(max(event.y, 0), self.size.height - 1) + content.top
         return Spot(min(x, state.cols - 1), min(y, state.rows - 1))
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Reported, or the begin of a selection."""
+    @property
+    def _mouse_modes(self) -> Mode:
+        """What the program wants of the mouse; nothing while somebody reads."""
+        return Mode.NONE if self._reads else self.content.state.modes
+
+    async def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Reported, the begin of a selection, or with Ctrl where a link leads."""
         event.stop()
+        spot = self._spot(event)
+        if self._pointer.asks_link(event, self._mouse_modes):
+            if uri := await self._emulator.link_at(spot.x, spot.y):
+                self.post_message(self.LinkWanted(self, uri))
+            return
         self.capture_mouse()
-        self._pointer.press(event, self._spot(event), self._content.state.modes)
+        self._pointer.press(event, spot, self._mouse_modes)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Reported, or selecting."""
         event.stop()
         beyond = -1 if event.y < 0 else int(event.y >= self.size.height)
-        self._pointer.move(event, self._spot(event), self._content.state.modes, beyond)
+        spot = self._spot(event)
+        self._pointer.move(event, spot, self._mouse_modes, beyond)
+        self._stop_pulling()
+        if self._pointer.beyond:
+            self._pulling = self.set_interval(PULL_SECONDS, lambda: self._pointer.pull(spot))
+
+    def _stop_pulling(self) -> None:
+        if self._pulling is not None:
+            self._pulling.stop()
+            self._pulling = None
 
     async def on_mouse_up(self, event: events.MouseUp) -> None:
         """Reported, or the end of a selection."""
         event.stop()
         self.release_mouse()
-        if self._pointer.release(event, self._spot(event), self._content.state.modes):
+        self._stop_pulling()
+        if self._pointer.release(event, self._spot(event), self._mouse_modes):
             text = await self._emulator.selected_text()
             if text:
                 self.post_message(self.CopyWanted(self, text))
@@ -416,8 +416,10 @@ class TerminalView(Widget, can_focus=True):
     def _wheel(self, event: events.MouseEvent, lines: int) -> None:
         event.stop()
         event.prevent_default()
-        if not self._feeder.ended or not self._content.state.modes & Mode.ALTERNATE_SCREEN:
-            self._pointer.wheel(event, self._spot(event), self._content.state.modes, lines)
+        if self._reads:
+            self.read(Step.LINES_UP if lines < 0 else Step.LINES_DOWN)
+        elif not self._feeder.ended or not self.content.state.modes & Mode.ALTERNATE_SCREEN:
+            self._pointer.wheel(event, self._spot(event), self.content.state.modes, lines)
 
 
 def _is_uncovered(widget: Widget) -> bool:
@@ -426,14 +428,3 @@ def _is_uncovered(widget: Widget) -> bool:
         return False
     above = stack[stack.index(widget.screen) + 1 :]
     return all(screen.styles.background.a < 1 for screen in above)
-
-
-def _regions(rows: Iterable[int], size: Size) -> list[Region]:
-    """Whole lines, neighbors joined."""
-    regions: list[Region] = []
-    for y in sorted(rows):
-        if regions and regions[-1].bottom == y:
-            regions[-1] = Region(0, regions[-1].y, size.width, regions[-1].height + 1)
-        else:
-            regions.append(Region(0, y, size.width, 1))
-    return regions

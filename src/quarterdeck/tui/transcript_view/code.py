@@ -58,7 +58,7 @@ def _colored(source: str, language: str) -> tuple[Line, ...]:
         return tuple((Span(row, Role.CODE),) for row in source.split("\n"))
     rows: list[list[Span]] = [[]]
     for _, token, text in lexer.get_tokens_unprocessed(source):
-        role = _role(str(token))
+        role = role_of(str(token))
         for number, piece in enumerate(text.split("\n")):
             if number:
                 rows.append([])
@@ -83,7 +83,8 @@ def _lexer(language: str) -> "Lexer | None":
 
 
 @lru_cache(maxsize=512)
-def _role(token: str) -> Role:
+def role_of(token: str) -> Role:
+    """What a piece of program text is, by the highlighter's name for it."""
     while token:
         if role := _ROLES.get(token):
             return role

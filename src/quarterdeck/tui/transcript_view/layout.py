@@ -174,4 +174,7 @@ def _question(block: QuestionBlock, look: Look, tool: ToolBlock | None) -> list[
         role, sign = (Role.CHOSEN, "\u276f") if chosen else (Role.TEXT, " ")
         span = Span(f"  {sign} {number + 1}. {option.name} ", role, target=f"{OPTION}{number}")
         rows.append(fit((span,), look.width))
+    if block.takes_text:
+        lead = "    or write" if block.options else "    Write"
+        rows += _texts(f"{lead} your answer below.", Role.DIM, look.width)
     return rows

@@ -1,14 +1,16 @@
 """Where the window stands: keys, wheel and scroll bar move the reader, and show where it is."""
 
-from typing import cast
+from typing import NamedTuple, cast
 
 from textual import events
 from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 
+from quarterdeck.transcript import Transcript
 from quarterdeck.tui.transcript_view import steering
 from quarterdeck.tui.transcript_view.reader import Reader
+from quarterdeck.tui.transcript_view.shapes import Shape
 
 _WHEEL = 3
 _FAR = 4
@@ -20,6 +22,18 @@ _SCROLL_Y = ScrollView.scroll_y
 _SCROLL_TARGET_Y = cast("Reactive[float]", ScrollView.scroll_target_y)
 
 
+class Standing(NamedTuple):
+    """Where a reader stands: a block, the row of it at the top of the window, and what is open.
+
+    Block `None`: at the end, which is followed.
+    """
+
+    transcript: Transcript
+    block_id: int | None
+    row: int
+    opened: dict[int, Shape]
+
+
 class Moving(ScrollView):
     """The half of the view that moves. A line is a row of the transcript, as far as known."""
 
@@ -28,6 +42,26 @@ class Moving(ScrollView):
 
     virtual_size = Reactive(Size(0, 0), layout=False)
     """Without layout: a growing text must not lay the screen out again."""
+
+    @property
+    def standing(self) -> Standing:
+        """Where the reader stands, to be gone back to."""
+        reader = self._reader
+        viewport, transcript = reader.viewport, reader.transcript
+        followed = viewport.following or viewport.index >= len(transcript.blocks)
+        block_id = None if followed else transcript.blocks[viewport.index].id
+        return Standing(transcript, block_id, viewport.offset, reader.opened)
+
+    def read_on(self, place: Standing) -> None:
+        """Goes back to where a reader stood, if the transcript is still the same."""
+        reader = self._reader
+        if place.transcript is not reader.transcript:
+            return
+        reader.open_again(place.opened)
+        index = None if place.block_id is None else reader.transcript.position(place.block_id)
+        if index is not None:
+            reader.viewport.show(index, place.row)
+        self.refresh()
 
     def action_line(self, by: int) -> None:
         """The cursor to the next or previous block, or option of a question."""

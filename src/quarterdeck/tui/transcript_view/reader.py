@@ -156,6 +156,16 @@ class Reader:
         viewport.settle()
         return True
 
+    @property
+    def opened(self) -> dict[int, Shape]:
+        """What the person opened or folded."""
+        return self._shapes.wanted
+
+    def open_again(self, wanted: dict[int, Shape]) -> None:
+        """Opens and folds what was open and folded before."""
+        self._shapes.want(wanted)
+        self._guess_all()
+
     def choice(self, block: QuestionBlock) -> int:
         """The number of the option that Enter would choose."""
         return self._choices.get(block.id, 0)

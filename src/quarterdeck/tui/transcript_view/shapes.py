@@ -56,6 +56,15 @@ class Shapes:
         is_open = self.of(block) is Shape.OPEN
         self._wanted[block.id] = Shape.FOLDED if is_open else Shape.OPEN
 
+    @property
+    def wanted(self) -> dict[int, Shape]:
+        """What the person opened or folded, by block."""
+        return dict(self._wanted)
+
+    def want(self, wanted: dict[int, Shape]) -> None:
+        """What a person opened or folded before."""
+        self._wanted = dict(wanted)
+
     def hold(self, blocks: frozenset[int]) -> bool:
         """Only these keep the rows that they would lose; True when others may lose theirs now."""
         released = bool(self._held - blocks)

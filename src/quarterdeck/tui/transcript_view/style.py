@@ -6,7 +6,9 @@ from textual.binding import Binding
 
 from quarterdeck.tui.transcript_view.lines import Role
 
-COMPONENTS: Final[set[str]] = {f"transcript--{name}" for name in (*Role, "cursor", "below")}
+COMPONENTS: Final[set[str]] = {
+    f"transcript--{name}" for name in (*Role, "cursor", "below", "found")
+}
 
 BINDINGS: Final = [
     Binding("up,k", "line(-1)", "Up", show=False, id="transcript.up"),
@@ -25,9 +27,40 @@ BINDINGS: Final = [
     Binding(
         "right_square_bracket", "prompt(1)", "Next prompt", show=False, id="transcript.next-prompt"
     ),
-    Binding("enter", "activate", "Open or answer", show=False, id="transcript.open"),
+    Binding("enter", "activate", "Open or answer", show=False, id="transcript.toggle"),
     Binding("y", "copy", "Copy", show=False, id="transcript.copy"),
 ]
+
+_ROLE_LOOKS: Final = """
+{widget} > .transcript--text {{ color: $foreground; }}
+{widget} > .transcript--user {{ color: $text-primary; }}
+{widget} > .transcript--prompt {{ color: $foreground; }}
+{widget} > .transcript--dim {{ color: $text-muted; }}
+{widget} > .transcript--heading {{ color: $text-primary; }}
+{widget} > .transcript--code {{ color: $foreground; }}
+{widget} > .transcript--inline {{ color: $text-accent; background: $panel; }}
+{widget} > .transcript--quote {{ color: $text-muted; }}
+{widget} > .transcript--rule {{ color: $text-disabled; }}
+{widget} > .transcript--link {{ color: $text-accent; text-style: underline; }}
+{widget} > .transcript--working {{ color: $text-primary; }}
+{widget} > .transcript--done {{ color: $text-success; }}
+{widget} > .transcript--failed {{ color: $text-error; }}
+{widget} > .transcript--asking {{ color: $text-warning; }}
+{widget} > .transcript--chosen {{ color: $text-warning; text-style: reverse; }}
+{widget} > .transcript--added {{ color: $text-success; }}
+{widget} > .transcript--removed {{ color: $text-error; }}
+{widget} > .transcript--keyword {{ color: $text-primary; }}
+{widget} > .transcript--string {{ color: $text-success; }}
+{widget} > .transcript--comment {{ color: $text-muted; }}
+{widget} > .transcript--number {{ color: $text-warning; }}
+{widget} > .transcript--name {{ color: $text-accent; }}
+"""
+
+
+def role_css(widget: str) -> str:
+    """How the roles look in a widget of this name: the same wherever text of an agent is shown."""
+    return _ROLE_LOOKS.format(widget=widget)
+
 
 CSS: Final = """
 TranscriptView {
@@ -37,28 +70,7 @@ TranscriptView {
     overflow-y: scroll;
     scrollbar-size-vertical: 1;
 }
-TranscriptView > .transcript--text { color: $foreground; }
-TranscriptView > .transcript--user { color: $text-primary; }
-TranscriptView > .transcript--prompt { color: $foreground; }
-TranscriptView > .transcript--dim { color: $text-muted; }
-TranscriptView > .transcript--heading { color: $text-primary; }
-TranscriptView > .transcript--code { color: $foreground; }
-TranscriptView > .transcript--inline { color: $text-accent; background: $panel; }
-TranscriptView > .transcript--quote { color: $text-muted; }
-TranscriptView > .transcript--rule { color: $text-disabled; }
-TranscriptView > .transcript--link { color: $text-accent; text-style: underline; }
-TranscriptView > .transcript--working { color: $text-primary; }
-TranscriptView > .transcript--done { color: $text-success; }
-TranscriptView > .transcript--failed { color: $text-error; }
-TranscriptView > .transcript--asking { color: $text-warning; }
-TranscriptView > .transcript--chosen { color: $text-warning; text-style: reverse; }
-TranscriptView > .transcript--added { color: $text-success; }
-TranscriptView > .transcript--removed { color: $text-error; }
-TranscriptView > .transcript--keyword { color: $text-primary; }
-TranscriptView > .transcript--string { color: $text-success; }
-TranscriptView > .transcript--comment { color: $text-muted; }
-TranscriptView > .transcript--number { color: $text-warning; }
-TranscriptView > .transcript--name { color: $text-accent; }
 TranscriptView > .transcript--cursor { color: $text-primary; }
+TranscriptView > .transcript--found { background: $warning; color: $background; }
 TranscriptView > .transcript--below { color: $text-primary; text-style: reverse; }
-"""
+""" + role_css("TranscriptView")

@@ -27,6 +27,7 @@ from quarterdeck.tui.transcript_view.lines import Role
 from quarterdeck.tui.transcript_view.moving import Moving
 from quarterdeck.tui.transcript_view.painter import Painter
 from quarterdeck.tui.transcript_view.reader import Reader
+from quarterdeck.tui.transcript_view.search import Search
 from quarterdeck.tui.transcript_view.style import BINDINGS, COMPONENTS, CSS
 from quarterdeck.tui.transcript_view.window import Window
 
@@ -67,6 +68,7 @@ class TranscriptView(Moving, can_focus=True):
         self._window = Window()
         self._is_stale = True
         self._settled: tuple[Size, bool] | None = None
+        self._search = Search(self._reader)
 
     # What the caller uses.
 
@@ -102,6 +104,27 @@ class TranscriptView(Moving, can_focus=True):
             self._older_asked = False
             self._unselect()
         self.refresh()
+
+    def find(self, words: str) -> bool:
+        """Marks words, and goes to where they stand next; False when they stand nowhere here.
+
+        Empty: nothing is marked any more.
+        """
+        found = self._search.start(words)
+        self._window.forget()
+        self.refresh()
+        return found
+
+    def find_again(self, by: int) -> bool:
+        """To where the words stand after (1) or before (-1) that; False when nowhere."""
+        found = self._search.go(by)
+        self.refresh()
+        return found
+
+    @property
+    def finding(self) -> bool:
+        """Whether words are marked."""
+        return self._search.pattern is not None
 
     def text_of(self, block: Block) -> str:
         """A block as text to copy."""
@@ -162,6 +185,9 @@ class TranscriptView(Moving, can_focus=True):
             strips += [self._blank()] * (height - len(strips))
         if self.text_selection is not None:
             self._highlight(strips, self.text_selection)
+        if self._search.pattern is not None:
+            found = self.get_component_rich_style("transcript--found")
+            strips = [self._search.mark(strip, found) for strip in strips]
         if self.has_focus:
             for y in self._reader.cursor_rows():
                 strips[y] = self._with_cursor(strips[y])

@@ -6,15 +6,16 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 from textual.reactive import reactive
-from textual.widgets import TextArea
 
-from quarterdeck.tui.actions import Where, prompt_bindings
+from quarterdeck.tui.actions import Where, prompt_bindings, which
+from quarterdeck.tui.text import one_line
+from quarterdeck.tui.widgets.folding_area import FoldingArea
+from quarterdeck.tui.widgets.placed import Placed
 
-NEWLINE_KEYS = {"alt+enter", "ctrl+j", "shift+enter"}
 MOST_LINES = 8
 
 
-class Composer(TextArea):
+class Composer(FoldingArea, Placed):
     """A text area that grows to eight lines; what is in it is never lost."""
 
     DEFAULT_CSS = """
@@ -34,20 +35,32 @@ class Composer(TextArea):
     BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.COMPOSER)]
 
     plan_mode: reactive[bool] = reactive(False)
+    goal_mode: reactive[bool] = reactive(False)
+    model: reactive[str] = reactive("")
+    """The model that was chosen, empty for the agent's own choice."""
 
     class Submitted(Message):
         """The text should go to the agent."""
 
-        def __init__(self, text: str, plan_mode: bool) -> None:
+        def __init__(self, text: str, plan_mode: bool, goal_mode: bool = False) -> None:
             super().__init__()
             self.text = text
             self.plan_mode = plan_mode
+            self.goal_mode = goal_mode
+
+    sends_empty = False
+    """Something else goes with the message, so it needs no text."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, show_line_numbers=False, soft_wrap=True, compact=False)
+        super().__init__(id=id)
         self.cursor_blink = False
         self.highlight_cursor_line = False
-        self.border_title = "Message"
+        self._show_title()
+
+    @property
+    def place(self) -> Where:
+        """Part of `Placed`."""
+        return Where.COMPOSER
 
     def where(self, words: str) -> None:
         """Says where Enter will send the text to."""
@@ -55,23 +68,42 @@ class Composer(TextArea):
 
     def watch_plan_mode(self, on: bool) -> None:
         self.set_class(on, "plan")
-        self.border_title = "Message · plan mode" if on else "Message"
+        self._show_title()
+
+    def watch_goal_mode(self) -> None:
+        self._show_title()
+
+    def watch_model(self) -> None:
+        self._show_title()
+
+    def _show_title(self) -> None:
+        words = ["Message"]
+        words += ["plan mode"] if self.plan_mode else []
+        words += ["goal mode"] if self.goal_mode else []
+        words += [one_line(self.model).replace("[", "(")] if self.model else []
+        self.border_title = " · ".join(words)
 
     def on_text_area_changed(self) -> None:
+        super().on_text_area_changed()
         lines = max(1, min(MOST_LINES, self.wrapped_document.height))
         if self.styles.height is None or self.styles.height.value != lines + 2:
             self.styles.height = lines + 2
 
     async def _on_key(self, event: events.Key) -> None:
-        match event.key:
-            case "enter":
+        match which(Where.COMPOSER, event.key):
+            case "composer.send":
                 self._enter(event)
-            case key if key in NEWLINE_KEYS:
+            case "" if event.key in ("up", "down") and self.move_at_edge(event.key):
+                self._stop(event)
+            case "composer.newline":
                 self._stop(event)
                 self.insert("\n")
-            case "ctrl+t":
+            case "composer.plan":
                 self._stop(event)
                 self.plan_mode = not self.plan_mode
+            case "composer.goal":
+                self._stop(event)
+                self.goal_mode = not self.goal_mode
             case _:
                 await super()._on_key(event)
 
@@ -82,18 +114,28 @@ class Composer(TextArea):
             self.action_delete_left()
             self.insert("\n")
             return
-        if self.text.strip():
+        if self._wants_completion() and self.accept():
+            return
+        if self.text.strip() or self.sends_empty:
             # Taken out at once: what is typed from here on is another message.
-            self.post_message(self.Submitted(self.text, self.plan_mode))
+            self.post_message(self.Submitted(self.written, self.plan_mode, self.goal_mode))
             self.text = ""
-            self.plan_mode = False
+            self.plan_mode = self.goal_mode = False
+
+    def _wants_completion(self) -> bool:
+        """A word that is written out already is sent, not completed."""
+        offers, token = self.offers, self.token
+        if offers is None or token is None or offers.chosen is None:
+            return False
+        return offers.chosen.insert.lstrip("/@") != token.query
 
     def _stop(self, event: events.Key) -> None:
         event.stop()
         event.prevent_default()
 
-    def put_back(self, text: str, plan_mode: bool) -> None:
+    def put_back(self, text: str, plan_mode: bool, goal_mode: bool = False) -> None:
         """A message was refused: it stands before what was written since."""
-        self.text = f"{text}\n{self.text}" if self.text else text
+        self.text = f"{text}\n{self.written}" if self.text else text
         self.plan_mode = self.plan_mode or plan_mode
+        self.goal_mode = self.goal_mode or goal_mode
         self.move_cursor(self.document.end)

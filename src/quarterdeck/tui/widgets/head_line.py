@@ -7,6 +7,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.tui.part_style import part_style
 from quarterdeck.tui.text import fit, one_line
 
 BOLD = Style(bold=True)
@@ -54,7 +55,7 @@ class HeadLine(Widget):
     def render_line(self, y: int) -> Strip:
         name, facts, warning = self._shown
         base, width = self.rich_style, self.size.width
-        warned = base + self.get_component_rich_style("head--warning", partial=True)
+        warned = base + part_style(self, "head--warning")
         room = max(0, width - 1 - (cell_len(warning) + 2 if warning else 0))
         kept: list[str] = []
         for fact in facts:

@@ -4,6 +4,8 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
+from quarterdeck.tui.part_style import part_style
+
 
 class KeyLine(Widget):
     """Keys and what they do, as many as fit."""
@@ -30,7 +32,7 @@ class KeyLine(Widget):
 
     def render_line(self, y: int) -> Strip:
         base = self.rich_style
-        key_style = base + self.get_component_rich_style("keys--key", partial=True)
+        key_style = base + part_style(self, "keys--key")
         text_style = base + self.get_component_rich_style("keys--text")
         width, room = self.size.width, self.size.width
         segments: list[Segment] = []

@@ -14,9 +14,11 @@ from textual.widget import Widget
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.disk import Outgoing
 from quarterdeck.tui.actions import Where, prompt_bindings
+from quarterdeck.tui.part_style import part_style
 from quarterdeck.tui.text import fit, one_line
+from quarterdeck.tui.widgets.placed import Placed
 
-MOST_SHOWN = 4
+MOST_SHOWN = 5
 
 STATES = {
     "sending": "sending",
@@ -27,27 +29,29 @@ STATES = {
 
 @dataclass(frozen=True)
 class Row:
-    """One line; `outgoing` when the message has not arrived, so that something can be done."""
+    """One line; `outgoing` when the message has not arrived."""
 
     text: str
-    key: str = ""
+    key: str
     outgoing: bool = False
 
 
 def rows_of(chat: ChatState | None, outgoing: list[Outgoing]) -> list[Row]:
     """The lines of a chat: its queue, then what has not arrived."""
     queue = chat.queue if chat else []
-    rows = [Row(f"queued {n}. {one_line(m.message)}") for n, m in enumerate(queue, 1)]
-    more = len(rows) - MOST_SHOWN
-    if more > 0:
-        rows[MOST_SHOWN:] = [Row(f"and {more} more")]
+    rows = [Row(f"queued {n}. {one_line(m.message)}", str(m.id)) for n, m in enumerate(queue, 1)]
     return rows + [
-        Row(f"{STATES[m.state]}: {one_line(m.text)}", m.key, outgoing=True)
-        for m in outgoing[:MOST_SHOWN]
+        Row(f"{STATES[m.state]}: {one_line(m.text)}{_more(m)}", m.key, outgoing=True)
+        for m in outgoing
     ]
 
 
-class QueueView(Widget, can_focus=True):
+def _more(message: Outgoing) -> str:
+    count = len(message.images) + len(message.uploads)
+    return f" (+{count} attached)" if count else ""
+
+
+class QueueView(Widget, Placed, can_focus=True):
     """A few lines above the composer; absent when nothing waits."""
 
     COMPONENT_CLASSES = {"queue--cursor", "queue--unsent"}
@@ -65,17 +69,19 @@ class QueueView(Widget, can_focus=True):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *prompt_bindings(Where.QUEUE),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("enter", "act('resend')", "Send again", show=False),
-        Binding("e", "act('edit')", "Edit", show=False),
-        Binding("d,delete", "act('drop')", "Drop", show=False),
+        Binding("down,j", "move(1)", "Down", show=False, id="queue.below"),
+        Binding("up,k", "move(-1)", "Up", show=False, id="queue.above"),
+        Binding("enter", "act('resend')", "Send again", show=False, id="queue.resend"),
+        Binding("e", "act('edit')", "Edit", show=False, id="queue.edit"),
+        Binding("d,delete", "act('drop')", "Drop", show=False, id="queue.drop"),
+        Binding("K,shift+up", "act('up')", "Earlier", show=False, id="queue.up"),
+        Binding("J,shift+down", "act('down')", "Later", show=False, id="queue.down"),
     ]
 
     cursor: reactive[int] = reactive(0)
 
     class Wanted(Message):
-        """Something should be done with a message: `resend`, `edit` or `drop`."""
+        """Something should be done with a message: `resend`, `edit`, `drop`, `up` or `down`."""
 
         def __init__(self, deed: str, key: str) -> None:
             super().__init__()
@@ -85,11 +91,18 @@ class QueueView(Widget, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self._rows: list[Row] = []
+        self._top = 0
+        self._followed = ""
+
+    @property
+    def place(self) -> Where:
+        """Part of `Placed`."""
+        return Where.QUEUE
 
     @property
     def actionable(self) -> bool:
         """Whether anything can be done with a line of it."""
-        return any(row.outgoing for row in self._rows)
+        return bool(self._rows)
 
     @property
     def text(self) -> str:
@@ -102,43 +115,63 @@ class QueueView(Widget, can_focus=True):
         if rows == self._rows:
             return
         grown = len(rows) != len(self._rows)
+        before = self._rows[self.cursor].key if self.cursor < len(self._rows) else ""
         self._rows = rows
         self.display = bool(rows)
-        self.cursor = self._nearest(self.cursor)
+        self._put_cursor(self._followed or before)
         self.refresh(layout=grown)
 
-    def _nearest(self, at: int) -> int:
-        """The line nearest to one that something can be done with."""
-        choices = [n for n, row in enumerate(self._rows) if row.outgoing]
-        return min(choices, key=lambda n: abs(n - at), default=0)
+    def follow(self, key: str) -> None:
+        """The message was moved: the cursor goes with it, also when the lines come later."""
+        self._followed = key
+        self._put_cursor(key)
+
+    def _put_cursor(self, key: str) -> None:
+        places = [n for n, row in enumerate(self._rows) if row.key == key]
+        if places:
+            self.cursor = places[0]
+            self._followed = ""
+        else:
+            self.cursor = max(0, min(self.cursor, len(self._rows) - 1))
+        self._scroll()
+
+    def _scroll(self) -> None:
+        """The cursor is seen, and the last line is free to say how many more there are."""
+        room = MOST_SHOWN - 1 if len(self._rows) > MOST_SHOWN else MOST_SHOWN
+        self._top = max(self.cursor - room + 1, min(self._top, self.cursor))
+        if self._top + MOST_SHOWN >= len(self._rows):
+            self._top = max(0, min(self._top, len(self._rows) - room))
 
     def get_content_height(self, container: object, viewport: object, width: int) -> int:
         """Part of `Widget`."""
-        return len(self._rows)
+        return min(MOST_SHOWN, len(self._rows))
 
     def action_move(self, step: int) -> None:
-        ahead = range(self.cursor + step, len(self._rows) if step > 0 else -1, step)
-        self.cursor = next((n for n in ahead if self._rows[n].outgoing), self.cursor)
+        self.cursor = max(0, min(self.cursor + step, len(self._rows) - 1))
+        self._scroll()
 
     def action_act(self, deed: str) -> None:
-        if self.cursor < len(self._rows) and self._rows[self.cursor].outgoing:
-            self.post_message(self.Wanted(deed, self._rows[self.cursor].key))
+        if self.cursor < len(self._rows):
+            row = self._rows[self.cursor]
+            if row.outgoing or deed != "resend":
+                self.post_message(self.Wanted(deed, row.key))
 
     def on_click(self, event: Click) -> None:
-        if event.y < len(self._rows) and self._rows[event.y].outgoing:
-            self.cursor = event.y
-
-    def on_focus(self) -> None:
-        self.cursor = self._nearest(self.cursor)
+        if self._top + event.y < len(self._rows):
+            self.cursor = self._top + event.y
 
     def render_line(self, y: int) -> Strip:
         base, width = self.rich_style, self.size.width
-        if y >= len(self._rows):
+        at = self._top + y
+        if at >= len(self._rows):
             return Strip.blank(width, base)
-        row = self._rows[y]
+        left = len(self._rows) - at
+        if y == MOST_SHOWN - 1 and left > 1:
+            return Strip([Segment("  ", base), Segment(fit(f"and {left} more", width - 2), base)])
+        row = self._rows[at]
         style = base
         if row.outgoing:
-            style = base + self.get_component_rich_style("queue--unsent", partial=True)
-        if self.has_focus and y == self.cursor and row.outgoing:
-            style = base + self.get_component_rich_style("queue--cursor", partial=True)
+            style = base + part_style(self, "queue--unsent")
+        if self.has_focus and at == self.cursor:
+            style = base + part_style(self, "queue--cursor")
         return Strip([Segment("  ", base), Segment(fit(row.text, width - 2), style)])

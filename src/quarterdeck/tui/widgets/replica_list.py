@@ -16,12 +16,15 @@ from textual.strip import Strip
 
 from quarterdeck.tui.actions import Where, prompt_bindings
 from quarterdeck.tui.marks import MARKS
+from quarterdeck.tui.part_style import part_style
 from quarterdeck.tui.text import fit
+from quarterdeck.tui.widgets.placed import Placed
 
 if TYPE_CHECKING:
     from quarterdeck.store.replicas import ReplicaState
 
 NOTE_WIDTH = 9
+MARKED = "*"
 BOLD = Style(bold=True)
 
 
@@ -35,21 +38,24 @@ class Row:
     name: str
     note: str
     bold: bool
+    marked: bool = False
 
 
-def row_of(state: "ReplicaState") -> Row:
+def row_of(state: "ReplicaState", *, marked: bool = False) -> Row:
     """The line of a replica."""
     mark = MARKS[state.attention]
-    return Row(state.id, mark.sign, mark.color, state.name, mark.word, state.unseen or state.asks)
+    bold = state.unseen or state.asks
+    return Row(state.id, mark.sign, mark.color, state.name, mark.word, bold, marked)
 
 
-class ReplicaList(ScrollView, can_focus=True):
+class ReplicaList(ScrollView, Placed, can_focus=True):
     """A line-API list: hundreds of rows cost what the visible ones cost."""
 
     COMPONENT_CLASSES = {
         "list--cursor",
         "list--note",
         "list--empty",
+        "list--marked",
         *(f"list--{mark.color}" for mark in MARKS.values()),
     }
     DEFAULT_CSS = """
@@ -64,6 +70,7 @@ class ReplicaList(ScrollView, can_focus=True):
         }
         & > .list--note { color: $text-muted; }
         & > .list--empty { color: $text-muted; }
+        & > .list--marked { color: $text-accent; text-style: bold; }
         & > .list--muted { color: $text-muted; }
         & > .list--primary { color: $text-primary; }
         & > .list--secondary { color: $text-secondary; }
@@ -73,12 +80,12 @@ class ReplicaList(ScrollView, can_focus=True):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("home,g", "edge(0)", "First", show=False),
-        Binding("end,G", "edge(-1)", "Last", show=False),
-        Binding("pagedown", "page(1)", "Page down", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False, id="list.down"),
+        Binding("up,k", "move(-1)", "Up", show=False, id="list.up"),
+        Binding("home,g", "edge(0)", "First", show=False, id="list.first"),
+        Binding("end,G", "edge(-1)", "Last", show=False, id="list.last"),
+        Binding("pagedown", "page(1)", "Page down", show=False, id="list.page-down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, id="list.page-up"),
         *prompt_bindings(Where.LIST),
     ]
 
@@ -98,21 +105,38 @@ class ReplicaList(ScrollView, can_focus=True):
             super().__init__()
             self.replica_id = replica_id
 
+    class MarksChanged(Message):
+        """Others are marked now."""
+
     empty: reactive[str] = reactive("")
     """Shown when there are no rows."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._rows: list[Row] = []
+        self._states: list[ReplicaState] = []
+        self.marked: set[UUID] = set()
+        """Those that the next command is for; also those that the list does not show now."""
+
+    @property
+    def place(self) -> Where:
+        """Part of `Placed`."""
+        return Where.LIST
 
     @property
     def selected(self) -> UUID | None:
         """The replica under the cursor."""
         return self._rows[self.cursor].replica_id if self._rows else None
 
+    @property
+    def count(self) -> int:
+        """How many it shows."""
+        return len(self._rows)
+
     def show(self, states: "list[ReplicaState]") -> None:
         """Shows replicas in this order; the cursor stays on its replica."""
-        rows = [row_of(state) for state in states]
+        self._states = states
+        rows = [row_of(state, marked=state.id in self.marked) for state in states]
         if rows == self._rows and rows:
             return
         chosen, old = self.selected, self._rows
@@ -135,6 +159,27 @@ class ReplicaList(ScrollView, can_focus=True):
         for index, row in enumerate(self._rows):
             if row.replica_id == replica_id:
                 self.cursor = index
+
+    def unmark(self, replica_ids: set[UUID]) -> None:
+        """Marks these no longer."""
+        self._set_marks(self.marked - replica_ids)
+
+    def _set_marks(self, marked: set[UUID]) -> None:
+        if marked != self.marked:
+            self.marked = marked
+            self.show(self._states)
+            self.post_message(self.MarksChanged())
+
+    def action_mark(self) -> None:
+        """Marks the replica under the cursor, or no longer, and goes on to the next one."""
+        if self.selected is not None:
+            self._set_marks(self.marked ^ {self.selected})
+            self.action_move(1)
+
+    def action_mark_all(self) -> None:
+        """Marks all that are shown; when they are, none."""
+        shown = {row.replica_id for row in self._rows}
+        self._set_marks(self.marked - shown if shown <= self.marked else self.marked | shown)
 
     def on_resize(self) -> None:
         self.virtual_size = Size(self.size.width, len(self._rows))
@@ -172,7 +217,7 @@ class ReplicaList(ScrollView, can_focus=True):
             self.action_open()
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
+        width = self.scrollable_content_region.width  # beside the scrollbar
         line = y + self.scroll_offset.y
         base = self.rich_style
         if not self._rows:
@@ -184,15 +229,17 @@ class ReplicaList(ScrollView, can_focus=True):
             return Strip.blank(width, base)
         row = self._rows[line]
         here = line == self.cursor
-        cursor = self.get_component_rich_style("list--cursor", partial=True)
+        cursor = part_style(self, "list--cursor")
         style = base + cursor if here else base
         note = base + self.get_component_rich_style("list--note")
         sign = style if here else base + self.get_component_rich_style(f"list--{row.color}")
+        marked = style if here else base + self.get_component_rich_style("list--marked")
         name_width = max(4, width - 4 - NOTE_WIDTH)
         name_style = style + BOLD if row.bold else style
         return Strip(
             [
-                Segment(f" {row.sign} ", sign),
+                Segment(MARKED if row.marked else " ", marked),
+                Segment(f"{row.sign} ", sign),
                 Segment(fit(row.name, name_width), name_style),
                 Segment(" ", style),
                 Segment(fit(row.note, width - 4 - name_width), style if here else note),

@@ -3,14 +3,22 @@
 from rich.text import Text
 from textual.widgets import Static
 
+from quarterdeck.store.hook_runs import said_name
+from quarterdeck.store.hooks import LiveHook
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.transcript.clean import clean
+from quarterdeck.transcript.clean import clean, one_line
+from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.wire.replicas import WorkspaceStatus
 
-FAILED_STEP = "w tries again (from the composer: tab, then w); d deletes it."
+FAILED_STEP = (
+    "{replica.wake} tries again (from the composer: {composer.transcript}, then {replica.wake}); "
+    "{replica.delete} deletes it."
+)
 PREPARING = (
     "Preparing: the repository is cloned and the engine started. What you send waits for it."
 )
+LAST_LINES = 4
+"""Lines of a running hook's output that are seen from the chat; its tab has all of them."""
 
 
 class StateNote(Static):
@@ -46,8 +54,15 @@ def _words(state: ReplicaState) -> str:
     match state.status:
         case WorkspaceStatus.ERROR:
             reason = clean(state.record.error or "The service gave no reason.").strip()
-            return f"{reason}\n{FAILED_STEP}"
+            return f"{reason}\n{keyed(FAILED_STEP)}"
         case WorkspaceStatus.PREPARING:
-            return PREPARING
+            return "\n".join((PREPARING, *_hook_lines(state.hooks.running)))
         case _:
             return ""
+
+
+def _hook_lines(hook: LiveHook | None) -> list[str]:
+    if hook is None:
+        return []
+    said = [clean(line) for line in hook.last_lines(LAST_LINES)]
+    return [f"The hook {one_line(said_name(hook.name))} runs:", *said]

@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from quarterdeck.store.attention import Attention
 from quarterdeck.store.connection import ConnectionState, Phase
+from quarterdeck.tui.part_style import part_style
 from quarterdeck.tui.text import fit, one_line
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ class StatusLine(Widget):
         base, width = self.rich_style, self.size.width
         style = base
         if trouble:
-            style = base + self.get_component_rich_style("status--trouble", partial=True)
-        count_style = base + self.get_component_rich_style("status--counts", partial=True)
+            style = base + part_style(self, "status--trouble")
+        count_style = base + part_style(self, "status--counts")
         # The endpoint gives way: it is the longest, and never changes.
         fixed = cell_len(f" {NAME}   {words}  {counts}")
         name = NAME if fixed + min(SHORTEST, cell_len(endpoint)) <= width else ""

@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from quarterdeck.tui.part_style import part_style
 from quarterdeck.tui.text import one_line
 
 LONGEST = 24
@@ -18,10 +19,14 @@ LONGEST = 24
 
 @dataclass(frozen=True)
 class Tab:
-    """`key` names it to whoever listens; `label` may come from anywhere."""
+    """`key` names it to whoever listens; `label` may come from anywhere.
+
+    `short` stands for it where not all labels have room.
+    """
 
     key: str
     label: str
+    short: str = ""
 
 
 class TabBar(Widget):
@@ -69,30 +74,46 @@ class TabBar(Widget):
         return self.render_line(0).text.rstrip()
 
     def _labels(self) -> list[tuple[Tab, str]]:
-        shown = [(tab, _cut(one_line(tab.label))) for tab in self._tabs]
-        return [
-            (tab, f"[{label}]" if tab.key == self._current else f" {label} ")
-            for tab, label in shown
-        ]
+        labels = [f" {_cut(one_line(tab.label))} " for tab in self._tabs]
+        over = sum(map(cell_len, labels)) - self.size.width
+        for at in reversed(range(len(labels))):
+            tab = self._tabs[at]
+            if tab.key == self._current:
+                labels[at] = f"[{labels[at][1:-1]}]"
+            elif over > 0 and tab.short:
+                over -= cell_len(labels[at]) - cell_len(tab.short) - 2
+                labels[at] = f" {tab.short} "
+        return list(zip(self._tabs, labels, strict=True))
 
     def render_line(self, y: int) -> Strip:
         base = self.rich_style
         width = self.size.width
         if self._words:
-            words = self.get_component_rich_style("tabs--words", partial=True)
+            words = part_style(self, "tabs--words")
             segments = [Segment(f" {self._words}", base + words)]
         else:
-            current = base + self.get_component_rich_style("tabs--current", partial=True)
+            current = base + part_style(self, "tabs--current")
             segments = [
                 Segment(label, current if tab.key == self._current else base)
                 for tab, label in self._labels()
             ]
-        return Strip(segments).crop(0, width).extend_cell_length(width, base)
+        left = self._left
+        return Strip(segments).crop(left, left + width).extend_cell_length(width, base)
+
+    @property
+    def _left(self) -> int:
+        """The first cell shown: the current tab is in view with all before it that fit."""
+        end = 0
+        for tab, label in self._labels():
+            end += cell_len(label)
+            if tab.key == self._current:
+                return max(0, end - self.size.width) if not self._words else 0
+        return 0
 
     def on_click(self, event: Click) -> None:
         if self._words:
             return
-        at = 0
+        at = -self._left
         for tab, label in self._labels():
             at += cell_len(label)
             if event.x < at:

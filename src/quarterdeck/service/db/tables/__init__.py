@@ -5,6 +5,13 @@ back the same values and sort alike. JSON is stored as text and decoded by who r
 pass it on unchanged. Columns named `*_sealed` are encrypted (`service.vault`).
 """
 
+from quarterdeck.service.db.tables.automations import (
+    automation_checks,
+    automation_events,
+    automation_executions,
+    automations,
+    webhook_receipts,
+)
 from quarterdeck.service.db.tables.base import metadata
 from quarterdeck.service.db.tables.chats import chats, messages
 from quarterdeck.service.db.tables.credentials import credentials, notification_targets
@@ -30,6 +37,7 @@ from quarterdeck.service.db.tables.repositories import (
     repository_set_members,
     repository_sets,
 )
+from quarterdeck.service.db.tables.services import services
 from quarterdeck.service.db.tables.settings import settings
 from quarterdeck.service.db.tables.workspaces import (
     canvas_uploads,
@@ -42,6 +50,10 @@ from quarterdeck.service.db.tables.workspaces import (
 
 __all__ = [
     "api_keys",
+    "automation_checks",
+    "automation_events",
+    "automation_executions",
+    "automations",
     "canvas_uploads",
     "chats",
     "credentials",
@@ -64,9 +76,11 @@ __all__ = [
     "repositories",
     "repository_set_members",
     "repository_sets",
+    "services",
     "settings",
     "users",
     "warm_pools",
     "webhook_deliveries",
+    "webhook_receipts",
     "workspaces",
 ]

@@ -21,6 +21,7 @@ workspaces = Table(
     metadata,
     key(),
     organization(),
+    Column("home_id", String(36)),
     Column("environment_id", String(36), ForeignKey("environments.id"), nullable=False),
     Column("name", String(200), nullable=False),
     Column("status", String(16), nullable=False),
@@ -53,7 +54,7 @@ workspaces = Table(
     moment("packed_at", nullable=True),
     UniqueConstraint("organization_id", "name"),
 )
-"""`user_id` is whose personal credentials it has. `rested_at` is when it was put to sleep or
+"""`home_id` is the home that has its sandbox (`service.homes`). `user_id` is whose personal credentials it has. `rested_at` is when it was put to sleep or
 archived. `packed_at` is set as long as its files are in an archive. `warm_state` is `warming` or `ready` while it waits in a pool, and
 `testing` while a hook is tested in it: no list shows it then. `setup_json` tells what its
 environment put into it at its last start."""
@@ -110,10 +111,12 @@ webhook_deliveries = Table(
     metadata,
     key(),
     organization(),
+    Column("home_id", String(36)),
     Column("url", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
     moment("next_at"),
     moment("created_at"),
 )
-"""Calls of webhooks that were not taken yet. They outlive their workspace."""
+"""Calls of webhooks that were not taken yet. They outlive their workspace.
+`home_id` is the home whose service makes them."""

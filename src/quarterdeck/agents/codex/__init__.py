@@ -1,0 +1,1 @@
+"""The codex agent, driven over its app-server."""

@@ -1,0 +1,218 @@
+"""Codex's notifications as session updates of the Agent Client Protocol."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from quarterdeck.agents.codex import items
+from quarterdeck.agents.codex.live import LiveOutput
+from quarterdeck.agents.objects import as_object
+from quarterdeck.agents.session.recorder import Recorder
+from quarterdeck.wire.history import AgentEventType
+
+Params = dict[str, Any]
+
+_PLAN_STATUS = {"inProgress": "in_progress"}
+PLAN_MARK = {"_meta": {"item": "plan"}}
+"""Marks the chunks of a proposed plan, which is told like a message."""
+
+
+class Narrator:
+    """Tells one thread's life. Stateful: what was told in pieces is not told again whole."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._told: set[str] = set()
+        self._calls: dict[str, LiveOutput] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._warned: set[str] = set()
+
+    @property
+    def warnings(self) -> list[str]:
+        """What codex warned of."""
+        return sorted(self._warned)
+
+    async def calls_closed(self) -> None:
+        """Returns when no call is under way."""
+        await self._idle.wait()
+
+    async def hear(self, method: str, params: Params) -> None:
+        """Takes a notification of the thread; those that tell a person nothing are left out."""
+        tell = _TELLERS.get(method)
+        if tell is not None:
+            await tell(self, params)
+
+    async def remark(self, line: str) -> None:
+        """Says something in the agent's place, apart from what it says."""
+        await self._chunk("agent_message_chunk", f"*{line}*\n\n", None)
+
+    async def close_calls(self) -> None:
+        """Ends what is still under way: nobody will tell how it ended."""
+        for item_id in list(self._calls):
+            await self._end_output(item_id)
+            await self._update(items.cut_off(item_id))
+
+    # Talk
+
+    async def _message(self, params: Params) -> None:
+        await self._piece("agent_message_chunk", params, str(params.get("itemId")))
+
+    async def _plan(self, params: Params) -> None:
+        await self._piece("agent_message_chunk", params, str(params.get("itemId")), PLAN_MARK)
+
+    async def _summary(self, params: Params) -> None:
+        part = f"{params.get('itemId')}.{params.get('summaryIndex', 0)}"
+        await self._piece("agent_thought_chunk", params, part)
+
+    async def _thought(self, params: Params) -> None:
+        part = f"{params.get('itemId')}.raw.{params.get('contentIndex', 0)}"
+        await self._piece("agent_thought_chunk", params, part)
+
+    async def _piece(
+        self, kind: str, params: Params, part: str, mark: Params | None = None
+    ) -> None:
+        self._told.add(str(params.get("itemId")))
+        await self._chunk(kind, str(params.get("delta", "")), part, mark)
+
+    async def _chunk(
+        self, kind: str, text: str, part: str | None, mark: Params | None = None
+    ) -> None:
+        named = {"messageId": part} if part else {}
+        content = {"type": "text", "text": text}
+        await self._update({"sessionUpdate": kind, "content": content, **named, **(mark or {})})
+
+    async def _whole(self, item: items.Item) -> None:
+        """An item of talk that is done; told here unless it was told in pieces."""
+        item_id, kind = str(item["id"]), item["type"]
+        if item_id in self._told:
+            self._told.discard(item_id)
+        elif kind == "reasoning":
+            for number, text in enumerate(cast("list[object]", item.get("summary") or [])):
+                await self._chunk("agent_thought_chunk", str(text), f"{item_id}.{number}")
+        elif text := str(item.get("text") or ""):
+            mark = PLAN_MARK if kind == "plan" else None
+            await self._chunk("agent_message_chunk", text, item_id, mark)
+
+    # Calls
+
+    async def _started(self, params: Params) -> None:
+        item = _item(params)
+        if item is None or item["type"] in items.TALK | items.UNTOLD:
+            return
+        item_id = str(item["id"])
+        self._calls[item_id] = LiveOutput(lambda text: self._show_output(item_id, text))
+        self._idle.clear()
+        await self._update(items.started(item))
+
+    async def _ended(self, params: Params) -> None:
+        item = _item(params)
+        if item is None or item["type"] in items.UNTOLD:
+            return
+        if item["type"] in items.TALK:
+            return await self._whole(item)
+        item_id = str(item["id"])
+        if item_id not in self._calls:
+            await self._update(items.started(item))
+        shown = await self._end_output(item_id)
+        await self._update(items.ended(item, shown))
+
+    async def _printed(self, params: Params) -> None:
+        output = self._calls.get(str(params.get("itemId")))
+        if output is not None:
+            output.add(str(params.get("delta", "")))
+
+    async def _patched(self, params: Params) -> None:
+        content = items.patch_content(items.changes_of(params))
+        await self._update(items.progressed(str(params.get("itemId")), content))
+
+    async def _progress(self, params: Params) -> None:
+        content = [items.text_part(str(params.get("message", "")))]
+        await self._update(items.progressed(str(params.get("itemId")), content))
+
+    async def _show_output(self, item_id: str, text: str) -> None:
+        if not self._recorder.open:
+            return  # a server that was left running prints between turns; its end tells it all
+        await self._update(items.progressed(item_id, [items.text_part(text)]))
+
+    async def _end_output(self, item_id: str) -> bool:
+        output = self._calls.pop(item_id, None)
+        if output is None:
+            return False
+        await output.end()
+        if not self._calls:
+            self._idle.set()
+        return output.shown
+
+    # The rest
+
+    async def _steps(self, params: Params) -> None:
+        steps = [as_object(one) for one in cast("list[object]", params.get("plan") or [])]
+        entries = [
+            {
+                "content": str(step.get("step", "")),
+                "priority": "medium",
+                "status": _PLAN_STATUS.get(str(step.get("status")), str(step.get("status"))),
+            }
+            for step in steps
+        ]
+        await self._update({"sessionUpdate": "plan", "entries": entries})
+
+    async def _usage(self, params: Params) -> None:
+        usage = as_object(params.get("tokenUsage"))
+        used = as_object(usage.get("last")).get("totalTokens") or 0
+        size = usage.get("modelContextWindow") or 0
+        await self._update({"sessionUpdate": "usage_update", "used": used, "size": size})
+
+    async def _error(self, params: Params) -> None:
+        if params.get("willRetry"):  # else the end of the turn tells it
+            message = as_object(params.get("error")).get("message")
+            await self._chunk("agent_thought_chunk", f"{message}\n\n", None)
+
+    async def _warning(self, params: Params) -> None:
+        parts = [params.get("message") or params.get("summary"), params.get("details")]
+        text = "\n".join(str(part) for part in parts if part)
+        if text in self._warned:
+            return  # codex repeats some in every turn
+        self._warned.add(text)
+        await self._chunk("agent_thought_chunk", f"{text}\n\n", None)
+
+    async def _rerouted(self, params: Params) -> None:
+        text = f"The model {params.get('toModel')} answers in place of {params.get('fromModel')}."
+        await self._chunk("agent_thought_chunk", f"{text}\n\n", None)
+
+    async def _server(self, params: Params) -> None:
+        if params.get("status") == "failed":
+            why = f": {params['error']}" if params.get("error") else ""
+            await self.remark(f"The MCP server {params.get('name')} did not start{why}.")
+
+    async def _update(self, update: items.Update) -> None:
+        await self._recorder.record(AgentEventType.SESSION_UPDATE, update)
+
+    TELLERS: "dict[str, Callable[[Narrator, Params], Awaitable[None]]]" = {
+        "item/agentMessage/delta": _message,
+        "item/plan/delta": _plan,
+        "item/reasoning/summaryTextDelta": _summary,
+        "item/reasoning/textDelta": _thought,
+        "item/started": _started,
+        "item/completed": _ended,
+        "item/commandExecution/outputDelta": _printed,
+        "item/fileChange/patchUpdated": _patched,
+        "item/mcpToolCall/progress": _progress,
+        "turn/plan/updated": _steps,
+        "thread/tokenUsage/updated": _usage,
+        "error": _error,
+        "warning": _warning,
+        "guardianWarning": _warning,
+        "configWarning": _warning,
+        "model/rerouted": _rerouted,
+        "mcpServer/startupStatus/updated": _server,
+    }
+
+
+_TELLERS = Narrator.TELLERS
+
+
+def _item(params: Params) -> items.Item | None:
+    item = as_object(params.get("item"))
+    return item if isinstance(item.get("id"), str) and isinstance(item.get("type"), str) else None

@@ -1,0 +1,1 @@
+"""What sessions with agents have in common, whatever protocol the agent speaks."""

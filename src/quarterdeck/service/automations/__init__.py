@@ -1,0 +1,1 @@
+"""Automations: agents that run on schedules and events (INTERFACE 8)."""

@@ -1,0 +1,1 @@
+"""Source hosts: where repositories and their pull requests lie (INTERFACE 8)."""

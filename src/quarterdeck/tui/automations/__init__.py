@@ -1,0 +1,1 @@
+"""The automations: a screen over the deck."""

@@ -1,0 +1,267 @@
+"""Differences on the screen: one widget for any number of files, painted by line.
+
+    pane --show(Review)--> ChangesView -> Document (rows) -> Drawing (strips of what is seen)
+    pane <--Moved
+
+The cursor is on an item: a head, a line, a comment. It and the row that it is in stay where they are
+when the changes are read anew.
+"""
+
+from collections import OrderedDict
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from quarterdeck.store.changes_comments import Comment, Lines, lines_of
+from quarterdeck.store.changes_review import Review
+from quarterdeck.tui.actions import Where
+from quarterdeck.tui.changes.document import Address, Document
+from quarterdeck.tui.changes.drawing import Drawing
+from quarterdeck.tui.changes.finding import Finder
+from quarterdeck.tui.changes.keeping import Bookmark
+from quarterdeck.tui.changes.model import Item, Kind, Section, sections_of
+from quarterdeck.tui.changes.shades import Shades
+from quarterdeck.tui.changes.style import COMPONENTS, CSS
+from quarterdeck.tui.changes.visible import visible
+from quarterdeck.tui.panes.pane_keys import PaneKeys, pane_bindings
+from quarterdeck.tui.part_style import part_style
+from quarterdeck.tui.text import fit
+
+_KEPT = 500
+"""Items whose strips are kept."""
+
+
+class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
+    """Shows the changes of a `Review`."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
+    DEFAULT_CSS = CSS
+    BINDINGS: ClassVar[list[BindingType]] = [*pane_bindings(Where.CHANGES)]
+
+    empty: reactive[str] = reactive("")
+    """Shown when there is nothing else."""
+
+    class Moved(Message):
+        """The cursor, or what it is on, is something else; `acted`: because of what the person did."""
+
+        def __init__(self, *, acted: bool) -> None:
+            super().__init__()
+            self.acted = acted
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._document = Document()
+        self._shades = Shades(self, "changes")
+        self._drawing = Drawing(self._shades)
+        self._strips: OrderedDict[Address, list[Strip]] = OrderedDict()
+        self._folded: dict[tuple[str, str], bool] = {}
+        self._hidden: dict[tuple[str, str], frozenset[str]] = {}
+        self._cursor = Address(0, 0)
+        self._mark: Address | None = None
+        self._lost: Bookmark | None = None
+        self._finder = Finder(self._document)
+        self._split = False
+
+    # what is shown
+
+    def show(self, review: Review) -> None:
+        """Shows changes and comments as they are now; the reader stays at their line."""
+        here = Bookmark.of(self._document, self._cursor, self.scroll_offset.y)
+        bookmark = self._lost or here
+        marked = self._mark and Bookmark.of(self._document, self._mark, 0)
+        self._document.show(
+            sections_of(review.repositories, review.comments, self._folded, self._hidden)
+        )
+        # A file that is missing once, while its repository cannot be asked say, comes back.
+        self._lost = None if bookmark.is_in(self._document) else bookmark
+        self._drawing.forget()
+        self._finder.restart()
+        self._mark = marked.find(self._document) if marked else None
+        self._cursor = bookmark.find(self._document)
+        self._laid_out(self._document_row(self._cursor) - bookmark.row)
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def _fit(self) -> None:
+        row = self._document_row(self._cursor) - self.scroll_offset.y
+        here = Bookmark.of(self._document, self._cursor, 0)
+        marked = self._mark and Bookmark.of(self._document, self._mark, 0)
+        if self._document.resize(self.scrollable_content_region.width, split=self._split):
+            self._cursor = here.find(self._document)
+            self._mark = marked.find(self._document) if marked else None
+            self._laid_out(self._document_row(self._cursor) - row)
+
+    def _laid_out(self, top: int) -> None:
+        self._strips.clear()
+        self.virtual_size = Size(self._document.width, self._document.height)
+        self.scroll_to(y=max(0, top), animate=False, force=True, immediate=True)
+        self._reveal()
+        self.refresh()
+        self.post_message(self.Moved(acted=False))
+
+    def _document_row(self, address: Address) -> int:
+        return self._document.row_of(address) if self._document.has(address) else 0
+
+    @property
+    def wants_split(self) -> bool:
+        """Whether both sides are wanted beside each other, as soon as there is room."""
+        return self._split
+
+    @property
+    def split(self) -> bool:
+        """Whether old and new stand side by side."""
+        return self._document.split
+
+    def show_split(self, split: bool) -> bool:
+        """Both sides beside each other, or below; whether it is as was wanted."""
+        self._split = split
+        self._fit()
+        return self._document.split == split
+
+    # where the reader is
+
+    @property
+    def item(self) -> Item | None:
+        """What the cursor is on."""
+        has = self._document.has(self._cursor)
+        return self._document.item(self._cursor) if has else None
+
+    @property
+    def section(self) -> Section | None:
+        """The file or repository that it is in."""
+        has = self._document.has(self._cursor)
+        return self._document.placed[self._cursor.section].section if has else None
+
+    @property
+    def comment(self) -> Comment | None:
+        """The comment under the cursor."""
+        return self.item.comment if self.item is not None else None
+
+    @property
+    def marking(self) -> bool:
+        """Whether several lines are being chosen."""
+        return self._mark is not None
+
+    def chosen_lines(self) -> Lines | None:
+        """The lines that a comment would be about."""
+        section = self.section
+        if section is None or section.change is None:
+            return None
+        indices = sorted(
+            {i for item in self._chosen() for i in (item.line, item.partner) if i >= 0}
+            if self.split
+            else {item.line for item in self._chosen()}
+        )
+        lines = [section.lines[index] for index in indices]
+        return lines_of(section.repository.name, section.change.path, lines)
+
+    def _chosen(self) -> list[Item]:
+        """The lines between the mark and the cursor, or the one under the cursor."""
+        first, last = self._range()
+        items = self._document.placed[first.section].items[first.item : last.item + 1]
+        return [item for item in items if item.kind in {Kind.LINE, Kind.PAIR}]
+
+    def _range(self) -> tuple[Address, Address]:
+        if self._mark is None or self._mark.section != self._cursor.section:
+            return self._cursor, self._cursor
+        return min(self._mark, self._cursor), max(self._mark, self._cursor)
+
+    # where it goes
+
+    def _go(self, address: Address, *, near_top: bool = False) -> None:
+        if not self._document.has(address):
+            return
+        if self._mark is not None and address.section != self._mark.section:
+            return
+        self._cursor, self._lost = address, None
+        if near_top and not self._is_seen(address):
+            self.scroll_to(
+                y=max(0, self._document_row(address) - 2), animate=False, force=True, immediate=True
+            )
+        self._reveal()
+        self.refresh()
+        self.post_message(self.Moved(acted=True))
+
+    def _is_seen(self, address: Address) -> bool:
+        row = self._document_row(address) - self.scroll_offset.y
+        return 0 <= row < self.size.height - 4
+
+    def _reveal(self) -> None:
+        if self.item is None:
+            return
+        row, top = self._document_row(self._cursor), self.scroll_offset.y
+        last = row + self._document.height_of(self._cursor) - 1
+        if row < top:
+            top = row
+        elif last >= top + self.size.height:
+            top = min(row, last - self.size.height + 1)
+        self.scroll_to(y=max(0, top), animate=False, force=True, immediate=True)
+
+    # painting
+
+    def notify_style_update(self) -> None:
+        """Another theme."""
+        super().notify_style_update()
+        self._shades.reset()
+        self._strips.clear()
+
+    def render_line(self, y: int) -> Strip:
+        """Part of `ScrollView`."""
+        base = self.rich_style
+        width = self.scrollable_content_region.width
+        found = self._document.locate(y + self.scroll_offset.y)
+        if found is None:
+            return self._empty_line(y, width, base)
+        address, row = found
+        strips = self._drawn(address)
+        strip = strips[min(row, len(strips) - 1)]
+        bar = self._bar(address)
+        if bar:
+            strip = Strip.join([Strip([Segment("\u258c", bar)], 1), strip.crop(1)])
+        return strip
+
+    def _empty_line(self, y: int, width: int, base: Style) -> Strip:
+        if self._document.height or y != 1 or not self.empty:
+            return Strip.blank(width, base)
+        style = base + part_style(self, "changes--empty")
+        return Strip([Segment(fit(f"  {self.empty}", width), style)])
+
+    def _bar(self, address: Address) -> Style | None:
+        first, last = self._range()
+        if self._mark is not None and first <= address <= last:
+            return self._shades.get("chosen")
+        if address == self._cursor:
+            return self._shades.get("cursor" if self.has_focus else "note")
+        return None
+
+    def _drawn(self, address: Address) -> list[Strip]:
+        strips = self._strips.get(address)
+        if strips is None:
+            placed = self._document.placed[address.section]
+            strips = self._drawing.strips(placed, placed.items[address.item])
+            self._strips[address] = strips
+            if len(self._strips) > _KEPT:
+                self._strips.popitem(last=False)
+        return strips
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
+    @property
+    def shown_text(self) -> str:
+        """The text of the item under the cursor, for tests and messages."""
+        section, item = self.section, self.item
+        if section is None or item is None or item.line < 0:
+            return ""
+        return visible(section.lines[item.line].text) if section.lines else ""

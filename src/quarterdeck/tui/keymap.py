@@ -1,0 +1,154 @@
+"""Other keys for actions, as the configuration file asks for them.
+
+    [keys]
+    "replica.delete" = "D"
+    "replica.open" = ["enter", "z"]
+    "app.quit" = []                      # no key; the palette still has it
+
+What cannot be is told in sentences, and those actions keep the keys of the table.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import cast
+
+from quarterdeck.tui.actions import ACTIONS, Action, Where
+from quarterdeck.tui.actions.key_names import BadKey, is_text, key_name, shown_name
+from quarterdeck.tui.actions.model import AROUND, TYPING
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Keymap:
+    """Keys that were asked for, by action; what of the file cannot be done is in `faults`."""
+
+    instead: Mapping[str, Keys] = field(default_factory=dict[str, Keys])
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Clash:
+    """A key of several actions in one place."""
+
+    where: Where
+    key: str
+    ids: tuple[str, ...]
+
+
+def read_keymap(table: Mapping[str, object]) -> Keymap:
+    """What the table of the file asks for, as far as it can be."""
+    instead: dict[str, Keys] = {}
+    faults: list[str] = []
+    for action_id, value in _flat(table):
+        try:
+            instead[action_id] = _keys(action_id, value)
+        except ValueError as fault:
+            faults.append(str(fault))
+    return _without_clashes(instead, faults)
+
+
+def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
+    """Ids and values: without quotes around it, TOML takes an id for nested tables."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(cast("dict[str, object]", value), f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+def _keys(action_id: str, value: object) -> Keys:
+    """The keys of one line.
+
+    Raises:
+        ValueError: it cannot be; the text is a sentence about it.
+    """
+    if not places_of(action_id):
+        close = get_close_matches(action_id, all_ids(), n=1, cutoff=0.6)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise ValueError(f"There is no action {action_id}.{hint}")
+    if any(action.fixed for _, action in places_of(action_id)):
+        raise ValueError(f"{action_id} cannot be another key.")
+    written = _written(action_id, value)
+    keys = tuple(dict.fromkeys(_key(action_id, one) for one in written))
+    if any(place in TYPING for place, _ in places_of(action_id)):
+        for key in filter(is_text, keys):
+            shown = shown_name(key)
+            raise ValueError(f"{action_id} cannot be {shown}: where it works, {shown} is typed.")
+    return keys
+
+
+def _written(action_id: str, value: object) -> list[str]:
+    if isinstance(value, str):
+        # A list in one text, as Textual's own keymaps are written; a comma alone is a key.
+        return [one for one in value.split(",") if one.strip()] if len(value) > 1 else [value]
+    many = cast("list[object]", value) if isinstance(value, list) else [value]
+    if not all(isinstance(one, str) for one in many):
+        raise ValueError(f"The keys of {action_id} are neither a text nor a list of texts.")
+    return cast("list[str]", many)
+
+
+def _key(action_id: str, written: str) -> str:
+    try:
+        return key_name(written)
+    except BadKey as why:
+        raise ValueError(f"{action_id} cannot be {written!r}: {why}.") from why
+
+
+def all_ids() -> list[str]:
+    """The ids of all actions, each once."""
+    return list(dict.fromkeys(one.id for actions in ACTIONS.values() for one in actions))
+
+
+def places_of(action_id: str) -> list[tuple[Where, Action]]:
+    """Where an action is, and what it is there."""
+    return [
+        (where, action)
+        for where, actions in ACTIONS.items()
+        for action in actions
+        if action.id == action_id
+    ]
+
+
+def _without_clashes(instead: dict[str, Keys], faults: list[str]) -> Keymap:
+    """Takes back what clashes, until nothing does: a key given back may clash in its turn."""
+    while found := clashes(instead):
+        back = {one for clash in found for one in clash.ids if one in instead}
+        if not back:
+            break
+        faults += _clash_sentences(found)
+        for action_id in back:
+            del instead[action_id]
+    return Keymap(instead, tuple(dict.fromkeys(faults)))
+
+
+def _clash_sentences(found: list[Clash]) -> list[str]:
+    """One sentence for each key and actions, naming the first place they meet in."""
+    first = {(clash.key, clash.ids): clash for clash in reversed(found)}
+    return [
+        f"{shown_name(one.key)} is {' and '.join(one.ids)} at once ({one.where.value})."
+        for one in reversed(first.values())
+    ]
+
+
+def clashes(instead: Mapping[str, Keys]) -> list[Clash]:
+    """Keys that mean several things in one place."""
+    found: list[Clash] = []
+    for where in ACTIONS:
+        owners: dict[str, list[str]] = {}
+        for action in _active(where):
+            for key in () if action.fixed else instead.get(action.id, action.default):
+                ids = owners.setdefault(key, [])
+                if action.id not in ids:
+                    ids.append(action.id)
+        found += [
+            Clash(where, key, tuple(sorted(ids))) for key, ids in owners.items() if len(ids) > 1
+        ]
+    return found
+
+
+def _active(where: Where) -> Iterator[Action]:
+    """What works in a place."""
+    for place in (where, *AROUND.get(where, (Where.ANYWHERE,))):
+        yield from ACTIONS[place]

@@ -1,0 +1,95 @@
+"""Files that go with a message, and the message in the person's own editor."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+from textual import work
+from textual.app import App
+from textual.widgets import Static
+
+from quarterdeck.store.attaching import NotReadableError, home_path, image_of, read_file
+from quarterdeck.tui import editing
+from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.panes.chat_ask import AskField, AskScreen, WrongFieldError
+from quarterdeck.tui.panes.chat_base import Attachment, ChatBase
+from quarterdeck.tui.text import one_line
+from quarterdeck.tui.type_ahead import hold_keys
+
+
+class Attaching(ChatBase):
+    """An image goes in the message itself, any other file on the canvas."""
+
+    def show_attachments(self) -> None:
+        """Names what goes with the next message."""
+        line = self.query_one("#attached", Static)
+        line.display = bool(self.attachments)
+        self.composer.sends_empty = any(one.upload_id for one in self.attachments)
+        names = ", ".join(one_line(one.name) for one in self.attachments)
+        off = keyed("({composer.detach} takes them off)")
+        line.update(f"with the next message: {names} {off}")
+
+    def attach_upload(self, name: str, upload_id: str) -> None:
+        """An upload that waits goes with the next message, once."""
+        if all(one.upload_id != upload_id for one in self.attachments):
+            self.attachments.append(Attachment(name, upload_id=upload_id))
+        self.show_attachments()
+
+    def action_detach(self) -> None:
+        """Nothing goes with the next message any more."""
+        self.attachments = []
+        self.show_attachments()
+
+    @work(exclusive=True, group="attach")
+    async def action_attach(self) -> None:
+        """Asks for a file, and takes it along."""
+        field = AskField("path", "File on this machine", hint="~/picture.png, up to 5 MB")
+        hold_keys(self)
+        await self.app.push_screen_wait(
+            AskScreen("Attach a file", [field], self._take_file, "attaches")
+        )
+
+    async def _take_file(self, values: Mapping[str, str]) -> None:
+        path = home_path(values["path"])
+        try:
+            content = await asyncio.to_thread(read_file, path)
+        except NotReadableError as error:
+            raise WrongFieldError("path", str(error)) from error
+        image = image_of(content)
+        if image is not None:
+            self.attachments.append(Attachment(path.name, image=image))
+        else:
+            upload = await self._deck.chat_commands.upload(self.replica_id, path, content)
+            if upload.upload_id is not None:
+                # The message names it, and so the agent is told of it.
+                self.attachments.append(Attachment(path.name, upload_id=upload.upload_id))
+            else:
+                self.composer.insert(f"{one_line(upload.file_path)} ")
+        self.show_attachments()
+
+    async def action_open_paste(self) -> None:
+        """The folded paste at the cursor in `$PAGER`."""
+        text = self.composer.paste_at_cursor
+        if text is None:
+            self.trouble("Put the cursor on a paste to read it.")
+            return
+        try:
+            await editing.look_at(cast("App[Any]", self.app), text, editing.pager(), "paste.txt")
+        except editing.NoProgramError as error:
+            self.trouble(str(error))
+
+    async def action_editor(self) -> None:
+        """The message in `$EDITOR`."""
+        app, before = cast("App[Any]", self.app), self.composer.written
+        try:
+            text = await editing.edit(app, before)
+        except editing.NoProgramError as error:
+            self.trouble(str(error))
+            return
+        self._problem = ""
+        # A message that was refused meanwhile stands before it.
+        now = self.composer.written
+        refused = now.removesuffix(before) if now != before else ""
+        self.composer.text = refused + text
+        self.composer.move_cursor(self.composer.document.end)
+        self.show_state()

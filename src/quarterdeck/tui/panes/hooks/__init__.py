@@ -1,0 +1,1 @@
+"""What the hooks of a replica did, and what one does right now."""

@@ -1,0 +1,356 @@
+"""Agents that hang, refuse, and tell things in places of their own."""
+
+import asyncio
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quarterdeck.agents.acp.reopening import clear_twins, left_of_minute
+from quarterdeck.agents.port import AgentDiedError, Prompt, StopReason
+from quarterdeck.agents.presets import load_presets
+from quarterdeck.agents.session.patience import Patience
+from quarterdeck.wire.setup import McpServer
+
+HELLO = Prompt("m1", "hello")
+
+HANGING = """
+    def load(message):
+        answer(message, {})
+    def prompt(message):
+        if os.path.exists("hung"):
+            say("awake")
+            return answer(message, {"stopReason": "end_turn"})
+        open("hung", "w").close()
+        say("about to")
+        time.sleep(1000)
+    serve(prompt, capabilities={"loadSession": True}, session_load=load)
+"""
+
+
+async def test_an_agent_that_hangs_is_ended_and_reopened_with_its_session(scripted, heard) -> None:
+    session = await scripted(HANGING, patience=Patience(silence=0.3))
+    with pytest.raises(AgentDiedError, match=r"did nothing for 0\.3 seconds, so it was ended"):
+        await session.prompt(HELLO)
+    assert (await session.prompt(HELLO)).stop_reason == StopReason.END_TURN
+    assert session.id == "s1"
+    assert heard.text() == "about toawake"
+
+
+async def test_the_end_of_an_agent_that_runs_in_its_own_child_is_noticed(
+    scripted, heard, workspace, gone
+) -> None:
+    session = await scripted("""
+        if len(sys.argv) == 1:
+            sys.exit(subprocess.run([sys.executable, "-I", sys.argv[0], "child"]).returncode)
+        def prompt(message):
+            say(str(os.getpid()))
+            time.sleep(1000)
+        serve(prompt)
+    """)
+    turn = asyncio.create_task(session.prompt(HELLO))
+    await heard.until(lambda event: True)
+    os.kill(session.process_id, signal.SIGKILL)
+    with pytest.raises(AgentDiedError, match="killed by signal 9"):
+        await turn
+    assert await gone(int(heard.text()))
+
+
+async def test_a_tool_that_runs_may_be_silent(scripted, heard) -> None:
+    session = await scripted(
+        """
+        def prompt(message):
+            update(sessionUpdate="tool_call", toolCallId="t", title="long", status="pending")
+            update(sessionUpdate="tool_call_update", toolCallId="t", status="in_progress")
+            time.sleep(0.6)
+            update(sessionUpdate="tool_call_update", toolCallId="t", status="completed")
+            answer(message, {"stopReason": "end_turn"})
+        serve(prompt)
+        """,
+        patience=Patience(silence=0.2),
+    )
+    assert (await session.prompt(HELLO)).stop_reason == StopReason.END_TURN
+
+
+async def test_an_agent_that_waits_for_an_answer_may_be_silent(scripted, heard) -> None:
+    session = await scripted(
+        """
+        def prompt(message):
+            send(id=77, method="session/request_permission", params={
+                "toolCall": {"toolCallId": "t"}, "options": [{"optionId": "yes"}]})
+            read()
+            answer(message, {"stopReason": "end_turn"})
+        serve(prompt)
+        """,
+        patience=Patience(silence=0.1),
+    )
+    turn = asyncio.create_task(session.prompt(HELLO))
+    asked = await heard.until(lambda event: event.type == "acp-permission_request")
+    done, _ = await asyncio.wait({turn}, timeout=0.5)
+    assert not done
+    await session.respond(asked.payload["requestId"], "yes", None)
+    assert (await turn).stop_reason == StopReason.END_TURN
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "data", "expected"),
+    [
+        (401, "Unauthorized", None, "Unauthorized. Check its key (THE_KEY)."),
+        (-32603, "Internal error", {"status": 429}, "send the message again later."),
+        (-32603, "API Error: 401 no such key", None, "Check its key (THE_KEY)."),
+        (-32603, "Failed", "HTTP 503", "The fault is with the model's service"),
+        (-32603, "Failed", {"data": {"message": "why"}}, "Failed (why)."),
+        (-32603, "500 files could not be read", None, "500 files could not be read."),
+        (-32000, "Log in", None, "Log in. Set the variable THE_KEY, or check the key in it."),
+    ],
+)
+async def test_an_error_says_what_can_be_done(scripted, code, text, data, expected) -> None:
+    told = json.dumps([code, text, data])
+    session = await scripted(
+        f"""
+        def prompt(message):
+            refuse(message, *json.loads({told!r}))
+        serve(prompt)
+        """,
+        keys=("THE_KEY",),
+    )
+    outcome = await session.prompt(HELLO)
+    assert outcome.stop_reason == StopReason.FAILED
+    assert expected in (outcome.error or "")
+    again = await session.prompt(HELLO)
+    assert again.error == outcome.error, "the chat is usable"
+
+
+MODELS: dict[str, Any] = {
+    "sessionId": "s1",
+    "models": {
+        "currentModelId": "small",
+        "availableModels": [{"modelId": "small", "name": "S"}, {"modelId": "big", "name": "B"}],
+    },
+}
+TELLING = """
+    started = os.environ.get("THE_MODEL", "none")
+    def chosen(message):
+        say(message["params"]["modelId"] + "! ")
+        answer(message, {{}})
+    def load(message):
+        answer(message, {session})
+    def prompt(message):
+        say(started + " ")
+        answer(message, {{"stopReason": "end_turn"}})
+    serve(prompt, session={session}, capabilities={{"loadSession": True}},
+          session_set_model=chosen, session_load=load)
+"""
+
+
+async def test_a_listed_model_is_chosen_in_the_session_without_a_restart(scripted, heard) -> None:
+    session = await scripted(TELLING.format(session=MODELS), model_variable="THE_MODEL")
+    for model in ("small", "big", "big", None):
+        await session.prompt(Prompt("m", "x", model=model))
+    assert heard.text() == "none big! none none none "
+
+
+async def test_a_model_that_is_not_listed_is_given_at_start_where_that_is_possible(
+    scripted, heard
+) -> None:
+    session = await scripted(TELLING.format(session=MODELS), model_variable="THE_MODEL")
+    for model in ("huge", "huge", "small"):
+        outcome = await session.prompt(Prompt("m", "x", model=model))
+        assert outcome.stop_reason == StopReason.END_TURN
+    assert heard.text() == "huge huge huge "
+    fixed = await scripted(TELLING.format(session=MODELS))
+    outcome = await fixed.prompt(Prompt("m", "x", model="huge"))
+    assert "does not offer the model huge. It offers: small, big" in (outcome.error or "")
+
+
+async def test_a_session_that_cannot_be_resumed_is_loaded(scripted, heard, spec) -> None:
+    session = await scripted(
+        """
+        def resume(message):
+            refuse(message, -32601, "Method not found")
+        def load(message):
+            say("history, not news")
+            update(sessionUpdate="available_commands_update", availableCommands=[])
+            answer(message, {})
+        def prompt(message):
+            answer(message, {"stopReason": "end_turn"})
+        serve(prompt, session_resume=resume, session_load=load,
+              capabilities={"loadSession": True, "sessionCapabilities": {"resume": {}}})
+        """,
+        replace(spec, session_id="old"),
+    )
+    assert session.id == "old"
+    await session.prompt(HELLO)
+    assert [e.payload["sessionUpdate"] for e in heard.events] == ["available_commands_update"]
+
+
+async def test_tokens_are_found_where_the_agent_tells_them(scripted) -> None:
+    session = await scripted("""
+        def prompt(message):
+            counts = {"input_tokens": 7, "output_tokens": 2}
+            answer(message, {"stopReason": "end_turn", "_meta": {"quota": {"token_count": counts}}})
+        serve(prompt)
+    """)
+    outcome = await session.prompt(HELLO)
+    assert outcome.usage == {"inputTokens": 7, "outputTokens": 2, "totalTokens": 9}
+
+
+async def test_a_tool_for_todos_tells_the_plan(scripted, heard) -> None:
+    session = await scripted(
+        """
+        def prompt(message):
+            todos = [{"content": "one", "status": "pending", "priority": "high"}]
+            for tool in ("todowrite", "other"):
+                update(sessionUpdate="tool_call", toolCallId=tool, title=tool, rawInput={})
+                update(sessionUpdate="tool_call_update", toolCallId=tool, rawInput={"todos": todos})
+            answer(message, {"stopReason": "end_turn"})
+        serve(prompt)
+        """,
+        traps={"todo_tool": "todowrite"},
+    )
+    await session.prompt(HELLO)
+    (plan,) = heard.payloads("plan")
+    assert plan["entries"] == [{"content": "one", "status": "pending", "priority": "high"}]
+    assert len(heard.events) == 5
+
+
+async def test_errors_told_as_last_words_fail_the_turn_and_usage_is_of_the_turn(scripted) -> None:
+    session = await scripted(
+        """
+        total = 0
+        def prompt(message):
+            global total
+            total += 10
+            say("Error: at first ")
+            say("fine" if total < 20 else "Error: no luck (HTTP 401)")
+            answer(message, {"stopReason": "end_turn", "usage": {"totalTokens": total}})
+        serve(prompt)
+        """,
+        traps={"error_prefix": "Error: ", "usage_adds_up": True},
+    )
+    good, bad = await session.prompt(HELLO), await session.prompt(HELLO)
+    assert (good.stop_reason, good.error) == (StopReason.END_TURN, None)
+    assert bad.stop_reason == StopReason.FAILED
+    assert bad.error == "Scripted reported an error: no luck (HTTP 401). Check its key."
+    assert [one.usage for one in (good, bad)] == [{"totalTokens": 10}] * 2
+
+
+async def test_any_model_may_be_set_where_none_is_listed(scripted, heard) -> None:
+    session = await scripted(
+        TELLING.format(session={"sessionId": "s1"}),
+        model_variable="THE_MODEL",
+        traps={"takes_any_model": True},
+    )
+    for model in ("huge", "huge", "small"):
+        await session.prompt(Prompt("m", "x", model=model))
+    assert heard.text() == "huge! none none small! none "
+
+
+async def test_servers_over_stdio_are_given_at_start_in_a_file(scripted, heard, spec) -> None:
+    config = {"command": "notes", "args": ["-v"], "env": {"TOKEN": "secret"}}
+    server = McpServer(name="notes", transport="stdio", config=config)
+    session = await scripted(
+        """
+        def new(message):
+            servers.extend(message["params"]["mcpServers"])
+            answer(message, SESSION)
+        servers = []
+        def prompt(message):
+            file = sys.argv[2].removeprefix("@")
+            say(json.dumps([sys.argv[1], os.stat(file).st_mode & 0o777, servers]))
+            say(open(file).read())
+            answer(message, {"stopReason": "end_turn"})
+        serve(prompt, session_new=new)
+        """,
+        replace(spec, mcp_servers=(server,)),
+        traps={"stdio_mcp_arguments": ("--servers", "@{file}")},
+    )
+    await session.prompt(HELLO)
+    told, content = (chunk["content"]["text"] for chunk in heard.payloads("agent_message_chunk"))
+    assert json.loads(told) == ["--servers", 0o600, []]
+    listed = {"type": "stdio", **config, "tools": ["*"]}
+    assert json.loads(content) == {"mcpServers": {"notes": listed}}
+
+
+async def test_history_told_after_a_load_is_no_news(
+    scripted, heard, spec, workspace, appears
+) -> None:
+    session = await scripted(
+        """
+        def load(message):
+            answer(message, {"modes": {"currentModeId": "a", "availableModes": []}})
+            say("history")
+            update(sessionUpdate="usage_update", used=1, size=2)
+            send(id=9, method="vendor/ask")
+            read()
+            open("told", "w").write("x")
+        def prompt(message):
+            say("news")
+            answer(message, {"stopReason": "end_turn"})
+        serve(prompt, capabilities={"loadSession": True}, session_load=load)
+        """,
+        replace(spec, session_id="old"),
+    )
+    await appears(workspace / "told")
+    await session.prompt(HELLO)
+    assert heard.text() == "news"
+    assert len(heard.payloads("usage_update")) == 1
+
+
+async def test_history_that_is_told_late_is_waited_for(scripted, heard, spec) -> None:
+    session = await scripted(
+        """
+        def load(message):
+            answer(message, {})
+            for word in ("late ", "history "):
+                time.sleep(0.1)
+                say(word)
+        def prompt(message):
+            say("news")
+            answer(message, {"stopReason": "end_turn"})
+        serve(prompt, capabilities={"loadSession": True}, session_load=load)
+        """,
+        replace(spec, session_id="old"),
+        traps={"tells_history_late": True},
+    )
+    await session.prompt(HELLO)
+    assert heard.text() == "news"
+
+
+@pytest.mark.parametrize(
+    ("made", "now", "left"), [(600, 600, 60), (615, 659.5, 0.5), (659, 660, 0), (0, 660, 0)]
+)
+def test_the_minute_of_a_session_passes_first(made: float, now: float, left: float) -> None:
+    assert left_of_minute(made, now) == left
+
+
+def test_of_a_session_s_files_the_one_that_holds_it_stays(spec, tmp_path) -> None:
+    preset = load_presets()["gemini"]
+    chats = tmp_path / ".gemini/tmp/project/chats"
+    chats.mkdir(parents=True)
+    sizes = {"01-abcdef01": 30, "02-abcdef01": 10, "03-abcdef01": 20, "03-abcdef02": 10}
+    for name, size in sizes.items():
+        (chats / f"session-{name}.jsonl").write_text("x" * size)
+    here = replace(spec, environment={"HOME": str(tmp_path)}, session_id="abcdef01-7")
+    for _ in range(2):
+        clear_twins(preset, here)
+    left = sorted(path.name for path in chats.iterdir())
+    assert left == ["session-01-abcdef01.jsonl", "session-03-abcdef02.jsonl"]
+    clear_twins(preset, replace(here, session_id=None))
+    clear_twins(preset, replace(here, session_id="*"))
+    assert sorted(path.name for path in chats.iterdir()) == left
+
+
+async def test_a_session_of_an_earlier_minute_is_reopened_at_once(scripted, heard, spec) -> None:
+    traps = {"reopens_next_minute": True}
+    session = await scripted(HANGING, patience=Patience(silence=0.3), traps=traps)
+    mark = Path(spec.state_directory, "session-made")
+    os.utime(mark, (0, 0))
+    with pytest.raises(AgentDiedError):
+        await session.prompt(HELLO)
+    assert (await session.prompt(HELLO)).stop_reason == StopReason.END_TURN
+    assert await asyncio.to_thread(os.path.getmtime, mark) == 0

@@ -1,0 +1,1 @@
+"""Automations: schedules, events, runs, checks."""

@@ -1,0 +1,141 @@
+"""An automation's own webhook, and bursts of its calls."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+
+from tests.automations.conftest import Office
+
+CUSTOM: dict[str, Any] = {"type": "custom", "config": {}}
+
+
+def nobody_of(office: Office) -> httpx.AsyncClient:
+    """A client that shows no key."""
+    transport = httpx.ASGITransport(office.app)
+    return httpx.AsyncClient(transport=transport, base_url="http://test")
+
+
+async def call(office: Office, token: str, body: Any = b"") -> httpx.Response:
+    content = body if isinstance(body, bytes) else json.dumps(body)
+    async with nobody_of(office) as nobody:
+        return await nobody.post(f"/v1/automations/webhook/{token}", content=content)
+
+
+async def test_a_call_starts_a_run_with_its_body(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM])
+    assert len(made["webhook_token"]) >= 32
+    answer = await call(office, made["webhook_token"], {"ref": "main"})
+    assert answer.status_code == 202 and answer.json() == {"accepted": True}
+    await office.runner.turn()
+    [run] = await office.runs(made["id"])
+    assert run["trigger_payload"] == {"ref": "main"} and run["trigger_type"] == "custom"
+    run = await office.reach(made["id"], run["id"], "completed")
+    assert '"ref": "main"' in await office.said(run["workspace_id"])
+
+
+async def test_what_is_no_json_becomes_raw(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM])
+    for body, payload in (
+        (b"plain", {"raw": "plain"}),
+        (b"", {"raw": ""}),
+        (b"\xff\x00", {"raw": "\ufffd\ufffd"}),
+        (b"[" * 100_000, {"raw": "[" * 100_000}),
+        (b"NaN", {"raw": "NaN"}),
+    ):
+        assert (await call(office, made["webhook_token"], body)).status_code == 202
+        newest = (await office.runs(made["id"]))[0]
+        assert newest["trigger_payload"] == payload
+        office.clock.pass_by(seconds=1)
+
+
+async def test_nothing_tells_one_unknown_token_from_another(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM])
+    await office.change(made["id"], enabled=False)
+    answers = [
+        await call(office, token)
+        for token in (made["webhook_token"], "x", made["id"], "a" * 200, "%2e%2e", "a" * 300)
+    ]
+    assert {answer.status_code for answer in answers} == {404}
+    assert len({answer.text for answer in answers}) == 1
+
+
+async def test_a_token_ends_with_its_trigger_and_stays_with_it(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM])
+    again = await office.change(made["id"], triggers=[CUSTOM], name="other")
+    assert again["webhook_token"] == made["webhook_token"]
+    gone = await office.change(made["id"], triggers=[])
+    assert gone["webhook_token"] is None
+    assert (await call(office, made["webhook_token"])).status_code == 404
+
+
+async def test_a_body_over_the_limit_is_refused(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM])
+    edge = json.dumps("x" * ((256 << 10) - 2)).encode()
+    assert (await call(office, made["webhook_token"], edge)).status_code == 202
+    for more in (edge + b" ", edge * 3):
+        assert (await call(office, made["webhook_token"], more)).status_code == 413
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(40):
+            yield b"x" * 10_000
+
+    async with nobody_of(office) as nobody:
+        path = f"/v1/automations/webhook/{made['webhook_token']}"
+        assert (await nobody.post(path, content=chunks())).status_code == 413
+    assert len(await office.runs(made["id"])) == 1
+
+
+async def test_a_burst_makes_one_run_of_the_newest_payload(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM], debounce_seconds=60)
+    for number in range(20):
+        await call(office, made["webhook_token"], {"n": number})
+        office.clock.pass_by(seconds=10)
+        await office.runner.turn()
+    [run] = await office.runs(made["id"])
+    assert run["status"] == "pending" and run["trigger_payload"] == {"n": 19}
+    office.clock.pass_by(seconds=60)
+    await office.runner.turn()
+    await office.reach(made["id"], run["id"], "completed")
+    await call(office, made["webhook_token"], {"n": 20})
+    assert len(await office.runs(made["id"])) == 2
+
+
+async def test_a_burst_that_does_not_end_is_let_through(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM], debounce_seconds=60)
+    for number in range(70):
+        await call(office, made["webhook_token"], {"n": number})
+        office.clock.pass_by(seconds=10)
+        await office.runner.turn()
+    runs = await office.runs(made["id"])
+    assert len(runs) == 2
+    await office.reach(made["id"], runs[-1]["id"], "completed")
+
+
+async def test_calls_at_once_make_one_run(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM], debounce_seconds=1)
+    answers = await asyncio.gather(
+        *(call(office, made["webhook_token"], {"n": n}) for n in range(100))
+    )
+    assert {answer.status_code for answer in answers} == {202}
+    assert len(await office.runs(made["id"])) == 1
+
+
+async def test_without_a_debounce_each_call_is_a_run(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM])
+    for _ in range(3):
+        await call(office, made["webhook_token"])
+    assert len(await office.runs(made["id"])) == 3
+
+
+async def test_a_run_by_hand_is_not_part_of_a_burst(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM], debounce_seconds=600)
+    await call(office, made["webhook_token"], {"n": 1})
+    begun = await office.trigger(made["id"], payload={"by": "hand"})
+    assert begun["workspace_id"] is not None
+    await call(office, made["webhook_token"], {"n": 2})
+    runs = {run["trigger_type"]: run for run in await office.runs(made["id"])}
+    assert runs["custom"]["trigger_payload"] == {"n": 2}
+    assert runs["manual"]["trigger_payload"] == {"by": "hand"}

@@ -1,0 +1,162 @@
+"""`qd agents` tells what there is and installs what is on npm; own agents come from the file."""
+
+from pathlib import Path
+
+import pytest
+
+ROBOT = """
+[agents.robot]
+name = "Robot"
+command = ["robot", "--acp"]
+keys = ["ROBOT_KEY"]
+"""
+
+NPM = """#!/bin/sh
+if [ "$1" = prefix ]; then echo "$NPM_PREFIX"; exit; fi
+echo "npm was told: $*"
+[ -z "$NPM_FAILS" ] || { echo "npm ERR! 404" >&2; exit 1; }
+prefix=$NPM_PREFIX
+[ "$5" != --prefix ] || prefix=$6
+package=$prefix/lib/node_modules/$NPM_PACKAGE
+mkdir -p "$package/bin" "$prefix/bin"
+echo '{"version": "1.2.3"}' >"$package/package.json"
+printf '#!/bin/sh\\n' >"$package/bin/run.js"
+chmod 755 "$package/bin/run.js"
+[ -n "$NPM_FORGETS" ] || ln -sf "$package/bin/run.js" "$prefix/bin/gemini"
+"""
+
+
+@pytest.fixture
+def npm(tmp_path: Path) -> dict[str, str]:
+    """Variables for a machine with an npm that does as it is told, and nothing else of interest."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    program = programs / "npm"
+    program.write_text(NPM)
+    program.chmod(0o755)
+    prefix = tmp_path / "prefix"
+    prefix.mkdir()
+    return {
+        "PATH": f"{prefix}/bin:{programs}:/usr/bin:/bin",
+        "NPM_PREFIX": str(prefix),
+        "NPM_PACKAGE": "@google/gemini-cli",
+    }
+
+
+def by_id(ended) -> dict[str, dict]:
+    return {agent["id"]: agent for agent in ended.json["agents"]}
+
+
+def write(installation, text: str) -> None:
+    installation.home.mkdir(exist_ok=True)
+    (installation.home / "config.toml").write_text(text)
+
+
+def test_without_a_service_this_machine_is_looked_at(installation, tmp_path):
+    ended = installation.qd("agents", "--json", PATH=str(tmp_path))
+    assert ended.code == 0, ended.err
+    assert "No service runs" in ended.err
+    assert list(by_id(ended)) == ["codex", "claude", "opencode", "copilot", "gemini", "builtin"]
+    gemini = by_id(ended)["gemini"]
+    assert gemini["install"] == "qd agents install gemini"
+    assert not gemini["available"] and not gemini["installed"]
+    assert not installation.home.exists()  # it only looks
+    plain = installation.qd("agents", PATH=str(tmp_path)).out
+    assert plain.splitlines()[0].split() == ["AGENT", "NAME", "VERSION", "ACCESS", "STATE"]
+    assert "qd agents install gemini" in plain
+
+
+def test_an_agent_is_installed_into_the_persons_prefix(installation, npm):
+    ended = installation.qd("agents", "install", "gemini", "--json", **npm)
+    assert ended.code == 0, ended.err
+    assert ended.json["version"] == "1.2.3"
+    assert "npm install --global --no-audit --no-fund @google/gemini-cli" in ended.err
+    assert "npm was told: install --global" in ended.err  # what npm says is seen
+    assert "qd credentials set gemini" in ended.err
+    assert (Path(npm["NPM_PREFIX"]) / "bin/gemini").exists()
+
+
+@pytest.mark.parametrize("why", ["not in the PATH", "not yours to write"])
+def test_where_that_cannot_be_it_goes_to_a_directory_of_our_own(installation, npm, why, tmp_path):
+    if why == "not in the PATH":
+        npm["NPM_PREFIX"] = str(tmp_path / "elsewhere")
+    else:
+        (Path(npm["NPM_PREFIX"]) / "lib").write_text("a file is no directory")
+    ended = installation.qd("agents", "install", "gemini@1.2.3", "--json", **npm)
+    assert ended.code == 0, ended.err
+    assert why in ended.err
+    assert "@google/gemini-cli@1.2.3" in ended.err
+    assert (installation.home / "agents/bin/gemini").exists()
+    found = by_id(installation.qd("agents", "--json", **npm))["gemini"]
+    assert (found["installed"], found["version"]) == (True, "1.2.3")
+
+
+@pytest.mark.parametrize(
+    ("agent", "variables", "code", "said"),
+    [
+        ("hal", {}, 2, "There is no agent 'hal'"),
+        ("builtin", {}, 2, "nothing to install"),
+        ("robot", {}, 2, "does not know how to install Robot"),
+        ("gemini", {"NPM_FAILS": "1"}, 1, "npm ended with code 1"),
+        ("gemini", {"NPM_FORGETS": "1"}, 1, "Gemini is not found"),
+        ("gemini", {"NPM_PREFIX": "nowhere"}, 1, "does not say where it installs"),
+        ("gemini", {"PATH": "/nonexistent"}, 1, "npm is not installed"),
+    ],
+)
+def test_what_goes_wrong_is_said_plainly(installation, npm, agent, variables, code, said):
+    write(installation, ROBOT)
+    ended = installation.qd("agents", "install", agent, **npm | variables)
+    assert ended.code == code, ended.err
+    assert said in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_an_own_agent_is_told_with_the_others(installation, tmp_path):
+    write(installation, ROBOT)
+    found = by_id(installation.qd("agents", "--json", PATH=str(tmp_path)))
+    assert found["robot"]["reason"] == "Not installed: robot is not on the PATH."
+    program = tmp_path / "robot"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    found = by_id(installation.qd("agents", "--json", PATH=str(tmp_path)))
+    assert found["robot"]["installed"]
+    assert "qd credentials set robot" in found["robot"]["reason"]
+    checks = {
+        check["name"]: check
+        for check in installation.qd("doctor", "--json", PATH=str(tmp_path)).json["checks"]
+    }
+    assert checks["agent robot"]["level"] == "warn"
+    assert "qd credentials set robot" in checks["agent robot"]["next_step"]
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ('[agents.codex]\nname = "Mine"\ncommand = ["mine"]', "codex is the name of an agent"),
+        ('[agents.user]\nname = "Mine"\ncommand = ["mine"]', "user cannot be the name"),
+        ('[agents."A b"]\nname = "Mine"\ncommand = ["mine"]', "agents.A b"),
+        ('[agents.mine]\ncommand = ["mine"]', "agents.mine.name"),
+        ('[agents.mine]\nname = "Mine"\ncommand = []', "agents.mine.command"),
+        ('[agents.mine]\nname = "Mine"\ncommand = ["bin/mine"]', "an absolute path"),
+        ('[agents.mine]\nname = "Mine"\ncommand = ["{python}"]', "is no program"),
+        ('[agents.mine]\nname = "Mine"\ncommand = ["mine"]\nkeys = ["a b"]', "agents.mine.keys"),
+        ('[agents.mine]\nname = "Mine"\ncommand = ["mine"]\nshown = ["~/"]', "home directory"),
+        ('[agents.mine]\nname = "Mine"\ncommand = ["mine"]\nshown = ["x"]', "an absolute path"),
+        ('[agents.mine]\nname = "Mine"\ncommand = ["mine"]\ncolour = "red"', "mine.colour"),
+    ],
+)
+def test_a_wrong_table_is_named(installation, table, said):
+    write(installation, table)
+    for verb in (["agents"], ["serve"], ["doctor"]):
+        ended = installation.qd(*verb)
+        assert ended.code == 2, ended.err
+        assert said in ended.err
+        assert "config.toml" in ended.err
+
+
+def test_doctor_names_it_also_when_a_service_elsewhere_is_meant(installation):
+    write(installation, '[agents.mine]\ncommand = ["mine"]')
+    ended = installation.qd("doctor", "--json", QD_URL="http://127.0.0.1:9", QD_API_KEY="k")
+    (found,) = (check for check in ended.json["checks"] if check["name"] == "agents")
+    assert found["level"] == "fail"
+    assert "agents.mine.name" in found["message"]

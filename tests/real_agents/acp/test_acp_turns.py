@@ -1,0 +1,176 @@
+"""Turns with real agents: tools, words, permissions, plans, models, questions, interrupts, errors."""
+
+import json
+
+import pytest
+
+from quarterdeck.agents.port import Prompt, StopReason
+from quarterdeck.transcript import ToolState
+from tests.real_agents.acp.place import ALLOW, REJECT, Talk, Waiter
+from tests.real_agents.model.dialect import USAGE
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_a_tool_changes_a_file_and_its_call_is_told(talk: Talk) -> None:
+    outcome = await talk.say("shell echo changed > a.txt; echo printed", "say done")
+    assert (outcome.stop_reason, outcome.error) == (StopReason.END_TURN, None)
+    assert talk.file("a.txt").read_text() == "changed\n"
+    (tool,) = talk.tools
+    assert tool.state is ToolState.COMPLETED
+    assert "printed" in repr(tool.shown_parts)
+    assert talk.heard.text().endswith("done")
+
+
+async def test_words_and_thoughts_are_streamed(talk: Talk) -> None:
+    outcome = await talk.say("think a while", "stream 40")
+    assert outcome.stop_reason == StopReason.END_TURN
+    assert talk.heard.text() == "".join(f"{number} " for number in range(40))
+    assert len(talk.heard.payloads("agent_message_chunk")) > 1
+    thoughts = talk.heard.payloads("agent_thought_chunk")
+    assert "a while" in "".join(one["content"]["text"] for one in thoughts)
+
+
+async def test_what_a_turn_used_is_told(talk: Talk) -> None:
+    for _ in range(2):
+        outcome = await talk.say("say x")
+        assert outcome.usage is not None
+        assert outcome.usage["outputTokens"] == USAGE["output"]
+        assert outcome.usage["totalTokens"] == USAGE["input"] + USAGE["output"]
+
+
+async def test_the_key_reaches_the_model_s_service(talk: Talk) -> None:
+    before = len(talk.model.requests)
+    await talk.say("say x")
+    headers = talk.model.requests[before].headers
+    assert "sk-told-by-the-test" in repr(headers)
+
+
+@pytest.mark.parametrize("answers", [ALLOW, REJECT])
+async def test_a_permission_is_accepted_or_declined(talk: Talk, answers: str) -> None:
+    talk.file("b.txt").write_text("kept?")
+    outcome = await talk.say("shell rm b.txt", "say went on", answers=answers)
+    assert outcome.stop_reason == StopReason.END_TURN
+    assert len(talk.asked) == 1
+    assert talk.file("b.txt").exists() == (answers == REJECT)
+    went_on = answers == ALLOW or talk.agent.goes_on_when_declined
+    assert talk.heard.text().endswith("went on") == went_on
+    assert (await talk.say("say usable")).stop_reason == StopReason.END_TURN
+
+
+async def test_plan_mode_changes_nothing_and_is_left_again(talk: Talk) -> None:
+    planned = await talk.say("shell echo x > planned", plan_mode=True, answers=REJECT)
+    assert planned.stop_reason == StopReason.END_TURN
+    assert not talk.file("planned").exists()
+    built = await talk.say("shell echo x > built", "say built")
+    assert built.stop_reason == StopReason.END_TURN
+    assert talk.file("built").exists()
+
+
+async def test_a_plan_is_told(talk: Talk) -> None:
+    if not talk.agent.plans:
+        return
+    await talk.say("plan first; second", "say planned")
+    plan = talk.heard.payloads("plan")[-1]
+    assert [entry["content"] for entry in plan["entries"]] == ["first", "second"]
+
+
+async def test_the_model_is_chosen_in_mid_chat(talk: Talk) -> None:
+    for number, chosen in enumerate((*reversed(talk.agent.models), talk.agent.models[1])):
+        words = f"say choice {number}"
+        outcome = await talk.say(words, model=chosen)
+        assert outcome.stop_reason == StopReason.END_TURN
+        # Agents ask models of their own beside the talk: for titles, for what may be said next.
+        asked = next(
+            one
+            for one in talk.model.requests
+            if one.body.get("tools") and words in json.dumps(one.body)
+        )
+        assert chosen.rpartition("/")[2] in f"{asked.path} {asked.body.get('model')}"
+    await talk.say("say x", model=talk.agent.models[0])
+
+
+async def test_a_tool_server_is_used(talk: Talk) -> None:
+    outcome = await talk.say('mcp notes add {"text": "remember"}', "say noted")
+    assert outcome.stop_reason == StopReason.END_TURN
+    assert (talk.place.root / "notes").read_text().splitlines()[-1] == "remember"
+    assert talk.tools[-1].state is ToolState.COMPLETED
+
+
+async def test_a_question_is_answered(talk: Talk) -> None:
+    if not talk.agent.asks_questions:
+        return
+    await talk.say("ask Which colour? | red | blue", "say asked")
+    (asked,) = talk.asked
+    assert asked["title"] == "Which colour?"
+    assert [one["name"] for one in asked["options"]][:2] == ["red", "blue"]
+    assert "red" in repr(talk.tools[-1].shown_parts)
+
+
+async def test_an_interrupt_ends_words(talk: Talk) -> None:
+    turn = talk.begin("say before", "wait words", "say after")
+    await talk.model.waits("words")
+    await talk.session.interrupt()
+    assert (await turn).stop_reason == StopReason.CANCELLED
+    talk.model.release("words")
+    assert (await talk.say("say usable")).stop_reason == StopReason.END_TURN
+    assert "after" not in talk.heard.text()
+
+
+async def test_an_interrupt_ends_a_shell_and_its_child(talk: Talk, appears: Waiter, gone) -> None:
+    pids = talk.file("pids")
+    child = "python3 -c 'import time; time.sleep(1000)'"
+    turn = talk.begin(f"shell {child} & echo $$ $! > {pids.name}; wait", "say never")
+    started = [int(pid) for pid in (await appears(pids)).split()]
+    assert len(started) == 2
+    await talk.session.interrupt()
+    assert (await turn).stop_reason == StopReason.CANCELLED
+    assert await gone(*started)
+    assert (await talk.say("say usable")).stop_reason == StopReason.END_TURN
+
+
+@pytest.mark.parametrize("status", [401, 429, 500])
+async def test_an_error_of_the_model_is_told_and_the_chat_goes_on(talk: Talk, status: int) -> None:
+    outcome = await talk.say(f"fail {status}")
+    assert outcome.stop_reason == StopReason.FAILED
+    assert "reported an error" in (outcome.error or "")
+    assert str(status) in (outcome.error or "") or (
+        status == 401 and "key" in (outcome.error or "")
+    )
+    again = await talk.say("say usable")
+    assert again.stop_reason == StopReason.END_TURN
+    assert talk.heard.text().endswith("usable")
+
+
+async def test_nonsense_of_the_model_does_not_end_the_chat(talk: Talk) -> None:
+    outcome = await talk.say("garbage")
+    assert outcome.stop_reason in (StopReason.FAILED, StopReason.END_TURN)
+    assert (outcome.error is not None) == (outcome.stop_reason == StopReason.FAILED)
+    assert (await talk.say("say usable")).stop_reason == StopReason.END_TURN
+
+
+@pytest.mark.more_agents  # they try again for as long as a minute
+@pytest.mark.timeout(300)
+async def test_a_connection_that_is_cut_in_mid_stream_is_told(talk: Talk) -> None:
+    outcome = await talk.say("say x", "cut")
+    if talk.agent.tells_cuts:
+        assert outcome.stop_reason == StopReason.FAILED
+        assert "reported an error" in (outcome.error or "")
+    else:
+        assert outcome.stop_reason == StopReason.END_TURN
+    assert (await talk.say("say usable")).stop_reason == StopReason.END_TURN
+    assert talk.heard.text().endswith("usable")
+
+
+async def test_its_slash_commands_are_told(talk: Talk) -> None:
+    session = await talk.place.open()
+    await session.prompt(Prompt("m", "say hello"))
+    told = talk.heard.payloads("available_commands_update")[-1]["availableCommands"]
+    assert all(one["name"] for one in told)
+    if talk.agent.id == "opencode":
+        assert "greet" in [one["name"] for one in told]
+        talk.heard.events.clear()
+        assert (await talk.say("/greet Bert")).stop_reason == StopReason.END_TURN
+        assert talk.heard.text() == "hello Bert"
+    await session.close()
+    talk.place.sessions.remove(session)

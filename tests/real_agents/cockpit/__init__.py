@@ -1,0 +1,1 @@
+"""The cockpit before real agents."""

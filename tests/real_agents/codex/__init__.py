@@ -1,0 +1,1 @@
+"""Codex itself, as it comes from npm."""

@@ -1,0 +1,1 @@
+"""A model server on loopback in place of every provider. `server.Model` is what tests start."""

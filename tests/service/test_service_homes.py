@@ -1,0 +1,119 @@
+"""Homes: their ids, what is theirs, and which requests are for another one."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import Connection, insert, select
+
+from quarterdeck.local.home import Home
+from quarterdeck.service.auth import Caller, CallerKind
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.tables import settings, workspaces
+from quarterdeck.service.errors import HomeUnusableError
+from quarterdeck.service.forwarding.headers import MARK, for_caller, for_owner
+from quarterdeck.service.forwarding.owners import workspace_named
+from quarterdeck.service.homes import adopt, home_id
+from quarterdeck.service.presence import address_of
+from quarterdeck.service.records.previews import kept_port
+from quarterdeck.service.records.removals import removals_left
+
+SOME = "3f0c0f0e-2b9b-4f0e-9a51-4f8d8c1c1d11"
+
+
+def test_a_home_keeps_its_id(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.service.mkdir()
+    made = home_id(home)
+    assert home_id(home) == made
+    assert home_id(home) == home.id.read_text().strip()
+    home.id.write_text("nothing\n")
+    with pytest.raises(HomeUnusableError, match="holds no id"):
+        home_id(home)
+
+
+async def test_what_has_no_owner_becomes_the_homes(database: Database, new_workspace: Any) -> None:
+    mine = await new_workspace(database)
+    theirs = await new_workspace(database, home_id="theirs")
+
+    def run(connection: Connection) -> None:
+        for name, value in (("remove/a", ""), ("remove/b", "theirs"), ("previews/port", "4711")):
+            connection.execute(insert(settings).values(name=name, value=value, revision=0))
+        adopt(connection, "mine")
+        adopt(connection, "late")
+        homes = dict(connection.execute(select(workspaces.c.id, workspaces.c.home_id)).all())
+        assert homes == {mine: "mine", theirs: "theirs"}
+        assert removals_left(connection, "mine") == ["a"]
+        assert removals_left(connection, "theirs") == ["b"]
+        assert removals_left(connection, "late") == []
+        assert (kept_port(connection, "mine"), kept_port(connection, "late")) == (4711, None)
+
+    await database.write(run)
+
+
+async def test_the_service_that_answers_is_told(
+    client: httpx.AsyncClient, context: ServiceContext
+) -> None:
+    (told,) = (await client.get("/v1/services")).json()["services"]
+    assert (told["home_id"], told["own"], told["alive"]) == (context.home_id, True, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        (f"/v1/replica/{SOME}", (SOME, "")),
+        (f"/v1/workspaces/{SOME}/", (SOME, "")),
+        (f"/v1/workspaces/{SOME.upper()}/chats/x/queue", (SOME, "chats/x/queue")),
+        (f"/v1/replica/{SOME.replace('-', '')}/events", (SOME, "events")),
+        ("/v1/replica/repositories", None),
+        ("/v1/replica", None),
+        ("/v1/replica/", None),
+        (f"/v1/environments/{SOME}", None),
+        (f"/v2/replica/{SOME}", None),
+        ("/", None),
+        ("", None),
+    ],
+)
+def test_the_workspace_that_a_path_names(path: str, named: tuple[str, str] | None) -> None:
+    caller = Caller("o", None, CallerKind.ORGANIZATION_KEY)
+    assert workspace_named({"path": path}, caller) == named
+
+
+def test_the_workspace_whose_engine_asks() -> None:
+    caller = Caller("o", None, CallerKind.ENGINE, workspace_id=SOME)
+    assert workspace_named({"path": "/v1/previews"}, caller) == (SOME, "")
+
+
+def test_headers_of_a_connection_stay_with_it() -> None:
+    came = [
+        (b"Host", b"here"),
+        (b"Authorization", b"Bearer k"),
+        (b"Connection", b"keep-alive, X-Mine"),
+        (b"X-Mine", b"1"),
+        (b"TE", b"trailers"),
+        (b"Expect", b"100-continue"),
+        (b"Content-Length", b"3"),
+        (b"Last-Event-ID", b"7"),
+    ]
+    passed = for_owner(came, "me")
+    assert passed == [
+        (b"authorization", b"Bearer k"),
+        (b"content-length", b"3"),
+        (b"last-event-id", b"7"),
+        (b"via", b"1.1 quarterdeck"),
+        (MARK, b"me"),
+    ]
+    back = [(b"Transfer-Encoding", b"chunked"), (b"X-A", b"1"), (b"X-A", b"2")]
+    assert for_caller(back) == [(b"x-a", b"1"), (b"x-a", b"2")]
+
+
+def test_the_address_that_others_are_told() -> None:
+    socket = Path("/home/service/qd.sock")
+    assert address_of([socket]) == "unix:/home/service/qd.sock"
+    assert address_of([socket, ("10.0.0.1", 80), ("10.0.0.2", 81)]) == "http://10.0.0.1:80"
+    assert address_of([socket, ("::1", 80)]) == "http://[::1]:80"
+    assert address_of([socket, ("deck", 80)]) == "http://deck:80"
+    everywhere = address_of([socket, ("0.0.0.0", 80)])
+    assert everywhere.startswith("http://") and "0.0.0.0" not in everywhere

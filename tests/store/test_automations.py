@@ -1,0 +1,240 @@
+"""Automations in the store: what is followed, told, ordered and done."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from quarterdeck.client.errors import ClientError
+from quarterdeck.store.automation_states import AutomationState, Standing
+from quarterdeck.store.changes import AutomationsChanged
+from quarterdeck.wire.base import utc_now
+from tests.store.automation_service import HOUR_LATER, AutomationService, automation, run
+from tests.store.conftest import Watched
+
+
+@pytest.fixture
+def service() -> AutomationService:
+    return AutomationService()
+
+
+async def known(watched: Watched, id: str) -> AutomationState:
+    """The state of an automation, followed and read after what the test put there."""
+    automations = watched.deck.automations
+    await watched.until(lambda: automations.live and automations.complete, "the automations")
+    await automations.refresh()
+    return automations.states[UUID(id)]
+
+
+async def test_those_that_need_a_person_come_first(
+    watched: Watched, service: AutomationService
+) -> None:
+    soon, later = utc_now() + timedelta(minutes=5), utc_now() + timedelta(days=1)
+    service.put(automation("off", enabled=False))
+    service.put(automation("waits"))
+    service.put(automation("later", cron_next_fire_at=later.isoformat()))
+    service.put(automation("soon", cron_next_fire_at=soon.isoformat()))
+    runs = automation("runs")
+    service.put(runs, run(runs["id"], "running"))
+    fails = automation("fails")
+    service.put(fails, run(fails["id"], "failed", error="No disk."), run(fails["id"]))
+    out = service.put(automation("out", enabled=False, disabled_reason="Five failures."))
+    state = await known(watched, out)
+    order = [one.name for one in watched.deck.automations.ordered()]
+    assert order == ["out", "fails", "runs", "soon", "later", "waits", "off"]
+    assert state.trouble == "Five failures."
+    assert watched.deck.automations.states[UUID(fails["id"])].trouble == "No disk."
+    told = watched.deck.automations.summary()
+    assert (told.failing, told.running, told.due, told.words) == (2, 1, 1, "2 failing")
+
+
+async def test_what_the_stream_tells_is_known_without_asking_for_more(
+    watched: Watched, service: AutomationService
+) -> None:
+    record = automation("one")
+    first = run(record["id"], trigger_payload={"n": 1})
+    state = await known(watched, service.put(record, first))
+    await watched.deck.automations.commands.open_runs(state.id)
+    asked = len(service.asked)
+    begun = run(record["id"], "running", HOUR_LATER)
+    service.tell(1, "execution.changed", execution=begun)
+    await watched.until(lambda: state.standing == Standing.RUNNING, "the run")
+    assert state.history is not None
+    assert [str(one.id) for one in state.history.runs] == [begun["id"], first["id"]]
+    ended = {**begun, "status": "failed", "error": "No disk."}
+    del ended["trigger_payload"]
+    service.tell(2, "execution.changed", execution=ended)
+    await watched.until(lambda: state.standing == Standing.FAILING, "its end")
+    assert [one.status for one in state.history.runs] == ["failed", "completed"]
+    assert len(service.asked) == asked
+    assert AutomationsChanged(state.id) in watched.told
+
+
+async def test_an_event_keeps_the_payload_that_was_read(
+    watched: Watched, service: AutomationService
+) -> None:
+    record = automation("one")
+    begun = run(record["id"], "running", trigger_payload={"n": 1})
+    state = await known(watched, service.put(record, begun))
+    await watched.deck.automations.commands.open_runs(state.id)
+    told = {**begun, "status": "completed"}
+    del told["trigger_payload"]
+    service.tell(1, "execution.changed", execution=told)
+    await watched.until(lambda: state.newest and state.newest.status == "completed", "the end")
+    assert state.history is not None
+    assert state.history.runs[0].trigger_payload == {"n": 1}
+
+
+async def test_a_payload_that_no_page_had_is_read_once(
+    watched: Watched, service: AutomationService
+) -> None:
+    record = automation("one")
+    state = await known(watched, service.put(record))
+    commands = watched.deck.automations.commands
+    await commands.open_runs(state.id)
+    begun = run(record["id"], "running", trigger_payload={"n": 1})
+    service.runs[record["id"]].insert(0, begun)
+    service.tell(
+        1, "execution.changed", execution={k: begun[k] for k in begun if k != "trigger_payload"}
+    )
+    await watched.until(lambda: state.newest, "the run")
+    id = UUID(begun["id"])
+    assert (await commands.read_run(state.id, id)).trigger_payload == {"n": 1}
+    asked = len(service.asked)
+    assert (await commands.read_run(state.id, id)).trigger_payload == {"n": 1}
+    assert len(service.asked) == asked
+
+
+async def test_one_that_is_changed_is_read_and_one_that_is_deleted_goes(
+    watched: Watched, service: AutomationService
+) -> None:
+    id = service.put(automation("one"))
+    await known(watched, id)
+    service.automations[id]["name"] = "renamed"
+    service.tell(1, "automation.changed", automation_id=id)
+    states = watched.deck.automations.states
+    await watched.until(lambda: states[UUID(id)].name == "renamed", "the change")
+    other = service.put(automation("made elsewhere"))
+    service.tell(2, "automation.changed", automation_id=other)
+    await watched.until(lambda: UUID(other) in states, "the new one")
+    service.tell(3, "automation.deleted", automation_id=id)
+    await watched.until(lambda: UUID(id) not in states, "its end")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [{"execution": {"id": "x"}}, {"execution": None}, {}],
+    ids=["wrong", "null", "none"],
+)
+async def test_an_event_that_cannot_be_read_ends_nothing(
+    watched: Watched, service: AutomationService, payload: dict[str, Any]
+) -> None:
+    id = service.put(automation("one"))
+    state = await known(watched, id)
+    service.tell(1, "execution.changed", **payload)
+    service.tell(2, "automation.changed", automation_id="no id")
+    service.tell(3, "execution.changed", execution=run(id, "running", HOUR_LATER))
+    await watched.until(lambda: state.standing == Standing.RUNNING, "what came after")
+
+
+async def test_a_change_that_could_not_be_read_is_read_when_the_line_is_back(
+    watched: Watched, service: AutomationService
+) -> None:
+    id = service.put(automation("one"))
+    state = await known(watched, id)
+    path = f"/v1/automations/{id}"
+    service.refuses.add(path)
+    service.automations[id]["name"] = "renamed"
+    service.tell(1, "automation.changed", automation_id=id)
+    await watched.until(lambda: f"GET {path}" in service.asked, "the try")
+    await watched.until(lambda: UUID(id) in watched.deck.automations.behind, "the failure")
+    service.refuses.clear()
+    service.streams["automations"].put_nowait(b"")  # the line is cut
+    await watched.until(lambda: state.name == "renamed", "the change")
+
+
+async def test_a_service_without_the_stream_is_read_when_asked(
+    watched: Watched, service: AutomationService
+) -> None:
+    id = service.put(automation("one"))
+    automations = watched.deck.automations
+    await watched.until(lambda: automations.live, "the stream")
+    service.has_events = False
+    service.streams["automations"].put_nowait(b"")  # the line is cut
+    await watched.until(lambda: not automations.live, "the refusal")
+    await automations.refresh()
+    assert list(automations.states) == [UUID(id)]
+    retried = await automations.commands.retry(UUID(id), UUID(int=9))
+    state = automations.states[UUID(id)]
+    assert state.newest is not None and state.newest.id == retried
+
+
+async def test_runs_are_read_page_by_page(watched: Watched, service: AutomationService) -> None:
+    record = automation("one")
+    begin = datetime.fromisoformat(HOUR_LATER)
+    moments = [(begin - timedelta(minutes=n)).isoformat() for n in range(5)]
+    state = await known(watched, service.put(record, *(run(record["id"], at=at) for at in moments)))
+    commands = watched.deck.automations.commands
+    await commands.open_runs(state.id)
+    history = state.history
+    assert history is not None and len(history.runs) == 2 and history.total == 5
+    # A run that begins meanwhile moves the others to later places.
+    begun = run(record["id"], "running", (begin + timedelta(minutes=1)).isoformat())
+    service.runs[record["id"]].insert(0, begun)
+    service.tell(1, "execution.changed", execution=begun)
+    await watched.until(lambda: len(history.runs) == 3, "the new run")
+    while history.more:
+        await commands.more_runs(state.id)
+    assert len({one.id for one in history.runs}) == len(history.runs) == 6
+    asked = len(service.asked)
+    await commands.more_runs(state.id)
+    await commands.open_runs(state.id)
+    assert len(service.asked) == asked
+
+
+async def test_runs_that_could_not_be_read_are_read_at_the_next_look(
+    watched: Watched, service: AutomationService
+) -> None:
+    record = automation("one")
+    state = await known(watched, service.put(record, run(record["id"])))
+    path = f"/v1/automations/{record['id']}/executions"
+    service.refuses.add(path)
+    with pytest.raises(ClientError):
+        await watched.deck.automations.commands.open_runs(state.id)
+    service.refuses.clear()
+    await watched.deck.automations.commands.open_runs(state.id)
+    assert state.history is not None and len(state.history.runs) == 1
+
+
+async def test_a_list_that_could_not_be_read_says_why_and_keeps_what_is_known(
+    watched: Watched, service: AutomationService
+) -> None:
+    id = service.put(automation("one"))
+    await known(watched, id)
+    service.refuses.add("/v1/automations")
+    with pytest.raises(ClientError):
+        await watched.deck.automations.refresh()
+    automations = watched.deck.automations
+    assert automations.problem is not None and "It failed." in automations.problem
+    assert UUID(id) in automations.states
+
+
+async def test_a_run_in_an_unknown_replica_makes_the_deck_look(
+    watched: Watched, service: AutomationService
+) -> None:
+    id = service.put(automation("one"))
+    await known(watched, id)
+    service.added = lambda: None
+    made = service.add("made-by-a-run")
+    service.tell(1, "execution.changed", execution=run(id, "creating", workspace_id=str(made)))
+    await watched.until(lambda: made in watched.deck.replicas, "the replica")
+
+
+async def test_a_command_is_known_before_the_stream_tells_it(
+    watched: Watched, service: AutomationService
+) -> None:
+    id = service.put(automation("one"))
+    state = await known(watched, id)
+    await watched.deck.automations.commands.switch(state.id, on=False)
+    assert state.standing == Standing.OFF and service.bodies == [{"enabled": False}]

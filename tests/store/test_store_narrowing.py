@@ -1,0 +1,91 @@
+"""What a person types to see some replicas only."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from quarterdeck.store.narrowing import Narrowing
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.wire.chats import Chat
+from quarterdeck.wire.replicas import ReplicaDetail
+
+AT = datetime(2026, 11, 20, tzinfo=UTC)
+STAGING = UUID(int=7)
+NAMES = {STAGING: "Staging"}
+
+
+def replica(name: str, status: str = "active", **fields: Any) -> ReplicaState:
+    record = ReplicaDetail.model_validate(
+        {"id": UUID(int=1), "name": name, "status": status, "created_at": AT, **fields}
+    )
+    return ReplicaState(record)
+
+
+def asking() -> ReplicaState:
+    state = replica("fix-login", environment_id=STAGING, source="automation")
+    chat = Chat(
+        id=UUID(int=2),
+        provider="codex",
+        title="Session cookies",
+        created_at=AT,
+        updated_at=AT,
+        awaiting_input=True,
+    )
+    state.take_chat(chat)
+    return state
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "",
+        "   ",
+        "LOGIN",
+        "log fix",
+        "cookies",
+        "is:asks",
+        "is:active",
+        "env:stag",
+        "from:auto",
+        "agent:codex",
+        "is:",
+        "!",
+        "!flaky",
+        "!is:sleeping login",
+    ],
+)
+def test_it_is_shown(typed: str) -> None:
+    assert Narrowing.of(typed).shows(asking(), NAMES)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["flaky", "login flaky", "is:sleeping", "env:prod", "!login", "!is:asks", "staging", "is:log"],
+)
+def test_it_is_not_shown(typed: str) -> None:
+    assert not Narrowing.of(typed).shows(asking(), NAMES)
+
+
+def test_an_unknown_key_is_text() -> None:
+    assert Narrowing.of("b:c").shows(replica("a-b:c"), {})
+    assert not Narrowing.of("b:c").shows(replica("abc"), {})
+
+
+def test_a_repository_is_found_by_name_address_and_branch() -> None:
+    url = "https://example.invalid/shop.git"
+    state = replica(
+        "one",
+        repositories=[{"id": UUID(int=3), "name": "shop", "url": url}],
+        repository_statuses=[{"repository": "shop", "branch": "qd/one"}],
+    )
+    for typed in ("shop", "repo:example.invalid", "repo:qd/one"):
+        assert Narrowing.of(typed).shows(state, {}), typed
+    assert not Narrowing.of("repo:two").shows(state, {})
+
+
+def test_names_of_environments_are_read_only_for_words_that_ask_for_them() -> None:
+    assert Narrowing.of("x env:y").needs_names
+    assert not Narrowing.of("x is:asks").needs_names
+    assert not Narrowing.of("env:").needs_names

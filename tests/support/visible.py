@@ -1,0 +1,17 @@
+"""What of a cell a person can see."""
+
+import pyte
+from pyte.screens import Char
+
+
+def visible(char: Char) -> tuple[object, ...]:
+    """The cell's text and look; of a blank only what shows without a character."""
+    if char.data != " " or char.underscore or char.strikethrough or char.reverse:
+        return tuple(char)
+    return tuple(Char(" ", bg=char.bg))
+
+
+def visible_rows(screen: pyte.Screen) -> list[list[tuple[object, ...]]]:
+    """All cells, row by row."""
+    buffer = screen.buffer
+    return [[visible(buffer[y][x]) for x in range(screen.columns)] for y in range(screen.lines)]

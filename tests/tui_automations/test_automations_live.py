@@ -1,0 +1,179 @@
+"""The automations over the real service: made, run, looked into, mended, deleted."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from quarterdeck.wire.automations import Automation, ChangeAutomation, CreateAutomation
+from quarterdeck.wire.environments import GLOBAL
+from tests.tui_shell.live import Desk, Installation, until
+
+SLOW = "```sh\nsleep 600\n```"
+
+
+@pytest.fixture
+async def office(live: Installation) -> AsyncIterator[Installation]:
+    """The service, without automations afterwards."""
+    yield live
+    async with live.client() as client:
+        for record in [one async for one in client.automations.all()]:
+            await client.automations.delete(record.id)
+
+
+async def made(office: Installation, name: str, **fields: Any) -> Automation:
+    async with office.client() as client:
+        environment = await client.environments.get(GLOBAL)
+        body = {
+            "name": name,
+            "prompt": "```sh\necho hello\n```",
+            "environment_id": str(environment.id),
+            "agent_provider": "builtin",
+        }
+        return await client.automations.create(CreateAutomation.model_validate(body | fields))
+
+
+async def look(desk: Desk, *texts: str) -> None:
+    """Opens the automations and waits for these."""
+    await until(lambda: desk.app.deck.automations.complete, "the automations")
+    await desk.press("a")
+    await desk.see(*texts)
+
+
+async def test_one_is_made_run_and_looked_into(office: Installation) -> None:
+    async with office.cockpit((110, 40)) as desk:
+        await look(desk, "No automations yet")
+        await desk.press("n")
+        await desk.see("New automation")
+        await desk.write("nightly")
+        await desk.press("tab", "enter")
+        await desk.see("global")
+        await desk.press("down", "enter", "tab")
+        await desk.press("enter", "home", "enter")
+        await desk.press("tab", "tab")
+        for line in ("```sh", "echo hello", "```"):
+            await desk.write(line)
+            await desk.press("enter")
+        await desk.press("tab")
+        await desk.write("61 9 * * *")
+        await desk.see("The minute '61' is none")
+        await desk.press("ctrl+s")
+        await desk.see("The minute '61' is none", "New automation", "nightly")
+        await desk.press("home", "delete", "delete", "0")
+        await desk.see("09:00 UTC")
+        assert desk.text.count("09:00 UTC") == 5
+        await desk.press("ctrl+s")
+        await desk.miss("New automation")
+        await desk.see("Next runs", "0 9 * * * UTC", "It has not run yet.")
+
+        await desk.press("r")
+        await desk.see("Payload: JSON")
+        await desk.press("shift+tab", "shift+tab", "shift+tab")
+        await desk.write('{"why": "a test"}')
+        await desk.press("ctrl+s")
+        await desk.see("completed")
+        await desk.press("enter", "enter")
+        await desk.see("A run of nightly", '"why": "a test"')
+        await desk.press("end")
+        await desk.see("data that came from outside")
+        await desk.press("enter")
+        await until(lambda: desk.focus == "Composer", "the chat of the replica")
+        await desk.see("hello")
+
+
+async def test_a_refusal_stands_beside_its_field_and_nothing_typed_is_lost(
+    office: Installation,
+) -> None:
+    record = await made(office, "nightly")
+    async with office.cockpit((110, 40)) as desk:
+        await look(desk, "nightly")
+        await desk.press("e")
+        await desk.see("Edit nightly")
+        await desk.write("-b")
+        await desk.press("tab", "tab", "enter")
+        await desk.see("not ", "installed")
+        await desk.press("escape")
+        async with office.client() as client:
+            await client.automations.delete(record.id)
+        await desk.press("ctrl+s")
+        await desk.see("Edit nightly", "nightly-b", "No automation has this id.")
+        await desk.press("escape")
+        await desk.see("Not saved yet")
+        await desk.press("d")
+        await desk.see("No automations yet")
+
+
+async def test_a_failed_run_is_seen_and_run_again(office: Installation) -> None:
+    record = await made(office, "slow", prompt=SLOW)
+    async with office.client() as client, office.cockpit((110, 40)) as desk:
+        begun = await client.automations.trigger(record.id)
+        await look(desk, "running since")
+        await desk.press("enter", "t")
+        await desk.see("Only a run that failed")
+        assert begun.workspace_id is not None
+        await client.replicas.delete(begun.workspace_id)
+        await desk.see("failing", "Its replica was deleted before the run had ended.", "gone")
+        await desk.press("w")
+        await desk.see("It was deleted; the run stays in the history.")
+        await desk.press("t")
+        await desk.see("retry", "running since")
+        await desk.press("home", "w")
+        await until(lambda: desk.focus == "Composer", "the chat of the new replica")
+
+
+async def test_what_happens_elsewhere_is_seen_and_switches_work(office: Installation) -> None:
+    async with office.client() as client, office.cockpit((110, 40)) as desk:
+        await look(desk, "No automations yet")
+        cron = {"type": "cron", "config": {"schedule": "0 9 * * *"}}
+        hook: dict[str, Any] = {"type": "custom", "config": {}}
+        record = await made(office, "elsewhere", triggers=[cron, hook])
+        await desk.see("elsewhere", "••••••••")
+        token = record.webhook_token or ""
+        assert token not in desk.text
+        await desk.press("v")
+        await desk.see(token[:20])
+        await desk.press("y")
+        assert token in desk.app.clipboard
+        await desk.press("o")
+        await desk.see("Next runs if it were on")
+        await until(lambda: desk.app.deck.automations.summary().words == "", "the summary")
+        await client.automations.change(record.id, ChangeAutomation(name="renamed", enabled=True))
+        await desk.see("renamed")
+        await desk.miss("if it were on")
+        await desk.press("d")
+        await desk.see("Delete renamed?")
+        await desk.press("y")
+        await desk.see("No automations yet")
+        assert [one async for one in client.automations.all()] == []
+
+
+async def test_a_run_of_a_pull_request_is_begun_by_hand(office: Installation) -> None:
+    await made(office, "review")
+    async with office.cockpit((80, 24)) as desk:
+        await look(desk, "review")
+        await desk.press("r")
+        await desk.see("Pull request")
+        await desk.press("shift+tab", "shift+tab")
+        await desk.write("shop")
+        await desk.press("enter")
+        await desk.see("Write REPOSITORY#NUMBER", "shop")
+        await desk.write("#3")
+        await desk.press("enter")
+        await desk.see("no verdict")
+        await desk.press("enter", "enter", "end")
+        await desk.see("qd check report")
+
+
+async def test_a_service_that_comes_back_is_caught_up_with(office: Installation) -> None:
+    await made(office, "before")
+    async with office.cockpit((80, 24)) as desk:
+        await look(desk, "before")
+        office.kill()
+        await desk.see("reconnecting")
+        await desk.press("o")
+        await desk.see("Switch off")
+        office.start()
+        await office.ready()
+        await made(office, "afterwards")
+        await desk.press("ctrl+r")
+        await desk.see("before", "afterwards")

@@ -1,0 +1,209 @@
+"""The composer: naming, history, and what is chosen for the next message."""
+
+import base64
+import struct
+import zlib
+from pathlib import Path
+from uuid import UUID
+
+from textual import events
+
+from quarterdeck.client.client import Client
+from quarterdeck.store.prompt_history import PromptHistory
+from quarterdeck.tui.widgets.completions import Completions
+from quarterdeck.tui.widgets.composer_tokens import Token, token_at
+from quarterdeck.wire.environments import CreateEnvironment
+from quarterdeck.wire.replicas import CreateReplica
+from quarterdeck.wire.repositories import ConnectRepository
+from tests.tui_chat.desk import opened
+from tests.tui_shell.live import Desk, Installation, until
+
+
+def test_a_word_is_named_at_the_cursor_only() -> None:
+    assert token_at("/pl", 0) == Token("command", 0, "pl")
+    assert token_at("/pl", 1) is None
+    assert token_at("/plan what", 0) is None
+    assert token_at("see @src/a", 3) == Token("file", 4, "src/a")
+    assert token_at("me@example.org", 0) is None
+    assert token_at("@a b", 0) is None
+
+
+async def test_commands_of_the_server_are_offered_and_taken(live: Installation) -> None:
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        composer = (await opened(desk, "alpha")).composer
+        await desk.see("○ idle")
+        await desk.write("/")
+        await desk.see("/plan", "Plan, and change nothing.", "/fast")
+        await desk.write("f")
+        await desk.miss("/plan")
+        await desk.press("enter")
+        await until(lambda: composer.text == "/fast ", "the command")
+        assert not desk.app.screen.query_one(Completions).is_open
+        await desk.press("ctrl+u")
+        await desk.write("/")
+        await desk.see("/plan")
+        await desk.press("down", "tab")
+        await until(lambda: composer.text == "/fast ", "the second command")
+        await desk.press("ctrl+u")
+        await desk.write("/")
+        await desk.see("/plan")
+        await desk.press("escape")
+        await until(lambda: not desk.app.screen.query_one(Completions).is_open)
+        assert desk.focus == "Composer"
+
+
+async def with_repository(live: Installation, client: Client) -> UUID:
+    url = str(live.repository)
+    repository = await client.repositories.connect(ConnectRepository(url=url))
+    environment = await client.environments.create(
+        CreateEnvironment(name="shop", scope="user", repository_id=repository.id)
+    )
+    body = CreateReplica(name="alpha", environment_id=environment.id)
+    return (await client.replicas.create(body)).id
+
+
+async def test_files_of_the_repository_are_named(live: Installation) -> None:
+    async with live.client() as client:
+        await with_repository(live, client)
+    async with live.cockpit() as desk:
+        composer = (await opened(desk, "alpha")).composer
+        await desk.see("○ idle")
+        await desk.write("see @REA")
+        await desk.see("@shop/README")
+        await desk.press("tab")
+        await until(lambda: composer.text.endswith("README "), "the file")
+        assert composer.text.startswith("see @")
+
+
+async def test_what_was_written_before_is_gone_back_to(live: Installation) -> None:
+    await live.create("alpha")
+    drafts = live.home / "history"
+    async with live.cockpit((100, 90), drafts) as desk:  # a long answer follows each
+        await opened(desk, "alpha")
+        await desk.see("○ idle")
+        for text in ("first", "second"):
+            await desk.write(text)
+            await desk.press("enter")
+            await desk.see(text)
+    async with live.cockpit(drafts=drafts) as desk:
+        composer = (await opened(desk, "alpha")).composer
+        await desk.write("unsent")
+        await desk.press("up")
+        await until(lambda: composer.text == "second")
+        await desk.press("up")
+        await until(lambda: composer.text == "first")
+        await desk.press("up", "down", "down")
+        await until(lambda: composer.text == "unsent")
+
+
+def test_history_keeps_each_prompt_once_and_survives(tmp_path: Path) -> None:
+    from quarterdeck.store.disk import ClientDisk
+
+    disk, replica = ClientDisk(tmp_path), UUID(int=1)
+    history = PromptHistory(disk, replica)
+    for text in ("a", "b", "a", "  "):
+        history.add(text)
+    assert disk.prompts(replica) == ["b", "a"]
+    again = PromptHistory(disk, replica)
+    assert [again.back("x"), again.back("a"), again.back("b")] == ["a", "b", None]
+    assert [again.forward(), again.forward(), again.forward()] == ["a", "x", None]
+
+
+async def test_what_is_pasted_has_no_control_characters(live: Installation) -> None:
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        composer = (await opened(desk, "alpha")).composer
+        desk.app.post_message(events.Paste("a\x1b]52;c;AAAA\x07b\x1b[2J\u202ec"))
+        await until(lambda: composer.text, "the paste")
+        assert composer.text == "abc"
+
+
+async def test_a_model_is_chosen_for_the_messages_to_come(live: Installation) -> None:
+    made = await live.create("alpha")
+    async with live.cockpit() as desk:
+        await opened(desk, "alpha")
+        await desk.see("○ idle")
+        await desk.press("alt+m")
+        await desk.see("Model from the next message on", "the agent's own choice")
+        await desk.write("nobody-1")
+        await desk.press("enter")
+        await desk.see("Message · nobody-1")
+        chat = desk.replica("alpha").first_chat
+        assert chat is not None and chat.model == "nobody-1"
+        assert made.id == desk.replica("alpha").id
+
+
+def png() -> bytes:
+    """A picture of one pixel."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        sum_ = zlib.crc32(name + data)
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", sum_)
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
+    data = zlib.compress(b"\x00\xff")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+async def attach(desk: Desk, path: Path) -> None:
+    await desk.press("ctrl+o")
+    await desk.see("Attach a file")
+    await desk.write(str(path))
+    await desk.press("enter")
+
+
+async def test_files_go_with_a_message(live: Installation, tmp_path: Path) -> None:
+    made = await live.create("alpha")
+    picture, report = tmp_path / "p.png", tmp_path / "report.txt"
+    picture.write_bytes(png())
+    report.write_text("fine\n")
+    async with live.cockpit() as desk, live.client() as client:
+        pane = await opened(desk, "alpha")
+        await desk.see("○ idle")
+        await attach(desk, tmp_path / "nothing")
+        await desk.see("It cannot be read: No such file or directory.")
+        await desk.press("escape")
+        await attach(desk, report)
+        await until(lambda: "canvas/report.txt" in pane.composer.text, "the file's place")
+        await attach(desk, picture)
+        await desk.see("with the next message: p.png")
+        await desk.write("look")
+        await desk.press("enter")
+        await desk.miss("with the next message")
+        await desk.see("[image: image/png]")
+        page = await client.history.page(made.id)
+        sent = next(one for one in page.events if one.type == "user-message")
+        assert base64.b64decode(sent.payload["images"][0]["source"]["data"]) == png()
+        assert (await client.canvas.list(made.id))[0].filename == "report.txt"
+
+
+async def test_an_upload_for_a_sleeping_replica_comes_with_the_message(
+    live: Installation, tmp_path: Path
+) -> None:
+    made = await live.create("alpha")
+    report = tmp_path / "late.txt"
+    report.write_text("fine\n")
+    async with live.cockpit() as desk, live.client() as client:
+        pane = await opened(desk, "alpha")
+        await desk.see("○ idle")
+        await client.replicas.sleep(made.id)
+        await desk.see("enter wakes and sends")
+        await attach(desk, report)
+        await desk.see("with the next message: late.txt")
+        await desk.press("enter")
+        await desk.see("○ idle")
+        await until(lambda: not desk.replica("alpha").works)
+        page = await client.history.page(made.id)
+        sent = next(one for one in page.events if one.type == "user-message")
+        assert sent.payload["uploads"] == ["~/.quarterdeck/canvas/late.txt"]
+        assert [one.filename for one in await client.canvas.list(made.id)] == ["late.txt"]
+        assert pane.attachments == []
+
+
+def test_every_key_of_the_pane_has_its_action() -> None:
+    from quarterdeck.tui.panes.chat import ChatPane
+
+    for binding in ChatPane.BINDINGS:
+        name = binding.action.partition("(")[0]  # pyright: ignore[reportAttributeAccessIssue]
+        assert hasattr(ChatPane, f"action_{name}"), name

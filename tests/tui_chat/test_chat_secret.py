@@ -1,0 +1,73 @@
+"""A secret answer is seen by nobody, and kept nowhere."""
+
+from pathlib import Path
+
+from quarterdeck.tui.panes.chat import ChatPane
+from tests.tui_shell.frozen import FrozenCockpit, Story, said, screen_text
+from tests.tui_shell.live import until
+
+SECRET = "hunter2xyz"
+
+
+def kept(directory: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in directory.rglob("*") if path.is_file())
+
+
+async def test_a_secret_is_masked_and_never_written_down(
+    frozen: FrozenCockpit, tmp_path: Path
+) -> None:
+    state = frozen.add("alpha", awaiting_input=True)
+    story = Story().user("log in")
+    story.add(
+        "acp-permission_request", requestId="r", title="Password?", acceptsText=True, secret=True
+    )
+    said(state, story.events)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        await until(lambda: "Secret answer" in screen_text(frozen))
+        pane = frozen.screen.query_one(ChatPane)
+        await until(lambda: frozen.focused is pane.writing_target)
+        await pilot.press(*SECRET)
+        await until(lambda: "•" * len(SECRET) in screen_text(frozen), "the masked text")
+        # The keys that lead to the composer lead here.
+        await pilot.press("tab", "m", "enter")
+        await until(lambda: "not answered" in screen_text(frozen), "the refusal")
+        assert frozen.focused is pane.writing_target
+        assert pane.writing_target.value == SECRET
+        assert SECRET not in screen_text(frozen)
+    assert (tmp_path / "client").parent.exists()
+    assert SECRET.encode() not in kept(tmp_path)
+
+
+async def test_what_was_being_written_comes_back_behind_the_secret(frozen: FrozenCockpit) -> None:
+    state = frozen.add("alpha")
+    story = Story().user("log in")
+    said(state, story.events)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        pane = frozen.screen.query_one(ChatPane)
+        await until(lambda: frozen.focused is pane.composer)
+        await pilot.press(*"half")
+        story.add(
+            "acp-permission_request",
+            requestId="r",
+            title="Password?",
+            acceptsText=True,
+            secret=True,
+        )
+        said(state, story.events)
+        chat = state.first_chat
+        assert chat is not None
+        chat.record.awaiting_input = True
+        pane.show_state()
+        await until(lambda: frozen.focused is not pane.composer)
+        await pilot.press(*SECRET)
+        await pilot.pause()
+        assert pane.composer.text == "half"
+        chat.record.awaiting_input = False
+        pane.show_state()
+        await until(lambda: frozen.focused is pane.composer)
+        await pilot.press("!")
+        await until(lambda: pane.composer.text == "half!")

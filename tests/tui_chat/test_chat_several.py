@@ -1,0 +1,91 @@
+"""Several chats of a replica."""
+
+from uuid import UUID
+
+from quarterdeck.client.client import Client
+from quarterdeck.tui.panes.chat import ChatPane
+from quarterdeck.wire.chats import CreateChat
+from tests.tui_chat.desk import opened
+from tests.tui_shell.live import Desk, Installation, until
+
+
+def pane(desk: Desk) -> ChatPane:
+    return desk.app.screen.query_one(ChatPane)
+
+
+async def test_a_chat_is_made_switched_renamed_and_deleted(live: Installation) -> None:
+    made = await live.create("alpha")
+    async with live.cockpit() as desk:
+        await opened(desk, "alpha")
+        first = pane(desk).chat_id
+        await desk.write("half a thought")
+        await desk.press("ctrl+n")
+        await desk.see("New chat: which agent", "Built-in")
+        await desk.write("built")
+        await desk.press("enter")
+        await until(lambda: pane(desk).chat_id != first, "the new chat")
+        second = pane(desk).chat_id
+        await desk.see("[builtin]")
+        assert pane(desk).composer.text == ""
+        await desk.write("another thought")
+        await desk.press("ctrl+pageup")
+        await until(lambda: pane(desk).chat_id == first)
+        assert pane(desk).composer.text == "half a thought"
+        await desk.press("ctrl+pagedown")
+        await until(lambda: pane(desk).composer.text == "another thought")
+
+        await desk.press("tab", "r")
+        await desk.see("Rename the chat")
+        await desk.press("enter")
+        await desk.see("A name has 1 to 100 characters.")
+        await desk.write("reviews")
+        await desk.press("enter")
+        await desk.see("[reviews]")
+
+        await desk.press("x")
+        await desk.see("Delete the chat reviews?")
+        await desk.press("y")
+        await until(lambda: pane(desk).chat_id == first, "the chat that is left")
+        await desk.miss("reviews")
+        await desk.press("x")
+        await desk.see("The only chat goes with its replica")
+        async with live.client() as client:
+            assert [chat.id for chat in await client.chats.list(made.id)] == [first]
+            assert second != first
+
+
+async def test_a_chat_that_is_deleted_elsewhere_gives_way_to_another(live: Installation) -> None:
+    made = await live.create("alpha")
+    async with live.cockpit() as desk, live.client() as client:
+        await opened(desk, "alpha")
+        first = pane(desk).chat_id
+        other = await _another(client, desk, made.id)
+        await client.chats.delete(made.id, first)
+        await until(lambda: pane(desk).chat_id == other, "the other chat")
+        await desk.write("goes there")
+        await desk.press("enter")
+        await desk.see("goes there")
+
+
+async def test_the_reader_finds_their_place_again(live: Installation) -> None:
+    made = await live.create("alpha", "```sh\nseq 200\n```")
+    async with live.cockpit() as desk, live.client() as client:
+        await opened(desk, "alpha")
+        await desk.see("1 block ran")
+        first = pane(desk).chat_id
+        await _another(client, desk, made.id)
+        await desk.press("tab", "up", "up", "enter", "home")
+        await until(lambda: pane(desk).transcript.standing.block_id is not None)
+        stood = pane(desk).transcript.standing
+        await desk.press("ctrl+pagedown")
+        await until(lambda: pane(desk).chat_id != first)
+        assert pane(desk).transcript.standing.block_id is None
+        await desk.press("ctrl+pageup")
+        await until(lambda: pane(desk).chat_id == first)
+        assert pane(desk).transcript.standing == stood
+
+
+async def _another(client: Client, desk: Desk, replica_id: UUID) -> UUID:
+    made = await client.chats.create(replica_id, CreateChat(provider="builtin", title="second"))
+    await desk.see("second")
+    return made.id

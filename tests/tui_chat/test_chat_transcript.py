@@ -1,0 +1,199 @@
+"""The transcript in the cockpit: finding, opening, exporting, images."""
+
+import asyncio
+import json
+import stat
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.transcript import Transcript
+from quarterdeck.wire.messages import Base64Source, Image, SendMessage
+from tests.support.waiting import pauses
+from tests.tui_chat.desk import opened
+from tests.tui_chat.test_chat_composer import png
+from tests.tui_shell.frozen import FrozenCockpit, Story, every_block, said, screen_text
+from tests.tui_shell.live import Installation, until
+
+
+async def test_words_are_found_in_what_is_folded_and_further_up(live: Installation) -> None:
+    made = await live.create("long")
+    async with live.client() as client:
+        for number in range(110):
+            text = f"```sh\necho message-{number:03}; echo hidden-{number:03} >&2\n```"
+            await client.messages.send(made.id, SendMessage(message=text))
+        for pause in islice(pauses(0.05), 400):
+            if (await client.history.page(made.id, limit=1)).total >= 4 * 110:
+                break
+            await asyncio.sleep(pause)
+    async with live.cockpit() as desk:
+        pane = await opened(desk, "long")
+        await until(lambda: not desk.replica("long").works, "the end of all turns")
+        await desk.see("message-109")
+        assert pane.chat is not None and pane.chat.has_older
+        await desk.press("tab", "slash")
+        await until(lambda: desk.focus == "Input", "the line to find in")
+        await desk.write("message-109")
+        await desk.press("enter")
+        for pause in islice(pauses(0.01), 20):
+            if "not found further" in desk.text:
+                break
+            await desk.press("n")
+            await desk.pilot.pause(pause)
+        await desk.see("not found further")
+        await desk.press("slash", "ctrl+u")
+        await desk.write("message-000")
+        await desk.see("not found")
+        await desk.press("enter")
+        await until(lambda: desk.focus == "ChatTranscript")
+        await until(lambda: "echo message-000" in desk.text, "what stands on the first page")
+        assert not pane.chat.has_older
+        await desk.press("slash", "escape")
+        await until(lambda: not pane.find_line.display)
+        assert not pane.transcript.finding
+
+
+async def test_found_words_are_marked_and_calls_opened(frozen: FrozenCockpit) -> None:
+    state = frozen.add("alpha")
+    story = Story().user("go")
+    story.update(
+        "tool_call",
+        toolCallId="t",
+        title="cat log",
+        kind="execute",
+        status="completed",
+        content=[{"type": "content", "content": {"type": "text", "text": "one\nNeedle here\ntwo"}}],
+    )
+    for number in range(60):
+        story.say(f"\n\nparagraph {number}\n\n")
+    said(state, story.events)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        await until(lambda: "paragraph 59" in screen_text(frozen))
+        await pilot.press("tab", "slash", *"needle")
+        await until(lambda: "Needle here" in screen_text(frozen), "the opened call")
+        await pilot.press("enter", "n")
+        await pilot.pause()
+        view = frozen.screen.query_one("ChatTranscript")
+        marked = {
+            segment.text
+            for y in range(view.size.height)
+            for segment in view.render_line(y)
+            if segment.style and segment.style.bgcolor != view.rich_style.bgcolor
+        }
+        assert marked == {"Needle"}
+
+
+async def test_a_chat_is_written_to_new_files_only(live: Installation, tmp_path: Path) -> None:
+    made = await live.create("alpha", "```sh\necho out\n```")
+    async with live.cockpit() as desk, live.client() as client:
+        await opened(desk, "alpha")
+        await desk.see("1 block ran", "○ idle")
+        taken = tmp_path / "taken.md"
+        taken.write_text("mine")
+        await desk.press("tab", "e")
+        await desk.see("Export the chat")
+        await desk.press("ctrl+u")
+        await desk.write(str(taken))
+        await desk.press("enter")
+        await desk.see("There is such a file already")
+        assert taken.read_text() == "mine"
+        await desk.press("ctrl+u")
+        await desk.write(str(tmp_path / "new.md"))
+        await desk.press("enter")
+        await desk.miss("Export the chat")
+        text = (tmp_path / "new.md").read_text()
+        assert "## You, " in text and "```\nout\n```" in text and "1 block ran" in text
+
+        await desk.press("e")
+        await desk.see("Export the chat")
+        await desk.press("ctrl+u")
+        await desk.write(str(tmp_path / "new.jsonl"))
+        await desk.press("enter")
+        await desk.miss("Export the chat")
+        lines = (tmp_path / "new.jsonl").read_text().splitlines()
+        page = await client.history.page(made.id)
+        assert [json.loads(line) for line in lines] == [
+            event.model_dump(mode="json") for event in page.events
+        ]
+
+
+async def test_images_of_a_message_are_saved(live: Installation, tmp_path: Path) -> None:
+    import base64
+
+    made = await live.create("alpha")
+    source = Base64Source(
+        type="base64", media_type="image/png", data=base64.b64encode(png()).decode()
+    )
+    async with live.cockpit() as desk, live.client() as client:
+        await opened(desk, "alpha")
+        await desk.see("○ idle")
+        await client.messages.send(
+            made.id, SendMessage(message="look", images=[Image(source=source)])
+        )
+        await desk.see("[image: image/png]")
+        await until(lambda: not desk.replica("alpha").works)
+        await desk.press("tab", "home", "s")
+        await desk.see("Save 1 image")
+        await desk.press("ctrl+u")
+        await desk.write(str(tmp_path / "kept"))
+        await desk.press("enter")
+        await desk.miss("Save 1 image")
+        assert (tmp_path / "kept.png").read_bytes() == png()
+
+
+async def test_a_block_is_opened_in_the_pager_and_all_in_the_editor(
+    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quarterdeck.tui import editing
+
+    state = frozen.add("alpha")
+    said(state, every_block())
+    seen: list[tuple[str, list[str]]] = []
+
+    async def look_at(app: object, text: str, program: list[str]) -> None:
+        seen.append((text, program))
+
+    monkeypatch.setattr(editing, "look_at", look_at)
+    monkeypatch.setenv("PAGER", "pager -x")
+    monkeypatch.setenv("VISUAL", "editor 'with blank'")
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+        await pilot.press("tab", "home", "o", "O")
+        await until(lambda: len(seen) == 2)
+    assert seen[0] == ("> Fix the **login** time-out", ["pager", "-x"])
+    assert seen[1][1] == ["editor", "with blank"]
+    assert "## You, 2026-11-20 12:00\n\nFix the **login** time-out" in seen[1][0]
+    assert "```diff\n--- login.py" in seen[1][0]
+
+
+def test_code_in_a_document_cannot_end_its_fence() -> None:
+    from quarterdeck.transcript.prose_export import markdown_of
+
+    story = Story().user("go")
+    text = {"type": "text", "text": "````\ninside\n````"}
+    story.update(
+        "tool_call",
+        toolCallId="t",
+        title="cat",
+        status="completed",
+        content=[
+            {"type": "content", "content": text},
+            {"type": "content", "content": {"type": "text", "text": "a\n`````\nb"}},
+        ],
+    )
+    assert "``````\na\n`````\nb\n``````" in markdown_of(Transcript(story.events).blocks)
+
+
+def test_a_new_file_is_the_persons_alone_to_replace(tmp_path: Path) -> None:
+    from quarterdeck.store.exporting import write_new
+
+    write_new(tmp_path / "a", b"1")
+    with pytest.raises(FileExistsError):
+        write_new(tmp_path / "a", b"2")
+    assert (tmp_path / "a").read_bytes() == b"1"
+    assert stat.S_ISREG((tmp_path / "a").stat().st_mode)

@@ -1,0 +1,110 @@
+"""What waits: the queue of the service, and messages that have not left."""
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from quarterdeck.store.deck import Deck
+from quarterdeck.store.disk import ClientDisk
+from tests.tui_chat.desk import opened
+from tests.tui_shell.live import Installation, until
+
+BUSY = "```sh\nsleep 100\n```"
+
+
+async def test_the_queue_is_reordered_edited_and_dropped(live: Installation) -> None:
+    made = await live.create("alpha", BUSY)
+    async with live.cockpit() as desk, live.client() as client:
+        pane = await opened(desk, "alpha")
+        await desk.see("enter queues")
+        for text in ("one", "two", "three"):
+            await desk.write(text)
+            await desk.press("enter")
+            await desk.see(text)
+        await desk.see("queued 3. three")
+        await desk.press("shift+tab")
+        await until(lambda: desk.focus == "QueueView")
+        await desk.press("j", "j", "K")
+        await desk.see("queued 2. three", "queued 3. two")
+        await desk.press("K")
+        await desk.see("queued 1. three")
+        await desk.press("j", "d")
+        await desk.miss("one")
+        waiting = (await client.messages.queue(made.id, pane.chat_id)).queue
+        assert [message.message for message in waiting] == ["three", "two"]
+        await desk.press("e")
+        await until(lambda: pane.composer.text == "two", "the text of the last one")
+        assert desk.focus == "Composer"
+        await desk.miss("queued 2.")
+        await desk.press("ctrl+x")
+        await desk.miss("queued 1.")
+
+
+async def test_own_messages_that_have_not_left_are_moved_and_taken_back(live: Installation) -> None:
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        pane = await opened(desk, "alpha")
+        await desk.see("○ idle")
+        live.kill()
+        await desk.see("reconnecting")
+        for text in ("first", "second"):
+            await desk.write(text)
+            await desk.press("enter")
+            await desk.see(f"goes out by itself: {text}")
+        await desk.press("shift+tab", "j", "K")
+        outbox = desk.app.deck.outbox
+        await until(lambda: [m.text for m in outbox.of_chat(pane.chat_id)] == ["second", "first"])
+        await desk.press("d")
+        await until(lambda: [m.text for m in outbox.of_chat(pane.chat_id)] == ["first"])
+        await desk.press("e")
+        await until(lambda: pane.composer.text == "first")
+
+
+async def test_the_order_of_unsent_messages_survives(tmp_path: Path) -> None:
+    disk = ClientDisk(tmp_path)
+
+    def unasked() -> None:
+        raise AssertionError("nobody is asked")
+
+    deck = Deck(unasked, endpoint="x", disk=disk)  # pyright: ignore[reportArgumentType]
+    replica, chat = UUID(int=1), UUID(int=2)
+    for text in ("a", "b", "c"):
+        await deck.outbox.send(replica, chat, text)
+    last = deck.outbox.of_chat(chat)[-1]
+    assert deck.outbox.move(last, -1) and deck.outbox.move(last, -1)
+    assert not deck.outbox.move(last, -1)
+    assert [kept.text for kept in disk.outgoing()] == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "budget"), [("", None), ("100k", 100_000), ("1,500", 1500), ("2m", 2_000_000)]
+)
+def test_a_budget_is_read_as_people_write_it(typed: str, budget: int | None) -> None:
+    from quarterdeck.tui.panes.chat_goals import budget_of
+
+    assert budget_of(typed) == budget
+
+
+async def test_a_plan_is_accepted_or_changed(live: Installation) -> None:
+    made = await live.create("alpha")
+    async with live.cockpit((100, 90)) as desk, live.client() as client:
+        pane = await opened(desk, "alpha")
+        await desk.see("○ idle")
+        await desk.press("ctrl+t")
+        await desk.write("```sh\necho planned\n```")
+        await desk.see("Message · plan mode")
+        await desk.press("enter")
+        await desk.see("plan to review: alt+a carries it out")
+        await desk.press("alt+c")
+        assert pane.composer.plan_mode
+        await desk.write("```sh\necho otherwise\n```")
+        await desk.press("enter")
+        await until(lambda: desk.text.count("Nothing was run") == 2, "the second plan")
+        await desk.see("plan to review")
+        await desk.press("alt+a")
+        await desk.see("Carry it out.")
+        await desk.miss("plan to review")
+        page = await client.history.page(made.id)
+        modes = [one.payload["planMode"] for one in page.events if one.type == "user-message"]
+        assert modes == [True, True, False]

@@ -1,0 +1,298 @@
+"""The screen of environments over the real service."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from quarterdeck.wire.environment_files import CreateFile
+from quarterdeck.wire.environment_hooks import EnvironmentHook
+from quarterdeck.wire.environment_variables import CreateVariable
+from quarterdeck.wire.environments import GLOBAL, CreateEnvironment, Environment
+from tests.support.waiting import pauses
+from tests.tui_shell.live import PATIENCE, Desk, Installation, until
+
+
+@contextlib.asynccontextmanager
+async def screen(
+    live: Installation, size: tuple[int, int] = (100, 30), drafts: Path | None = None
+) -> AsyncIterator[Desk]:
+    """A cockpit with the screen open."""
+    async with live.cockpit(size, drafts) as desk:
+        await desk.see("online")
+        await desk.press("e")
+        await desk.see("Everywhere", "global")
+        yield desk
+
+
+async def made(live: Installation, name: str = "shop") -> Environment:
+    async with live.client() as client:
+        return await client.environments.create(CreateEnvironment(name=name))
+
+
+async def test_an_environment_from_its_making_to_its_end(live: Installation) -> None:
+    async with screen(live) as desk:
+        await desk.press("n")
+        await desk.see("New environment")
+        await desk.write("shop")
+        await desk.press("tab")
+        await desk.write("Sells things")
+        await desk.press(*["tab"] * 4)
+        await desk.write("/nowhere/at/all")
+        await desk.press("ctrl+s")
+        await desk.see("no git repository", "New environment", "Sells things")
+        await desk.press("ctrl+u")
+        await desk.write(str(live.repository))
+        await desk.press("ctrl+s")
+        await desk.see("Organization", "Sells things")
+        await desk.see(f"Repositories  {live.repository.name}")
+        await desk.press("r")
+        await desk.see("Description", "Preferences")
+        await desk.press("ctrl+u")
+        await desk.write("bakery")
+        await desk.press("ctrl+s")
+        await desk.see("Name          bakery")
+        await desk.press("d")
+        await desk.see("Delete bakery?", "hooks with all their versions")
+        await desk.press("y")
+        await desk.miss("bakery")
+    async with live.client() as client:
+        assert [one.name for one in await client.environments.list(scope="all")] == ["global"]
+
+
+async def test_a_name_that_is_taken_is_said_beside_it_and_nothing_is_lost(
+    live: Installation,
+) -> None:
+    await made(live)
+    async with screen(live) as desk:
+        await desk.press("n")
+        await desk.see("New environment")
+        await desk.write("shop")
+        await desk.press("tab")
+        await desk.write("kept words")
+        await desk.press("ctrl+s")
+        await desk.see("An environment has this name already.", "kept words")
+        await desk.press("escape")
+        await desk.see("Not saved yet", "name, description")
+        await desk.press("escape")
+        await desk.see("kept words")
+        await desk.press("2", "ctrl+s")
+        await desk.see("shop2")
+
+
+async def test_variables_are_masked_and_told_whose_they_are(
+    live: Installation, tmp_path: Path
+) -> None:
+    shop = await made(live)
+    async with live.client() as client:
+        await client.variables.add(GLOBAL, CreateVariable(key="LEVEL", value="hunter1"))
+        await client.variables.add(GLOBAL, CreateVariable(key="ZONE", value="hunter2"))
+        await client.variables.add(shop.id, CreateVariable(key="LEVEL", value="hunter3"))
+    async with screen(live, drafts=tmp_path / "drafts") as desk:
+        await desk.press("down", "2")
+        await desk.see("LEVEL", "over global", "ZONE", "from global")
+        assert "hunter" not in desk.text
+        await desk.press("a")
+        await desk.see("New variable of shop")
+        await desk.write("TOKEN")
+        await desk.press("tab")
+        await desk.write("hunter4")
+        await desk.see("•••••••")
+        assert "hunter" not in desk.text
+        await desk.press("ctrl+s")
+        await desk.see("TOKEN")
+        assert "hunter" not in desk.text
+        await desk.press("s")
+        await desk.see("hunter2", "hunter3", "hunter4")
+        await desk.press("s", "down", "d")
+        await desk.see("Delete TOKEN?")
+        await desk.press("y")
+        await desk.see("TOKEN was deleted.")
+        await desk.press("enter")
+        await desk.see("It is that of global")
+    kept = [path for path in (tmp_path / "drafts").rglob("*") if path.is_file()]
+    assert not any(b"hunter" in path.read_bytes() for path in kept)
+
+
+async def test_a_pasted_file_is_shown_before_it_changes_anything(live: Installation) -> None:
+    shop = await made(live)
+    async with live.client() as client:
+        await client.variables.add(shop.id, CreateVariable(key="OLD", value="1"))
+    async with screen(live) as desk:
+        await desk.press("down", "2")
+        await desk.see("OLD")
+        await desk.press("v")
+        await desk.see("Paste a .env file into shop")
+        await desk.write('OLD=hunter2\nexport NEW="a b"\nHOME=/\n')
+        await desk.see("1 added, 1 changed, 1 cannot be taken", "sandbox sets it")
+        assert "hunter2" not in desk.text
+        async with live.client() as client:
+            assert len(await client.variables.list(shop.id)) == 1
+        await desk.press("ctrl+s")
+        await desk.see("2 taken over", "= same")
+        async with live.client() as client:
+            found = {one.key: one.value for one in await client.variables.list(shop.id)}
+        assert found == {"OLD": "hunter2", "NEW": "a b"}
+        await desk.press("escape")
+        await desk.see("NEW", "OLD", "s shows the values")
+
+
+async def test_files_are_written_and_changed(live: Installation) -> None:
+    shop = await made(live)
+    hostile = "title\x1b]0;owned\x07\nsecond line"
+    async with live.client() as client:
+        await client.environment_files.add(shop.id, CreateFile(path="~/a.txt", content=hostile))
+    async with screen(live, (80, 24)) as desk:
+        await desk.press("down", "3")
+        await desk.see("~/a.txt", "2 lines", "own")
+        await desk.press("enter")
+        await desk.see("second line")
+        assert not {"\x1b", "\x07"} & set(desk.text)
+        await desk.press("tab", "down", "end")
+        await desk.write(" more")
+        await desk.press("ctrl+s")
+        await desk.miss("ctrl+s")
+        await desk.press("a")
+        await desk.see("New file")
+        await desk.write("/etc/passwd")
+        await desk.press("ctrl+s")
+        await desk.see("It must begin with ~/")
+        await desk.press("escape", "d")
+        await desk.see("~/a.txt")
+    async with live.client() as client:
+        (file,) = await client.environment_files.list(shop.id)
+    assert file.content == hostile + " more"
+
+
+async def test_skills_are_found_and_installed(live: Installation) -> None:
+    shop = await made(live)
+    skill = live.home / "skills" / "review"
+    skill.mkdir(parents=True, exist_ok=True)
+    (skill / "SKILL.md").write_text("---\nname: Review\ndescription: Looks at diffs\n---\nDo it.\n")
+    async with screen(live) as desk:
+        await desk.press("down", "4")
+        await desk.see("No skills")
+        await desk.press("a")
+        await desk.see("Review", "Looks at diffs")
+        await desk.write("nothing like it")
+        await desk.see("Nothing was found")
+        await desk.press("ctrl+u")
+        await desk.write("diffs")
+        await desk.see("1 skill;")
+        await desk.press("enter")
+        await desk.see("✓ installed")
+        await desk.press("enter")
+        await desk.see("enabled already")
+        await desk.press("escape")
+        await desk.see("SKILL", "Review")
+        await desk.press("d")
+        await desk.see("Remove Review?")
+        await desk.press("y")
+        await desk.see("No skills")
+    async with live.client() as client:
+        assert not await client.skills.list(shop.id)
+
+
+async def test_mcp_servers_of_both_kinds(live: Installation) -> None:
+    shop = await made(live)
+    async with screen(live) as desk:
+        await desk.press("down", "5")
+        await desk.see("No MCP servers")
+        await desk.press("a")
+        await desk.see("New MCP server", "Command")
+        await desk.write("docs")
+        await desk.press("ctrl+s")
+        await desk.see("It is needed.")
+        await desk.write("npx")
+        await desk.press("tab")
+        await desk.write("-y\ndocs-mcp")
+        await desk.press("tab")
+        await desk.write("TOKEN=hunter2")
+        await desk.press("ctrl+s")
+        await desk.see("npx (2 arguments)", "TOKEN=")
+        assert "hunter2" not in desk.text
+        await desk.press("enter")
+        await desk.see("docs-mcp")
+        await desk.press("tab", "enter", "down", "enter")
+        await desk.see("URL")
+        assert "Command" not in desk.text
+        await desk.press("tab")
+        await desk.write("ftp://host/mcp")
+        await desk.press("ctrl+s")
+        await desk.see("It must begin with http")
+        await desk.press("ctrl+u")
+        await desk.write("https://host/mcp?key=hunter3")
+        await desk.press("ctrl+s")
+        await desk.see("https://host/mcp?••••")
+        assert "hunter3" not in desk.text
+    async with live.client() as client:
+        (mcp,) = await client.mcps.list(shop.id)
+    assert mcp.config == {"url": "https://host/mcp?key=hunter3", "headers": {}}
+
+
+async def test_a_start_hook_is_tried_out_and_saved(live: Installation) -> None:
+    shop = await made(live)
+    async with screen(live) as desk:
+        await desk.press("down", "6")
+        await desk.see("Warm hook", "Start hook", "none: enter writes one")
+        await desk.press("down", "enter")
+        await desk.see("Start hook of shop, new")
+        await desk.write("echo it is $((40 + 2)); exit 3")
+        await desk.press("ctrl+t")
+        await desk.see("it is 42", "failed with exit code 3")
+        await desk.press(*["backspace"] * 8, "ctrl+t")
+        await desk.see("ended well")
+        await desk.press("escape")
+        await desk.see("Not saved yet", "the script")
+        await desk.press("s")
+        await desk.see("Version 1 is in force")
+        await desk.press("escape")
+        await desk.see("version 1, 1 line", "echo it is $((40 + 2))")
+    async with live.client() as client:
+        hook = await client.environment_hooks.start(shop.id)
+    assert isinstance(hook, EnvironmentHook) and hook.content == "echo it is $((40 + 2))"
+
+
+async def test_the_warm_pool_is_switched(live: Installation) -> None:
+    shop = await made(live)
+    async with screen(live) as desk:
+        await desk.press("down", "7")
+        await desk.see("Off: workspaces are made when")
+        await desk.press("enter")
+        await desk.see("Keeps ready", "on")
+        async with live.client() as client:
+            pool = (await client.environment_hooks.warm(shop.id)).warm_pool
+        assert pool is not None and pool.enabled
+        await desk.press("enter")
+        await desk.see("It is off.")
+    async with asyncio.timeout(PATIENCE), live.client() as client:
+        for pause in pauses(0.02):
+            if not await client.warm_pools.workspaces(pool.id):
+                break
+            await asyncio.sleep(pause)
+
+
+async def test_what_could_not_be_read_is_read_when_the_line_is_back(live: Installation) -> None:
+    await made(live)
+    async with screen(live) as desk:
+        await desk.press("down", "2")
+        await desk.see("No variables")
+        live.kill()
+        await desk.press("3")
+        await desk.see("could not be read")
+        live.start()
+        await live.ready()
+        await desk.see("No files")
+
+
+async def test_a_narrow_window_shows_one_part_at_a_time(live: Installation) -> None:
+    await made(live)
+    async with screen(live, (50, 20)) as desk:
+        assert "[General]" not in desk.text
+        await desk.press("down", "enter")
+        await desk.see("[General]", "shop")
+        assert "Everywhere" not in desk.text
+        await desk.press("escape")
+        await desk.see("Everywhere")
+        await desk.press("escape")
+        await until(lambda: desk.focus == "ReplicaList")

@@ -1,0 +1,5 @@
+"""Frozen cockpits."""
+
+from tests.tui_shell.conftest import fixed_clock_zone, frozen
+
+__all__ = ["fixed_clock_zone", "frozen"]

@@ -1,0 +1,86 @@
+"""The info panel: what it says, its links, and that it costs nothing while it is hidden."""
+
+from uuid import UUID
+
+import pytest
+
+from quarterdeck.tui.transcript_view.lines import plain
+from quarterdeck.tui.widgets.info import panel
+from quarterdeck.tui.widgets.info.facts import rows_of
+from tests.tui_info.known import ENVIRONMENT, known_replica, see
+from tests.tui_shell.frozen import FrozenCockpit, screen_text
+
+WIDE = (140, 44)
+
+
+def test_everything_that_is_known_is_said_and_links_are_safe(frozen: FrozenCockpit) -> None:
+    state = known_replica(frozen)
+    rows = rows_of(state, state.first_chat, {ENVIRONMENT: "shop"}, 31)
+    said = "\n".join(plain(row.words for row in rows))
+    for words in (
+        "○ idle",
+        "shop qd/fix-login +120 -8",
+        "Goal (active)",
+        "41k of 100k tokens, 12 m 02 s",
+        "3000",
+        "shop #12",
+        "2 variables, 1 skill",
+        "codex · gpt-x",
+        "context 41k of 200k",
+        "last turn 3.5k tokens",
+        "small: 2 CPU, 8 GB",
+        "isolated by bubblewrap",
+        "sleeps after 30 min",
+    ):
+        assert words in said
+    assert "\x1b" not in said
+    links = {span.text: span.link for row in rows for span in row.words if row.key and span.link}
+    assert links["http://127.0.0.1:41000/"] == "http://127.0.0.1:41000/"
+    # What a browser must not be given is shown, but is no link.
+    assert "javascript:alert(1)" in {row.key for row in rows} - set(links)
+
+
+def test_what_is_not_known_is_left_out(frozen: FrozenCockpit) -> None:
+    state = frozen.add("bare", status="sleeping", environment_id=str(UUID(int=77)))
+    said = "\n".join(plain(row.words for row in rows_of(state, None, {}, 31)))
+    assert "☾ sleeping" in said
+    for words in ("Goal", "Previews", "Pull requests", "Repositories", "Environment", "None"):
+        assert words not in said
+
+
+async def test_an_address_is_copied_by_key(frozen: FrozenCockpit) -> None:
+    known_replica(frozen)
+    async with frozen.run_test(size=WIDE) as pilot:
+        await see(pilot, "http://127.0.0.1:41000/")
+        await pilot.press("o", "down", "y")
+        await pilot.pause()
+        assert frozen.clipboard == "http://127.0.0.1:41001/"
+        await pilot.press("tab")
+        assert type(frozen.focused).__name__ == "Composer"
+
+
+async def test_hidden_it_makes_and_reads_nothing(
+    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = known_replica(frozen)
+    made: list[int] = []
+    honest = panel.rows_of
+    monkeypatch.setattr(panel, "rows_of", lambda *a: made.append(1) or honest(*a))
+    async with frozen.run_test(size=WIDE) as pilot:
+        await see(pilot, "Previews")
+        assert made
+        await pilot.press("f2")
+        await see(pilot, "Previews", gone=True)
+        made.clear()
+        state.record.status = "sleeping"
+        frozen.deck.add(state.record)
+        await pilot.pause()
+        await pilot.resize_terminal(100, 30)
+        await pilot.pause()
+        await pilot.press("f2")
+        await pilot.pause()
+        assert "Previews" not in screen_text(frozen)
+        assert not made
+        await pilot.resize_terminal(*WIDE)
+        await see(pilot, "Previews")
+        assert made

@@ -1,0 +1,122 @@
+"""The real cockpit in a real tmux: what reaches the terminal around both."""
+
+import asyncio
+import base64
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import Program
+from tests.tui_shell.conftest import live_service
+from tests.tui_shell.live import Installation
+
+__all__ = ["live_service"]
+
+HELD = "```sh\nuntil [ -e ~/go ]; do sleep 0.05; done\n```"
+CTRL_Q = "\x11"
+TOLD = "other has finished"
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def tmux(tmp_path: Path, require_tool: Callable[[str], str]) -> Iterator[Run]:
+    """Runs tmux with a server of the test's own."""
+    program = require_tool("tmux")
+    socket = str(tmp_path / "tmux")
+
+    def run(*arguments: str) -> str:
+        command = [program, "-S", socket, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    run.command = [program, "-u", "-S", socket]  # pyright: ignore[reportFunctionMemberAccess]
+    yield run
+    subprocess.run([program, "-S", socket, "kill-server"], check=False, capture_output=True)
+
+
+@contextmanager
+def cockpit(place: Installation, tmux: Run, settings: str, **variables: str) -> Iterator[Program]:
+    """A cockpit in tmux, in a terminal that is known by these variables."""
+    file = place.home.parent / "tmux.conf"
+    file.write_text(f"set -g status off\nset -g default-terminal tmux-256color\n{settings}\n")
+    own = dict.fromkeys(("TERM_PROGRAM", "LC_TERMINAL", "VTE_VERSION", "DISPLAY", "TMUX"), "")
+    command = [*tmux.command, "-f", str(file), "new-session"]  # pyright: ignore
+    with Program(
+        [*command, f"{sys.executable} -m quarterdeck"],
+        columns=100,
+        lines=30,
+        environment={
+            **own,
+            "QUARTERDECK_HOME": str(place.home),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "QD_URL": "",
+            "QD_API_KEY": "",
+            **variables,
+        },
+        directory=place.repository,
+    ) as program:
+        program.wait_for("online")
+        yield program
+        program.type(CTRL_Q)
+        assert program.finish(60) == 0
+
+
+def do(awaitable) -> None:
+    asyncio.run(awaitable)
+
+
+async def _finish(place: Installation) -> None:
+    async with place.client() as client:
+        other = next([one async for one in client.replicas.all() if one.name == "other"].__iter__())
+        await client.exec.run(other.id, "touch ~/go")
+
+
+@pytest.mark.parametrize(
+    ("settings", "variables", "reaches"),
+    [
+        ("set -g allow-passthrough on", {"LC_TERMINAL": "iTerm2"}, f"\x1b]9;quarterdeck: {TOLD}\a"),
+        (
+            "set -g allow-passthrough on",
+            {"VTE_VERSION": "7600"},
+            f"\x1b]777;notify;quarterdeck;{TOLD}\a",
+        ),
+        ("set -g allow-passthrough off", {"LC_TERMINAL": "iTerm2"}, "\a"),
+    ],
+    ids=["osc-9", "osc-777", "bell"],
+)
+def test_a_notice_goes_through_tmux_or_is_a_bell(
+    live_service: Installation, tmux: Run, settings: str, variables: dict[str, str], reaches: str
+) -> None:
+    do(live_service.create("alpha"))
+    with cockpit(live_service, tmux, settings, **variables) as program:
+        program.wait_for("idle")
+        do(live_service.create("other", HELD))
+        program.wait_for("working")
+        assert reaches.encode() not in program.raw
+        do(_finish(live_service))
+        program.wait(lambda: reaches.encode() in program.raw)
+        program.wait_for("new")
+        assert program.raw.count(reaches.encode()) == 1
+
+
+def test_what_is_copied_is_in_tmux_and_on_its_terminal(
+    live_service: Installation, tmux: Run
+) -> None:
+    do(live_service.create("alpha", "hello there"))
+    with cockpit(live_service, tmux, "set -s set-clipboard on") as program:
+        program.wait_for("Other agents here")
+        program.wait_for("idle")
+        program.type("\r")
+        program.wait_for("enter send")
+        program.type("\t")
+        program.wait_for("y copy")
+        program.type("gy")
+        program.wait_for("given to tmux")
+        held = tmux("show-buffer")
+        assert held.strip() == "> hello there"
+        told = base64.b64encode(held.encode())
+        program.wait(lambda: b"\x1b]52;" in program.raw and told in program.raw)

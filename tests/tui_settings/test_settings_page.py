@@ -1,0 +1,186 @@
+"""The settings page on the real service."""
+
+import os
+import shutil
+import tomllib
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.cli.surroundings import Machine
+from quarterdeck.cli.target import find_target
+from quarterdeck.tui.settings.listing import SettingsList
+from tests.cli.test_cli_agents import NPM
+from tests.tui_shell.live import Desk, Installation, until
+
+
+@asynccontextmanager
+async def settings(live: Installation, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Desk]:
+    """A cockpit with the settings open, on the configuration of the installation's home."""
+    monkeypatch.setenv("QUARTERDECK_HOME", str(live.home))
+    async with live.cockpit((110, 50)) as desk:
+        desk.app.surroundings = Machine(find_target(None))
+        await desk.see("online", "No replicas yet")
+        await desk.press("comma")
+        await desk.see("Connections", "Built-in", "A new key", "nowhere")
+        yield desk
+
+
+async def go_to(desk: Desk, name: str) -> None:
+    """Moves the cursor to the line of a name."""
+    listing = desk.app.screen.query_one(SettingsList)
+    await desk.press("home")
+    for _ in range(60):
+        await desk.pilot.pause()
+        if listing.chosen is not None and listing.chosen.name == name:
+            return
+        await desk.press("down")
+    raise AssertionError(f"no line {name!r}\n{desk.text}")
+
+
+def file(live: Installation) -> Path:
+    return live.home / "config.toml"
+
+
+async def test_the_look_changes_at_once_and_is_kept(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file(live).write_text(
+        '# mine\n[keys]\n"replica.delete" = "D"\n\n[cockpit]\nmouse = true # so\n'
+    )
+    async with settings(live, monkeypatch) as desk:
+        await go_to(desk, "Theme")
+        await desk.press("enter")
+        await until(lambda: desk.app.theme == "textual-light")
+        await go_to(desk, "Mouse")
+        await desk.press("enter")
+        await desk.see("your terminal selects text itself")
+    text = file(live).read_text()
+    assert tomllib.loads(text)["cockpit"] == {"theme": "light", "mouse": False}
+    assert text.startswith("# mine\n[keys]\n")
+    assert "mouse = false # so" in text
+    file(live).unlink()
+
+
+async def test_an_agent_is_installed_to_the_end_after_it_could_not_be(
+    live: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    npm = tmp_path / "programs" / "npm"
+    npm.parent.mkdir()
+    npm.write_text(NPM)
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{npm.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("NPM_PREFIX", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("NPM_PACKAGE", "@google/gemini-cli")
+    monkeypatch.setenv("NPM_FAILS", "1")
+    async with settings(live, monkeypatch) as desk:
+        await go_to(desk, "Gemini")
+        await desk.see("enter installs it: qd agents install gemini")
+        await desk.press("enter")
+        await desk.see("gemini was not installed", "npm ERR! 404", "npm ended with code 1")
+        await desk.see("enter installs it: qd agents install gemini")
+        monkeypatch.delenv("NPM_FAILS")
+        await desk.press("enter")
+        await desk.see("not ready 1.2.3", "It is installed; replicas see it")
+    assert (live.home / "agents/bin/gemini").exists()
+    shutil.rmtree(live.home / "agents")
+
+
+async def test_a_providers_key_is_set_masked_and_removed(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with settings(live, monkeypatch) as desk:
+        await go_to(desk, "codex")
+        await desk.press("enter")
+        await desk.see("Key of codex")
+        await desk.press("enter")
+        await desk.see("Nothing was typed.")
+        await desk.write("sk-1234567890abcdef")
+        assert "sk-1234567890abcdef" not in desk.text
+        await desk.press("enter")
+        await desk.see("cdef", "enter replaces it")
+        assert "567890" not in desk.text
+        await desk.press("d")
+        await desk.see("Remove the key of codex?")
+        await desk.press("y")
+        await desk.miss("cdef")
+
+
+async def test_a_refusal_stands_below_the_field_and_nothing_is_lost(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with settings(live, monkeypatch) as desk:
+        await go_to(desk, "Another provider")
+        await desk.press("enter")
+        await desk.see("Provider")
+        await desk.write("Not a name")
+        await desk.press("enter")
+        await until(lambda: desk.app.screen.query_one("#problem").size.height)
+        assert "Not a name" in desk.text
+        await desk.press("escape")
+        await desk.miss("Not a name")
+
+
+async def test_an_api_key_is_shown_once_and_revoked(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with settings(live, monkeypatch) as desk:
+        await go_to(desk, "A new key")
+        await desk.press("enter")
+        await desk.see("Name of the new key")
+        await desk.write("robot")
+        await desk.press("enter")
+        await desk.see("API key robot", "shown this once", "sk_")
+        await desk.press("escape")
+        await desk.see("robot", "never used")
+        await go_to(desk, "robot")
+        await desk.press("d")
+        await desk.see("Revoke robot?")
+        await desk.press("y")
+        await desk.miss("robot")
+
+
+async def test_notifications_go_where_they_are_sent(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with settings(live, monkeypatch) as desk:
+        await go_to(desk, "Target")
+        await desk.press("enter")
+        await desk.see("Address of notifications")
+        await desk.write("json://localhost:9/topic")
+        await desk.press("enter")
+        await desk.miss("Address of notifications")
+        await desk.see("json   ")
+        await desk.press("d")
+        await desk.see("Send no notifications?")
+        await desk.press("y")
+        await desk.see("nowhere")
+
+
+async def test_another_service_is_gone_to_without_leaving(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = (live.home / "service" / "key").read_text().strip()
+    socket = live.home / "service" / "qd.sock"
+    file(live).write_text(
+        f'[profiles.work]\nsocket = "{socket}"\nkey = "{key}"\n'
+        '[profiles.locked]\nsocket = "/nowhere"\nkey_variable = "NO_SUCH_KEY"\n'
+    )
+    await live.create("here-already")
+    monkeypatch.setenv("QUARTERDECK_HOME", str(live.home))
+    async with live.cockpit((110, 50)) as desk:
+        desk.app.surroundings = Machine(find_target(None))
+        await desk.see("here-already")
+        before = desk.app.deck
+        await desk.press("comma")
+        await desk.see("work", "locked", "A new key", "nowhere")
+        await go_to(desk, "locked")
+        await desk.press("enter")
+        await desk.see("the variable NO_SUCH_KEY, which is not set")
+        await go_to(desk, "work")
+        await desk.press("enter")
+        await desk.see(f"unix:{socket}"[:20], "here-already", "n new")
+        assert desk.app.deck is not before
+    file(live).unlink()

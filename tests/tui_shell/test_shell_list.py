@@ -1,0 +1,139 @@
+"""The list of replicas: narrowed, marked, and many acted on at once."""
+
+from textual import events
+
+from quarterdeck.store.changes import ListChanged
+from quarterdeck.tui.widgets.narrow_line import NarrowLine
+from quarterdeck.wire.environments import GLOBAL
+from tests.tui_shell.frozen import FrozenCockpit, screen_text
+from tests.tui_shell.live import Installation, until
+
+
+def words(app: FrozenCockpit) -> str:
+    line = app.screen.query_one(NarrowLine)
+    return str(line.query_one("Static").render()) if line.has_class("told") else ""
+
+
+async def test_words_narrow_the_list_while_they_are_typed(frozen: FrozenCockpit) -> None:
+    for name in ("fix-login", "add-login", "flaky"):
+        frozen.add(name)
+    frozen.add("asleep", "sleeping")
+    async with frozen.run_test(size=(80, 24)) as pilot:
+        await pilot.press("slash", *"log")
+        assert "fix-login" in screen_text(frozen) and "flaky" not in screen_text(frozen)
+        assert words(frozen) == "2 of 4"
+        await pilot.press("enter", "j")
+        assert type(frozen.focused).__name__ == "ReplicaList"
+        assert frozen.screen.listing.selected == frozen.deck.ordered()[1].id
+        await pilot.press("slash", *" zzz")
+        assert "None is like this" in screen_text(frozen)
+        await pilot.press("escape")
+        assert "flaky" in screen_text(frozen) and words(frozen) == ""
+        await pilot.press("slash", *"is:sleeping", "down")
+        assert "asleep" in screen_text(frozen) and "flaky" not in screen_text(frozen)
+        await pilot.press("escape")
+        assert "flaky" in screen_text(frozen)
+
+
+async def test_the_list_stays_beside_the_words_in_a_narrow_window(frozen: FrozenCockpit) -> None:
+    frozen.add("fix-login")
+    async with frozen.run_test(size=(50, 20)) as pilot:
+        await pilot.press("slash", *"fix")
+        assert "fix-login" in screen_text(frozen)
+
+
+async def test_marks_are_shown_counted_and_taken_back(frozen: FrozenCockpit) -> None:
+    for name in ("one", "two", "three"):
+        frozen.add(name)
+    async with frozen.run_test(size=(80, 24)) as pilot:
+        await pilot.press("space", "space")
+        assert words(frozen) == "2 marked"
+        assert "*○ one" in screen_text(frozen) and " ○ three" in screen_text(frozen)
+        await pilot.press("g", "space")
+        assert words(frozen) == "1 marked"
+        await pilot.press("asterisk")
+        assert words(frozen) == "3 marked"
+        await pilot.press("asterisk")
+        assert words(frozen) == ""
+        await pilot.press("space", "escape")
+        assert words(frozen) == "" and "*" not in screen_text(frozen)
+
+
+async def test_marked_replicas_that_are_not_shown_are_named_before_they_are_deleted(
+    frozen: FrozenCockpit,
+) -> None:
+    for name in ("one", "two", "three"):
+        frozen.add(name)
+    async with frozen.run_test(size=(80, 24)) as pilot:
+        await pilot.press("space", "space", "slash", *"three", "enter", "d")
+        await pilot.pause()
+        text = " ".join(screen_text(frozen).split())
+        assert "Delete 2 replicas?" in text and "one, two: their sandboxes" in text
+
+
+async def test_a_command_is_for_all_that_are_marked(live: Installation) -> None:
+    names = ("alpha", "beta", "gamma")
+    for name in names:
+        await live.create(name)
+    async with live.cockpit() as desk:
+        await desk.see(*names)
+        await until(lambda: all(desk.replica(name).active for name in names))
+        await desk.press("slash", *"a", "enter", "asterisk", "slash", "escape")
+        await desk.press("slash", *"gamma", "enter", "space", "escape")
+        await desk.press("asterisk", "s")
+        await desk.see("3 put to sleep")
+        await until(lambda: all(desk.replica(name).status == "sleeping" for name in names))
+        assert "marked" not in desk.text
+        await desk.press("A")
+        chosen = desk.app.screen.chosen
+        await until(lambda: desk.replica(chosen.name).status == "archived", "the archive")
+        await desk.press("w")
+        await until(lambda: desk.replica(chosen.name).active, "the restored replica")
+        await desk.press("asterisk", "d", "y")
+        await desk.see("No replicas yet")
+
+
+async def test_an_environment_is_found_by_its_name(live: Installation) -> None:
+    await live.create("alpha")
+    async with live.client() as client:
+        name = (await client.environments.get(GLOBAL)).name
+    async with live.cockpit() as desk:
+        await desk.see("alpha")
+        await desk.press("slash", *f"env:{name.lower()}")
+        await desk.see("1 of 1")
+        await desk.press(*"x")
+        await desk.see("0 of 1")
+
+
+async def test_tabs_that_have_no_room_show_their_keys(frozen: FrozenCockpit) -> None:
+    frozen.add("one")
+    async with frozen.run_test(size=(80, 24)) as pilot:
+        await pilot.press("3")
+        await pilot.pause()
+        assert "1 Chat  2 Terminal [3 Changes] 4 Files  5  6  7" in screen_text(frozen)
+        await pilot.press("7")
+        await pilot.pause()
+        assert "4 Files  5  6 [7 Exec]" in screen_text(frozen)
+
+
+async def test_keys_behind_the_words_are_for_the_list(frozen: FrozenCockpit) -> None:
+    for name in ("fix-login", "flaky"):
+        frozen.add(name)
+    async with frozen.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        for key in ("slash", *"flaky", "enter", "3"):
+            frozen.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(lambda: "[3 Changes]" in screen_text(frozen), "the tab")
+        assert frozen.screen.query_one(NarrowLine).typed == "flaky"
+
+
+async def test_who_writes_keeps_the_pane_when_the_list_empties(frozen: FrozenCockpit) -> None:
+    state = frozen.add("fix-login", awaiting_input=True)
+    async with frozen.run_test(size=(80, 24)) as pilot:
+        await pilot.press("slash", *"is:asks", "enter", "enter")
+        await until(lambda: type(frozen.focused).__name__ == "Composer", "the composer")
+        for chat in state.chats.values():
+            chat.record.awaiting_input = False
+        frozen.deck.publish(ListChanged())
+        await until(lambda: "None is like this" in screen_text(frozen), "an empty list")
+        assert type(frozen.focused).__name__ == "Composer"
