@@ -9,6 +9,7 @@ from sqlalchemy import update
 from quarterdeck.service.db.tables import environment_variables
 from tests.fleet.conftest import until
 from tests.shaping.conftest import SPY, Shop
+from tests.support.trees import files_under
 
 
 async def typed(shop: Shop, id: str, line: str) -> str:
@@ -151,9 +152,8 @@ async def test_an_agent_gets_its_key_and_servers_and_nobody_else_the_key(shop: S
     assert "sk-for-gemini-alone" not in looked
     assert "sk-for-gemini-alone" not in await typed(shop, made, "env")
     place = shop.home.workspaces / made
-    for path in (place / "state").rglob("*"):
-        if path.is_file():
-            assert b"sk-for-gemini-alone" not in path.read_bytes(), path
+    for path, content in files_under(place / "state"):
+        assert b"sk-for-gemini-alone" not in content, path
     assert "sk-for-gemini-alone" not in json.dumps(await shop.events(made))
 
     async def told_of_the_old() -> bool:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support.trees import files_under
 from tests.system.conftest import installed
 from tests.system.installation import (
     Installation,
@@ -127,13 +128,9 @@ def test_a_key_is_in_no_file(
     for name in ("robot", "gemini"):
         answer(deck, working[name], "once more")
     looked_at = 0
-    for path in deck.base.rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            content = path.read_bytes()
-            looked_at += 1
-            assert not [name for name, secret in secrets.items() if secret.encode() in content], (
-                path
-            )
+    for path, content in files_under(deck.base):
+        looked_at += 1
+        assert not [name for name, secret in secrets.items() if secret.encode() in content], path
     assert looked_at > 30
 
 

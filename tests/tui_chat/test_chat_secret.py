@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from quarterdeck.tui.panes.chat import ChatPane
+from tests.support.trees import files_under
 from tests.tui_shell.frozen import FrozenCockpit, Story, said, screen_text
 from tests.tui_shell.live import until
 
@@ -10,7 +11,7 @@ SECRET = "hunter2xyz"
 
 
 def kept(directory: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in directory.rglob("*") if path.is_file())
+    return b"".join(content for _, content in files_under(directory))
 
 
 async def test_a_secret_is_masked_and_never_written_down(

@@ -20,6 +20,7 @@ from quarterdeck.agents.port import (
 from quarterdeck.agents.processes import _marked
 from quarterdeck.wire.history import AgentEvent
 from tests.real_agents.codex.place import Place
+from tests.support.trees import files_under
 
 KEY = "sk-test-0123456789-secret"
 
@@ -143,8 +144,7 @@ async def test_a_key_reaches_the_model_and_nothing_else(place: Place) -> None:
     assert asked[0].headers["authorization"] == f"Bearer {KEY}"
     assert KEY not in json.dumps([event.payload for event in place.heard.events])
     await session.close()
-    files = [path for path in place.home.rglob("*") if path.is_file()]
-    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+    assert not [path for path, content in files_under(place.home) if KEY.encode() in content]
 
 
 async def test_without_a_key_or_log_in_it_says_what_to_do(place: Place) -> None:
