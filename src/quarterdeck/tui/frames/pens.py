@@ -6,6 +6,8 @@ from typing import NamedTuple
 from rich.color import ColorSystem
 from rich.style import Style
 
+from quarterdeck.tui.frames.eight_bit import shown_in
+
 _MOST = 4_096
 """Styles remembered. Text selection makes styles without end that look alike."""
 
@@ -107,9 +109,9 @@ def _pen(style: Style, color_system: ColorSystem) -> Pen:
     attributes = ";".join(code for name, code in _ATTRIBUTES.items() if getattr(style, name))
     foreground = background = ""
     if style.color is not None:
-        foreground = ";".join(style.color.downgrade(color_system).get_ansi_codes())
+        foreground = ";".join(shown_in(style.color, color_system).get_ansi_codes())
     if style.bgcolor is not None:
-        background = ";".join(style.bgcolor.downgrade(color_system).get_ansi_codes(False))
+        background = ";".join(shown_in(style.bgcolor, color_system).get_ansi_codes(False))
     return Pen(
         attributes,
         "" if foreground == "39" else foreground,
