@@ -31,7 +31,7 @@ import asyncio, sys
 from pathlib import Path
 from textual import work
 from textual.widgets import Static
-from quarterdeck.tui import editing
+from quarterdeck.tui import outside
 from quarterdeck.tui.frames import DiffedFrames
 from quarterdeck.tui.type_ahead import TypeAhead
 
@@ -42,7 +42,7 @@ class Busy(TypeAhead, DiffedFrames):
     def on_mount(self):
         self.tick()
     async def key_e(self):
-        self.query_one("#text").update(await editing.edit(self, "before"))
+        self.query_one("#text").update(await outside.edit(self, "a.md", "before"))
     @work
     async def tick(self):
         with Path(sys.argv[1]).open("a") as ticks:
@@ -106,7 +106,7 @@ def script(path: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "brought"), [(GOOD, "second line"), (KILLED, "The editor ended with -9")]
+    ("text", "brought"), [(GOOD, "second line"), (KILLED, "editor was killed (SIGKILL)")]
 )
 def test_the_terminal_is_sane_whatever_the_editor_did(
     live_service: Installation, programs: list[Program], tmp_path: Path, text: str, brought: str

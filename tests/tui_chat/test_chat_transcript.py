@@ -3,6 +3,7 @@
 import asyncio
 import json
 import stat
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -147,16 +148,18 @@ async def test_images_of_a_message_are_saved(live: Installation, tmp_path: Path)
 async def test_a_block_is_opened_in_the_pager_and_all_in_the_editor(
     frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quarterdeck.tui import editing
+    from quarterdeck.tui import outside
 
     state = frozen.add("alpha")
     said(state, every_block())
     seen: list[tuple[str, list[str]]] = []
 
-    async def look_at(app: object, text: str, program: list[str]) -> None:
-        seen.append((text, program))
+    async def look_at(
+        app: object, name: str, data: bytes, program: Callable[[], list[str]]
+    ) -> None:
+        seen.append((data.decode(), program()))
 
-    monkeypatch.setattr(editing, "look_at", look_at)
+    monkeypatch.setattr(outside, "look_at", look_at)
     monkeypatch.setenv("PAGER", "pager -x")
     monkeypatch.setenv("VISUAL", "editor 'with blank'")
     async with frozen.run_test(size=(100, 30)) as pilot:

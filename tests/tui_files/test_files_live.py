@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from textual.events import Key
 
-from quarterdeck.tui import outside
+from quarterdeck.tui.outside import copies
 from tests.tui_files.shop import open_shop
 from tests.tui_shell.live import Installation, until
 
@@ -69,12 +69,12 @@ async def test_a_copy_that_cannot_be_written_is_read_outside(
     await open_shop(live, "alpha")
     seen: list[tuple[str, str, bool]] = []
 
-    def run(command: list[str]) -> str:
+    def run(command: list[str]) -> int:
         path = Path(command[-1])
         seen.append((path.name, path.read_text(), bool(path.stat().st_mode & 0o222)))
-        return ""
+        return 0
 
-    async def ran(command: list[str]) -> str:
+    async def ran(command: list[str]) -> int:
         return run(command)
 
     class Suspended:
@@ -82,7 +82,7 @@ async def test_a_copy_that_cannot_be_written_is_read_outside(
 
         def __exit__(self, *_: Any) -> None: ...
 
-    monkeypatch.setattr(outside, "_run", ran)
+    monkeypatch.setattr(copies, "run_there", ran)
     monkeypatch.setitem(os.environ, "PAGER", "less -S")
     async with live.cockpit() as desk:
         monkeypatch.setattr(desk.app, "suspend", Suspended)

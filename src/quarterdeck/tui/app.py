@@ -24,9 +24,9 @@ from quarterdeck.tui.frames import DiffedFrames
 from quarterdeck.tui.hangup import ending_on_hangup
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.outlet import outlet_driver
+from quarterdeck.tui.outside import say_later
 from quarterdeck.tui.removal import EndsWork
 from quarterdeck.tui.screens.opening import OpeningScreen
-from quarterdeck.tui.stepping_aside import say_later
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.themes import Looks
 from quarterdeck.tui.toasts import SaysOnce

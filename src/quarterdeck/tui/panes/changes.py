@@ -6,10 +6,11 @@ S -> ReviewField (words around them) -> Review.send -> outbox -> chat
 """
 
 import asyncio
+from typing import Any, cast
 from uuid import UUID
 
 from textual import on, work
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -23,7 +24,7 @@ from quarterdeck.tui.changes.model import Kind
 from quarterdeck.tui.changes.view import ChangesView
 from quarterdeck.tui.changes.words import comments_words, resting_words, state_words
 from quarterdeck.tui.copying import copy_text
-from quarterdeck.tui.outside import editor, pager, read_copy
+from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
 from quarterdeck.tui.panes.tabs import TabPane
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import hold_keys, release_keys
@@ -356,10 +357,14 @@ class ChangesPane(TabPane):
         name = self.view.section.key[1].rpartition("/")[2] if self.view.section else ""
         if not text:
             self.say("Put the cursor on a file.")
+            return
+        data, command = text.encode(errors="replace"), pager if program == "pager" else editor
+        try:
+            await look_at(cast("App[Any]", self.app), f"{name}.diff", data, command)
+        except OutsideError as error:
+            self.say(str(error))
         else:
-            command = pager() if program == "pager" else editor()
-            data = text.encode(errors="replace")
-            self.say(await read_copy(self, command, f"{name}.diff", data))
+            self.say("")
 
     def action_read(self) -> None:
         self.review.forget_reading()

@@ -9,7 +9,7 @@ from textual.app import App
 from textual.widgets import Static
 
 from quarterdeck.store.attaching import NotReadableError, home_path, image_of, read_file
-from quarterdeck.tui import editing
+from quarterdeck.tui import outside
 from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.panes.chat_ask import AskField, AskScreen, WrongFieldError
 from quarterdeck.tui.panes.chat_base import Attachment, ChatBase
@@ -74,16 +74,19 @@ class Attaching(ChatBase):
             self.trouble("Put the cursor on a paste to read it.")
             return
         try:
-            await editing.look_at(cast("App[Any]", self.app), text, editing.pager(), "paste.txt")
-        except editing.NoProgramError as error:
+            data = text.encode(errors="replace")
+            await outside.look_at(cast("App[Any]", self.app), "paste.txt", data, outside.pager)
+        except outside.OutsideError as error:
             self.trouble(str(error))
 
     async def action_editor(self) -> None:
         """The message in `$EDITOR`."""
         app, before = cast("App[Any]", self.app), self.composer.written
+        # Editors want a newline at a file's end, and put one there.
+        whole = f"{before}\n" if before else ""
         try:
-            text = await editing.edit(app, before)
-        except editing.NoProgramError as error:
+            text = (await outside.edit(app, "message.md", whole, "replace")).removesuffix("\n")
+        except outside.OutsideError as error:
             self.trouble(str(error))
             return
         self._problem = ""

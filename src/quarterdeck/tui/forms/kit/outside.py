@@ -1,9 +1,12 @@
 """Editing the text of a field in the person's own editor."""
 
+from typing import Any, cast
+
+from textual.app import App
 from textual.widget import Widget
 
 from quarterdeck.tui.forms.kit.controls import Editor
-from quarterdeck.tui.outside import edited_copy, editor
+from quarterdeck.tui.outside import OutsideError, edit
 from quarterdeck.tui.text import one_line
 
 
@@ -22,9 +25,11 @@ async def edit_outside(field: Editor, name: str) -> None:
 
 async def edited_outside(widget: Widget, name: str, text: str) -> str | None:
     """What the person's editor made of a text; None when nothing was changed."""
-    changed, wrong = await edited_copy(widget, editor(), name, text)
-    if wrong:
-        _tell(widget, wrong)
+    try:
+        changed = await edit(cast("App[Any]", widget.app), name, text)
+    except OutsideError as error:
+        _tell(widget, str(error))
+        return None
     return changed if changed != text else None
 
 

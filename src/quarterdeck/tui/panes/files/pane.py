@@ -7,10 +7,11 @@ Side by side where there is room, else one of the two at a time.
 """
 
 import asyncio
+from typing import Any, cast
 from uuid import UUID
 
 from textual import events, on, work
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.widget import Widget
 
 from quarterdeck.client.errors import ClientError, NotActive
@@ -21,7 +22,7 @@ from quarterdeck.transcript.clean import clean
 from quarterdeck.tui.actions import Where
 from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.copying import copy_text
-from quarterdeck.tui.outside import editor, pager, read_copy
+from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
 from quarterdeck.tui.panes.files.finder import Finder, FinderField
 from quarterdeck.tui.panes.files.viewer import FileReader
 from quarterdeck.tui.panes.files.words import unreadable_words
@@ -257,12 +258,16 @@ class FilesPane(ReadingTab):
         (self.reader if self._reads else self.finder).say(words)
 
     async def _outside(self, deed: str, file: OpenFile) -> None:
-        if deed == "edit":
-            problem = await read_copy(self, editor(), file.name, file.data)
-        elif file.text is None:
-            problem = f"{file.name} is not a text: " + keyed("{file.edit} opens it in $EDITOR.")
-        else:
-            # A pager may pass control sequences on to the terminal; an editor shows them.
-            text = clean(file.text).encode(errors="replace")
-            problem = await read_copy(self, pager(), file.name, text)
+        app, problem = cast("App[Any]", self.app), ""
+        try:
+            if deed == "edit":
+                await look_at(app, file.name, file.data, editor)
+            elif file.text is None:
+                problem = f"{file.name} is not a text: " + keyed("{file.edit} opens it in $EDITOR.")
+            else:
+                # A pager may pass control sequences on to the terminal; an editor shows them.
+                text = clean(file.text).encode(errors="replace")
+                await look_at(app, file.name, text, pager)
+        except OutsideError as error:
+            problem = str(error)
         (self.reader if self._reads else self.finder).say(problem)

@@ -1,0 +1,12 @@
+"""Programs of the person's own, which take the terminal for a while: an editor, a pager.
+
+    text -> a copy in a file -> the cockpit steps aside -> program -> terminal put right -> what it wrote
+
+Streams are read meanwhile, nothing is painted, and what came is there afterwards.
+"""
+
+from quarterdeck.tui.outside.aside import say_later
+from quarterdeck.tui.outside.copies import edit, look_at
+from quarterdeck.tui.outside.programs import OutsideError, editor, pager
+
+__all__ = ["OutsideError", "edit", "editor", "look_at", "pager", "say_later"]
