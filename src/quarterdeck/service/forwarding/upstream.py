@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import httpx
 
 CONNECT_SECONDS = 3.0
-KEPT_SECONDS = 2.0
-"""An idle connection is used again for so long: the other side closes it after five."""
+KEPT_SECONDS = 30.0
+"""An idle connection is used again for so long: well before the other side closes it."""
 
 log = logging.getLogger(__name__)
 
