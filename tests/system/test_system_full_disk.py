@@ -158,7 +158,10 @@ def test_everything_killed_while_the_disk_is_full(
 
 def test_a_start_on_a_full_disk(own: Installation, disk: Disk, stocked: str) -> None:
     id = own.create(stocked)
-    first = own.send(id, block("while ! test -e /tmp/enough; do sleep 0.02; done"))
+    waits = "touch /tmp/begun; while ! test -e /tmp/enough; do sleep 0.02; done"
+    first = own.send(id, block(waits))
+    # An agent that is only starting could not make its session on a full disk.
+    until(lambda: "begun" in own.run(id, "ls /tmp")["output"], "the command")
     engine = own.engine(id)
     own.kill()
     disk.fill()
