@@ -2,16 +2,16 @@
 
 from textual import events
 from textual.message import Message
-from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from quarterdeck.store.prompt_history import PromptHistory
 from quarterdeck.transcript.clean import clean
 from quarterdeck.tui.widgets.completions import Completions
 from quarterdeck.tui.widgets.composer_tokens import Token, token_at
+from quarterdeck.tui.widgets.styled_once import StyledOnce
 
 
-class NamingArea(TextArea):
+class NamingArea(StyledOnce):
     """`completions` shows what the word at the cursor may become; it has no keys of its own."""
 
     completions: Completions | None = None
