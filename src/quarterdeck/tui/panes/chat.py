@@ -8,6 +8,7 @@ Several             the other chats of the replica
 """
 
 import asyncio
+from collections.abc import Iterable
 from typing import ClassVar
 from uuid import UUID
 
@@ -155,14 +156,16 @@ class ChatPane(Goals, Queueing, Naming, Attaching, Reading, Keeping, Several, Ta
         if chat is not None and chat.transcript is not None:
             self.transcript.set_transcript(chat.transcript, has_older=chat.has_older)
 
-    def take(self, change: TranscriptChanged) -> None:
+    def take(self, changes: Iterable[TranscriptChanged]) -> None:
         """Some blocks changed."""
-        if change.fold is None:
-            self.load_transcript()
-        else:
-            self.transcript.refresh_change(change.fold)
-            if change.fold.older:
-                self._older_taken.set()
+        view = self.transcript
+        for change in changes:
+            if change.fold is None:
+                self.load_transcript()
+            else:
+                view.refresh_change(change.fold)
+                if change.fold.older:
+                    self._older_taken.set()
 
     def come_online(self) -> None:
         """The line is back: a transcript that could not be read is read now."""

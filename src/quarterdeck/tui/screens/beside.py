@@ -116,9 +116,7 @@ class Beside(Vertical):
                 pane.come_online()
             if (chat := pane.chat) is None:
                 return
-            for change in frame.folds:
-                if change.chat_id == chat.chat_id:
-                    chat.take(change)
+            chat.take([change for change in frame.folds if change.chat_id == chat.chat_id])
 
     def _heard(self, change: Change) -> None:
         if not self._reading or not isinstance(change, ReplicaChanged | ChatChanged):

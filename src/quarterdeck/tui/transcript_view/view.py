@@ -103,7 +103,8 @@ class TranscriptView(Moving, can_focus=True):
         if change.older:
             self._older_asked = False
             self._unselect()
-        self.refresh()
+        if not self._is_stale:  # a frame of a stream has fifty changes
+            self.refresh()
 
     def find(self, words: str) -> bool:
         """Marks words, and goes to where they stand next; False when they stand nowhere here.
