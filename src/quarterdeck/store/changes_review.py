@@ -250,7 +250,11 @@ def _repository(status: RepositoryStatus) -> RepositoryChange:
         return change
     # Half characters, which JSON may hold, could not be kept on disk.
     change.files = files = parse_changes(text.encode(errors="replace").decode())
-    seen = sum(one.added + one.removed for one in files)
+    added, removed = sum(one.added for one in files), sum(one.removed for one in files)
     ends_early = bool(files and files[-1].hunks and files[-1].hunks[-1].cut)
-    change.cut = ends_early or (len(text) > LONG and seen < change.added + change.removed)
+    told = change.added + change.removed
+    change.cut = ends_early or (len(text) > LONG and added + removed < told)
+    if not change.cut:
+        # The numbers were told before the text, and may be older.
+        change.added, change.removed = added, removed
     return change
