@@ -31,7 +31,7 @@ import asyncio, sys
 from pathlib import Path
 from textual import work
 from textual.widgets import Static
-from quarterdeck.tui import outside
+from quarterdeck.tui.outside.copies import edit
 from quarterdeck.tui.frames import DiffedFrames
 from quarterdeck.tui.type_ahead import TypeAhead
 
@@ -42,7 +42,7 @@ class Busy(TypeAhead, DiffedFrames):
     def on_mount(self):
         self.tick()
     async def key_e(self):
-        self.query_one("#text").update(await outside.edit(self, "a.md", "before"))
+        self.query_one("#text").update(await edit(self, "a.md", "before"))
     @work
     async def tick(self):
         with Path(sys.argv[1]).open("a") as ticks:

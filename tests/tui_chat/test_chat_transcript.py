@@ -148,7 +148,7 @@ async def test_images_of_a_message_are_saved(live: Installation, tmp_path: Path)
 async def test_a_block_is_opened_in_the_pager_and_all_in_the_editor(
     frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quarterdeck.tui import outside
+    from quarterdeck.tui.panes import chat_keeping
 
     state = frozen.add("alpha")
     said(state, every_block())
@@ -159,7 +159,7 @@ async def test_a_block_is_opened_in_the_pager_and_all_in_the_editor(
     ) -> None:
         seen.append((data.decode(), program()))
 
-    monkeypatch.setattr(outside, "look_at", look_at)
+    monkeypatch.setattr(chat_keeping, "look_at", look_at)
     monkeypatch.setenv("PAGER", "pager -x")
     monkeypatch.setenv("VISUAL", "editor 'with blank'")
     async with frozen.run_test(size=(100, 30)) as pilot:

@@ -24,7 +24,7 @@ from quarterdeck.tui.frames import DiffedFrames
 from quarterdeck.tui.hangup import ending_on_hangup
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.outlet import outlet_driver
-from quarterdeck.tui.outside import say_later
+from quarterdeck.tui.outside.aside import say_later
 from quarterdeck.tui.removal import EndsWork
 from quarterdeck.tui.screens.opening import OpeningScreen
 from quarterdeck.tui.text import one_line

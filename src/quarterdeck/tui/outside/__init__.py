@@ -4,9 +4,3 @@
 
 Streams are read meanwhile, nothing is painted, and what came is there afterwards.
 """
-
-from quarterdeck.tui.outside.aside import say_later
-from quarterdeck.tui.outside.copies import edit, look_at
-from quarterdeck.tui.outside.programs import OutsideError, editor, pager
-
-__all__ = ["OutsideError", "edit", "editor", "look_at", "pager", "say_later"]

@@ -24,7 +24,8 @@ from quarterdeck.tui.changes.model import Kind
 from quarterdeck.tui.changes.view import ChangesView
 from quarterdeck.tui.changes.words import comments_words, resting_words, state_words
 from quarterdeck.tui.copying import copy_text
-from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
+from quarterdeck.tui.outside.copies import look_at
+from quarterdeck.tui.outside.programs import OutsideError, editor, pager
 from quarterdeck.tui.panes.tabs import TabPane
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import hold_keys, release_keys

@@ -9,8 +9,9 @@ from textual.app import App
 from textual.widgets import Static
 
 from quarterdeck.store.attaching import NotReadableError, home_path, image_of, read_file
-from quarterdeck.tui import outside
 from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.outside.copies import edit, look_at
+from quarterdeck.tui.outside.programs import OutsideError, pager
 from quarterdeck.tui.panes.chat_ask import AskField, AskScreen, WrongFieldError
 from quarterdeck.tui.panes.chat_base import Attachment, ChatBase
 from quarterdeck.tui.text import one_line
@@ -75,8 +76,8 @@ class Attaching(ChatBase):
             return
         try:
             data = text.encode(errors="replace")
-            await outside.look_at(cast("App[Any]", self.app), "paste.txt", data, outside.pager)
-        except outside.OutsideError as error:
+            await look_at(cast("App[Any]", self.app), "paste.txt", data, pager)
+        except OutsideError as error:
             self.trouble(str(error))
 
     async def action_editor(self) -> None:
@@ -85,8 +86,8 @@ class Attaching(ChatBase):
         # Editors want a newline at a file's end, and put one there.
         whole = f"{before}\n" if before else ""
         try:
-            text = (await outside.edit(app, "message.md", whole, "replace")).removesuffix("\n")
-        except outside.OutsideError as error:
+            text = (await edit(app, "message.md", whole, "replace")).removesuffix("\n")
+        except OutsideError as error:
             self.trouble(str(error))
             return
         self._problem = ""

@@ -13,7 +13,8 @@ from quarterdeck.store.attaching import home_path
 from quarterdeck.store.exporting import export_chat, find_images, write_new
 from quarterdeck.transcript import Block, plain_lines
 from quarterdeck.transcript.prose_export import markdown_of
-from quarterdeck.tui import outside
+from quarterdeck.tui.outside.copies import look_at
+from quarterdeck.tui.outside.programs import OutsideError, editor, pager
 from quarterdeck.tui.panes.chat_ask import AskField, AskScreen, WrongFieldError
 from quarterdeck.tui.panes.chat_base import ChatBase
 from quarterdeck.tui.type_ahead import drop_keys, hold_keys
@@ -28,17 +29,17 @@ class Keeping(ChatBase):
         """The block under the cursor in `$PAGER`."""
         block = self.transcript.cursor_block
         if block is not None:
-            await self._look_at("\n".join(plain_lines(block)), outside.pager)
+            await self._look_at("\n".join(plain_lines(block)), pager)
 
     async def action_open_all(self) -> None:
         """What is loaded of the transcript in `$EDITOR`."""
-        await self._look_at(markdown_of(self.transcript.transcript.blocks), outside.editor)
+        await self._look_at(markdown_of(self.transcript.transcript.blocks), editor)
 
     async def _look_at(self, text: str, program: Callable[[], list[str]]) -> None:
         app = cast("App[Any]", self.app)
         try:
-            await outside.look_at(app, "transcript.md", text.encode(errors="replace"), program)
-        except outside.OutsideError as error:
+            await look_at(app, "transcript.md", text.encode(errors="replace"), program)
+        except OutsideError as error:
             self.trouble(str(error))
 
     @work(exclusive=True, group="export")

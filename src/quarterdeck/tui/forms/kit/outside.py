@@ -6,7 +6,8 @@ from textual.app import App
 from textual.widget import Widget
 
 from quarterdeck.tui.forms.kit.controls import Editor
-from quarterdeck.tui.outside import OutsideError, edit
+from quarterdeck.tui.outside.copies import edit
+from quarterdeck.tui.outside.programs import OutsideError
 from quarterdeck.tui.text import one_line
 
 

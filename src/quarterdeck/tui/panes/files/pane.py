@@ -22,7 +22,8 @@ from quarterdeck.transcript.clean import clean
 from quarterdeck.tui.actions import Where
 from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.copying import copy_text
-from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
+from quarterdeck.tui.outside.copies import look_at
+from quarterdeck.tui.outside.programs import OutsideError, editor, pager
 from quarterdeck.tui.panes.files.finder import Finder, FinderField
 from quarterdeck.tui.panes.files.viewer import FileReader
 from quarterdeck.tui.panes.files.words import unreadable_words
