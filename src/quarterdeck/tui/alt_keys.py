@@ -10,8 +10,6 @@ Reaches into private parts of one exact version of Textual; with another it stay
 
 import re
 from collections.abc import Iterable
-from importlib.metadata import version
-from typing import Final
 
 from textual import events
 from textual._xterm_parser import (
@@ -22,7 +20,7 @@ from textual._xterm_parser import (
 from textual.drivers import linux_driver
 from textual.message import Message
 
-KNOWN_VERSION: Final = "8.2.8"
+from quarterdeck.tui.textual_version import is_known
 
 _PAIR = re.compile("\x1b([^\x1b\\[O\\]P_^])")
 """Escape and a character that begins no sequence of the terminal."""
@@ -63,5 +61,5 @@ class AltKeyParser(XTermParser):
 
 def install() -> None:
     """Makes drivers that start from now on use the parser."""
-    if version("textual") == KNOWN_VERSION:
+    if is_known():
         linux_driver.XTermParser = AltKeyParser  # pyright: ignore[reportPrivateImportUsage]

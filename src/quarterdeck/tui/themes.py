@@ -18,8 +18,8 @@ from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES, Theme
 
 from quarterdeck.tui import ansi_colors
-from quarterdeck.tui.frames.app import is_known
 from quarterdeck.tui.options import Options
+from quarterdeck.tui.textual_version import is_known
 
 ANSI = "terminal"
 """Our theme of the terminal's own sixteen colors."""

@@ -2,8 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from functools import cache
-from importlib.metadata import version
 from typing import Any, Final
 
 from rich.color import ColorSystem
@@ -19,17 +17,10 @@ from quarterdeck.tui.frames.cells import CellMaker
 from quarterdeck.tui.frames.pens import Pens
 from quarterdeck.tui.frames.screen import ShownScreen
 from quarterdeck.tui.frames.updates import Update, placed_strips
+from quarterdeck.tui.textual_version import is_known
 
-KNOWN_VERSION: Final = "8.2.8"
-"""The Textual whose private parts this knows."""
 SWITCH: Final = "QD_FRAMES"
 """Environment variable: `off` leaves Textual's output as it is."""
-
-
-@cache
-def is_known() -> bool:
-    """This is the Textual whose private parts are known here."""
-    return version("textual") == KNOWN_VERSION
 
 
 def is_possible() -> bool:

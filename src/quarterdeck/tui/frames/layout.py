@@ -16,8 +16,8 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
-from quarterdeck.tui.frames.app import is_known
 from quarterdeck.tui.frames.front import FrontCompositor
+from quarterdeck.tui.textual_version import is_known
 
 R = TypeVar("R")
 
