@@ -4,6 +4,7 @@ import time
 
 import pytest
 from textual import events
+from textual.widgets import TextArea
 
 from quarterdeck.tui.alt_keys import AltKeyParser
 from quarterdeck.tui.terminal.keys import encode_key
@@ -39,6 +40,8 @@ def typed(*reads: str) -> str:
         "\x1b\r",
         "\x1b\x7f",
         "\x1b2",
+        "\x1bö",
+        "\x1bЯ",
     ],
 )
 def test_what_was_read_is_what_is_typed(text: str) -> None:
@@ -64,6 +67,14 @@ def test_a_paste_in_several_reads_is_one_text() -> None:
     pasted = [event.text for event in found if isinstance(event, events.Paste)]
     assert pasted == ["one:two.three"]
     assert [event.key for event in found if isinstance(event, events.Key)] == ["a", "alt+colon"]
+
+
+@pytest.mark.parametrize("key", ["a", "A", ".", "2", "ö", "\r"])
+def test_a_field_does_not_write_it(key: str) -> None:
+    (event,) = keys(f"\x1b{key}")
+    assert isinstance(event, events.Key)
+    assert not event.is_printable
+    assert not TextArea().check_consume_key(event.key, event.character)
 
 
 def test_alt_enter_is_a_key_of_its_own() -> None:

@@ -3,7 +3,7 @@
 Over a slow line Escape and the next key come in one read, just as Alt and a key do. Textual keeps the
 Escape for letters and digits only: of Escape and a colon, which is how a file is saved in vi, and of
 Alt and Enter, only the second half is left. Here each such pair is one key with `alt+`; the terminal
-pane types it as the two bytes it was.
+pane types it as the two bytes it was, and a field leaves it to who has such a key.
 
 Reaches into private parts of one exact version of Textual; with another it stays out of the way.
 """
@@ -53,10 +53,8 @@ class AltKeyParser(XTermParser):
 
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
         for event in super()._sequence_to_key_events(sequence, alt):
-            if alt and not event.key.startswith("alt+"):
-                yield events.Key(f"alt+{event.key}", event.character)
-            else:
-                yield event
+            # Without its character: a field would take the key for that one, and write it.
+            yield events.Key(f"alt+{event.key.removeprefix('alt+')}", None) if alt else event
 
 
 def install() -> None:
