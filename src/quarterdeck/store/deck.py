@@ -7,6 +7,7 @@ asked; what happens in the background is told as changes.
 """
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +70,9 @@ class Deck:
         """Read when the list is narrowed by them."""
         self.terminals = TerminalMemory()
         self._narrowing = Narrowing()
-        self._seen = disk.seen()
+        self._seen, self._since = disk.seen(), disk.since()
+        self.attended: Callable[[], bool] = lambda: True
+        """Whether what is on the screen is before the person's eyes."""
         self._tasks = Tasks()
         self.following = Following(self._tasks, self)
         self.commands = Commands(self)
@@ -178,6 +181,15 @@ class Deck:
 
     def looks_at(self, replica_id: UUID) -> bool:
         return self.on_screen == replica_id
+
+    def sees(self, replica_id: UUID) -> bool:
+        return self.on_screen == replica_id and self.attended()
+
+    def come_back(self) -> None:
+        """The person looks at the screen again: what ended there meanwhile is seen now."""
+        state = self.replicas.get(self.on_screen) if self.on_screen else None
+        if state is not None and state.unseen and self.attended():
+            self.seen(state)
 
     def seen(self, state: ReplicaState) -> None:
         """The person has seen what the replica did."""
@@ -289,10 +301,16 @@ class Deck:
             return
         self.publish(ChatChanged(replica_id, chat_id))
 
+    def _seen_at(self, record: Replica) -> datetime | None:
+        seen = self._seen.get(record.id)
+        used = record.last_activity_at is not None and record.last_activity_at > record.created_at
+        # One that was never looked at may have done its work while no cockpit was open.
+        return self._since if seen is None and used else seen
+
     def _take(self, record: Replica) -> ReplicaState:
         state = self.replicas.get(record.id)
         if state is None:
-            state = ReplicaState.from_summary(record, self._seen.get(record.id))
+            state = ReplicaState.from_summary(record, self._seen_at(record))
             self.replicas[record.id] = state
         elif state.take_summary(record):
             self.publish(ReplicaChanged(record.id))

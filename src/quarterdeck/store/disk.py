@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from quarterdeck.wire.base import Timestamp
+from quarterdeck.wire.base import Timestamp, utc_now
 from quarterdeck.wire.messages import Image
 
 _PROMPTS = TypeAdapter(list[str])
@@ -148,6 +148,17 @@ class ClientDisk:
         """As `save_seen`, for whom it is no matter when the disk does not take it."""
         with contextlib.suppress(OSError):
             self.save_seen(seen)
+
+    def since(self) -> datetime:
+        """When a cockpit was opened here for the first time: what ended before is news to nobody."""
+        path = self._directory / "since"
+        try:
+            return datetime.fromisoformat(path.read_text(encoding="utf-8").strip())
+        except (OSError, ValueError):
+            now = utc_now()
+            with contextlib.suppress(OSError):
+                self._write(path, now.isoformat())
+            return now
 
     def seen(self) -> dict[UUID, datetime]:
         """When each replica was last looked at."""

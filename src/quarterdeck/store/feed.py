@@ -65,7 +65,11 @@ class FeedOwner(Protocol):
     def line_lost(self, error: Exception) -> None: ...
 
     def looks_at(self, replica_id: UUID) -> bool:
-        """Whether the replica is on the screen, so that what ends there is seen."""
+        """Whether the replica is on the screen."""
+        ...
+
+    def sees(self, replica_id: UUID) -> bool:
+        """Whether it is before the person's eyes, so that what ends there is seen."""
         ...
 
     def seen(self, state: ReplicaState) -> None: ...
@@ -233,7 +237,7 @@ class ReplicaFeed:
         chat.end_turn(completed.processing)
         state.done_at = event.ts
         state.record.last_activity_at = event.ts
-        if self._owner.looks_at(state.id):
+        if self._owner.sees(state.id):
             self._owner.seen(state)
         self._publish(ChatChanged(state.id, chat.id))
         self._publish(ListChanged())

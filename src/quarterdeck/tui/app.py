@@ -90,7 +90,9 @@ class Cockpit(TypeAhead, Looks, SaysOnce, EndsWork, DiffedFrames):
         from quarterdeck.store.deck import Deck, open_disk
 
         disk = open_disk(self._drafts, self._endpoint)
-        return Deck(self._client_factory, endpoint=self._endpoint, disk=disk, revive=self._revive)
+        deck = Deck(self._client_factory, endpoint=self._endpoint, disk=disk, revive=self._revive)
+        deck.attended = lambda: self._attended
+        return deck
 
     def get_driver_class(self) -> type[Driver]:
         return outlet_driver(super().get_driver_class())
@@ -108,6 +110,8 @@ class Cockpit(TypeAhead, Looks, SaysOnce, EndsWork, DiffedFrames):
         """Somebody comes back from another window, where replicas may have been made."""
         if self._following is not None:
             self.deck.lookout.poke()
+            # Textual takes the focus up behind this.
+            self.call_later(self.deck.come_back)
 
     async def _open(self) -> None:
         from quarterdeck.tui.screens.deck import DeckScreen
@@ -183,12 +187,17 @@ class Cockpit(TypeAhead, Looks, SaysOnce, EndsWork, DiffedFrames):
         deck.changed.watch(look)
 
     @property
-    def _looked_at(self) -> "UUID | None":
-        """The replica that is before the person's eyes."""
+    def _attended(self) -> bool:
+        """Whether the replicas are before the person's eyes: the window is, and no page is."""
         from quarterdeck.tui.screens.page import PageScreen
 
         covered = any(isinstance(screen, PageScreen) for screen in self.screen_stack)
-        return self.deck.on_screen if self.app_focus and not covered else None
+        return self.app_focus and not covered
+
+    @property
+    def _looked_at(self) -> "UUID | None":
+        """The replica that is before the person's eyes."""
+        return self.deck.on_screen if self._attended else None
 
     @work(group="notices")
     async def _send_notice(self, notice: "Notice") -> None:

@@ -42,7 +42,6 @@ class AutomationForm(FormScreen[Automation]):
         super().__init__(title, ModelForm(AutomationDraft, fields, start), save, verb=verb)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._suggest(ZONE, zone_names())
         self._preview()
         self._read_choices()

@@ -52,7 +52,6 @@ class RunScreen(RunSteps):
         yield StoryView(id="story")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._show()
         self._read()
 

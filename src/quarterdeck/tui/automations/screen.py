@@ -84,7 +84,6 @@ class AutomationsScreen(StepsScreen):
                 yield RunList(id="runs")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._rest = self.set_timer(RESTING, self._read_runs, pause=True)
         self._show()
         self._read_names()

@@ -78,7 +78,6 @@ class McpScreen(FormScreen[object]):
         super().__init__(title, form, self._keep, verb="Save" if mcp else "Add")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._fit_transport()
 
     @on(ModelForm.Changed)

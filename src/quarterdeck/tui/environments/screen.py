@@ -76,7 +76,6 @@ class EnvironmentsScreen(PageScreen):
                 yield KINDS[self._name].make(self._parts)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._show_tabs()
         self._read()
 

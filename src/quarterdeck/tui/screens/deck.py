@@ -110,6 +110,10 @@ class DeckScreen(CommandScreen):
     def on_unmount(self) -> None:
         self._stop_watching()
 
+    def on_screen_resume(self) -> None:
+        """No page is before it any more."""
+        self._deck.come_back()
+
     # what the store tells
 
     def _changed(self, change: Change) -> None:

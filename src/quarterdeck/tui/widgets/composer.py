@@ -84,7 +84,6 @@ class Composer(FoldingArea, Placed):
         self.border_title = " · ".join(words)
 
     def on_text_area_changed(self) -> None:
-        super().on_text_area_changed()
         lines = max(1, min(MOST_LINES, self.wrapped_document.height))
         if self.styles.height is None or self.styles.height.value != lines + 2:
             self.styles.height = lines + 2

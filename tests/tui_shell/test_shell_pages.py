@@ -1,0 +1,26 @@
+"""Pages that were closed: the cockpit goes on without them."""
+
+import pytest
+
+from tests.tui_shell.live import Installation, until
+
+
+@pytest.mark.parametrize(
+    ("key", "words"), [("e", "Everywhere"), ("a", "No automations yet"), ("comma", "Connections")]
+)
+async def test_a_closed_page_hears_nothing_more(live: Installation, key: str, words: str) -> None:
+    async with live.cockpit() as desk:
+        await desk.see("online")
+        watching = len(desk.app.deck.changed._watchers)
+        await desk.press(key)
+        await until(lambda: len(desk.app.screen_stack) > 1, "the page")
+        await desk.see(words)
+        assert len(desk.app.deck.changed._watchers) == watching + 1
+        await desk.press("escape")
+        await until(lambda: desk.focus == "ReplicaList", "the list")
+        await until(lambda: len(desk.app.deck.changed._watchers) == watching, "its silence")
+        live.kill()
+        await desk.miss("online")
+        live.start()
+        await live.ready()
+        await desk.see("online")
