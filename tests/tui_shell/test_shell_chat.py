@@ -161,3 +161,13 @@ async def test_a_draft_and_an_unsent_message_are_there_for_the_next_cockpit(
                     break
                 await desk.pilot.pause(pause)
             assert await user_messages(client, made.id) == ["unsent"]
+
+
+async def test_numbers_are_tabs_in_a_transcript_without_a_question(live: Installation) -> None:
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        await opened(desk, "alpha")
+        await desk.press("tab")
+        await until(lambda: desk.focus == "TranscriptView")
+        await desk.press("4")
+        await desk.see("[4 Files]")

@@ -274,3 +274,21 @@ async def test_of_ten_thousand_events_only_what_is_seen_is_drawn() -> None:
         await settle(pilot)
         assert "Run 3399" in app.seen()[-1]
         assert len(app.view._reader.drawings._kept) < 100
+
+
+async def test_a_question_out_of_sight_is_not_answered_by_a_number() -> None:
+    calls = (tool(f"c{n}", title=f"Call {n}", status="completed") for n in range(60))
+    app = Host(user(0), ask(), *calls)
+    async with app.run_test(size=(60, 20)) as pilot:
+        await settle(pilot)
+        assert not any("1. Allow" in row for row in app.seen())
+        assert app.view.check_action("answer", (0,)) is False  # the number is a tab's
+        await pilot.press("1")
+        await settle(pilot)
+        assert app.told == []
+        await pilot.press("home")
+        await settle(pilot)
+        assert any("1. Allow" in row for row in app.seen()), app.seen()
+        await pilot.press("1")
+        await settle(pilot)
+        assert app.told == [("q", "y")]

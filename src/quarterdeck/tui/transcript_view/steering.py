@@ -64,11 +64,16 @@ def prompt(reader: Reader, by: int) -> bool:
 
 
 def open_question(reader: Reader) -> QuestionBlock | None:
-    """The question that a number answers: the one under the cursor, else the only one open."""
-    if question := _question(reader):
-        return question
+    """The question that a number answers: the one under the cursor, else the only one open.
+
+    None when it is out of sight: nobody answers what they do not see.
+    """
     waiting = reader.transcript.open_questions
-    return waiting[0] if len(waiting) == 1 else None
+    question = _question(reader) or (waiting[0] if len(waiting) == 1 else None)
+    if question is None:
+        return None
+    index = reader.transcript.position(question.id)
+    return question if any(index == seen for seen, _ in reader.viewport.rows()) else None
 
 
 def cursor_block(reader: Reader) -> Block | None:

@@ -324,6 +324,10 @@ class TranscriptView(Moving, can_focus=True):
             self._reader.toggle(block)
         self.refresh()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Without a question, numbers are the tabs'."""
+        return action != "answer" or steering.open_question(self._reader) is not None
+
     def action_answer(self, number: int) -> None:
         """Answers the open question by its option's number."""
         if question := steering.open_question(self._reader):
