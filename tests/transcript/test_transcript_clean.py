@@ -42,6 +42,38 @@ def test_clean(text: str, shown: str) -> None:
     assert clean(text) == shown
 
 
+@pytest.mark.parametrize(
+    "flood",
+    [
+        "\u0301\u200b\u200d",
+        "\u0301\u200c",
+        "\ufe0f\u200d\u0301",
+        "\u0903",
+        "\u1161",
+        "\u11a8",
+        "\ud7b0\u0301",
+        "\U0001d173",
+        "\U0001bca0",
+    ],
+)
+def test_nothing_piles_up_in_one_cell(flood: str) -> None:
+    assert len(clean("z" + flood * 3_000 + "x")) <= 6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u0915\u094d\u0937\u0947\u0924\u094d\u0930\u0940\u092f",  # Hindi
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian
+        "\u1112\u1161\u11ab\u1100\u116e\u11a8",  # Korean, letter by letter
+        "\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd",  # Hebrew with its points
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466",  # a family
+    ],
+)
+def test_scripts_stay_as_they_are(text: str) -> None:
+    assert clean(text) == text
+
+
 def test_output_shows_what_a_terminal_would_after_carriage_returns() -> None:
     assert clean_output("10%\r50%\r100%\ndone\r\nx") == "100%\ndone\nx"
 

@@ -9,7 +9,7 @@ import re
 import unicodedata
 
 _MAX_MARKS = 4
-"""Combining marks kept on one character: real scripts use up to three."""
+"""What has no width of its own and is kept on one character: real scripts use up to three."""
 
 _SUSPECT = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -29,7 +29,9 @@ _GONE = re.compile(
 _JOINERS = re.compile("[\u200c\u200d\ufe00-\ufe0f]{2,}")
 _LEADING_JOINERS = re.compile("^[\u200c\u200d\ufe00-\ufe0f]+", re.MULTILINE)
 _FOREIGN = re.compile("[^\x00-\x7f]{2,}")
-_MARKS = frozenset({"Mn", "Me"})
+_MARKS = frozenset({"Mn", "Me", "Mc", "Cf"})
+_ENDS_OF_SYLLABLES = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]")
+"""Letters by their kind, but drawn into the cell of the one before."""
 
 
 def clean(text: str) -> str:
@@ -80,12 +82,17 @@ def _thin_marks(text: str) -> str:
 
 def _thin(found: re.Match[str]) -> str:
     run = found[0]
-    if run.isalnum():
+    if run.isalnum() and not _ENDS_OF_SYLLABLES.search(run):
         return run
     kept: list[str] = []
     marks = 0
     for character in run:
-        marks = marks + 1 if unicodedata.category(character) in _MARKS else 0
+        marks = marks + 1 if _has_no_width(character) else 0
         if marks <= _MAX_MARKS:
             kept.append(character)
     return run if len(kept) == len(run) else "".join(kept)
+
+
+def _has_no_width(character: str) -> bool:
+    # Joiners and variation selectors among them: they hold nothing together in such numbers.
+    return unicodedata.category(character) in _MARKS or bool(_ENDS_OF_SYLLABLES.match(character))
