@@ -164,8 +164,10 @@ async def test_files_go_with_a_message(live: Installation, tmp_path: Path) -> No
         await attach(desk, tmp_path / "nothing")
         await desk.see("It cannot be read: No such file or directory.")
         await desk.press("escape")
+        await desk.write("see")
         await attach(desk, report)
-        await until(lambda: "canvas/report.txt" in pane.composer.text, "the file's place")
+        place = "see ~/.quarterdeck/canvas/report.txt "
+        await until(lambda: pane.composer.text == place, "the file's place")
         await attach(desk, picture)
         await desk.see("with the next message: p.png")
         await desk.write("look")

@@ -164,10 +164,11 @@ async def test_a_draft_and_an_unsent_message_are_there_for_the_next_cockpit(
 
 
 async def test_numbers_are_tabs_in_a_transcript_without_a_question(live: Installation) -> None:
-    await live.create("alpha")
+    await live.create("alpha", "hello")
     async with live.cockpit() as desk:
         await opened(desk, "alpha")
+        await desk.see("○ idle", "Other agents here")
         await desk.press("tab")
-        await until(lambda: desk.focus == "TranscriptView")
+        await until(lambda: desk.focus == "ChatTranscript", "the transcript")
         await desk.press("4")
         await desk.see("[4 Files]")

@@ -65,7 +65,7 @@ class Attaching(ChatBase):
                 # The message names it, and so the agent is told of it.
                 self.attachments.append(Attachment(path.name, upload_id=upload.upload_id))
             else:
-                self.composer.insert(f"{one_line(upload.file_path)} ")
+                self.composer.insert_word(one_line(upload.file_path))
         self.show_attachments()
 
     async def action_open_paste(self) -> None:

@@ -138,7 +138,7 @@ class ReplicaPane(Vertical):
     async def _mentioned(self, event: TabPane.Mentioned) -> None:
         event.stop()
         if self.chat is not None:
-            self.chat.composer.insert(event.text)
+            self.chat.composer.insert_word(event.text)
             if event.upload is not None:
                 self.chat.attach_upload(*event.upload)
             await self.show(CHAT)

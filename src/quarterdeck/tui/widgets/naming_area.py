@@ -90,6 +90,13 @@ class NamingArea(StyledOnce):
         """The same for a whole text: one that was queued elsewhere, or came out of an editor."""
         super().load_text(clean(text))
 
+    def insert_word(self, word: str) -> None:
+        """Puts a word at the cursor, apart from what stands around it."""
+        row, column = self.cursor_location
+        before = self.document.get_line(row)[:column]
+        apart = " " if before and not before[-1].isspace() else ""
+        self.insert(f"{apart}{word.rstrip()} ")
+
     def move_at_edge(self, key: str) -> bool:
         """Up and down: in what is offered, or beyond the text to older prompts."""
         by = -1 if key == "up" else 1
