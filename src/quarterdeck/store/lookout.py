@@ -30,6 +30,9 @@ Revive = Callable[[], Awaitable[str | None]]
 LIST_PERIOD = 10.0
 """Seconds between two looks for replicas that someone else made."""
 
+ANSWER_SECONDS = 15.0
+"""A service that has not said by then that it is there stands still, or the line does."""
+
 FIRST_DELAY, LONGEST_DELAY = 0.25, 10.0
 
 PROBES = 2
@@ -95,6 +98,8 @@ class Lookout:
                 await self._pause(LIST_PERIOD)
 
     async def _look(self) -> None:
+        if self._connection.phase == Phase.ONLINE:
+            await self._hear()
         client = self._owner.client
         found = [record async for record in client.replicas.all()]
         self._owner.take_list(found)
@@ -103,6 +108,14 @@ class Lookout:
         if self._connection.phase != Phase.ONLINE:
             self._tell(Phase.ONLINE, None)
             self._owner.back_online()
+
+    async def _hear(self) -> None:
+        # A call takes all the time it is given, three times over; a person wants to know sooner.
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._answer_time()
+        except TimeoutError as error:
+            raise TimedOut(f"{self._connection.endpoint} does not answer.") from error
 
     async def _measure(self) -> None:
         # The best of a few: one may have waited for what the cockpit itself was doing.
