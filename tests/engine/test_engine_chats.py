@@ -257,7 +257,7 @@ async def test_a_killed_engine_closes_its_turn_and_goes_on_with_the_queue(place,
     await place.spawn(program=program)
     again, link = await place.entries(after=seen), await place.link()
     assert (await link.chat_send(first)).queued is False
-    assert (await link.chat_send(second)).queued is False
+    await link.chat_send(second)  # it waits still, or has begun
     await again.wait("chat.turn.completed", 2)
     assert [entry.index for entry in again.all] == list(range(seen + 1, seen + 1 + len(again.all)))
     ends = [p for kind, p in deltas(again, chat) if kind == "turn-result"]

@@ -25,6 +25,7 @@ from quarterdeck.engine.diffs import read_diffs
 from quarterdeck.engine.drafts import event
 from quarterdeck.engine.exec import run_command
 from quarterdeck.engine.files import Files
+from quarterdeck.engine.hidden import Hidden
 from quarterdeck.engine.journal import Journal, Line
 from quarterdeck.engine.methods import Method, parse
 from quarterdeck.engine.repos import Repos
@@ -76,6 +77,7 @@ class Engine:
         environment = {**os.environ, **config.environment}
         home = _home_of_work(config)
         self._boot = Boot(config, environment, journal, memory)
+        journal.hide = Hidden(self._boot.credentials)
         place = AgentPlace(
             catalog,
             home,

@@ -13,9 +13,9 @@ import asyncio
 import logging
 import os
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quarterdeck.engine.drafts import Draft, Note, note
@@ -70,6 +70,8 @@ class Journal:
         self.fault: str | None = None
         """Why the last write failed; None once one worked again."""
         self.subscribers = 0
+        self.hide: Callable[[bytes], bytes] = bytes
+        """What every payload goes through before it is kept."""
         self._note_boot(boot)
         self._writer = asyncio.create_task(self._write_for_ever(), name="journal writer")
 
@@ -126,10 +128,15 @@ class Journal:
         if self._closing:
             raise JournalFault("the engine is ending")
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        parts = tuple(map(self._without_keys, parts))
         size = sum(len(part.content) for part in parts)
         self._pending.append(_Waiting(parts, durable, refusable, done, size))
         self._wake.set()
         return done
+
+    def _without_keys(self, part: Draft | Note) -> Draft | Note:
+        content = self.hide(part.content)
+        return part if content is part.content else replace(part, content=content)
 
     async def follow(self, after: int) -> AsyncGenerator[list[Line], None]:
         """Entries above `after` in order, then live ones, in groups; ends with the journal."""
