@@ -54,6 +54,24 @@ async def test_variables_reach_exec_terminal_hooks_and_agent(shop: Shop) -> None
     await until(ran, "the agent's turn")
 
 
+async def test_variables_too_large_for_a_process_are_the_replicas_error(shop: Shop) -> None:
+    environment = await shop.environment()
+    await shop.hook(environment, "warm", "true")
+    large = [
+        await shop.add(environment, "variables", key=f"LARGE_{number}", value="x" * 65_536)
+        for number in range(96)  # six megabytes: more than any process is given
+    ]
+    made = await shop.begin(environment)
+    error = (await shop.reach(made, "error"))["error"]
+    assert "variables are together too large for a process" in error
+    assert "files of the environment" in error and "hook" not in error
+    for variable in large[8:]:
+        path = f"/v1/environments/{environment}/variables/{variable['environment_variable']['id']}"
+        await shop.call("DELETE", path)
+    await shop.call("POST", f"/v1/workspaces/{made}/wake", status=202)
+    await shop.reach(made, "active")
+
+
 async def test_files_lie_at_their_path_and_are_renewed_when_woken(shop: Shop) -> None:
     environment = await shop.environment()
     one = await shop.add(
