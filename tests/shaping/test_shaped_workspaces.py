@@ -4,6 +4,7 @@ import base64
 import json
 from pathlib import Path
 
+import pytest
 from sqlalchemy import update
 
 from quarterdeck.service.db.tables import environment_variables
@@ -111,6 +112,34 @@ async def test_a_skill_is_installed_from_a_repository_and_told_of(shop: Shop, sk
         assert told["last_updated_at"]
         assert "s3cret" not in json.dumps(replica)
         await shop.call("POST", f"/v1/workspaces/{made}/sleep")
+
+
+@pytest.mark.parametrize("address", ["{}", "file://{}/.git"])
+async def test_a_source_of_many_skills_gives_the_one_named_by_the_slug(
+    shop: Shop, skills: Path, address: str
+) -> None:
+    environment = await shop.environment()
+    source = address.format(skills)
+    await shop.add(environment, "skills", name="Look", slug="review", source=source)
+    made = await shop.make(environment)
+    assert await shop.run(made, "cd ~/.agents/skills; find . -type f") == "./review/SKILL.md\n"
+
+
+async def test_a_skill_at_the_top_wins_over_a_folder_of_its_name(shop: Shop, skills: Path) -> None:
+    (skills / "SKILL.md").write_text("---\nname: top\n---\n")
+    environment = await shop.environment()
+    await shop.add(environment, "skills", name="Look", slug="review", source=str(skills))
+    made = await shop.make(environment)
+    assert "name: top" in await shop.run(made, "cat ~/.agents/skills/review/SKILL.md")
+
+
+async def test_a_source_without_the_skill_says_where_it_was_sought(
+    shop: Shop, skills: Path
+) -> None:
+    environment = await shop.environment()
+    await shop.add(environment, "skills", name="Look", slug="look", source=str(skills))
+    replica = await shop.reach(await shop.begin(environment), "error")
+    assert "holds no SKILL.md at its top or in look" in replica["error"]
 
 
 async def test_a_skill_that_cannot_be_read_is_the_replicas_error(shop: Shop, skills: Path) -> None:
