@@ -102,13 +102,14 @@ def test_parts_from_the_command_line(qd, refused, tmp_path):
     qd("env", "hooks", "save", "web", "start", stdin="")
     assert json.loads(qd("env", "hooks", "show", "web", "start", "--json")) == {"start_hook": None}
 
-    qd("env", "skills", "add", "web", "/srv/skills#tools/pdf")
+    source = f"{tmp_path}#tools/pdf"
+    qd("env", "skills", "add", "web", source)
     assert "pdf" in qd("env", "skills", "ls", "web")
     whole = json.loads(qd("env", "show", "web", "--json"))
     assert [one["slug"] for one in whole["environment_skills"]] == ["pdf"]
     assert "s3cret" not in json.dumps(whole)
     text = qd("env", "show", "web")
-    for line in ("TOKEN=********", "~/a/b", "pdf from /srv/skills#tools/pdf", "m stdio x"):
+    for line in ("TOKEN=********", "~/a/b", f"pdf from {source}", "m stdio x"):
         assert line in text
     for kind, name in (("files", "~/a/b"), ("mcp", "m"), ("skills", "pdf")):
         qd("env", kind, "rm", "web", name)

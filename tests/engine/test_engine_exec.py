@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from quarterdeck.engine.errors import EngineRefused
 from quarterdeck.engine.exec import run_command
+from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.exec import EXEC_OUTPUT_LIMIT, ExecRequest, ExecResponse
 
 
@@ -73,6 +75,33 @@ async def test_pipes_end_quietly(tmp_path: Path):
 
 async def test_bytes_that_are_no_text_are_replaced(tmp_path: Path):
     assert (await run(r"printf 'a\377b'", tmp_path)).output == "a\ufffdb"
+
+
+@pytest.mark.parametrize("characters", [131_070, 131_080, 3_000_000])
+async def test_a_command_longer_than_an_argument_is_run(tmp_path: Path, characters: int):
+    end = "\n'; cat; printf 'ended%s' $#; exit 7"
+    begin = "printf '%s' 'it\\'; echo \"$0\"; : '"
+    command = begin + "é" * ((characters - len(begin) - len(end)) // 2) + end
+    answer = await run(command, tmp_path)
+    assert (answer.output, answer.exit_code) == ("it\\/bin/sh\nended0", 7)
+
+
+async def test_a_long_command_leaves_nothing_of_how_it_was_given(tmp_path: Path):
+    listing = "ls -l /proc/self/fd | sed -n 's/.* -> //p' | grep -v '^/proc' #"
+    short, long = await run(listing, tmp_path), await run(listing + "x" * 140_000, tmp_path)
+    assert "/dev/null" in short.output
+    assert [line.split(":")[0] for line in long.output.splitlines()] == [
+        line.split(":")[0] for line in short.output.splitlines()
+    ]
+
+
+async def test_variables_too_large_for_a_process_are_told_with_what_to_do(tmp_path: Path):
+    large = {f"LARGE_{number}": "x" * 65_536 for number in range(120)}
+    with pytest.raises(EngineRefused) as refused:
+        await run_command(ExecRequest(command="true"), tmp_path, {**os.environ, **large})
+    assert refused.value.code == ErrorCode.CONFLICT
+    assert "variables are together too large" in refused.value.message
+    assert "files of the environment" in refused.value.message
 
 
 def read(path: Path) -> str:

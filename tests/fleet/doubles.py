@@ -184,6 +184,9 @@ class DoubleDriver:
         elif packed and not self.place(workspace_id).exists():
             raise ArchiveError("The archive is missing.", "a path")
 
+    async def require_source(self, url: str) -> None:
+        return
+
     async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:
         return []
 

@@ -108,6 +108,9 @@ async def test_the_main_job(client: httpx.AsyncClient, repository: Path, require
     assert (repository / "README").read_text() == "hello\n"
     done = await client.post(f"/v1/replica/{made}/exec", json={"command": "cat deck/README"})
     assert done.json()["output"] == "hello\nx\n"
+    long = f"cat deck/README # {'x' * 1_000_000}"  # more than one argument holds
+    done = await client.post(f"/v1/replica/{made}/exec", json={"command": long})
+    assert done.json()["output"] == "hello\nx\n"
 
     await client.post(f"/v1/workspaces/{made}/sleep")
     sent = await client.post(f"/v1/replica/{made}/messages", json={"message": "```sh\npwd\n```"})

@@ -331,7 +331,9 @@ async def test_a_message_stops_the_packing(world: World) -> None:
     await world.driver.packing.wait()
     sent = await world.send(made, "hello")
     assert sent["status"] == "waking"
-    assert (await archiving).json() == {"success": True}
+    answer = await archiving
+    assert (answer.status_code, answer.json()["code"]) == (409, "CONFLICT")
+    assert "woken" in answer.json()["error"]
     await world.done(made, sent["message_id"])
     assert "archived" not in await world.states(made)
 
@@ -342,7 +344,7 @@ async def test_deleting_stops_the_packing(world: World) -> None:
     archiving = asyncio.create_task(world.post(made, "/archive"))
     await world.driver.packing.wait()
     assert (await world.client.delete(f"/v1/replica/{made}")).status_code == 200
-    await archiving
+    assert (await archiving).status_code == 409
     assert await status(world, made) is None
 
 

@@ -31,7 +31,7 @@ from tests.service.callers import Callers, calling
 
 
 class Mirrors:
-    """The part of a sandbox driver that connecting repositories uses."""
+    """The part of a sandbox driver that connecting repositories and enabling skills uses."""
 
     def __init__(self) -> None:
         self.connected: list[str] = []
@@ -45,6 +45,10 @@ class Mirrors:
             raise NotARepositoryError(f"{url} is no git repository.")
         self.connected.append(url)
         return MirrorInfo("main", url.rstrip("/").rsplit("/", 1)[-1])
+
+    async def require_source(self, url: str) -> None:
+        if "nothing" in url:
+            raise NotARepositoryError(f"There is nothing at {url}.")
 
 
 @pytest.fixture(params=DATABASES)

@@ -323,3 +323,12 @@ async def test_a_pool_of_its_own_does_not_keep_an_environment(
     pool = insert(warm_pools).values(id=str(uuid4()), **values)
     await context.database.write(lambda c: c.execute(pool) and None)
     assert (await callers.key.delete(path)).status_code == 200
+
+
+@pytest.mark.parametrize("part", ["", "/variables", "/warm-hooks"])
+async def test_an_id_that_is_none_is_told_in_one_sentence(callers: Callers, part: str) -> None:
+    answer = await callers.key.get(f"{ALL}/nothing{part}")
+    refused(answer, 400, "INVALID_REQUEST", "environment_id")
+    told = answer.json()["details"]
+    assert "`global`, or a UUID" in told
+    assert "[" not in told and ";" not in told

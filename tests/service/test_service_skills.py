@@ -120,6 +120,40 @@ async def test_a_found_skill_can_be_enabled_and_read(
     assert [file.path for file in files] == ["SKILL.md"]
 
 
+@pytest.mark.parametrize(
+    "source",
+    ["{}/none", "{}/none#pdf", "file://{}/none", "pdf", "-x", "~nobody-here/x", f"/{'x' * 300}"],
+)
+async def test_a_source_that_is_not_on_this_machine_is_refused_at_once(
+    search: Any, callers: Callers, tmp_path: Path, source: str
+) -> None:
+    path = await environment(callers.key)
+    body = {"name": "Pdf", "slug": "pdf", "source": source.format(tmp_path)}
+    answer = await callers.key.post(f"{path}/skills", json=body)
+    refused(answer, 400, "INVALID_REQUEST", "source")
+
+
+async def test_a_source_elsewhere_is_not_asked_for(search: Any, callers: Callers) -> None:
+    path = await environment(callers.key)
+    await made(
+        callers.key, f"{path}/skills", name="P", slug="p", source="https://nowhere.invalid/s"
+    )
+
+
+async def test_a_source_that_is_away_but_mirrored_can_be_enabled(
+    search: Any, callers: Callers, home: Home, tmp_path: Path
+) -> None:
+    skill(tmp_path / "skills" / "pdf", "Pdf")
+    commit(tmp_path / "skills")
+    bare = tmp_path / "origin.git"
+    mirrored(tmp_path / "skills", bare)
+    home.skill_registries.write_text(f"{bare}\n")
+    (found,) = await search("pdf")
+    bare.rename(tmp_path / "away")
+    path = await environment(callers.key)
+    await made(callers.key, f"{path}/skills", name="P", slug="p", source=found["source"])
+
+
 async def test_a_query_has_a_bound(callers: Callers) -> None:
     assert (await callers.key.get(SEARCH, params={"q": "x" * 1000})).status_code == 200
     refused(await callers.key.get(SEARCH, params={"q": "x" * 1001}), 400, "INVALID_REQUEST", "q")

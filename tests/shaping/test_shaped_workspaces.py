@@ -4,6 +4,7 @@ import base64
 import json
 from pathlib import Path
 
+import pytest
 from sqlalchemy import update
 
 from quarterdeck.service.db.tables import environment_variables
@@ -54,6 +55,24 @@ async def test_variables_reach_exec_terminal_hooks_and_agent(shop: Shop) -> None
     await until(ran, "the agent's turn")
 
 
+async def test_variables_too_large_for_a_process_are_the_replicas_error(shop: Shop) -> None:
+    environment = await shop.environment()
+    await shop.hook(environment, "warm", "true")
+    large = [
+        await shop.add(environment, "variables", key=f"LARGE_{number}", value="x" * 65_536)
+        for number in range(96)  # six megabytes: more than any process is given
+    ]
+    made = await shop.begin(environment)
+    error = (await shop.reach(made, "error"))["error"]
+    assert "variables are together too large for a process" in error
+    assert "files of the environment" in error and "hook" not in error
+    for variable in large[8:]:
+        path = f"/v1/environments/{environment}/variables/{variable['environment_variable']['id']}"
+        await shop.call("DELETE", path)
+    await shop.call("POST", f"/v1/workspaces/{made}/wake", status=202)
+    await shop.reach(made, "active")
+
+
 async def test_files_lie_at_their_path_and_are_renewed_when_woken(shop: Shop) -> None:
     environment = await shop.environment()
     one = await shop.add(
@@ -93,6 +112,34 @@ async def test_a_skill_is_installed_from_a_repository_and_told_of(shop: Shop, sk
         assert told["last_updated_at"]
         assert "s3cret" not in json.dumps(replica)
         await shop.call("POST", f"/v1/workspaces/{made}/sleep")
+
+
+@pytest.mark.parametrize("address", ["{}", "file://{}/.git"])
+async def test_a_source_of_many_skills_gives_the_one_named_by_the_slug(
+    shop: Shop, skills: Path, address: str
+) -> None:
+    environment = await shop.environment()
+    source = address.format(skills)
+    await shop.add(environment, "skills", name="Look", slug="review", source=source)
+    made = await shop.make(environment)
+    assert await shop.run(made, "cd ~/.agents/skills; find . -type f") == "./review/SKILL.md\n"
+
+
+async def test_a_skill_at_the_top_wins_over_a_folder_of_its_name(shop: Shop, skills: Path) -> None:
+    (skills / "SKILL.md").write_text("---\nname: top\n---\n")
+    environment = await shop.environment()
+    await shop.add(environment, "skills", name="Look", slug="review", source=str(skills))
+    made = await shop.make(environment)
+    assert "name: top" in await shop.run(made, "cat ~/.agents/skills/review/SKILL.md")
+
+
+async def test_a_source_without_the_skill_says_where_it_was_sought(
+    shop: Shop, skills: Path
+) -> None:
+    environment = await shop.environment()
+    await shop.add(environment, "skills", name="Look", slug="look", source=str(skills))
+    replica = await shop.reach(await shop.begin(environment), "error")
+    assert "holds no SKILL.md at its top or in look" in replica["error"]
 
 
 async def test_a_skill_that_cannot_be_read_is_the_replicas_error(shop: Shop, skills: Path) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from quarterdeck.service.records.warm_pools import FIRST_PAUSE, all_pools, note_failure
+from quarterdeck.service.records.warm_pools import FIRST_PAUSE, all_pools, mark_ready, note_failure
 from quarterdeck.wire.base import utc_now
 from tests.fleet.conftest import until
 from tests.shaping.conftest import Shop, git
@@ -156,6 +156,35 @@ async def test_a_failing_pool_rests_and_tells_why(shop: Shop) -> None:
     await shop.pool_until(environment, ready_count=2)
 
 
+async def test_a_saved_hook_ends_the_rest_of_the_one_that_failed(shop: Shop) -> None:
+    environment = await shop.environment()
+    await shop.hook(environment, "warm", "exit 7")
+    pool = await switch(shop, environment)
+
+    async def rests() -> bool:
+        (row,) = await shop.context.database.read(all_pools)
+        return row["failures"] > 0 and not await waiting(shop, pool)
+
+    await until(rests, "the rest after the failures")
+    await shop.hook(environment, "warm", "true")
+    told = await shop.pool_until(environment, ready_count=2)
+    assert (told["last_failure_at"], told["last_failure_reason"]) == (None, None)
+
+
+async def test_only_the_present_generation_speaks_for_a_pool(shop: Shop) -> None:
+    environment = await shop.environment()
+    pool = await switch(shop, environment)
+    await shop.pool_until(environment, ready_count=2)
+    now, write = utc_now(), shop.context.database.write
+    await write(lambda c: note_failure(c, pool["id"], 0, "late", now))
+    assert (await shop.pool(environment))["last_failure_reason"] is None
+    await write(lambda c: note_failure(c, pool["id"], 1, "why", now))
+    assert (await shop.pool(environment))["last_failure_reason"] == "why"
+    ready = (await waiting(shop, pool))[0]["id"]
+    await write(lambda c: mark_ready(c, ready))
+    assert (await shop.pool(environment))["last_failure_reason"] is None
+
+
 async def test_the_rest_after_failures_grows(shop: Shop) -> None:
     environment = await shop.environment()
     pool = await switch(shop, environment)
@@ -163,7 +192,7 @@ async def test_the_rest_after_failures_grows(shop: Shop) -> None:
     now = utc_now()
     pauses: list[timedelta] = []
     for _ in range(3):
-        await shop.context.database.write(lambda c: note_failure(c, pool["id"], "why", now))
+        await shop.context.database.write(lambda c: note_failure(c, pool["id"], 1, "why", now))
         (row,) = await shop.context.database.read(all_pools)
         pauses.append(datetime.fromisoformat(row["retry_at"]) - now)
     ratio = [round(pause / FIRST_PAUSE, 2) for pause in pauses]

@@ -285,8 +285,9 @@ async def test_queued_uploads_are_written_when_it_starts(world: RealWorld) -> No
     made = await world.create()
     await put(world, made, "plan.md", b"first")
     await world.sleep(made)
-    for content in (b"second", b"third"):
-        assert (await put(world, made, "plan.md", content)).status_code == 202
+    for content, given in ((b"second", "plan-2.md"), (b"third", "plan-3.md")):
+        answer = await put(world, made, "plan.md", content)
+        assert (answer.status_code, answer.json()["originalName"]) == (202, given)
     await world.wake(made)
 
     async def there() -> bool:
@@ -296,7 +297,29 @@ async def test_queued_uploads_are_written_when_it_starts(world: RealWorld) -> No
     said = await world.exec(
         made, "cd ~/.quarterdeck/canvas; for f in *; do echo $f $(cat $f); done"
     )
-    assert set(said.split("\n")[:3]) == {"plan.md first", "plan-2.md second", "plan-2-2.md third"}
+    assert set(said.split("\n")[:3]) == {"plan.md first", "plan-2.md second", "plan-3.md third"}
+
+
+@pytest.mark.parametrize("rest", ["sleep", "archive"])
+async def test_an_upload_that_waits_is_told_a_name_that_no_file_has(
+    world: RealWorld, rest: str
+) -> None:
+    made = await world.create()
+    for name in ("taken.md", "deep/taken.md"):
+        assert (await put(world, made, name, b"first")).status_code == 200
+    answer = await world.client.post(f"/v1/workspaces/{made}/{rest}")
+    assert answer.status_code == 200, answer.text
+    await world.reach(made, {"sleep": "sleeping", "archive": "archived"}[rest])
+    told = [(await put(world, made, name, b"x")).json() for name in ("taken.md", "deep/taken.md")]
+    assert [one["originalName"] for one in told] == ["taken-2.md", "deep/taken-2.md"]
+    assert told[0]["filePath"] == "~/.quarterdeck/canvas/taken-2.md"
+    await world.wake(made)
+
+    async def there() -> bool:
+        return len(await listed(world, made)) == 4
+
+    await until(there, "the queued uploads")
+    assert {one["originalName"] for one in told} <= (await listed(world, made)).keys()
 
 
 async def test_a_message_comes_after_the_uploads_it_names(world: RealWorld) -> None:

@@ -6,14 +6,20 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from quarterdeck.engine.errors import EngineRefused
 from quarterdeck.engine.processes import kill_session, wait_for_exit
-from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.engine.starting import not_started
 from quarterdeck.wire.exec import EXEC_OUTPUT_LIMIT, ExecRequest, ExecResponse
 
 _READ_BYTES = 1 << 16
 _READS_A_TURN = 16
 _PIPE_BYTES = 1 << 20
+_LONGEST_ARGUMENT = (1 << 17) - 1
+"""Bytes of one argument that Linux takes."""
+_READ_FROM_INPUT = (
+    "QUARTERDECK_COMMAND=$(cat) || exit; "
+    'eval "unset QUARTERDECK_COMMAND; exec </dev/null\n$QUARTERDECK_COMMAND"'
+)
+"""A script that runs what its input holds, as `-c` would; the command itself has no input."""
 
 
 class Tail:
@@ -69,7 +75,7 @@ async def run_command(
     not wait for it.
 
     Raises:
-        EngineRefused: the shell cannot be started.
+        EngineRefused: the shell cannot be started; CONFLICT when the variables are too large.
     """
     reading, writing = os.pipe()
     try:
@@ -77,9 +83,7 @@ async def run_command(
         process = _spawn(request.command, directory, environment, writing)
     except (OSError, ValueError) as error:
         os.close(reading)
-        raise EngineRefused(
-            ErrorCode.INTERNAL_ERROR, "The command could not be started.", str(error)
-        ) from error
+        raise not_started("The command could not be started.", error) from error
     finally:
         os.close(writing)
     tail = Tail(reading)
@@ -100,15 +104,30 @@ async def run_command(
 def _spawn(
     command: str, directory: Path, environment: Mapping[str, str], output: int
 ) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        cwd=directory,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        start_new_session=True,
-    )
+    script = os.fsencode(command)
+    in_argument = len(script) <= _LONGEST_ARGUMENT
+    given = os.open(os.devnull, os.O_RDONLY) if in_argument else _in_memory(script)
+    try:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", script if in_argument else _READ_FROM_INPUT],
+            cwd=directory,
+            env=environment,
+            stdin=given,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    finally:
+        os.close(given)
+
+
+def _in_memory(script: bytes) -> int:
+    """A file of no directory that holds the script, open at its beginning."""
+    with os.fdopen(os.memfd_create("command"), "wb") as file:
+        file.write(script)
+        file.flush()
+        file.seek(0)
+        return os.dup(file.fileno())
 
 
 async def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> int | None:

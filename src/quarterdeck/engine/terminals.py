@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 
 from quarterdeck.engine.errors import EngineRefused
 from quarterdeck.engine.pty import spawn_shell
+from quarterdeck.engine.starting import not_started
 from quarterdeck.engine.terminal import Terminal
 from quarterdeck.wire.engine import TerminalFrame
 from quarterdeck.wire.errors import ErrorCode
@@ -67,9 +68,7 @@ class Terminals:
         try:
             shell = spawn_shell(self._directory, self._environment, *size)
         except OSError as error:
-            raise EngineRefused(
-                ErrorCode.INTERNAL_ERROR, "The shell could not be started.", str(error)
-            ) from error
+            raise not_started("The shell could not be started.", error) from error
         self._made += 1
         title = f"{shell.name} {self._made}"
         terminal = Terminal(uuid4(), title, shell, size, self._on_output)

@@ -148,6 +148,16 @@ class SandboxDriver(Protocol):
         """
         ...
 
+    async def require_source(self, url: str) -> None:
+        """Looks whether a source can be there: one on this machine has to be, or have a mirror.
+
+        Nothing is asked of other machines.
+
+        Raises:
+            NotARepositoryError: it is not there, or the address is none.
+        """
+        ...
+
     async def read_tree(self, url: str, directory: str) -> list[TreeFile]:
         """Every plain file below a directory of a source; `""` is its top.
 

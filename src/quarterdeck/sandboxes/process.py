@@ -93,6 +93,9 @@ class ProcessDriver:
         with _disk_errors():
             return await default_tree(self._mirrors, source)
 
+    async def require_source(self, url: str) -> None:
+        await self._trees.require(url)
+
     async def read_tree(self, url: str, directory: str) -> list[TreeFile]:
         with _disk_errors():
             return await self._trees.read(url, directory)

@@ -12,7 +12,12 @@ from pathlib import Path, PurePosixPath
 
 from quarterdeck.sandboxes.git import GitError
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import RepositorySource, SandboxError, TreeFile
+from quarterdeck.sandboxes.port import (
+    NotARepositoryError,
+    RepositorySource,
+    SandboxError,
+    TreeFile,
+)
 from quarterdeck.sandboxes.sources import local_path, without_password
 
 MOST_FILES = 500
@@ -45,6 +50,15 @@ class Trees:
     def __init__(self, mirrors: Mirrors) -> None:
         self._mirrors = mirrors
         self._fetched: dict[str, float] = {}
+
+    async def require(self, url: str) -> None:
+        """Looks whether a source can be there; see `SandboxDriver.require_source`.
+
+        Raises:
+            NotARepositoryError: it is not there, or the address is none.
+        """
+        if not await asyncio.to_thread(self._may_be_there, url):
+            raise NotARepositoryError(f"There is nothing at {url} on the service's machine.")
 
     async def read(self, url: str, directory: str) -> list[TreeFile]:
         """Every plain file below a directory; see `SandboxDriver.read_tree`.
@@ -101,9 +115,15 @@ class Trees:
         tree = f"{commit}:{_colon(inside)}"
         return await self._archived(self._mirrors.path(source.id), tree, name)
 
+    def _may_be_there(self, url: str) -> bool:
+        path = local_path(url)
+        # Asked so that a name that is too long is not there, rather than an error.
+        there = path is None or os.path.exists(path)  # noqa: PTH110
+        return there or self._mirrors.path(_key(url)).is_dir()
+
     async def _fresh(self, url: str) -> RepositorySource:
         """The source with its mirror, brought up to date unless it was a moment ago."""
-        key = f"tree-{sha256(url.encode()).hexdigest()[:32]}"
+        key = _key(url)
         source = RepositorySource(key, without_password(url), url, default_branch="")
         now = time.monotonic()
         if now - self._fetched.get(key, -FRESH_SECONDS) >= FRESH_SECONDS:
@@ -126,6 +146,11 @@ class Trees:
             except GitError as e:
                 raise SandboxError(f"{name} could not be read.", str(e)) from e
             return await asyncio.to_thread(_read_archive, packed)
+
+
+def _key(url: str) -> str:
+    """What the mirror of a source is kept under."""
+    return f"tree-{sha256(url.encode()).hexdigest()[:32]}"
 
 
 def _nobody(line: str) -> None:

@@ -27,7 +27,10 @@ def local_path(url: str) -> Path | None:
         return Path(unquote(urlsplit(text).path))
     if "://" in text or _HELPER.match(text):
         return _remote(text)
-    path = Path(text).expanduser()
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as e:
+        raise NotARepositoryError(f"{text} begins with a user that is not here.") from e
     if _SCP_LIKE.fullmatch(text) and not path.exists():
         return None
     if not path.is_absolute():

@@ -14,6 +14,7 @@ class EnvironmentSkill(Record):
     """A skill that is installed into workspaces, in a directory named by its slug.
 
     `source` is a git URL or a path, and after a `#` the directory in it that holds `SKILL.md`.
+    Without one that is its top, or else the directory named by the slug.
     """
 
     id: Id

@@ -17,6 +17,7 @@ from quarterdeck.engine.setup.hooks import Hooks
 from quarterdeck.engine.setup.install import install
 from quarterdeck.engine.setup.memory import SetupMemory, was_claimed
 from quarterdeck.engine.setup.process import HookRunner
+from quarterdeck.engine.starting import too_large
 from quarterdeck.wire.engine import EngineConfig
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import ErrorEvent, EventType, HooksChanged
@@ -89,6 +90,8 @@ class Boot:
         self._runner.close()
 
     async def _set_up(self) -> None:
+        if reason := too_large(self._environment):
+            raise SetupFailed(reason)
         home = Path(self._environment.get("HOME", "/"))
         await asyncio.to_thread(install, self._config.setup, home, self._state_dir)
         self.state = SetupState(phase=SetupPhase.WARM_HOOKS)

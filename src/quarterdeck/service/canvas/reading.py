@@ -34,8 +34,16 @@ async def list_canvas(context: ServiceContext, fleet: Fleet, row: WorkspaceRow) 
     told = await _asked(fleet, row, lambda link: link.canvas_list())
     if told is not None:
         return told
-    kept = await context.sandboxes.kept_files(row.id, CANVAS_DIRECTORY)
-    return items_of((shown(file.name), file.size) for file in kept)
+    return items_of(await _kept(context, row.id))
+
+
+async def kept_names(context: ServiceContext, workspace_id: str) -> set[str]:
+    """The names of all files of a canvas, as they lie there or in the archive.
+
+    Raises:
+        SandboxError: the files cannot be read.
+    """
+    return {name for name, _ in await _kept(context, workspace_id)}
 
 
 async def read_canvas(
@@ -57,6 +65,11 @@ async def read_canvas(
         if kept is not None:
             return file_of(filename, kept.data, max(kept.size, len(kept.data)))
     raise ApiError(ErrorCode.NOT_FOUND, "The canvas has no item of this name.")
+
+
+async def _kept(context: ServiceContext, workspace_id: str) -> list[tuple[str, int]]:
+    kept = await context.sandboxes.kept_files(workspace_id, CANVAS_DIRECTORY)
+    return [(shown(file.name), file.size) for file in kept]
 
 
 async def _asked(

@@ -8,6 +8,7 @@
 """
 
 import base64
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from sqlalchemy import Connection
 
 from quarterdeck.service.canvas.names import free_name
 from quarterdeck.service.canvas.queued import kept_since
+from quarterdeck.service.canvas.reading import kept_names
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
@@ -42,6 +44,7 @@ async def take_upload(
 
     Raises:
         ApiError: WORKSPACE_ERROR_STATE, NOT_FOUND, or why the engine cannot write it.
+        SandboxError: it has to wait, and the canvas's files cannot be read for its name.
     """
     _require_whole(row)
     supervisor = fleet.of(row.id)
@@ -53,14 +56,20 @@ async def take_upload(
         )
         written = await supervisor.call(row, lambda link: link.canvas_put(request))
         return _answer(written.filename, upload)
-    answer = await context.database.write(lambda c: _keep(c, context, row.id, upload))
+    lying = await kept_names(context, row.id)
+    answer = await context.database.write(lambda c: _keep(c, context, row.id, upload, lying))
     supervisor.nudge()  # it may have become active just now
     return answer
 
 
 def _keep(
-    connection: Connection, context: ServiceContext, workspace_id: str, upload: NewUpload
+    connection: Connection,
+    context: ServiceContext,
+    workspace_id: str,
+    upload: NewUpload,
+    lying: Collection[str],
 ) -> CanvasUpload:
+    """Keeps an upload under a name that neither a file of the canvas nor one that waits has."""
     row = find_workspace(connection, workspace_id)
     if row is None:
         raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.")
@@ -68,7 +77,8 @@ def _keep(
     now = context.clock()
     since = kept_since(now)
     drop_uploads(connection, since)
-    taken = {one.filename for one in waiting_uploads(connection, workspace_id, since)}
+    waiting = {one.filename for one in waiting_uploads(connection, workspace_id, since)}
+    taken = waiting.union(lying)
     name, upload_id = free_name(upload.name, taken), str(uuid4())
     add_upload(
         connection,

@@ -5,6 +5,7 @@ from uuid import uuid4
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from quarterdeck.sandboxes.port import NotARepositoryError
 from quarterdeck.service.auth import Caller
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import environment_skills as table
@@ -35,11 +36,13 @@ async def list_skills(
 async def add_skill(
     context: ServiceContext, caller: Caller, environment: str, body: CreateSkill
 ) -> EnvironmentSkill:
-    """Enables a skill. Its source is looked at when a workspace starts, not now.
+    """Enables a skill. Its source is read when a workspace starts; now it only has to be there.
 
     Raises:
-        ApiError: NOT_FOUND, CONFLICT for a slug or a source that is enabled already.
+        ApiError: NOT_FOUND, CONFLICT for a slug or a source that is enabled already, INVALID_REQUEST
+            for a source on this machine that is not there.
     """
+    await _require_source(context, body.source)
     skill_id, now = str(uuid4()), moment_text(context.clock())
     values = {**body.model_dump(), "id": skill_id, "created_at": now, "updated_at": now}
 
@@ -59,6 +62,13 @@ async def add_skill(
             "A skill with this slug or this source is enabled already.",
             f"slug: {body.slug}; source: {body.source}",
         ) from e
+
+
+async def _require_source(context: ServiceContext, source: str) -> None:
+    try:
+        await context.sandboxes.require_source(source.partition("#")[0])
+    except NotARepositoryError as e:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(e), "source") from e
 
 
 async def remove_skill(context: ServiceContext, caller: Caller, environment: str, id: str) -> None:

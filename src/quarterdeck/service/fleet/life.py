@@ -107,7 +107,8 @@ class Life:
     def _store_failure(self, writer: LogWriter, reason: str, now: datetime) -> None:
         row = find_workspace(writer.connection, self._site.id)
         if enter_error(writer, self._site.id, reason) and row is not None and row.warm_state:
-            note_failure(writer.connection, row.warm_pool_id, reason, now)
+            pool, generation = row.warm_pool_id, row.warm_generation
+            note_failure(writer.connection, pool, generation, reason, now)
 
     async def _row(self) -> WorkspaceRow:
         database = self._site.tools.context.database

@@ -54,7 +54,7 @@ class Supervisor:
         self._tools = tools
         self._lock = asyncio.Lock()
         self._life: tuple[Life, asyncio.Task[None]] | None = None
-        self._packing: asyncio.Task[None] | None = None
+        self._packing: asyncio.Task[bool] | None = None
         self.over = False
         """Nothing is begun any more: the workspace or the service ends."""
         self._wake_after = False
@@ -177,8 +177,8 @@ class Supervisor:
     async def archive(self, only_if: Check | None = None) -> bool:
         """Puts it to sleep if it is active, then packs its files away.
 
-        A message or a call of `wake` that comes while the files are being packed stops that, and
-        wakes it. Otherwise as `sleep`.
+        A message or a call of `wake` that comes meanwhile wakes it, which also stops the packing;
+        then, and when it is deleted meanwhile, False. Otherwise as `sleep`.
 
         Raises:
             ApiError: as `sleep`.
@@ -189,8 +189,8 @@ class Supervisor:
                 return False
             status, _ = await self._tools.context.database.read(self._standing)
             if status == WorkspaceStatus.SLEEPING and not self.over:
-                await self._pack()
-            return True
+                return await self._pack()
+            return status == WorkspaceStatus.ARCHIVED
 
     async def wake(self) -> None:
         """Makes a resting or failed workspace prepare; nothing changes for another.
@@ -269,8 +269,8 @@ class Supervisor:
         finally:
             self.stopping = False
 
-    async def _pack(self) -> None:
-        """Packs, unless it is stopped by `begin`."""
+    async def _pack(self) -> bool:
+        """Packs; False when that was stopped, or came too late."""
         packing = self._packing = asyncio.create_task(self._put_away(), name="packing")
         try:
             await asyncio.wait({packing})
@@ -278,12 +278,11 @@ class Supervisor:
             self._packing = None
             if packing.cancel():  # the caller was cancelled
                 await asyncio.wait({packing})
-        if not packing.cancelled():
-            packing.result()
+        return not packing.cancelled() and packing.result()
 
-    async def _put_away(self) -> None:
+    async def _put_away(self) -> bool:
         await self._tools.context.sandboxes.pack(self._site.id)
-        await self._tools.context.event_log.write(
+        return await self._tools.context.event_log.write(
             lambda writer: enter_archived(writer, self._site.id, self._now())
         )
 

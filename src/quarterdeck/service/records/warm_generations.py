@@ -1,8 +1,21 @@
-"""The generation of warm pools: what was prepared under an earlier one is stale."""
+"""The generation of warm pools: what was prepared under an earlier one is stale.
+
+What failed under an earlier one says nothing of the next, so each begins without failures.
+"""
+
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, or_, select, update
 
 from quarterdeck.service.db.tables import environments, warm_pools
+
+WELL: dict[str, Any] = {
+    "failures": 0,
+    "retry_at": None,
+    "last_failure_at": None,
+    "last_failure_reason": None,
+}
+"""Columns of a pool that nothing is known against."""
 
 
 def make_pools_stale(
@@ -12,7 +25,7 @@ def make_pools_stale(
     connection.execute(
         update(warm_pools)
         .where(warm_pools.c.organization_id == organization_id, _above(environment_id))
-        .values(generation=warm_pools.c.generation + 1, updated_at=now)
+        .values(generation=warm_pools.c.generation + 1, updated_at=now, **WELL)
     )
 
 
@@ -24,7 +37,7 @@ def environment_changed(connection: Connection, environment_id: str) -> None:
         .where(
             warm_pools.c.organization_id == organization.scalar_subquery(), _above(environment_id)
         )
-        .values(generation=warm_pools.c.generation + 1)
+        .values(generation=warm_pools.c.generation + 1, **WELL)
     )
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, RowMapping, case, func, insert, select, updat
 
 from quarterdeck.service.db.tables import warm_pools, workspaces
 from quarterdeck.service.moments import moment_text
+from quarterdeck.service.records.warm_generations import WELL
 from quarterdeck.service.records.workspaces import BUSY
 from quarterdeck.service.storable import storable
 from quarterdeck.service.workspace_setup.states import POOLED, WarmState
@@ -92,19 +93,31 @@ def mark_ready(connection: Connection, workspace_id: str) -> None:
         .where(workspaces.c.id == workspace_id, workspaces.c.warm_state == WarmState.WARMING)
         .values(warm_state=WarmState.READY)
     )
-    of = select(workspaces.c.warm_pool_id).where(workspaces.c.id == workspace_id)
-    connection.execute(
-        update(warm_pools)
-        .where(warm_pools.c.id == of.scalar_subquery())
-        .values(failures=0, retry_at=None)
+    of_it = (
+        select(workspaces.c.id)
+        .where(
+            workspaces.c.id == workspace_id,
+            workspaces.c.warm_pool_id == warm_pools.c.id,
+            workspaces.c.warm_generation == warm_pools.c.generation,
+        )
+        .exists()
     )
+    connection.execute(update(warm_pools).where(of_it).values(**WELL))
 
 
-def note_failure(connection: Connection, pool_id: str | None, reason: str, now: datetime) -> None:
-    """A workspace of the pool could not be prepared: the pool rests before it tries again."""
-    failures = connection.execute(
-        select(warm_pools.c.failures).where(warm_pools.c.id == pool_id)
-    ).scalar()
+def note_failure(
+    connection: Connection,
+    pool_id: str | None,
+    generation: int | None,
+    reason: str,
+    now: datetime,
+) -> None:
+    """A workspace of the pool could not be prepared: the pool rests before it tries again.
+
+    One of an earlier generation changes nothing: what failed in it may be mended.
+    """
+    of_it = (warm_pools.c.id == pool_id) & (warm_pools.c.generation == generation)
+    failures = connection.execute(select(warm_pools.c.failures).where(of_it)).scalar()
     if failures is None:
         return
     pause = min(FIRST_PAUSE * 2 ** min(failures, 16), LONGEST_PAUSE)

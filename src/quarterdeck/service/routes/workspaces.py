@@ -3,11 +3,13 @@
 from fastapi import Request
 
 from quarterdeck.service.context import Context, Workspace
+from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import FleetDep
 from quarterdeck.service.forwarding.middleware import AWAY
 from quarterdeck.service.replicas.status import read_status
 from quarterdeck.service.routes import both_families, replica_router
 from quarterdeck.wire.base import Success
+from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.replicas import Waking, WorkspaceStatusAnswer
 
 _replica = replica_router("workspaces")
@@ -22,8 +24,14 @@ async def sleep(fleet: FleetDep, workspace: Workspace) -> Success:
 
 @_replica.post("/archive")
 async def archive(fleet: FleetDep, workspace: Workspace) -> Success:
-    """Packs the files away and keeps the history; answered when that is done."""
-    await fleet.of(workspace.id).archive()
+    """Packs the files away and keeps the history; answered when that is done.
+
+    What wakes it meanwhile comes first: then it is a conflict.
+    """
+    if not await fleet.of(workspace.id).archive():
+        raise ApiError(
+            ErrorCode.CONFLICT, "The replica was not archived: it was woken or deleted meanwhile."
+        )
     return Success()
 
 

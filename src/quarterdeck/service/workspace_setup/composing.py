@@ -128,17 +128,24 @@ def _named(kind: HookKind, hooks: Sequence[BundleHook]) -> list[SetupHook]:
     return list(found.values())
 
 
+async def _place_of(context: ServiceContext, url: str, slug: str) -> str:
+    """The directory of a skill whose source names none: the top, or of many the one of its name."""
+    held = {file.path for file in await context.sandboxes.find_in_tree(url, SKILL_FILE)}
+    return slug if SKILL_FILE not in held and f"{slug}/{SKILL_FILE}" in held else ""
+
+
 async def _skill(context: ServiceContext, skill: BundleSkill, report: Progress) -> SetupSkill:
     report(f"Reading the skill {skill.name}")
     url, _, directory = skill.source.partition("#")
     try:
-        found = await context.sandboxes.read_tree(url, directory)
+        place = directory or await _place_of(context, url, skill.slug)
+        found = await context.sandboxes.read_tree(url, place)
     except SandboxError as e:
         raise SandboxError(f"The skill {skill.name} could not be read: {e}", e.details) from e
     if not any(file.path == SKILL_FILE for file in found):
+        where = f"at {directory}" if directory else f"at its top or in {skill.slug}"
         raise SandboxError(
-            f"The skill {skill.name} could not be read: its source holds no {SKILL_FILE} at "
-            f"{directory or 'its top'}.",
+            f"The skill {skill.name} could not be read: its source holds no {SKILL_FILE} {where}.",
             skill.source,
         )
     return await asyncio.to_thread(
