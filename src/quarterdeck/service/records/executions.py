@@ -132,14 +132,12 @@ def open_in(connection: Connection, workspace_id: str) -> list[RowMapping]:
     return list(connection.execute(_open_in, {"of": workspace_id}).mappings())
 
 
-def running_for(connection: Connection, automation_id: str) -> RowMapping | None:
-    """The newest run of an automation that has a workspace and has not ended."""
-    statement = (
-        select(table)
-        .where(table.c.automation_id == automation_id, table.c.status.in_(STARTED))
-        .order_by(*_NEWEST)
+def has_open(connection: Connection, automation_id: str) -> bool:
+    """Whether a run of an automation has not ended, be it that it waits to be started."""
+    statement = select(table.c.id).where(
+        table.c.automation_id == automation_id, table.c.status.in_(OPEN)
     )
-    return connection.execute(statement).mappings().first()
+    return connection.execute(statement).first() is not None
 
 
 def newest_of_group(
