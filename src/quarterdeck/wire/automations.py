@@ -99,7 +99,7 @@ class AutomationConfig(Body):
     model_config = {**Body.model_config, "extra": "allow"}
 
     skip_while_running: Switch = False
-    """A fire of the schedule while a run is in progress makes no run (own field)."""
+    """A fire of the schedule while a run is in progress or waits makes no run (own field)."""
     report: Switch = False
     """A run without a pull request has a check of its own, for the agent's verdict (own field)."""
 
@@ -176,10 +176,10 @@ class Triggered(Record):
 
 
 class Retried(Record):
-    """Answer of operation 17."""
+    """Answer of operation 17; the workspace is null while the run waits for a place."""
 
     execution_id: Id
-    workspace_id: Id
+    workspace_id: Id | None = None
 
 
 class Accepted(Record):

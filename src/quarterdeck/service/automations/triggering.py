@@ -76,8 +76,8 @@ async def retry(
     """Runs a failed run's occasion again, under the automation's present settings (operation 17).
 
     Raises:
-        ApiError: NOT_FOUND; CONFLICT when it has not failed; WORKSPACE_LIMIT_REACHED, and
-            INVALID_REQUEST when it cannot be started.
+        ApiError: NOT_FOUND; CONFLICT when it has not failed; INVALID_REQUEST when it cannot be
+            started.
     """
     now = moment_text(context.clock())
 
@@ -92,7 +92,7 @@ async def retry(
         return begin_run(connection, automation, occasion_of(failed), now, retry_of=failed["id"])
 
     made = await context.database.write(run)
-    workspace_id = await launch(context, fleet, made) or await _workspace_of(context, made)
+    workspace_id = await _launched(context, fleet, made)
     return Retried.model_validate({"execution_id": made, "workspace_id": workspace_id})
 
 
