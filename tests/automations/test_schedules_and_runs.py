@@ -215,6 +215,35 @@ async def test_a_run_without_a_place_waits_for_one(office: Office) -> None:
     await office.reach(made["id"], second["execution_id"], "running")
 
 
+async def test_a_run_by_hand_of_one_that_is_off_waits_for_a_place_all_the_same(
+    office: Office,
+) -> None:
+    bystander = await office.world.create()
+    office.world.fleet.settings = office.limited_to(1)
+    made = await office.create(enabled=False)
+    begun = await office.trigger(made["id"])
+    await office.change(made["id"], enabled=False)
+    await office.world.client.delete(f"/v1/replica/{bystander}")
+    office.clock.pass_by(seconds=30)
+    await office.runner.turn()
+    await office.reach(made["id"], begun["execution_id"], "completed")
+
+
+async def test_failures_that_switch_it_off_end_what_waits_too(office: Office) -> None:
+    made = await office.create(prompt="wait")
+    office.world.fleet.settings = office.limited_to(5)
+    begun = [await office.trigger(made["id"]) for _ in range(6)]
+    waiting = begun.pop()
+    assert waiting["workspace_id"] is None
+    for one in begun:
+        await office.reach(made["id"], one["execution_id"], "running")
+        await office.world.client.delete(f"/v1/replica/{one['workspace_id']}")
+    run = await office.reach(made["id"], waiting["execution_id"], "failed")
+    assert "switched off before" in run["error"]
+    off = (await office.get(made["id"]))["automation"]
+    assert "after 5 failures" in off["disabled_reason"]
+
+
 async def test_a_retry_is_a_new_run_under_the_present_settings(office: Office) -> None:
     made = await office.create()
     office.world.driver.provision_error = SandboxError("No room.")

@@ -110,6 +110,16 @@ def pending_for(
     )
 
 
+def waiting_of(connection: Connection, automation_id: str) -> list[str]:
+    """The ids of an automation's runs that wait to be started, oldest first."""
+    statement = (
+        select(table.c.id)
+        .where(table.c.automation_id == automation_id, table.c.status == ExecutionStatus.PENDING)
+        .order_by(table.c.triggered_at, table.c.id)
+    )
+    return list(connection.execute(statement).scalars())
+
+
 def due_executions(connection: Connection, now: str, limit: int) -> list[RowMapping]:
     """Runs that wait and may start, the longest due first."""
     statement = (
