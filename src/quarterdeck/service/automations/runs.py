@@ -8,6 +8,7 @@
 | pending, creating, running | its turn is over | completed, failed |
 | pending, creating, running | the workspace failed or is gone | failed |
 | pending | its automation is switched off | failed |
+| running | its agent's question was not answered within the stop time | failed |
 """
 
 import json

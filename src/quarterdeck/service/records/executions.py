@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, tuple_, update
 
-from quarterdeck.service.db.tables import automation_executions
+from quarterdeck.service.db.tables import automation_executions, chats, workspaces
 from quarterdeck.wire.automations import ExecutionStatus
 
 table = automation_executions
@@ -180,6 +180,18 @@ def earlier_pending(connection: Connection, execution: RowMapping) -> RowMapping
         .order_by(*_NEWEST)
     )
     return connection.execute(statement).mappings().first()
+
+
+def asking(connection: Connection) -> list[RowMapping]:
+    """Runs whose chat waits for an answer, with the moment at which their workspace was last used."""
+    used = func.coalesce(workspaces.c.last_activity_at, workspaces.c.created_at)
+    statement = (
+        select(table.c.id, table.c.config_json, used.label("last_activity_at"))
+        .join(chats, chats.c.id == table.c.chat_id)
+        .join(workspaces, workspaces.c.id == table.c.workspace_id)
+        .where(table.c.status == ExecutionStatus.RUNNING, chats.c.awaiting_input.is_(True))
+    )
+    return list(connection.execute(statement).mappings())
 
 
 def unfinished(connection: Connection) -> list[RowMapping]:
