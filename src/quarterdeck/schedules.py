@@ -10,6 +10,15 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
+_NO_ZONES = frozenset(("Factory", "localtime", "posixrules"))
+_COPIES = ("posix/", "right/")
+
+
+def may_name_zone(name: str) -> bool:
+    """Whether a name can be a zone's. Beside the zones lie files that hold a machine's own time or
+    none, and copies of all zones, of which `right/` counts leap seconds."""
+    return name not in _NO_ZONES and not name.startswith(_COPIES)
+
 
 def next_fire(expression: str, zone: str, after: datetime) -> datetime | None:
     """The first moment later than `after`, in UTC; None when none comes within fifty years.

@@ -69,6 +69,8 @@ async def test_a_record_has_what_it_was_given(office: Office) -> None:
         ({"name": ""}, "name"),
         ({"name": "a\nb"}, "name"),
         ({"prompt": ""}, "prompt"),
+        ({"prompt": " \n\t "}, "prompt"),
+        ({"name": "  "}, "name"),
         ({"prompt": None}, "prompt"),
         ({"environment_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7"}, "environment_id"),
         ({"debounce_seconds": -1}, "debounce_seconds"),
@@ -152,7 +154,13 @@ async def test_a_change_leaves_what_it_does_not_name(office: Office) -> None:
         made["id"], triggers=[{"type": "cron", "config": {"schedule": "30 9 * * *"}}]
     )
     assert moved["cron_next_fire_at"] == "2026-11-20T09:30:00.000Z"
-    for body in ({"name": None}, {"prompt": ""}, {"enabled": None}, {"triggers": None}):
+    for body in (
+        {"name": None},
+        {"name": " "},
+        {"prompt": ""},
+        {"enabled": None},
+        {"triggers": None},
+    ):
         path = f"/v1/automations/{made['id']}"
         assert (await office.world.client.patch(path, json=body)).status_code == 400
 

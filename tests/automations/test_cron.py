@@ -111,6 +111,11 @@ def test_the_newest_of_missed_moments() -> None:
         ("* * * * *", "../etc/passwd", "timezone"),
         ("* * * * *", "/etc/localtime", "timezone"),
         ("* * * * *", "", "timezone"),
+        ("* * * * *", "localtime", "timezone"),
+        ("* * * * *", "posixrules", "timezone"),
+        ("* * * * *", "Factory", "timezone"),
+        ("* * * * *", "posix/Europe/Paris", "timezone"),
+        ("* * * * *", "right/UTC", "timezone"),
     ],
 )
 def test_what_is_no_schedule_is_refused_by_name(schedule: str, zone: str, names: str) -> None:

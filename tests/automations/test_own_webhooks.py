@@ -123,6 +123,24 @@ async def test_calls_at_once_make_one_run(office: Office) -> None:
     assert len(await office.runs(made["id"])) == 1
 
 
+async def test_a_run_that_has_not_begun_when_it_is_switched_off_never_begins(
+    office: Office,
+) -> None:
+    made = await office.create(triggers=[CUSTOM], debounce_seconds=60)
+    await call(office, made["webhook_token"])
+    await office.change(made["id"], name="other")
+    [run] = await office.runs(made["id"])
+    assert run["status"] == "pending"
+    await office.change(made["id"], enabled=False)
+    [run] = await office.runs(made["id"])
+    assert (run["status"], run["workspace_id"]) == ("failed", None)
+    assert run["error"] == "The automation was switched off before the run had begun."
+    await office.change(made["id"], enabled=True)
+    office.clock.pass_by(seconds=120)
+    await office.runner.turn()
+    assert [run["status"] for run in await office.runs(made["id"])] == ["failed"]
+
+
 async def test_without_a_debounce_each_call_is_a_run(office: Office) -> None:
     made = await office.create(triggers=[CUSTOM])
     for _ in range(3):

@@ -97,6 +97,21 @@ async def test_a_run_in_progress_stops_the_next_when_the_automation_says_so(
     assert len(await office.runs(made["id"])) == 2
 
 
+async def test_a_run_that_waits_for_a_place_stops_the_next_too(office: Office) -> None:
+    bystander = await office.world.create()
+    office.world.fleet.settings = office.limited_to(1)
+    made = await office.create(triggers=[MINUTELY], config={"skip_while_running": True})
+    for _ in range(3):
+        office.clock.pass_by(minutes=1)
+        await office.runner.turn()
+    [run] = await office.runs(made["id"])
+    assert run["status"] == "pending"
+    await office.world.client.delete(f"/v1/replica/{bystander}")
+    office.clock.pass_by(seconds=30)
+    await office.runner.turn()
+    await office.reach(made["id"], run["id"], "completed")
+
+
 async def test_one_that_is_switched_off_does_not_fire_and_goes_on_from_now(office: Office) -> None:
     made = await office.create(triggers=[MINUTELY], enabled=False)
     assert made["cron_next_fire_at"] is None
@@ -200,6 +215,35 @@ async def test_a_run_without_a_place_waits_for_one(office: Office) -> None:
     await office.reach(made["id"], second["execution_id"], "running")
 
 
+async def test_a_run_by_hand_of_one_that_is_off_waits_for_a_place_all_the_same(
+    office: Office,
+) -> None:
+    bystander = await office.world.create()
+    office.world.fleet.settings = office.limited_to(1)
+    made = await office.create(enabled=False)
+    begun = await office.trigger(made["id"])
+    await office.change(made["id"], enabled=False)
+    await office.world.client.delete(f"/v1/replica/{bystander}")
+    office.clock.pass_by(seconds=30)
+    await office.runner.turn()
+    await office.reach(made["id"], begun["execution_id"], "completed")
+
+
+async def test_failures_that_switch_it_off_end_what_waits_too(office: Office) -> None:
+    made = await office.create(prompt="wait")
+    office.world.fleet.settings = office.limited_to(5)
+    begun = [await office.trigger(made["id"]) for _ in range(6)]
+    waiting = begun.pop()
+    assert waiting["workspace_id"] is None
+    for one in begun:
+        await office.reach(made["id"], one["execution_id"], "running")
+        await office.world.client.delete(f"/v1/replica/{one['workspace_id']}")
+    run = await office.reach(made["id"], waiting["execution_id"], "failed")
+    assert "switched off before" in run["error"]
+    off = (await office.get(made["id"]))["automation"]
+    assert "after 5 failures" in off["disabled_reason"]
+
+
 async def test_a_retry_is_a_new_run_under_the_present_settings(office: Office) -> None:
     made = await office.create()
     office.world.driver.provision_error = SandboxError("No room.")
@@ -218,6 +262,27 @@ async def test_a_retry_is_a_new_run_under_the_present_settings(office: Office) -
     assert (await office.get(f"{made['id']}/executions/{old['id']}"))["execution"] == old
     said = await office.said(run["workspace_id"])
     assert said.startswith("Something else.") and '"n": 1' in said
+
+
+async def test_a_retry_without_a_place_waits_for_one(office: Office) -> None:
+    made = await office.create()
+    office.world.driver.provision_error = SandboxError("No room.")
+    first = await office.trigger(made["id"])
+    await office.reach(made["id"], first["execution_id"], "failed")
+    office.world.driver.provision_error = None
+    await office.world.client.delete(f"/v1/replica/{first['workspace_id']}")
+    bystander = await office.world.create()
+    office.world.fleet.settings = office.limited_to(1)
+    path = f"/v1/automations/{made['id']}/executions/{first['execution_id']}/retry"
+    answer = await office.world.client.post(path)
+    assert answer.status_code == 200, answer.text
+    again = answer.json()
+    assert again["workspace_id"] is None
+    assert [run["status"] for run in await office.runs(made["id"])] == ["pending", "failed"]
+    await office.world.client.delete(f"/v1/replica/{bystander}")
+    office.clock.pass_by(seconds=30)
+    await office.runner.turn()
+    await office.reach(made["id"], again["execution_id"], "completed")
 
 
 async def test_only_a_failed_run_is_retried(office: Office) -> None:

@@ -8,7 +8,7 @@ from tests.checks.desk import Desk
 from tests.checks.source_host import SourceHost
 from tests.fleet.conftest import World, home, settings, world
 from tests.system.conftest import installed
-from tests.system.installation import Installation
+from tests.system.installation import Installation, make_repository
 
 __all__ = ["home", "settings", "world"]
 
@@ -34,6 +34,7 @@ async def desk(world: World, source_host: SourceHost) -> AsyncIterator[Desk]:
 def _installation() -> Iterator[Installation]:
     with installed() as made:
         made.start()
+        made.connect(str(make_repository(made.base / "shop")))
         yield made
 
 

@@ -62,7 +62,9 @@ class Desk(Office):
         self.world.context.checks = self.sender
 
     async def connect(self, url: str) -> None:
-        answer = await self.world.client.post("/v1/replica/repositories", json={"url": url})
+        name = url.rpartition("/")[2].removesuffix(".git")
+        body = {"url": url, "name": name}
+        answer = await self.world.client.post("/v1/replica/repositories", json=body)
         assert answer.status_code == 201, answer.text
 
     async def waiting(self, **body: Any) -> str:

@@ -38,6 +38,8 @@ class SourceHost:
     asked: list[Asked] = field(default_factory=list[Asked])
     runs: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
     """Check runs of host A by their id."""
+    heads: dict[int, str] = field(default_factory=dict[int, str])
+    """Where the heads of pull requests stand, by number."""
     statuses: dict[tuple[str, str, str], dict[str, Any]] = field(
         default_factory=dict[tuple[str, str, str], dict[str, Any]]
     )
@@ -92,14 +94,32 @@ class SourceHost:
                 if token[0] != f"Bearer {self.token_a}":
                     return 401, {"message": "Bad credentials"}
                 words = parts.path.removeprefix("/a/repos/").split("/")
+                if words[2] == "pulls":
+                    return self._pull(method, int(words[3]))
                 return self._check_runs(method, words, parse_qs(parts.query), body)
             if parts.path.startswith("/b/api/v4/projects/"):
                 if token[1] != TOKEN_B:
                     return 401, {"message": "401 Unauthorized"}
                 project, word, sha = parts.path.removeprefix("/b/api/v4/projects/").split("/")
+                if word == "merge_requests":
+                    return self._merge_request(method, int(sha))
                 assert (method, word) == ("POST", "statuses")
                 return self._status(unquote(project), sha, body)
         return 404, {"message": "Not Found"}
+
+    def _pull(self, method: str, number: int) -> tuple[int, Any]:
+        assert method == "GET"
+        if number not in self.heads:
+            return 404, {"message": "Not Found"}
+        head = {"ref": "sails", "sha": self.heads[number]}
+        return 200, {"number": number, "head": head, "base": {"ref": "main", "sha": "0" * 40}}
+
+    def _merge_request(self, method: str, number: int) -> tuple[int, Any]:
+        assert method == "GET"
+        if number not in self.heads:
+            return 404, {"message": "404 Not found"}
+        branches = {"source_branch": "sails", "target_branch": "main"}
+        return 200, {"iid": number, "sha": self.heads[number], **branches}
 
     def _check_runs(
         self, method: str, words: list[str], query: dict[str, list[str]], body: Any

@@ -101,3 +101,17 @@ async def test_a_trigger_may_do_without_checks(desk: Desk) -> None:
     begun = await started(desk, automation)
     assert await desk.check_of(begun) is None
     assert not desk.source_host.asked
+
+
+async def test_a_host_that_is_lost_while_a_run_waits_does_not_move_its_check(desk: Desk) -> None:
+    bystander = await desk.world.create()
+    automation = await desk.waiting()
+    desk.source_host.heads[7] = SHA
+    waiting = await desk.trigger(automation, sha=None)
+    assert (await desk.check_of(waiting))["head_sha"] == SHA
+    desk.source_host.heads.clear()
+    await make_room(desk, bystander)
+    begun = await started(desk, automation)
+    assert await desk.report(begun)
+    await desk.told()
+    assert desk.source_host.only_run()["conclusion"] == "success"

@@ -105,6 +105,7 @@ async def test_an_automation_may_ask_each_run_for_a_report(desk: Desk) -> None:
 
 
 async def test_a_check_of_a_local_repository_is_kept_here(desk: Desk) -> None:
+    await desk.connect("/srv/harbour")
     begun = await desk.trigger(await desk.waiting(), repository="harbour", sha=None)
     id, _ = await desk.ticket(begun)
     assert await desk.report(begun, title="Seen")

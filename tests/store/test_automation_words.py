@@ -44,6 +44,8 @@ def test_the_coming_runs_of_a_schedule_are_in_its_zone() -> None:
         ("0 9 * * *", "", "timezone", "A zone is needed"),
         ("0 9 * * *", "Mars/Olympus", "timezone", "There is no zone 'Mars/Olympus'"),
         ("0 9 * * *", "../etc/passwd", "timezone", "There is no zone"),
+        ("0 9 * * *", "localtime", "timezone", "There is no zone"),
+        ("0 9 * * *", "right/UTC", "timezone", "There is no zone"),
     ],
 )
 def test_what_is_wrong_with_a_schedule_is_said_plainly(

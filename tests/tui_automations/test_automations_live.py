@@ -1,12 +1,15 @@
 """The automations over the real service: made, run, looked into, mended, deleted."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quarterdeck.wire.automations import Automation, ChangeAutomation, CreateAutomation
 from quarterdeck.wire.environments import GLOBAL
+from quarterdeck.wire.repositories import ConnectRepository
+from tests.system.installation import make_repository
 from tests.tui_shell.live import Desk, Installation, until
 
 SLOW = "```sh\nsleep 600\n```"
@@ -147,6 +150,17 @@ async def test_what_happens_elsewhere_is_seen_and_switches_work(office: Installa
         assert [one async for one in client.automations.all()] == []
 
 
+@pytest.fixture
+async def shop(office: Installation, tmp_path: Path) -> AsyncIterator[None]:
+    """A connected repository of this name."""
+    url = str(make_repository(tmp_path / "shop"))
+    async with office.client() as client:
+        connected = await client.repositories.connect(ConnectRepository(url=url))
+        yield
+        await client.repositories.disconnect(connected.id)
+
+
+@pytest.mark.usefixtures("shop")
 async def test_a_run_of_a_pull_request_is_begun_by_hand(office: Installation) -> None:
     await made(office, "review")
     async with office.cockpit((80, 24)) as desk:

@@ -50,6 +50,14 @@ class CheckTeller(Protocol):
         """Tells the host of a check now, and waits for it, but not for long."""
         ...
 
+    async def head_of(self, host: str, repository: str, number: int) -> dict[str, str | None]:
+        """Asks a host where the head of a pull request stands.
+
+        Raises:
+            HostError: it could not be asked.
+        """
+        ...
+
 
 @dataclass
 class ServiceContext:

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfoNotFoundError, available_timezones
 
 from cronsim import CronSimError
 
-from quarterdeck.schedules import coming_fires
+from quarterdeck.schedules import coming_fires, may_name_zone
 from quarterdeck.wire.automations import Automation
 
 SHOWN = 5
@@ -43,13 +43,14 @@ def coming(expression: str, zone: str, now: datetime, count: int = SHOWN) -> Com
         return Coming(problem=f"Five fields are needed, {given} given: {', '.join(FIELDS)}.")
     if not zone:
         return Coming(problem="A zone is needed, such as UTC or Europe/Paris.", field="timezone")
+    if not may_name_zone(zone):
+        return _no_zone(zone)
     try:
         moments = coming_fires(expression, zone, now, count)
     except CronSimError as error:
         return Coming(problem=_plain(str(error), expression))
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        what = f"There is no zone {zone!r}: a name such as UTC or Europe/Paris."
-        return Coming(problem=what, field="timezone")
+        return _no_zone(zone)
     if not moments:
         return Coming(problem="No date ever matches it.")
     return Coming(tuple(moments))
@@ -69,7 +70,12 @@ def coming_of(automation: Automation, now: datetime, count: int = SHOWN) -> Comi
 
 def zone_names() -> list[str]:
     """All zones that this machine knows, for completion."""
-    return sorted(available_timezones())
+    return sorted(filter(may_name_zone, available_timezones()))
+
+
+def _no_zone(name: str) -> Coming:
+    what = f"There is no zone {name!r}: a name such as UTC or Europe/Paris."
+    return Coming(problem=what, field="timezone")
 
 
 def _plain(error: str, expression: str) -> str:

@@ -8,15 +8,15 @@ from pydantic import Field
 from quarterdeck.wire.base import Body, GivenId, Id, Patch, Record, Switch, Timestamp, Whole
 from quarterdeck.wire.messages import ThinkingLevel
 from quarterdeck.wire.replicas import AUTO_STOP_LEAST, AUTO_STOP_MOST, LifecyclePolicy
-from quarterdeck.wire.stored_text import ONE_LINE, Line, Text
+from quarterdeck.wire.stored_text import NOT_BLANK, ONE_LINE, Line, Text
 from quarterdeck.wire.triggers import Trigger, TriggerType
 
 DEBOUNCE_MOST = 86_400
 PAYLOAD_BYTES = 256 << 10
 """The largest body of a webhook, and of a payload given by hand."""
 
-AutomationName = Annotated[str, Field(min_length=1, max_length=200), ONE_LINE]
-Prompt = Annotated[str, Field(min_length=1, max_length=100_000)]
+AutomationName = Annotated[str, Field(min_length=1, max_length=200), ONE_LINE, NOT_BLANK]
+Prompt = Annotated[str, Field(min_length=1, max_length=100_000), NOT_BLANK]
 Model = Annotated[str, Field(min_length=1, max_length=200), ONE_LINE]
 AgentName = Annotated[str, Field(min_length=1, max_length=100), ONE_LINE]
 Debounce = Annotated[Whole, Field(ge=0, le=DEBOUNCE_MOST)]
@@ -99,7 +99,7 @@ class AutomationConfig(Body):
     model_config = {**Body.model_config, "extra": "allow"}
 
     skip_while_running: Switch = False
-    """A fire of the schedule while a run is in progress makes no run (own field)."""
+    """A fire of the schedule while a run is in progress or waits makes no run (own field)."""
     report: Switch = False
     """A run without a pull request has a check of its own, for the agent's verdict (own field)."""
 
@@ -176,10 +176,10 @@ class Triggered(Record):
 
 
 class Retried(Record):
-    """Answer of operation 17."""
+    """Answer of operation 17; the workspace is null while the run waits for a place."""
 
     execution_id: Id
-    workspace_id: Id
+    workspace_id: Id | None = None
 
 
 class Accepted(Record):

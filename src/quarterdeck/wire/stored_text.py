@@ -35,8 +35,15 @@ def bytes_at_most(limit: int) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _more_than_blanks(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it must hold more than blanks")
+    return text
+
+
 NO_NUL = AfterValidator(_without_nul)
 ONE_LINE = AfterValidator(_one_line)
+NOT_BLANK = AfterValidator(_more_than_blanks)
 
 Text = Annotated[str, NO_NUL]
 """Any text of a request body that is stored."""

@@ -11,5 +11,5 @@ from quarterdeck.cli.options import Common, common_options
 @automations_argument
 @common_options
 def command(common: Common, automations: tuple[str, ...]) -> None:
-    """Switch automations off: schedules and events start nothing, runs that began go on."""
+    """Switch automations off: schedules and events start nothing, runs that wait end, runs that began go on."""
     switch(common, automations, enabled=False)

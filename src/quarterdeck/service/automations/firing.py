@@ -14,7 +14,7 @@ from quarterdeck.service.automations.prompts import Occasion
 from quarterdeck.service.automations.runs import begin_run, tell_automation
 from quarterdeck.service.moments import moment_text
 from quarterdeck.service.records.automations import due_automations, move_schedule
-from quarterdeck.service.records.executions import fire_was_taken, running_for
+from quarterdeck.service.records.executions import fire_was_taken, has_open
 
 MADE_UP_FOR = timedelta(hours=1)
 """A missed moment that is older is left out."""
@@ -49,7 +49,7 @@ def _newest_missed(row: RowMapping, now: datetime) -> datetime | None:
 
 def _skips(connection: Connection, row: RowMapping) -> bool:
     skips = json.loads(row["config_json"]).get("skip_while_running", False)
-    return bool(skips) and running_for(connection, row["id"]) is not None
+    return bool(skips) and has_open(connection, row["id"])
 
 
 def _begin(connection: Connection, row: RowMapping, moment: datetime, now: datetime) -> None:

@@ -150,7 +150,9 @@ async def _prompt(
     """The run's message, and the check whose ticket is in it."""
     occasion = occasion_of(execution)
     opened = await check_for(context, execution, automation, occasion)
-    return compose_prompt(automation["prompt"], occasion, opened and opened.ticket), opened
+    if opened is None:
+        return compose_prompt(automation["prompt"], occasion), None
+    return compose_prompt(automation["prompt"], opened.occasion, opened.ticket), opened
 
 
 def _store(writer: LogWriter, making: Making, execution_id: str, opened: Opened | None) -> Made:

@@ -10,7 +10,7 @@ from quarterdeck.service.auth import Caller
 from quarterdeck.service.automations.changes import tell
 from quarterdeck.service.automations.describing import automation_record
 from quarterdeck.service.automations.reach import Row, reach_automation
-from quarterdeck.service.automations.runs import tell_automation
+from quarterdeck.service.automations.runs import end_waiting, tell_automation
 from quarterdeck.service.automations.triggers import (
     check_triggers,
     coming,
@@ -110,7 +110,8 @@ async def create_automation(
 async def change_automation(
     context: ServiceContext, caller: Caller, automation_id: str, body: ChangeAutomation
 ) -> Automation:
-    """Changes what was given. Switching it on forgets why it was switched off.
+    """Changes what was given. Switching it on forgets why it was switched off; switching it off
+    ends its runs that wait.
 
     Raises:
         ApiError: NOT_FOUND, or as `create_automation`.
@@ -137,6 +138,8 @@ async def change_automation(
         if given.get("enabled"):
             values |= {"disabled_reason": None, "failures": 0}
         change_automation_row(connection, row["id"], **values)
+        if row["enabled"] and given.get("enabled") is False:
+            end_waiting(connection, row["id"], moment_text(now))
         tell_automation(connection, row["id"], moment_text(now))
         return find_automation(connection, row["id"])
 

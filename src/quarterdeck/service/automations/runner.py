@@ -13,6 +13,7 @@ from quarterdeck.service.automations.changes import Watch
 from quarterdeck.service.automations.firing import fire_due
 from quarterdeck.service.automations.following import HEARD
 from quarterdeck.service.automations.launching import launch
+from quarterdeck.service.automations.unanswered import end_overdue, overdue
 from quarterdeck.service.checks.sender import CheckSender
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError, DatabaseClosedError, StorageError
@@ -78,10 +79,11 @@ class AutomationRunner:
         await self.checks.close()
 
     async def turn(self) -> None:
-        """Fires what has come and begins to start what waits."""
+        """Fires what has come, ends what waits in vain, and begins to start what may start."""
         now = self._context.clock()
         while await until_stored(lambda: self._fire(now)):
             self.watch.nudge()
+        await self._end_overdue(now)
         await self._start_due(moment_text(now))
         await self._tidy(now)
 
@@ -105,6 +107,13 @@ class AutomationRunner:
             lambda: self._context.database.write(lambda c: forget_receipts(c, before))
         )
         self._tidied = now
+
+    async def _end_overdue(self, now: datetime) -> None:
+        database = self._context.database
+        if await until_stored(lambda: database.read(lambda c: overdue(c, now))):
+            await until_stored(lambda: database.write(lambda c: end_overdue(c, now)))
+            self.watch.nudge()
+            self.checks.nudge()
 
     async def _fire(self, now: datetime) -> int:
         first = await self._context.database.read(next_scheduled)

@@ -7,6 +7,8 @@
 | creating | the workspace is active | running |
 | pending, creating, running | its turn is over | completed, failed |
 | pending, creating, running | the workspace failed or is gone | failed |
+| pending | its automation is switched off | failed |
+| running | its agent's question was not answered within the stop time | failed |
 """
 
 import json
@@ -24,6 +26,7 @@ from quarterdeck.service.records.executions import (
     add_execution,
     change_execution,
     find_execution,
+    waiting_of,
 )
 from quarterdeck.service.storable import storable, storable_json
 from quarterdeck.wire.automations import AutomationEventType, ExecutionStatus, PullRequestRef
@@ -32,6 +35,7 @@ Row = RowMapping
 
 FAILURES = 5
 """So many in a row switch an automation off."""
+SWITCHED_OFF = "The automation was switched off before the run had begun."
 SETTINGS = (
     "environment_id",
     "agent_provider",
@@ -166,6 +170,16 @@ def finish(connection: Connection, execution_id: str, error: str | None, now: st
     return done
 
 
+def end_waiting(connection: Connection, automation_id: str, now: str) -> None:
+    """Ends the runs of an automation that is just being switched off, as far as none has begun.
+
+    Kept until it is switched on again, they would run for what is long over. Who wants one still
+    can retry it.
+    """
+    for execution_id in waiting_of(connection, automation_id):
+        finish(connection, execution_id, SWITCHED_OFF, now)
+
+
 def tell_run(connection: Connection, execution_id: str, now: str) -> None:
     """Tells watchers how a run stands."""
     execution = find_execution(connection, execution_id)
@@ -204,6 +218,7 @@ def _switch_off(
         cron_next_fire_at=None,
         updated_at=now,
     )
+    end_waiting(connection, automation["id"], now)
     tell_automation(connection, automation["id"], now)
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from quarterdeck.service.auth import Caller
 from quarterdeck.service.automations.launching import launch
+from quarterdeck.service.automations.naming import as_connected
 from quarterdeck.service.automations.payloads import read_payload
 from quarterdeck.service.automations.prompts import Occasion
 from quarterdeck.service.automations.reach import Row, reach_automation, reach_execution
@@ -23,6 +24,7 @@ from quarterdeck.service.records.executions import (
     pending_for,
     replace_occasion,
 )
+from quarterdeck.service.records.repositories import list_repositories
 from quarterdeck.wire.automations import (
     PAYLOAD_BYTES,
     ExecutionStatus,
@@ -47,16 +49,23 @@ async def trigger_by_hand(
     """Begins a run, also of an automation that is switched off.
 
     Raises:
-        ApiError: NOT_FOUND, PAYLOAD_TOO_LARGE, INVALID_REQUEST when it cannot be started.
+        ApiError: NOT_FOUND, PAYLOAD_TOO_LARGE; INVALID_REQUEST when it cannot be started, or its
+            pull request's repository is not connected.
     """
     if len(json.dumps(body.payload)) > PAYLOAD_BYTES:
         raise too_large()
     now = moment_text(context.clock())
     event = None if body.pr is None else "pull_request"
-    occasion = Occasion("manual", event, now, body.payload, body.pr)
-    execution_id = await context.database.write(
-        lambda c: begin_run(c, reach_automation(c, caller, automation_id), occasion, now)
-    )
+
+    def run(connection: Connection) -> str:
+        automation = reach_automation(connection, caller, automation_id)
+        about = body.pr and as_connected(
+            body.pr, list_repositories(connection, automation["organization_id"])
+        )
+        occasion = Occasion("manual", event, now, body.payload, about)
+        return begin_run(connection, automation, occasion, now)
+
+    execution_id = await context.database.write(run)
     workspace_id = await _launched(context, fleet, execution_id)
     return Triggered.model_validate({"execution_id": execution_id, "workspace_id": workspace_id})
 
@@ -67,8 +76,8 @@ async def retry(
     """Runs a failed run's occasion again, under the automation's present settings (operation 17).
 
     Raises:
-        ApiError: NOT_FOUND; CONFLICT when it has not failed; WORKSPACE_LIMIT_REACHED, and
-            INVALID_REQUEST when it cannot be started.
+        ApiError: NOT_FOUND; CONFLICT when it has not failed; INVALID_REQUEST when it cannot be
+            started.
     """
     now = moment_text(context.clock())
 
@@ -83,7 +92,7 @@ async def retry(
         return begin_run(connection, automation, occasion_of(failed), now, retry_of=failed["id"])
 
     made = await context.database.write(run)
-    workspace_id = await launch(context, fleet, made) or await _workspace_of(context, made)
+    workspace_id = await _launched(context, fleet, made)
     return Retried.model_validate({"execution_id": made, "workspace_id": workspace_id})
 
 

@@ -22,7 +22,7 @@ async def tell(client: "httpx.AsyncClient", settings: HostSettings, row: RowMapp
         HostError: it was not taken.
     """
     api, base = settings.api_url or "", f"/repos/{quote(row['repository'])}"
-    headers = _headers(settings)
+    headers = headers_of_host_a(settings)
     known = row["host_ref"]
     if known is None and row["host_asked"]:
         # An earlier call may have made one whose answer was lost.
@@ -53,7 +53,8 @@ async def _find(
     return None
 
 
-def _headers(settings: HostSettings) -> dict[str, str]:
+def headers_of_host_a(settings: HostSettings) -> dict[str, str]:
+    """What every call to host A carries."""
     return {
         "Authorization": f"Bearer {settings.token}",
         "Accept": "application/vnd.github+json",

@@ -30,7 +30,7 @@ async def tell(client: "httpx.AsyncClient", settings: HostSettings, row: RowMapp
     call = HostCall(
         "POST",
         f"/projects/{quote(row['repository'], safe='')}/statuses/{row['head_sha']}",
-        {"PRIVATE-TOKEN": settings.token or ""},
+        headers_of_host_b(settings),
         _body(row, state),
     )
     try:
@@ -39,6 +39,11 @@ async def tell(client: "httpx.AsyncClient", settings: HostSettings, row: RowMapp
         if _is_so_already(e, state):
             return row["host_ref"]
         raise
+
+
+def headers_of_host_b(settings: HostSettings) -> dict[str, str]:
+    """What every call to host B carries."""
+    return {"PRIVATE-TOKEN": settings.token or ""}
 
 
 def _body(row: RowMapping, state: str) -> dict[str, Any]:

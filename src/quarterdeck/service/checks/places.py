@@ -22,12 +22,14 @@ _NAME = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.+-]+")
 @dataclass(frozen=True)
 class CheckPlace:
     """`repository` is the full name at the host; of a local check, what the run calls it.
-    `number` is None without a pull request."""
+    `number` is None without a pull request. `why_here` says why the host that is set up does not
+    keep the check."""
 
     host: str
     repository: str
     number: int | None
     head_sha: str | None
+    why_here: str | None = None
 
 
 def wants_check(automation: RowMapping, occasion: Occasion) -> bool:
@@ -49,18 +51,32 @@ def place_of(
 
     Only a connected repository leads to a host: the host's token is the installation's, and may
     write to more than its organizations have connected.
+    A host keeps checks of commits, so one whose commit is not known is kept here.
     """
     about = occasion.pull_request
     if about is None:
         return CheckPlace(LOCAL, "", None, None)
-    local = CheckPlace(LOCAL, about.repository, about.number, about.head_sha)
-    if about.head_sha is None:
-        return local
+    found = host_of(hosts, occasion, about, repositories)
+    if found is None:
+        return CheckPlace(LOCAL, about.repository, about.number, about.head_sha)
+    host, full_name = found
+    return CheckPlace(
+        LOCAL if about.head_sha is None else host, full_name, about.number, about.head_sha
+    )
+
+
+def host_of(
+    hosts: HostsSettings,
+    occasion: Occasion,
+    about: PullRequestRef,
+    repositories: Sequence[Repository],
+) -> tuple[str, str] | None:
+    """The host of a pull request's repository and its full name there; None when none is set up."""
     for repository in repositories:
         found = _at_host(hosts, occasion, about, repository)
         if found is not None:
-            return CheckPlace(*found, about.number, about.head_sha)
-    return local
+            return found
+    return None
 
 
 def _at_host(

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, RowMapping
 
 from quarterdeck.service.checks import delivery, host_a, host_b
 from quarterdeck.service.checks.calls import HostError
+from quarterdeck.service.checks.heads import Head, head_at
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import DatabaseClosedError
 from quarterdeck.service.hosts.settings import HOST_A
@@ -72,6 +73,19 @@ class CheckSender:
             return
         flight = self._flights.get(_record_of(row)) or self._begin(row)
         await asyncio.wait({flight}, timeout=self._settings.opening)
+
+    async def head_of(self, host: str, repository: str, number: int) -> Head:
+        """Asks a host where the head of a pull request stands, and waits for it, but not for long.
+
+        Raises:
+            HostError: it could not be asked.
+        """
+        settings = self._context.hosts.of(host)
+        try:
+            async with asyncio.timeout(self._settings.opening):
+                return await head_at(self._caller(), host, settings, repository, number)
+        except TimeoutError as e:
+            raise HostError("it did not answer in time") from e
 
     async def turn(self) -> None:
         """Tells what is due now, and waits until that was tried."""
@@ -157,14 +171,17 @@ class CheckSender:
         settings = self._context.hosts.of(row["host"])
         if not settings.writable:
             raise HostError("it is not configured any more")
-        if self._client is None:
-            self._client = open_client(self._settings.limit)
         tell = host_a.tell if row["host"] == HOST_A else host_b.tell
         try:
             async with asyncio.timeout(self._settings.limit):
-                return await tell(self._client, settings, row)
+                return await tell(self._caller(), settings, row)
         except TimeoutError as e:
             raise HostError("it did not answer in time") from e
+
+    def _caller(self) -> "httpx.AsyncClient":
+        if self._client is None:
+            self._client = open_client(self._settings.limit)
+        return self._client
 
 
 def _record_of(row: RowMapping) -> str:

@@ -42,6 +42,7 @@ SUMMARY_CHARACTERS = 60_000
 
 LATER = "A later run for this pull request takes its place."
 REMOVED = "The automation was deleted before the run had ended."
+UNTOLD = "It is kept here: its host did not tell the pull request's head."
 UNSAID = "No verdict was reported."
 FAILED = "The run failed before it had a verdict."
 
@@ -60,10 +61,11 @@ def open_check(
     subject = _subject(execution, automation, place)
     known = check_of(connection, execution["id"])
     if known is not None:
-        if (known["subject"], known["head_sha"]) == (subject, place.head_sha):
+        if known["subject"] == subject and place.head_sha in (None, known["head_sha"]):
             return known["id"], []
         _let_go(connection, known, now)  # a later event was put into the waiting run
-    earlier = [_supersede(connection, row, now) for row in newest_of(connection, subject)]
+    before = [row for row in newest_of(connection, subject) if _gives_way(row, place)]
+    earlier = [_supersede(connection, row, now) for row in before]
     made = str(uuid4())
     at_host = place.host != LOCAL
     add_check(
@@ -81,6 +83,8 @@ def open_check(
         name=automation["name"],
         token_hash="",  # none opens it before its run is stored as started
         status=OPEN,
+        title=place.why_here and UNTOLD,
+        summary=place.why_here,
         superseded=False,
         revision=0,
         unsent=at_host,
@@ -89,6 +93,12 @@ def open_check(
         opened_at=now,
     )
     return made, [execution_id for execution_id in earlier if execution_id is not None]
+
+
+def _gives_way(row: Row, place: CheckPlace) -> bool:
+    """Whether a check is superseded by one that is opened: not at a host by one that is not there,
+    for nothing would take its place."""
+    return place.why_here is None or row["host"] == LOCAL
 
 
 def _subject(execution: Row, automation: Row, place: CheckPlace) -> str:

@@ -95,6 +95,11 @@ def read_host_a(kind: str, payload: object) -> HostEvent | None:
             return None
 
 
+def fetch_ref_of_host_a(number: int) -> str:
+    """The ref under which host A keeps a pull request's head."""
+    return f"refs/pull/{number}/head"
+
+
 def _change(told: _OfPullRequest) -> str | None:
     if told.action == "closed":
         return "merged" if told.pull_request.merged else "closed"
@@ -133,7 +138,7 @@ def _event(told: _Told, change: str, about: _PullRequest) -> HostEvent:
         head_ref=as_line(about.head.ref),
         base_ref=as_line(about.base.ref),
         author=as_line(about.user and about.user.login),
-        fetch_ref=f"refs/pull/{about.number}/head",
+        fetch_ref=fetch_ref_of_host_a(about.number),
     )
     name = f"pull_request.{change}"
     return HostEvent(name, told.sender.login, repository.full_name, urls, reference)

@@ -92,6 +92,11 @@ def read_host_b(kind: str, payload: object) -> HostEvent | None:
             return None
 
 
+def fetch_ref_of_host_b(number: int) -> str:
+    """The ref under which host B keeps a merge request's head."""
+    return f"refs/merge-requests/{number}/head"
+
+
 def _change(told: _OfMergeRequest) -> str | None:
     """An update is new commits when it names what was there before, or the end of a draft."""
     if told.object_kind != "merge_request":
@@ -131,7 +136,7 @@ def _event(told: _Told, change: str, about: _MergeRequest) -> HostEvent:
         head_ref=as_line(about.source_branch),
         base_ref=as_line(about.target_branch),
         author=as_line(user.username) if own else None,
-        fetch_ref=f"refs/merge-requests/{about.iid}/head",
+        fetch_ref=fetch_ref_of_host_b(about.iid),
     )
     urls = (project.git_http_url, project.git_ssh_url, project.web_url)
     name = f"merge_request.{change}"

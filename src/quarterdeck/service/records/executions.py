@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, tuple_, update
 
-from quarterdeck.service.db.tables import automation_executions
+from quarterdeck.service.db.tables import automation_executions, chats, workspaces
 from quarterdeck.wire.automations import ExecutionStatus
 
 table = automation_executions
@@ -110,6 +110,16 @@ def pending_for(
     )
 
 
+def waiting_of(connection: Connection, automation_id: str) -> list[str]:
+    """The ids of an automation's runs that wait to be started, oldest first."""
+    statement = (
+        select(table.c.id)
+        .where(table.c.automation_id == automation_id, table.c.status == ExecutionStatus.PENDING)
+        .order_by(table.c.triggered_at, table.c.id)
+    )
+    return list(connection.execute(statement).scalars())
+
+
 def due_executions(connection: Connection, now: str, limit: int) -> list[RowMapping]:
     """Runs that wait and may start, the longest due first."""
     statement = (
@@ -132,14 +142,12 @@ def open_in(connection: Connection, workspace_id: str) -> list[RowMapping]:
     return list(connection.execute(_open_in, {"of": workspace_id}).mappings())
 
 
-def running_for(connection: Connection, automation_id: str) -> RowMapping | None:
-    """The newest run of an automation that has a workspace and has not ended."""
-    statement = (
-        select(table)
-        .where(table.c.automation_id == automation_id, table.c.status.in_(STARTED))
-        .order_by(*_NEWEST)
+def has_open(connection: Connection, automation_id: str) -> bool:
+    """Whether a run of an automation has not ended, be it that it waits to be started."""
+    statement = select(table.c.id).where(
+        table.c.automation_id == automation_id, table.c.status.in_(OPEN)
     )
-    return connection.execute(statement).mappings().first()
+    return connection.execute(statement).first() is not None
 
 
 def newest_of_group(
@@ -172,6 +180,18 @@ def earlier_pending(connection: Connection, execution: RowMapping) -> RowMapping
         .order_by(*_NEWEST)
     )
     return connection.execute(statement).mappings().first()
+
+
+def asking(connection: Connection) -> list[RowMapping]:
+    """Runs whose chat waits for an answer, with the moment at which their workspace was last used."""
+    used = func.coalesce(workspaces.c.last_activity_at, workspaces.c.created_at)
+    statement = (
+        select(table.c.id, table.c.config_json, used.label("last_activity_at"))
+        .join(chats, chats.c.id == table.c.chat_id)
+        .join(workspaces, workspaces.c.id == table.c.workspace_id)
+        .where(table.c.status == ExecutionStatus.RUNNING, chats.c.awaiting_input.is_(True))
+    )
+    return list(connection.execute(statement).mappings())
 
 
 def unfinished(connection: Connection) -> list[RowMapping]:

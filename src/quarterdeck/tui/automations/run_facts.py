@@ -65,7 +65,8 @@ def _check(run: Execution) -> Iterator[Line]:
         return
     yield from _section("Check")
     yield Line(f"{verdict.sign} {verdict.word}", verdict.color, "verdict")
-    yield Line(f"{check.name} of {check.repository}", label="check")
+    of = f" of {check.repository}" if check.repository else ""
+    yield Line(check.name + of, label="check")
     if check.title:
         yield Line(check.title, label="title")
     for line in clean(check.summary or "").splitlines():
