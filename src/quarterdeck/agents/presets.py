@@ -32,6 +32,8 @@ class Preset(BaseModel):
     protocol: AgentProtocol = AgentProtocol.ACP
     command: Annotated[tuple[str, ...], Field(min_length=1)]
     keys: tuple[str, ...] = ()
+    key_prefixes: dict[str, str] = {}
+    keys_told: str | None = None
     environment: dict[str, str] = {}
     model_variable: str | None = None
     model_arguments: tuple[str, ...] = ()
@@ -91,10 +93,19 @@ class Preset(BaseModel):
     def credential(self, key: str) -> tuple[str, str]:
         """The variable that a stored key goes into, and the key.
 
-        `NAME=KEY` names one of the preset's key variables; otherwise it is the first.
+        `NAME=KEY` names one of the preset's key variables; otherwise it is that of its kind, or the
+        first.
         """
         name, _, named = key.partition("=")
-        return (name, named) if named and name in self.keys else (self.keys[0], key)
+        if named and name in self.keys:
+            return name, named
+        kinds = (to for prefix, to in self.key_prefixes.items() if key.startswith(prefix))
+        return next(kinds, self.keys[0]), key
+
+    @property
+    def key_names(self) -> str:
+        """The variables that people set for its key, in words; empty when it needs none."""
+        return self.keys_told or " or ".join(self.keys)
 
     def own_key(self, environment: Mapping[str, str]) -> str | None:
         """Name of the first key variable that is set and may be handed on.

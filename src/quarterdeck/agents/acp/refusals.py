@@ -35,7 +35,7 @@ def _sentence(preset: Preset, words: str, advice: str) -> str:
 
 
 def _advice(preset: Preset, error: RefusedError, words: str) -> str:
-    keys = " or ".join(preset.keys)
+    keys = preset.key_names
     status = _http_status(error, words)
     if error.code == AUTH_REQUIRED:
         return f"Set the variable {keys}, or check the key in it." if keys else ""
