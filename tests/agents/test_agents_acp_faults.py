@@ -18,6 +18,8 @@ from quarterdeck.wire.setup import McpServer
 
 HELLO = Prompt("m1", "hello")
 
+GOOGLES = '{"error":{"code":401,"message":"No such key","status":"UNAUTHENTICATED"}}'
+
 HANGING = """
     def load(message):
         answer(message, {})
@@ -102,6 +104,13 @@ async def test_an_agent_that_waits_for_an_answer_may_be_silent(scripted, heard) 
         (401, "Unauthorized", None, "Unauthorized. Check its key (THE_KEY)."),
         (-32603, "Internal error", {"status": 429}, "send the message again later."),
         (-32603, "API Error: 401 no such key", None, "Check its key (THE_KEY)."),
+        (-32603, "API Error: Request rejected (429) \u00b7 slow down", None, "again later."),
+        (-32603, "It read files (401) and stopped", None, "(401) and stopped."),
+        (-32603, GOOGLES, None, "error: No such key. Check its key (THE_KEY)."),
+        (500, GOOGLES, None, "error: No such key. Check its key (THE_KEY)."),
+        (-32603, "Failed", GOOGLES, "error: Failed (No such key). Check its key (THE_KEY)."),
+        (-32603, "got status: 429. " + GOOGLES, None, "got status: 429. No such key. "),
+        (-32603, '{"told": {"x": 1}}', None, 'error: {"told": {"x": 1}}.'),
         (-32603, "Failed", "HTTP 503", "The fault is with the model's service"),
         (-32603, "Failed", {"data": {"message": "why"}}, "Failed (why)."),
         (-32603, "500 files could not be read", None, "500 files could not be read."),
