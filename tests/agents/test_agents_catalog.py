@@ -156,6 +156,20 @@ def test_a_provider_of_ones_own_is_named_with_its_address(empty_path) -> None:
     )
 
 
+def test_a_configuration_that_may_name_a_provider_is_as_good_as_a_key(empty_path, tmp_path) -> None:
+    install(empty_path["PATH"], "codex")
+    here = {**empty_path, "HOME": str(tmp_path)}
+    assert not statuses(here)["codex"].available
+    configuration = tmp_path / ".codex" / "config.toml"
+    configuration.parent.mkdir()
+    configuration.write_text("")
+    assert statuses(here)["codex"].available
+    on_the_host = statuses(here, host=True)["codex"]
+    assert not on_the_host.available and not on_the_host.login_found
+    assert "not shown to replicas" not in (on_the_host.reason or "")
+    assert on_the_host.logins == (".codex/auth.json", ".codex/config.toml")
+
+
 def test_inside_a_login_is_as_good_as_a_key(empty_path, tmp_path) -> None:
     install(empty_path["PATH"], "gemini")
     inside = {**empty_path, "HOME": str(tmp_path)}

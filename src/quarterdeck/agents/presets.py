@@ -35,6 +35,7 @@ class Preset(BaseModel):
     key_prefixes: dict[str, str] = {}
     keys_told: str | None = None
     environment: dict[str, str] = {}
+    home_files: dict[str, str] = {}
     model_variable: str | None = None
     model_arguments: tuple[str, ...] = ()
     auth_method: str | None = None
@@ -46,6 +47,7 @@ class Preset(BaseModel):
     npm: str | None = None
     install: str | None = None
     logins: tuple[str, ...] = ()
+    configurations: tuple[str, ...] = ()
     version_arguments: tuple[str, ...] = ()
     traps: Traps = Traps()
 
@@ -68,6 +70,11 @@ class Preset(BaseModel):
         """Whether somebody logged in with it in the environment's home directory."""
         home = environment.get("HOME")
         return bool(home) and any(Path(home, login).is_file() for login in self.logins)
+
+    def configured(self, environment: Mapping[str, str]) -> bool:
+        """Whether the environment's home directory holds a configuration of its own."""
+        home = environment.get("HOME")
+        return bool(home) and any(Path(home, one).is_file() for one in self.configurations)
 
     def arguments(self, model: str | None) -> list[str]:
         """What follows the program on the command line."""
