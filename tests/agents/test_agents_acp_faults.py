@@ -12,11 +12,14 @@ import pytest
 
 from quarterdeck.agents.acp.reopening import clear_twins, left_of_minute
 from quarterdeck.agents.port import AgentDiedError, Prompt, StopReason
-from quarterdeck.agents.presets import load_presets
+from quarterdeck.agents.presets import Preset, load_presets
 from quarterdeck.agents.session.patience import Patience
+from quarterdeck.agents.starting import spawn
 from quarterdeck.wire.setup import McpServer
 
 HELLO = Prompt("m1", "hello")
+
+GOOGLES = '{"error":{"code":401,"message":"No such key","status":"UNAUTHENTICATED"}}'
 
 HANGING = """
     def load(message):
@@ -102,6 +105,13 @@ async def test_an_agent_that_waits_for_an_answer_may_be_silent(scripted, heard) 
         (401, "Unauthorized", None, "Unauthorized. Check its key (THE_KEY)."),
         (-32603, "Internal error", {"status": 429}, "send the message again later."),
         (-32603, "API Error: 401 no such key", None, "Check its key (THE_KEY)."),
+        (-32603, "API Error: Request rejected (429) \u00b7 slow down", None, "again later."),
+        (-32603, "It read files (401) and stopped", None, "(401) and stopped."),
+        (-32603, GOOGLES, None, "error: No such key. Check its key (THE_KEY)."),
+        (500, GOOGLES, None, "error: No such key. Check its key (THE_KEY)."),
+        (-32603, "Failed", GOOGLES, "error: Failed (No such key). Check its key (THE_KEY)."),
+        (-32603, "got status: 429. " + GOOGLES, None, "got status: 429. No such key. "),
+        (-32603, '{"told": {"x": 1}}', None, 'error: {"told": {"x": 1}}.'),
         (-32603, "Failed", "HTTP 503", "The fault is with the model's service"),
         (-32603, "Failed", {"data": {"message": "why"}}, "Failed (why)."),
         (-32603, "500 files could not be read", None, "500 files could not be read."),
@@ -354,3 +364,21 @@ async def test_a_session_of_an_earlier_minute_is_reopened_at_once(scripted, hear
         await session.prompt(HELLO)
     assert (await session.prompt(HELLO)).stop_reason == StopReason.END_TURN
     assert await asyncio.to_thread(os.path.getmtime, mark) == 0
+
+
+async def test_a_sandbox_is_given_settings_and_keeps_its_own(spec, tmp_path) -> None:
+    preset = Preset(name="Scripted", command=("true",), home_files={".it/settings.json": "ours"})
+    environment = {**spec.environment, "HOME": str(tmp_path)}
+    settings = tmp_path / ".it" / "settings.json"
+    for isolated, found in ((False, None), (True, "ours"), (True, "theirs")):
+        if found == "theirs":
+            settings.write_text(found)
+        given = replace(spec, environment=environment, isolated=isolated)
+        process = await spawn(preset, given, ["true"])
+        await process.end(0)
+        assert (settings.read_text() if settings.exists() else None) == found
+
+
+@pytest.mark.parametrize("preset", load_presets().values(), ids=lambda preset: preset.name)
+def test_what_homes_are_given_is_json(preset: Preset) -> None:
+    assert all(json.loads(text) for text in preset.home_files.values())

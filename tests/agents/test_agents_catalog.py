@@ -129,6 +129,47 @@ def test_a_stored_key_may_name_its_variable(stored: str, variable: str, key: str
     assert preset.variables({"ANTHROPIC_API_KEY": "old"}, "/s", None, stored)[variable] == key
 
 
+@pytest.mark.parametrize(
+    ("stored", "variable"),
+    [
+        ("github_pat_x", "COPILOT_GITHUB_TOKEN"),
+        ("gho_x", "COPILOT_GITHUB_TOKEN"),
+        ("ghu_x", "COPILOT_GITHUB_TOKEN"),
+        ("ghs_x", "COPILOT_GITHUB_TOKEN"),
+        ("ghp_x", "COPILOT_GITHUB_TOKEN"),
+        ("sk-x", "COPILOT_PROVIDER_API_KEY"),
+        ("COPILOT_PROVIDER_API_KEY=ghp_x", "COPILOT_PROVIDER_API_KEY"),
+        ("GH_TOKEN=ghp_x", "GH_TOKEN"),
+    ],
+)
+def test_a_stored_key_goes_where_its_kind_is_taken(stored: str, variable: str) -> None:
+    variables = load_presets()["copilot"].variables({}, "/s", None, stored)
+    assert variables[variable] == stored.rpartition("=")[2]
+    assert [name for name in load_presets()["copilot"].keys if name in variables] == [variable]
+
+
+def test_a_provider_of_ones_own_is_named_with_its_address(empty_path) -> None:
+    install(empty_path["PATH"], "copilot")
+    assert statuses(empty_path)["copilot"].reason == (
+        "No key: set the variable COPILOT_GITHUB_TOKEN, or COPILOT_PROVIDER_API_KEY with"
+        " COPILOT_PROVIDER_BASE_URL for a provider of your own."
+    )
+
+
+def test_a_configuration_that_may_name_a_provider_is_as_good_as_a_key(empty_path, tmp_path) -> None:
+    install(empty_path["PATH"], "codex")
+    here = {**empty_path, "HOME": str(tmp_path)}
+    assert not statuses(here)["codex"].available
+    configuration = tmp_path / ".codex" / "config.toml"
+    configuration.parent.mkdir()
+    configuration.write_text("")
+    assert statuses(here)["codex"].available
+    on_the_host = statuses(here, host=True)["codex"]
+    assert not on_the_host.available and not on_the_host.login_found
+    assert "not shown to replicas" not in (on_the_host.reason or "")
+    assert on_the_host.logins == (".codex/auth.json", ".codex/config.toml")
+
+
 def test_inside_a_login_is_as_good_as_a_key(empty_path, tmp_path) -> None:
     install(empty_path["PATH"], "gemini")
     inside = {**empty_path, "HOME": str(tmp_path)}

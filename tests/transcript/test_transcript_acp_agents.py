@@ -94,3 +94,13 @@ def test_events_page_by_page_give_the_same(events: list[AgentEvent]) -> None:
     paged = Transcript(events[40:])
     paged.prepend(events[:40])
     assert [type(one) for one in paged.blocks] == [type(one) for one in whole.blocks]
+
+
+def test_what_would_be_run_is_in_the_question(transcript: Transcript, agent: str) -> None:
+    questions = blocks(transcript, QuestionBlock)
+    beneath = [question.command for question in questions if question.command]
+    removals = sum("rm shop.txt" in (question.title or "") for question in questions)
+    if agent == "copilot":  # its titles are its model's words on the command
+        assert not removals and "rm shop.txt" in beneath
+    else:
+        assert removals and not beneath

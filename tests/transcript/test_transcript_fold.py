@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from quarterdeck.transcript import (
     Change,
     DiffPart,
@@ -138,3 +140,40 @@ def test_plain_lines_hold_no_newlines(chat: Any) -> None:
 def test_an_echo_of_the_prompt_is_shown_once(chat: Any) -> None:
     chat.user("hello").echo("hel").echo("lo").say("hi")
     assert [type(b) for b in Transcript(chat.events).blocks] == [UserBlock, MessageBlock]
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("rm shop.txt", ["rm shop.txt"]),
+        (["rm", "-r", "the shop"], ["rm -r 'the shop'"]),
+        ("cd /\nrm -r *\n", ["cd /", "rm -r *"]),
+        ("rm \x1b[8mall\x1b[0m \u202eback", ["rm all back"]),
+    ],
+)
+def test_a_question_shows_the_command_that_its_title_keeps_back(
+    chat: Any, command: Any, shown: list[str]
+) -> None:
+    chat.user("go").ask("q", "t", title="Tidies up", rawInput={"command": command})
+    (question,) = Transcript(chat.events).open_questions
+    first, *rest = shown
+    lines = [f"  $ {first}", *(f"    {line}" for line in rest)]
+    assert plain_lines(question)[: 1 + len(shown)] == ["? Tidies up", *lines]
+
+
+@pytest.mark.parametrize("command", ["rm shop.txt", ["rm", "shop.txt"], "", None, 7])
+def test_a_command_is_not_shown_twice_nor_where_there_is_none(chat: Any, command: Any) -> None:
+    chat.user("go").ask("q", "t", title="`rm shop.txt` wants leave", rawInput={"command": command})
+    (question,) = Transcript(chat.events).open_questions
+    assert question.command is None
+    untitled = chat.ask("r", "u", rawInput={"command": "rm shop.txt"})
+    assert plain_lines(Transcript(untitled.events).open_questions[1])[0] == "? rm shop.txt"
+
+
+def test_a_command_too_long_to_read_shows_both_its_ends(chat: Any) -> None:
+    command = "begin " + "x" * 100_000 + "; rm -r /"
+    chat.user("go").ask("q", "t", title="Tidies up", rawInput={"command": command})
+    (question,) = Transcript(chat.events).open_questions
+    assert question.command is not None and len(question.command) < 9_000
+    assert question.command.startswith("begin ") and question.command.endswith("; rm -r /")
+    assert "92,015 more characters" in question.command

@@ -150,6 +150,21 @@ async def test_questions_are_answered_with_arrows_numbers_and_clicks() -> None:
         assert len(app.told) == 3
 
 
+async def test_a_question_shows_what_would_be_run() -> None:
+    command = "\n".join(f"line {n}" for n in range(30))
+    call = {"toolCallId": "t", "title": "Tidies up", "rawInput": {"command": command}}
+    app = Host(user(0), ask(toolCall=call))
+    async with app.run_test(size=(60, 30)) as pilot:
+        await settle(pilot)
+        seen = app.seen()
+        at = next(n for n, row in enumerate(seen) if "Tidies up" in row and "?" in row)
+        beneath = [row.strip() for row in seen[at + 1 : at + 16]]
+        assert beneath[0] == "$ line 0" and beneath[5] == "line 5"
+        assert beneath[6] == "\u2026 18 more rows"
+        assert beneath[7:13] == [f"line {n}" for n in range(24, 30)]
+        assert "1. Allow" in beneath[13]
+
+
 async def test_a_question_that_takes_a_text_says_so_and_shows_it() -> None:
     app = Host(user(0), ask(acceptsText=True))
     async with app.run_test(size=(60, 20)) as pilot:

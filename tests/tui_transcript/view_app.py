@@ -38,9 +38,8 @@ def tool(tool_id: str, **fields: Any) -> AgentEvent:
 def ask(request_id: str = "q", **more: Any) -> AgentEvent:
     options = [{"optionId": "y", "name": "Allow"}, {"optionId": "n", "name": "Reject"}]
     call = {"toolCallId": f"t-{request_id}", "title": "Write"}
-    return event(
-        "acp-permission_request", requestId=request_id, toolCall=call, options=options, **more
-    )
+    asked = {"requestId": request_id, "toolCall": call, "options": options, **more}
+    return event("acp-permission_request", **asked)
 
 
 def talk(turns: int, first: int = 0) -> list[AgentEvent]:

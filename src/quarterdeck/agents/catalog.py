@@ -117,7 +117,7 @@ class PresetCatalog:
             models=tuple(preset.models.items()),
             default_model=preset.default_model,
             missing_keys=() if cannot_run else self._keys_missing(preset, program, access),
-            logins=preset.logins,
+            logins=(*preset.logins, *preset.configurations),
             installed=program is not None,
             version=__version__ if preset.ships_with_us else version,
             install=None if preset.ships_with_us else install_command(agent_id, preset),
@@ -133,7 +133,8 @@ class PresetCatalog:
             return None
         if preset.key_found(self._environment):
             return "api_key"
-        return "login" if preset.logged_in(self._environment) else None
+        there = preset.logged_in(self._environment) or preset.configured(self._environment)
+        return "login" if there else None
 
     def _obstacle(
         self, agent_id: str, preset: Preset, installed: bool, access: str | None

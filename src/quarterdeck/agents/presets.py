@@ -32,7 +32,10 @@ class Preset(BaseModel):
     protocol: AgentProtocol = AgentProtocol.ACP
     command: Annotated[tuple[str, ...], Field(min_length=1)]
     keys: tuple[str, ...] = ()
+    key_prefixes: dict[str, str] = {}
+    keys_told: str | None = None
     environment: dict[str, str] = {}
+    home_files: dict[str, str] = {}
     model_variable: str | None = None
     model_arguments: tuple[str, ...] = ()
     auth_method: str | None = None
@@ -44,6 +47,7 @@ class Preset(BaseModel):
     npm: str | None = None
     install: str | None = None
     logins: tuple[str, ...] = ()
+    configurations: tuple[str, ...] = ()
     version_arguments: tuple[str, ...] = ()
     traps: Traps = Traps()
 
@@ -66,6 +70,11 @@ class Preset(BaseModel):
         """Whether somebody logged in with it in the environment's home directory."""
         home = environment.get("HOME")
         return bool(home) and any(Path(home, login).is_file() for login in self.logins)
+
+    def configured(self, environment: Mapping[str, str]) -> bool:
+        """Whether the environment's home directory holds a configuration of its own."""
+        home = environment.get("HOME")
+        return bool(home) and any(Path(home, one).is_file() for one in self.configurations)
 
     def arguments(self, model: str | None) -> list[str]:
         """What follows the program on the command line."""
@@ -91,10 +100,19 @@ class Preset(BaseModel):
     def credential(self, key: str) -> tuple[str, str]:
         """The variable that a stored key goes into, and the key.
 
-        `NAME=KEY` names one of the preset's key variables; otherwise it is the first.
+        `NAME=KEY` names one of the preset's key variables; otherwise it is that of its kind, or the
+        first.
         """
         name, _, named = key.partition("=")
-        return (name, named) if named and name in self.keys else (self.keys[0], key)
+        if named and name in self.keys:
+            return name, named
+        kinds = (to for prefix, to in self.key_prefixes.items() if key.startswith(prefix))
+        return next(kinds, self.keys[0]), key
+
+    @property
+    def key_names(self) -> str:
+        """The variables that people set for its key, in words; empty when it needs none."""
+        return self.keys_told or " or ".join(self.keys)
 
     def own_key(self, environment: Mapping[str, str]) -> str | None:
         """Name of the first key variable that is set and may be handed on.

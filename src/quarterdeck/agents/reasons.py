@@ -17,7 +17,7 @@ def not_installed(preset: Preset, command: str | None = None) -> str:
 
 def no_key(preset: Preset, agent_id: str | None = None) -> str:
     """Why an agent without a key cannot be used, and what to do; the id where one can be stored."""
-    named = f"No key: set the variable {' or '.join(preset.keys)}"
+    named = f"No key: set the variable {preset.key_names}"
     if agent_id is None:
         return f"{named}."
     return f"{named} in an environment, or run: qd credentials set {agent_id}."

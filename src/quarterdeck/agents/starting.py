@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from quarterdeck.agents.node import need_of
@@ -44,15 +45,28 @@ def _missing_node(preset: Preset, program: Path, path: str) -> str | None:
 
 
 async def spawn(preset: Preset, spec: SessionSpec, command: Sequence[str]) -> AgentProcess:
-    """Starts a command in the session's directory, with the agent's variables and key.
+    """Starts a command in the session's directory, with the agent's variables, key and files.
 
     Raises:
         AgentUnavailableError: the system refused.
     """
     variables = preset.variables(spec.environment, spec.state_directory, spec.model, spec.key)
     try:
+        await asyncio.to_thread(_write_files, preset, spec)
         return await AgentProcess.start(command, spec.working_directory, variables)
     except OSError as error:
         raise AgentUnavailableError(
             f"{preset.name} could not be started: {error.strerror or error}."
         ) from error
+
+
+def _write_files(preset: Preset, spec: SessionSpec) -> None:
+    """Outside a sandbox the home is a person's own, where we write nothing."""
+    home = spec.environment.get("HOME")
+    if not spec.isolated or not home:
+        return
+    for name, text in preset.home_files.items():
+        path = Path(home, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
+            file.write(text)

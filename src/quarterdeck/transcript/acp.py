@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from quarterdeck.transcript import acp_shapes as shapes
-from quarterdeck.transcript.acp_tools import called, content_text
+from quarterdeck.transcript.acp_tools import called, content_text, untold_command
 from quarterdeck.transcript.blocks import (
     EchoBlock,
     MessageBlock,
@@ -84,10 +84,11 @@ def _state(status: str) -> PlanState:
 def _request(payload: Payload) -> Sequence[Step]:
     request = shapes.PermissionRequest.model_validate(payload)
     call = called(request.tool_call) if request.tool_call else None
-    title = request.title or (request.tool_call.title if request.tool_call else None)
+    told = request.title or (request.tool_call.title if request.tool_call else None)
+    title = one_line(told) if told else (call.command if call else None)
     asked = Asked(
         request_id=request.request_id,
-        title=one_line(title) if title else (call.command if call else None),
+        title=title,
         tool_id=call.tool_id if call else None,
         options=tuple(
             Option(o.option_id, one_line(o.name) or one_line(o.option_id), o.kind)
@@ -95,6 +96,7 @@ def _request(payload: Payload) -> Sequence[Step]:
         ),
         takes_text=request.accepts_text,
         secret=request.secret,
+        command=untold_command(call.raw_input, title) if call else None,
     )
     return (call, asked) if call else (asked,)
 

@@ -1,5 +1,6 @@
 """Tool calls of the Agent Client Protocol, with the habits of the agents that send them."""
 
+import shlex
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,8 @@ _OUTPUT_KEYS = (
     "content",
     "text",
 )
+_LONGEST_COMMAND = 8_000
+"""Characters of a command that a question shows."""
 _NESTED = ("metadata", "result", "exitStatus")
 
 
@@ -63,6 +66,32 @@ def content_text(content: shapes.Content) -> str:
         return text
     name = content.name or content.uri or resource.get("uri") or content.mime_type or ""
     return f"[{content.type}{': ' if name else ''}{name}]"
+
+
+def untold_command(raw: Any, title: str | None) -> str | None:
+    """What a call would run, line by line, where its title does not say it."""
+    fields = _fields(raw)
+    command = fields.get("command") if fields else None
+    match command:
+        case str():
+            told = command
+        case list():
+            words: list[Any] = command  # pyright: ignore[reportUnknownVariableType]
+            told = shlex.join(str(word) for word in words)
+        case _:
+            return None
+    if any(words in (title or "") for words in (one_line(told), _command(raw) or "")):
+        return None
+    return _ends(clean(told).strip("\n"))
+
+
+def _ends(text: str) -> str:
+    """Both ends of a text that is too long to be read: what it is, and what comes last."""
+    left_out = len(text) - _LONGEST_COMMAND
+    if left_out <= 0:
+        return text
+    half = _LONGEST_COMMAND // 2
+    return f"{text[:half]}\n\u2026 {left_out:,} more characters\n{text[-half:]}"
 
 
 def _fields(raw: Any) -> dict[str, Any] | None:

@@ -160,6 +160,7 @@ class Fold:
         question.options = step.options
         question.takes_text = step.takes_text
         question.secret = step.secret
+        question.command = step.command
         question.revision += 1
         touched.append(question.id)
 

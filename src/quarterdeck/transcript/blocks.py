@@ -225,7 +225,8 @@ class Option:
 class QuestionBlock(Block):
     """The agent asks. `outcome` None: still open; `selected` with `chosen`, `answered` with `text`
     (which a secret one keeps to itself), or `cancelled`. With `takes_text` a text is an answer too;
-    that of a `secret` one is shown to nobody."""
+    that of a `secret` one is shown to nobody. `command`: what would be run, where the title does not
+    say it."""
 
     request_id: str
     title: str | None = None
@@ -233,6 +234,7 @@ class QuestionBlock(Block):
     options: tuple[Option, ...] | None = None
     takes_text: bool = False
     secret: bool = False
+    command: str | None = None
     outcome: str | None = None
     chosen: str | None = None
     text: str | None = None

@@ -89,6 +89,11 @@ def _question(block: QuestionBlock) -> Iterator[str]:
     if not block.is_open:
         yield f"  -> {outcome_text(block)}"
         return
+    if block.command:
+        lead = "  $ "
+        for line in block.command.split("\n"):
+            yield lead + line
+            lead = "    "
     for number, option in enumerate(block.options or (), 1):
         yield f"  {number}. {option.name} ({option.id})"
     if block.takes_text:

@@ -111,7 +111,7 @@ def _ask_before(before: QuestionBlock, question: QuestionBlock) -> None:
     if question.options is None:
         question.title, question.tool_id = before.title, before.tool_id
         question.options, question.takes_text = before.options, before.takes_text
-        question.secret = before.secret
+        question.secret, question.command = before.secret, before.command
     if question.outcome is None:
         question.outcome, question.chosen = before.outcome, before.chosen
         question.text = before.text

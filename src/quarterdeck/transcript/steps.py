@@ -73,6 +73,7 @@ class Asked:
     options: tuple[Option, ...]
     takes_text: bool = False
     secret: bool = False
+    command: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

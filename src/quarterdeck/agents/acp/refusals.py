@@ -1,6 +1,9 @@
 """What a person is told of an error that an agent answered with."""
 
+import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from quarterdeck.agents.objects import as_object
@@ -9,15 +12,17 @@ from quarterdeck.agents.session.link import RefusedError
 
 AUTH_REQUIRED = -32000
 
-_STATUS = re.compile(r"(?i)\b(?:status(?: code)?|http|error|code)\W{0,3}([45]\d\d)\b")
+_STATUS = re.compile(r"(?i)\b(?:status(?: code)?|http|error|code|rejected)\W{0,3}([45]\d\d)\b")
 _STATUS_NAMES = ("status", "statusCode", "httpStatus", "code", "errorCode")
 
 
 def told(preset: Preset, error: RefusedError) -> str:
     """A sentence on the error, and what can be done where that is known."""
-    words, detail = str(error), _detail(error.data)
-    words += f" ({detail})" if detail and detail not in words else ""
-    return _sentence(preset, words, _advice(preset, error, words))
+    head, detail = _Words.read(str(error)), _Words.read(_detail(error.data))
+    words = head.text
+    words += f" ({detail.text})" if detail.text and detail.text not in words else ""
+    status = head.status or detail.status or _http_status(error, words)
+    return _sentence(preset, words, _advice(preset, error.code, status))
 
 
 def told_as_text(preset: Preset, last_words: str) -> str | None:
@@ -25,8 +30,33 @@ def told_as_text(preset: Preset, last_words: str) -> str | None:
     prefix = preset.traps.error_prefix
     if prefix is None or not last_words.startswith(prefix):
         return None
-    words = last_words.removeprefix(prefix).strip()
-    return _sentence(preset, words, _advice(preset, RefusedError(words), words))
+    told = _Words.read(last_words.removeprefix(prefix).strip())
+    status = told.status or _http_status(RefusedError(told.text), told.text)
+    return _sentence(preset, told.text, _advice(preset, None, status))
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What an agent said of an error, for people; the status where it was told in JSON."""
+
+    text: str
+    status: int | None = None
+
+    @classmethod
+    def read(cls, text: str) -> "_Words":
+        """A model's service answers in JSON, which some agents hand on as it came."""
+        before, brace, rest = text.partition("{")
+        try:
+            told: object = json.loads(brace + rest)
+        except (ValueError, RecursionError):
+            return cls(text)
+        message = _detail(told)
+        if not message:
+            return cls(text)
+        within = cls.read(message)  # Google's wrap one answer in another
+        fields = as_object(told)
+        status = within.status or _status_in(as_object(fields.get("error"))) or _status_in(fields)
+        return cls(before + within.text, status)
 
 
 def _sentence(preset: Preset, words: str, advice: str) -> str:
@@ -34,10 +64,9 @@ def _sentence(preset: Preset, words: str, advice: str) -> str:
     return f"{preset.name} reported an error: {words}{end}" + (f" {advice}" if advice else "")
 
 
-def _advice(preset: Preset, error: RefusedError, words: str) -> str:
-    keys = " or ".join(preset.keys)
-    status = _http_status(error, words)
-    if error.code == AUTH_REQUIRED:
+def _advice(preset: Preset, code: object, status: int | None) -> str:
+    keys = preset.key_names
+    if code == AUTH_REQUIRED:
         return f"Set the variable {keys}, or check the key in it." if keys else ""
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return f"Check its key ({keys})." if keys else "Check its key."
@@ -50,12 +79,14 @@ def _advice(preset: Preset, error: RefusedError, words: str) -> str:
 
 def _http_status(error: RefusedError, words: str) -> int | None:
     """The status that the model's service answered with; agents tell it in many places."""
-    data = as_object(error.data)
-    for found in (error.code, *(data.get(name) for name in _STATUS_NAMES)):
-        if isinstance(found, int) and 400 <= found < 600:
-            return found
-    named = _STATUS.search(words)
-    return int(named[1]) if named else None
+    found = _status_in({"code": error.code}) or _status_in(as_object(error.data))
+    named = None if found else _STATUS.search(words)
+    return int(named[1]) if named else found
+
+
+def _status_in(fields: Mapping[str, object]) -> int | None:
+    told = (fields.get(name) for name in _STATUS_NAMES)
+    return next((one for one in told if isinstance(one, int) and 400 <= one < 600), None)
 
 
 def _detail(data: object) -> str:

@@ -23,11 +23,13 @@ from quarterdeck.tui.transcript_view.prose import Prose
 from quarterdeck.tui.transcript_view.shapes import Shape
 from quarterdeck.tui.transcript_view.tool import tool_rows
 from quarterdeck.tui.transcript_view.typed import typed_rows
-from quarterdeck.tui.transcript_view.wrap import fit, indent, wrap
+from quarterdeck.tui.transcript_view.wrap import fit, indent, wrap, wrap_hard
 
 TOGGLE = "toggle"
 OPTION = "option:"
 """Targets of spans: a click on them opens the block, or chooses the option of that number."""
+COMMAND_ROWS = 12
+"""Rows of a command that its question shows."""
 
 _CHECKS = {
     PlanState.PENDING: ("\u25cb", Role.DIM),
@@ -79,11 +81,17 @@ def guess(block: Block, width: int, shape: Shape) -> int:
         case PlanBlock():
             return 1 + len(block.entries)
         case QuestionBlock():
-            return 1 + len(block.options or ()) if block.is_open else 1
+            return _question_guess(block, width) if block.is_open else 1
         case ToolBlock() | ThoughtBlock():
             return 1 if shape is Shape.FOLDED else 8
         case _:
             return 1
+
+
+def _question_guess(block: QuestionBlock, width: int) -> int:
+    command = block.command or ""
+    rows = len(command) // width + command.count("\n") + 1 if command else 0
+    return 1 + min(rows, COMMAND_ROWS) + len(block.options or ())
 
 
 def _content(block: Block, look: Look, tool: ToolBlock | None, prose: Prose) -> list[Line]:
@@ -169,6 +177,8 @@ def _question(block: QuestionBlock, look: Look, tool: ToolBlock | None) -> list[
         sign = line("\u25aa ", Role.DIM)
         return _texts(f"{asked}: {outcome_text(block)}", Role.DIM, look.width, sign)
     rows = _texts(asked, Role.ASKING, look.width, line("? ", Role.ASKING))
+    if block.command:
+        rows += _command(block.command, look.width)
     for number, option in enumerate(block.options or ()):
         chosen = number == look.choice
         role, sign = (Role.CHOSEN, "\u276f") if chosen else (Role.TEXT, " ")
@@ -178,3 +188,16 @@ def _question(block: QuestionBlock, look: Look, tool: ToolBlock | None) -> list[
         lead = "    or write" if block.options else "    Write"
         rows += _texts(f"{lead} your answer below.", Role.DIM, look.width)
     return rows
+
+
+def _command(command: str, width: int) -> list[Line]:
+    """What would be run. Of a long one both ends are shown: what it is and what comes last."""
+    rows = [
+        row for part in command.split("\n") for row in wrap_hard([Span(part, Role.CODE)], width - 4)
+    ]
+    left_out = len(rows) - COMMAND_ROWS
+    if left_out > 0:
+        half = COMMAND_ROWS // 2
+        note = fit(line(f"\u2026 {left_out:,} more rows", Role.DIM), width - 4)
+        rows = [*rows[:half], note, *rows[-half:]]
+    return list(indent(rows, line("  $ ", Role.DIM), line("    ")))
