@@ -69,8 +69,11 @@ async def test_the_order_of_unsent_messages_survives(tmp_path: Path) -> None:
 
     deck = Deck(unasked, endpoint="x", disk=disk)  # pyright: ignore[reportArgumentType]
     replica, chat = UUID(int=1), UUID(int=2)
-    for text in ("a", "b", "c"):
+    for text in "abcdefghijkl":
         await deck.outbox.send(replica, chat, text)
+    assert [kept.text for kept in disk.outgoing()] == list("abcdefghijkl")
+    for message in deck.outbox.of_chat(chat)[3:]:
+        deck.outbox.drop(message)
     last = deck.outbox.of_chat(chat)[-1]
     assert deck.outbox.move(last, -1) and deck.outbox.move(last, -1)
     assert not deck.outbox.move(last, -1)

@@ -6,6 +6,7 @@ the person asked. One that surely never left goes out again by itself, in its or
 """
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID, uuid4
 
@@ -19,6 +20,7 @@ from quarterdeck.wire.messages import Image, MessageAccepted, SendMessage
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
 
+MILLISECOND = timedelta(milliseconds=1)
 RECENT = 40
 """Events at the end of a history among which a message of unknown fate is looked for."""
 
@@ -95,7 +97,7 @@ class Outbox:
             model=extras.model,
             images=list(extras.images),
             uploads=list(extras.uploads),
-            created_at=utc_now(),
+            created_at=self._moment(),
         )
         earlier = [kept for kept in self.of_chat(chat_id) if kept.state == "unsent"]
         if earlier or not self._owner.online:
@@ -133,6 +135,11 @@ class Outbox:
         if message in self._kept:
             self._kept.remove(message)
         self._tell(message)
+
+    def _moment(self) -> datetime:
+        """Now, and a millisecond behind all others at least: on disk the order is that of the moments."""
+        newest = max((kept.created_at + MILLISECOND for kept in self._kept), default=utc_now())
+        return max(utc_now(), newest)
 
     def move(self, message: Outgoing, by: int) -> bool:
         """Gives a message that never left another place among those of its chat.
