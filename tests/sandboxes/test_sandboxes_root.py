@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -113,6 +114,25 @@ def test_the_launcher_never_runs_anything_as_root(tmp_path):
     assert said.returncode == 70
     assert "ran" not in said.stdout
     assert "root" in said.stderr
+
+
+@only_root
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_program_that_runs_is_shown_beside_its_directory(tmp_path, order):
+    """An interpreter is asked for by itself and lies in a directory that is shown whole."""
+    tmp_path.chmod(0o700)
+    directory = tmp_path / "python/bin"
+    directory.mkdir(parents=True)
+    program = Path(shutil.copy2("/bin/sleep", directory / "sleep"))
+    own = [str(path) for path in needed_directories()]
+    shown = [*own, *[str(directory.parent), str(program)][::order]]
+    running = subprocess.Popen([program, "60"])
+    try:
+        said = _launch([str(program), "0"], Path("/"), SPARE_UID, shown)
+    finally:
+        running.kill()
+        running.wait()
+    assert said.returncode == 0, said.stderr
 
 
 @only_root

@@ -64,7 +64,7 @@ async def test_faults_are_named_and_the_cockpit_opens(tmp_path: Path) -> None:
 async def test_help_tells_here_the_tabs_and_anywhere_and_then_all(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("?")
-        await desk.see("List of replicas", "Tabs of a replica", "Anywhere")
+        await desk.see("List of replicas", "Tabs of a replica", "Outside dialogs")
         assert "Composer" not in desk.text
         await desk.press("?")
         await desk.see("replica.new")
@@ -72,6 +72,29 @@ async def test_help_tells_here_the_tabs_and_anywhere_and_then_all(tmp_path: Path
         await desk.see("a table [keys] in config.toml")
         await desk.press("q")
         await desk.miss("a table [keys] in config.toml")
+
+
+async def test_dialogs_tell_their_own_keys_and_keep_what_was_typed(tmp_path: Path) -> None:
+    async with cockpit(tmp_path, app__keys="f9") as desk:
+        await desk.press("n")
+        await desk.see("New replica")
+        await desk.write("hello there")
+        await desk.press("f9")
+        await desk.see("A form", "To the next field", "Any dialog", "Keys of what has the focus")
+        assert "Outside dialogs" not in desk.text
+        assert "Find an action, a replica or a page" not in desk.text
+        assert "$EDITOR" not in desk.text  # the form kit's, not this dialog's
+        await desk.press("escape")
+        await desk.miss("Any dialog")
+        await desk.write("!")
+        await desk.see("New replica", "hello there!")
+
+
+def test_every_dialog_has_the_keys_of_all_dialogs() -> None:
+    for path in Path(quarterdeck.tui.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and node.name not in {"Dialog", "HelpScreen"}:
+                assert not any("ModalScreen" in ast.unparse(base) for base in node.bases), path
 
 
 def test_sentences_name_only_keys_that_there_are() -> None:

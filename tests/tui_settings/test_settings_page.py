@@ -184,3 +184,71 @@ async def test_another_service_is_gone_to_without_leaving(
         await desk.see(f"unix:{socket}"[:20], "here-already", "n new")
         assert desk.app.deck is not before
     file(live).unlink()
+
+
+async def test_a_service_is_made_known_and_gone_to(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = (live.home / "service" / "key").read_text().strip()
+    await live.create("here-already")
+    monkeypatch.setenv("QUARTERDECK_HOME", str(live.home))
+    async with live.cockpit((110, 50)) as desk:
+        desk.app.surroundings = Machine(find_target(None))
+        await desk.see("here-already")
+        before = desk.app.deck
+        await desk.press("comma")
+        await desk.see("Another service", "A new key", "nowhere")
+        await go_to(desk, "local")
+        await desk.press("n")
+        await desk.see("New connection")
+        await desk.write("local")
+        await desk.press("tab")
+        await desk.write("ftp://x")
+        await desk.press("ctrl+s")
+        await desk.see("It begins with http://, https:// or unix:/.")
+        await desk.press("ctrl+u")
+        await desk.write(f"unix:{live.home}/service/qd.sock")
+        await desk.press("tab")
+        await desk.write(key)
+        await desk.press("ctrl+s")
+        await desk.see("There is one of this name.")
+        assert key not in desk.text
+        await desk.press("ctrl+u")
+        await desk.write("work")
+        await desk.press("ctrl+s")
+        await desk.miss("New connection")
+        await go_to(desk, "work")
+        await desk.press("d")
+        await desk.see("It is removed by hand")
+        await desk.press("enter")
+        await desk.see("here-already", "n new")
+        assert desk.app.deck is not before
+    assert key not in file(live).read_text()
+    file(live).unlink()
+
+
+async def test_without_a_key_it_is_said_how_to_get_one(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with settings(live, monkeypatch) as desk:
+        await go_to(desk, "Another service")
+        await desk.press("enter")
+        await desk.see("New connection")
+        await desk.write("dead")
+        await desk.press("tab")
+        await desk.write("http://127.0.0.1:9")
+        await desk.press("ctrl+s")
+        await desk.miss("New connection")
+        await go_to(desk, "dead")
+        await desk.press("enter")
+        await desk.see("There is no key for dead. Get one with: qd auth login --profile dead.")
+    file(live).unlink()
+
+
+async def test_where_nothing_is_added_the_key_says_so(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with settings(live, monkeypatch) as desk:
+        await go_to(desk, "Theme")
+        await desk.press("n")
+        await desk.see("Nothing is added here")

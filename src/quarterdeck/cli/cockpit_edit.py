@@ -1,11 +1,9 @@
 """Writes a setting into the table `[cockpit]`, and leaves all else in the file as it is."""
 
-import os
 import re
-import tomllib
 from pathlib import Path
-from typing import Any
 
+from quarterdeck.cli.config_text import config_text, put_config, reads_as
 from quarterdeck.cli.errors import ConfigFault
 
 TABLE = "cockpit"
@@ -20,21 +18,17 @@ def write_setting(path: Path, name: str, value: str | bool) -> None:
         ConfigFault: the file cannot be read or written, or is written in a way that a person has to
             change by hand.
     """
-    try:
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
-        wanted: dict[str, Any] = tomllib.loads(before)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
-        raise ConfigFault(f"{path} cannot be read: {e}.", "Correct the file.") from e
+    before, wanted = config_text(path)
     table = wanted.setdefault(TABLE, {})
     if isinstance(table, dict):
         table[name] = value
     after = with_setting(before, name, value)
-    if not _is(after, wanted):
+    if not reads_as(after, wanted):
         raise ConfigFault(
             f"{path} is written in a way that cannot be changed from here.",
             f"Set {name} in its table [{TABLE}] by hand.",
         )
-    _replace(path, after)
+    put_config(path, after)
 
 
 def with_setting(text: str, name: str, value: str | bool) -> str:
@@ -65,29 +59,3 @@ def _comment(line: str) -> str:
 
 def _written(value: str | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else f'"{value}"'
-
-
-def _is(text: str, wanted: dict[str, Any]) -> bool:
-    try:
-        return tomllib.loads(text) == wanted
-    except tomllib.TOMLDecodeError:
-        return False
-
-
-def _replace(path: Path, text: str) -> None:
-    """All of it or nothing; the file may hold keys, so it keeps its mode and is private when new."""
-    target = path.resolve()
-    draft = target.with_name(f"{target.name}.new")
-    try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-        draft.unlink(missing_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.chmod(mode)
-        draft.replace(target)
-    except OSError as e:
-        raise ConfigFault(f"{path} cannot be written: {e.strerror}.") from e

@@ -27,6 +27,18 @@ def read_kept_key(path: Path) -> str | None:
         raise ConfigFault(f"The key in {path} cannot be read: {e}.", "Remove the file.") from e
 
 
+def forget_key(path: Path) -> None:
+    """Keeps no key any more.
+
+    Raises:
+        ConfigFault: the file cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as e:
+        raise ConfigFault(f"The key in {path} cannot be removed: {e.strerror}.") from e
+
+
 def keep_key(path: Path, key: str) -> None:
     """Keeps a key for good.
 

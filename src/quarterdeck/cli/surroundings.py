@@ -6,11 +6,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 from quarterdeck.cli.background import ensure_service
 from quarterdeck.cli.cockpit_edit import write_setting
 from quarterdeck.cli.config_path import config_path
 from quarterdeck.cli.errors import CliError
+from quarterdeck.cli.kept_keys import kept_key_path
 from quarterdeck.cli.target import Target, embedded_target, find_target
 from quarterdeck.tui.surroundings import Known, NotPossible, Service
 
@@ -62,9 +64,19 @@ class Machine:
         except CliError as e:
             raise NotPossible(_sentence(e)) from e
         if not target.embedded and target.current_key() is None:
-            raise NotPossible(f"There is no key for {name}. Get one with: qd auth login.")
+            login = f"qd auth login --profile {quote(name)}"
+            raise NotPossible(f"There is no key for {name}. Get one with: {login}.")
         self._target = target
         return service_of(target)
+
+    def add(self, name: str, address: str, key: str | None) -> None:
+        """Into the configuration file; the key where `qd auth login` would keep it."""
+        from quarterdeck.cli.profile_edit import add_profile
+
+        try:
+            add_profile(self.file, name, address, key, kept_key_path(self._target.home, name))
+        except CliError as e:
+            raise NotPossible(_sentence(e)) from e
 
     def _find(self, name: str) -> Target:
         named = any(one.name == name and one.shown != HERE for one in self.known())

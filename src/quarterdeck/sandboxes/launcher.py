@@ -79,12 +79,18 @@ def expose(paths: list[str], uid: int, gid: int) -> None:
 
 def _bind(path: str, descriptor: int) -> None:
     source = f"/proc/self/fd/{descriptor}"
-    if os.path.isdir(source):  # noqa: PTH112
-        os.makedirs(path, mode=0o755, exist_ok=True)  # noqa: PTH103
-    else:
-        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)  # noqa: PTH103, PTH120
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+    # What an earlier bind shows is the true file: it may be running, and is never opened to write.
+    if not os.path.exists(path):  # noqa: PTH110
+        _make_target(path, os.path.isdir(source))  # noqa: PTH112
     _mount(source, path, None, MS_BIND | MS_REC, None)
+
+
+def _make_target(path: str, directory: bool) -> None:
+    if directory:
+        os.makedirs(path, mode=0o755)  # noqa: PTH103
+        return
+    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)  # noqa: PTH103, PTH120
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
 
 
 def become(uid: int, gid: int) -> None:

@@ -57,6 +57,10 @@ class Surroundings(Protocol):
         """Another service, which is the current one from now on. May ask a key's command."""
         ...
 
+    def add(self, name: str, address: str, key: str | None) -> None:
+        """Makes a service known under a name that none has."""
+        ...
+
     def keep(self, name: str, value: str | bool) -> None:
         """Writes a setting of the cockpit into the configuration file."""
         ...

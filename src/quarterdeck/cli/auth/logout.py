@@ -6,7 +6,7 @@ from uuid import UUID
 import click
 
 from quarterdeck.cli.auth.login import kept_path
-from quarterdeck.cli.kept_keys import read_kept_key
+from quarterdeck.cli.kept_keys import forget_key, read_kept_key
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import put_json, say
 from quarterdeck.cli.running import run_with
@@ -28,7 +28,7 @@ def command(common: Common) -> None:
     key = read_kept_key(path)
     if key is not None:
         removed = run_with(target, lambda client: _remove(client, key))
-        path.unlink(missing_ok=True)
+        forget_key(path)
         say("Logged out." if removed else "Logged out. The service knew the key no more.")
     else:
         removed = False

@@ -11,6 +11,8 @@ TERMINAL = Action(
     "replica.terminal", "t", "screen.show('terminal')", "Open the terminal", "terminal"
 )
 ALL_KEYS = Action("help.all", "question_mark", "every_place", "Keys of all places, or of here")
+KEYS = Action("app.keys", "f1", "help", "Keys of what has the focus")
+EXIT = Action("app.exit", "ctrl+q", "leave", "Close the cockpit; everything goes on")
 CHAT = Action("tab.chat", "1", "screen.show('chat')", "The chat", "chat")
 
 PLACES: dict[Where, tuple[Action, ...]] = {
@@ -30,7 +32,8 @@ PLACES: dict[Where, tuple[Action, ...]] = {
         Action(
             "app.suspend", "ctrl+z", "app.suspend_process", "Leave for the shell; fg comes back"
         ),
-        Action("app.keys", "f1", "help", "Keys of what has the focus"),
-        Action("app.exit", "ctrl+q", "leave", "Close the cockpit; everything goes on"),
+        KEYS,
+        EXIT,
     ),
+    Where.DIALOG: (KEYS, EXIT),
 }

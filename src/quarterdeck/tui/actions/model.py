@@ -7,7 +7,8 @@ from enum import StrEnum
 class Where(StrEnum):
     """What must have the focus."""
 
-    ANYWHERE = "Anywhere"
+    ANYWHERE = "Outside dialogs"
+    DIALOG = "Any dialog"
     LIST = "List of replicas"
     NARROWING = "Words that narrow the list"
     TABS = "Tabs of a replica"
@@ -75,6 +76,7 @@ TYPING = frozenset(
         Where.CHAT_FIND,
         Where.COMMENT,
         Where.COMPOSER,
+        Where.DIALOG,
         Where.EXEC,
         Where.FIND,
         Where.FINDER,
@@ -105,9 +107,15 @@ AROUND: dict[Where, tuple[Where, ...]] = {
     Where.TERMINAL_NAME: (),
     Where.TERMINAL_LINK: (),
     Where.HELP: (),
-    Where.PALETTE: (),
-    Where.ASKED: (),
-    Where.SHOWN_ONCE: (),
+    Where.DIALOG: (),
+    Where.FORM: (Where.DIALOG,),
+    Where.CONFIRM: (Where.DIALOG,),
+    Where.UNSAVED: (Where.DIALOG,),
+    Where.PALETTE: (Where.DIALOG,),
+    Where.ASKED: (Where.DIALOG,),
+    Where.SHOWN_ONCE: (Where.DIALOG,),
+    Where.SKILL_SEARCH: (Where.DIALOG,),
+    Where.ENVIRONMENT_HOOK: (Where.DIALOG,),
 }
 """The places whose keys work there too; without an entry those of `ANYWHERE` alone."""
 

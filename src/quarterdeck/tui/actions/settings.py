@@ -6,7 +6,13 @@ from quarterdeck.tui.actions.model import Action, Where
 PLACES: dict[Where, tuple[Action, ...]] = {
     Where.SETTINGS: (
         Action("settings.change", "enter,space", "screen.change", "Change it, or do it", "change"),
-        Action("settings.add", "n", "screen.add", "Add a provider's key, or an API key", "add"),
+        Action(
+            "settings.add",
+            "n",
+            "screen.add",
+            "Add a service, a provider's key, or an API key",
+            "add",
+        ),
         Action("settings.remove", "d", "screen.remove", "Remove it (asks)", "remove"),
         Action("settings.test", "t", "screen.test", "Send a notification to try the target"),
         Action("settings.read", "r", "screen.read", "Read everything again", "read again"),

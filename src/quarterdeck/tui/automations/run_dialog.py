@@ -6,15 +6,17 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static, TextArea
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.automation_states import AutomationState
 from quarterdeck.store.automation_triggering import FORM, Wrong, refused, trigger_of
 from quarterdeck.store.deck import Deck
+from quarterdeck.tui.actions import Where
+from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.forms.message_field import MessageField
 from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import release_keys
 from quarterdeck.wire.automations import Triggered
@@ -22,7 +24,7 @@ from quarterdeck.wire.automations import Triggered
 OFF = "It is switched off: its schedule and events start nothing, a run by hand does."
 
 
-class RunDialog(SettledLayout[Triggered | None], ModalScreen[Triggered | None]):
+class RunDialog(SettledLayout[Triggered | None], Dialog[Triggered | None]):
     """Dismissed with the run that began, or None. Enter begins one without more."""
 
     DEFAULT_CSS = """
@@ -45,11 +47,19 @@ class RunDialog(SettledLayout[Triggered | None], ModalScreen[Triggered | None]):
         & Button { margin-left: 2; }
     }
     """
+    place: ClassVar[Where] = Where.FORM
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "cancel", "Cancel"),
-        Binding("ctrl+s", "submit", "Run"),
-        Binding("tab", "app.focus_next", "Next field", show=False, priority=True),
-        Binding("shift+tab", "app.focus_previous", "Field before", show=False, priority=True),
+        Binding("escape", "cancel", "Cancel", id="form.close"),
+        Binding("ctrl+s", "submit", "Run", id="form.save"),
+        Binding("tab", "app.focus_next", "Next field", show=False, priority=True, id="form.next"),
+        Binding(
+            "shift+tab",
+            "app.focus_previous",
+            "Field before",
+            show=False,
+            priority=True,
+            id="form.before",
+        ),
     ]
 
     def __init__(self, deck: Deck, state: AutomationState) -> None:
@@ -77,8 +87,8 @@ class RunDialog(SettledLayout[Triggered | None], ModalScreen[Triggered | None]):
             yield Static(id="pr-error", classes="error", markup=False)
             yield Static(id="form-error", classes="error", markup=False)
             with Horizontal(id="run-buttons"):
-                yield Button("Cancel (escape)", id="cancel", compact=True)
-                yield Button("Run (ctrl+s)", id="begin", variant="primary", compact=True)
+                yield Button(keyed("Cancel ({form.close})"), id="cancel", compact=True)
+                yield Button(_run_words(), id="begin", variant="primary", compact=True)
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one("#begin", Button))
@@ -112,7 +122,7 @@ class RunDialog(SettledLayout[Triggered | None], ModalScreen[Triggered | None]):
     def _set_busy(self, busy: bool) -> None:
         self._busy = busy
         if self.is_mounted:
-            self.query_one("#begin", Button).label = "Beginning …" if busy else "Run (ctrl+s)"
+            self.query_one("#begin", Button).label = "Beginning …" if busy else _run_words()
 
     def _say(self, wrong: Wrong) -> None:
         beside = self.query_one(f"#{wrong.field}-error", Static)
@@ -126,3 +136,7 @@ class RunDialog(SettledLayout[Triggered | None], ModalScreen[Triggered | None]):
     @on(Button.Pressed, "#cancel")
     def action_cancel(self) -> None:
         self.dismiss(None)
+
+
+def _run_words() -> str:
+    return keyed("Run ({form.save})")

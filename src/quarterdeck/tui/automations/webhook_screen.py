@@ -5,16 +5,17 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from quarterdeck.tui.actions import Where
 from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.copying import copy_text
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import release_keys
 
 
-class WebhookScreen(ModalScreen[None]):
+class WebhookScreen(Dialog[None]):
     """Closed by escape or enter; `y` copies."""
 
     DEFAULT_CSS = """
@@ -34,6 +35,7 @@ class WebhookScreen(ModalScreen[None]):
         & Button { margin-left: 2; }
     }
     """
+    place: ClassVar[Where] = Where.SHOWN_ONCE
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "copy", "Copy", id="shown.copy"),
         Binding("escape", "close", "Close", id="shown.close"),

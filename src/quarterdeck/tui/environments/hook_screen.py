@@ -7,7 +7,6 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
@@ -21,6 +20,7 @@ from quarterdeck.tui.forms.kit import FILL, Unsaved, UnsavedScreen, settled
 from quarterdeck.tui.forms.kit.controls import Editor
 from quarterdeck.tui.forms.kit.outside import edit_outside
 from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import hold_keys, release_keys
 from quarterdeck.wire.environment_hooks import EnvironmentHook
@@ -34,7 +34,7 @@ KEYS = (
 TESTING = "It runs in a workspace of its own; {hook.test} stops it."
 
 
-class HookScreen(SettledLayout[object], ModalScreen[object]):
+class HookScreen(SettledLayout[object], Dialog[object]):
     """Dismissed with True when a version was saved, else with None."""
 
     DEFAULT_CSS = """
@@ -55,6 +55,7 @@ class HookScreen(SettledLayout[object], ModalScreen[object]):
         & .words.good { color: $text-success; }
     }
     """
+    place: ClassVar[Where] = Where.ENVIRONMENT_HOOK
     BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(Where.ENVIRONMENT_HOOK)]
 
     def __init__(

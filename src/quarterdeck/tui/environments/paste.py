@@ -8,7 +8,6 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static, TextArea
 
 from quarterdeck.client.errors import ClientError
@@ -22,6 +21,7 @@ from quarterdeck.tui.environments.words import HIDDEN
 from quarterdeck.tui.forms.kit import Unsaved, UnsavedScreen, settled
 from quarterdeck.tui.forms.kit.controls import Editor
 from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import hold_keys, release_keys
 from quarterdeck.wire.environment_variables import (
@@ -34,7 +34,7 @@ from quarterdeck.wire.environments import Environment
 SIGNS = {Effect.ADD: "+ add", Effect.CHANGE: "~ change", Effect.SAME: "= same", Effect.WRONG: "✗"}
 
 
-class PasteScreen(SettledLayout[object], ModalScreen[object]):
+class PasteScreen(SettledLayout[object], Dialog[object]):
     """Dismissed with True when something was taken over, else with None.
 
     What the service refuses stays in the list with the reason, and the text stays as it is.
@@ -61,6 +61,7 @@ class PasteScreen(SettledLayout[object], ModalScreen[object]):
         & Button { margin-left: 2; min-width: 10; }
     }
     """
+    place: ClassVar[Where] = Where.FORM
     BINDINGS: ClassVar[list[BindingType]] = [
         one for one in eager_bindings(Where.FORM) if one.id != "form.editor"
     ]

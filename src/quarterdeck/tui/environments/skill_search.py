@@ -9,7 +9,6 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from quarterdeck.client.errors import ClientError
@@ -18,6 +17,7 @@ from quarterdeck.tui.environments.parts import Parts
 from quarterdeck.tui.environments.rows import Row, RowList
 from quarterdeck.tui.environments.words import counted
 from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import release_keys
 from quarterdeck.wire.environment_skills import CreateSkill, FoundSkill
@@ -28,7 +28,7 @@ TYPING = 0.25
 NOTHING = "Nothing was found. esc, then m, installs from a source by hand."
 
 
-class SkillSearch(SettledLayout[object], ModalScreen[object]):
+class SkillSearch(SettledLayout[object], Dialog[object]):
     """Dismissed with True when something was installed, else with None."""
 
     DEFAULT_CSS = """
@@ -48,6 +48,7 @@ class SkillSearch(SettledLayout[object], ModalScreen[object]):
         & .words.trouble { color: $text-error; }
     }
     """
+    place: ClassVar[Where] = Where.SKILL_SEARCH
     BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(Where.SKILL_SEARCH)]
 
     def __init__(self, parts: Parts, environment: Environment, installed: Iterable[str]) -> None:

@@ -9,13 +9,13 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import ModalScreen
 from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Label, OptionList, Select, Static, TextArea
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.creation import Choices, Wish, choices, create, models_of
 from quarterdeck.store.deck import Deck
+from quarterdeck.tui.actions import Where
 from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.forms.create_errors import FORM, FieldError, check_name, place_error
 from quarterdeck.tui.forms.create_more import (
@@ -31,6 +31,7 @@ from quarterdeck.tui.forms.message_field import MessageField
 from quarterdeck.tui.forms.paths import in_full
 from quarterdeck.tui.forms.typed import Typed
 from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import release_keys
 from quarterdeck.wire.agents import BUILTIN, Agent
@@ -41,7 +42,7 @@ OWN = "own"
 """The environment choice that means: the repository's own, made when there is none."""
 
 
-class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDetail | Typed]):
+class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | Typed]):
     """Asks for repository, environment, agent, name and first message.
 
     Dismissed with the new replica, or with what was typed. A refusal is shown beside its field and
@@ -49,6 +50,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], ModalScreen[ReplicaDeta
     """
 
     DEFAULT_CSS = STYLE
+    place: ClassVar[Where] = Where.FORM
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel", id="form.close"),
         Binding("ctrl+s", "submit", "Create", id="form.save"),

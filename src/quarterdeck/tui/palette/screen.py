@@ -6,17 +6,17 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from quarterdeck.tui.actions import Where, prompt_bindings
 from quarterdeck.tui.palette.choices import Choices
 from quarterdeck.tui.palette.entries import Entry
 from quarterdeck.tui.palette.fuzzy import ranked
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.type_ahead import hold_keys, release_keys
 
 
-class PaletteScreen(ModalScreen[Entry | None]):
+class PaletteScreen(Dialog[Entry | None]):
     """Answers what was chosen."""
 
     DEFAULT_CSS = """
@@ -35,6 +35,7 @@ class PaletteScreen(ModalScreen[Entry | None]):
         & Input { background: $boost; margin-bottom: 1; }
     }
     """
+    place: ClassVar[Where] = Where.PALETTE
     BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.PALETTE)]
 
     def __init__(self, entries: list[Entry]) -> None:

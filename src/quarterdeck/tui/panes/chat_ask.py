@@ -8,12 +8,13 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Input, Label, Static
 
 from quarterdeck.client.errors import ClientError
+from quarterdeck.tui.actions import Where
 from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import release_keys
 
@@ -40,7 +41,7 @@ Submit = Callable[[Mapping[str, str]], Awaitable[None]]
 """Carries out what was filled in. Raises `WrongFieldError`, or the client's errors."""
 
 
-class AskScreen(SettledLayout[bool], ModalScreen[bool]):
+class AskScreen(SettledLayout[bool], Dialog[bool]):
     """Dismissed with True when it was carried out. A refusal is shown and nothing typed is lost."""
 
     DEFAULT_CSS = """
@@ -60,6 +61,7 @@ class AskScreen(SettledLayout[bool], ModalScreen[bool]):
         & #hint { color: $text-muted; margin-top: 1; }
     }
     """
+    place: ClassVar[Where] = Where.FORM
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel", id="form.close"),
         Binding("ctrl+s", "submit", "Carry out", id="form.save"),

@@ -9,12 +9,13 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from quarterdeck.tui.actions import Where
 from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import release_keys
 
@@ -28,7 +29,7 @@ class Choice:
     usable: bool = True
 
 
-class ChooseScreen(SettledLayout["str | None"], ModalScreen["str | None"]):
+class ChooseScreen(SettledLayout["str | None"], Dialog["str | None"]):
     """Dismissed with the id of what was chosen, or None. With `free`, what was typed may be it."""
 
     DEFAULT_CSS = """
@@ -47,6 +48,7 @@ class ChooseScreen(SettledLayout["str | None"], ModalScreen["str | None"]):
         & Static { color: $text-muted; }
     }
     """
+    place: ClassVar[Where] = Where.FORM
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel", id="form.close"),
         Binding("down", "move(1)", "Down", show=False, priority=True),

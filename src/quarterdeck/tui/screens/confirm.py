@@ -5,15 +5,15 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from quarterdeck.tui.actions import Where, bindings
 from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.type_ahead import release_keys
 
 
-class ConfirmScreen(ModalScreen[bool]):
+class ConfirmScreen(Dialog[bool]):
     """Yes or no; no is what Enter and Escape say."""
 
     DEFAULT_CSS = """
@@ -31,6 +31,7 @@ class ConfirmScreen(ModalScreen[bool]):
         & Button { margin-left: 2; }
     }
     """
+    place: ClassVar[Where] = Where.CONFIRM
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(Where.CONFIRM),
         Binding("left,right", "app.focus_next", "Other button", show=False),

@@ -24,22 +24,32 @@ REBINDING = 'Other keys: a table [keys] in config.toml, as in "{id}" = "{key}".'
 
 def places_told(where: Where, *, every: bool) -> list[Where]:
     """The places whose keys are told, in order."""
-    around = [place for place in AROUND.get(where, ()) if place not in ALWAYS]
-    after = [Where.TERMINAL_COMMAND] if where is Where.TERMINAL else []
-    first = [where, *around, *after, *(place for place in ALWAYS if place != where)]
+    dialog = Where.DIALOG in AROUND.get(where, ())
+    first = [where, Where.DIALOG] if dialog else _of_a_page(where)
     if not every:
         return first
     return first + [place for place in Where if place not in first]
 
 
-def key_table(where: Where, *, ids: bool) -> Table:
-    """The actions of one place; what has no key is dim. `ids` tells how to name them."""
+def _of_a_page(where: Where) -> list[Where]:
+    around = [place for place in AROUND.get(where, ()) if place not in ALWAYS]
+    after = [Where.TERMINAL_COMMAND] if where is Where.TERMINAL else []
+    return [where, *around, *after, *(place for place in ALWAYS if place != where)]
+
+
+def key_table(where: Where, *, ids: bool, known: frozenset[str] | None = None) -> Table:
+    """The actions of one place; what has no key is dim. `ids` tells how to name them.
+
+    With `known`, what is not among these ids is left out.
+    """
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, min_width=12)
     table.add_column()
     if ids:
         table.add_column(no_wrap=True)
     for action in ACTIONS[where]:
+        if known is not None and action.method and action.id not in known:
+            continue
         keys = " ".join(shown_keys(action))
         row = [Text(keys or "no key", style="bold" if keys else "dim"), Text(action.help)]
         table.add_row(*row, *([Text(action.id, style="dim")] if ids else []))
@@ -65,9 +75,11 @@ class HelpScreen(ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Where.HELP)]
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, where: Where, known: frozenset[str] | None = None) -> None:
+        """`known` are the actions of the place that a dialog has; None stands for all."""
         super().__init__()
         self._where = where
+        self._known = known
         self._every = False
 
     def compose(self) -> ComposeResult:
@@ -80,7 +92,8 @@ class HelpScreen(ModalScreen[None]):
     def _parts(self) -> Iterable[Text | Table]:
         for place in places_told(self._where, every=self._every):
             yield Text(place.value, style="bold underline")
-            yield key_table(place, ids=self._every)
+            known = self._known if place is self._where and not self._every else None
+            yield key_table(place, ids=self._every, known=known)
             yield Text()
         if self._every:
             yield Text(REBINDING.format(id="replica.delete", key="D"))

@@ -7,12 +7,12 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.tui.actions import Where, prompt_bindings, shown_key
 from quarterdeck.tui.actions.settings import PLACES
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.surroundings import NotPossible
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import release_keys
@@ -20,7 +20,7 @@ from quarterdeck.tui.type_ahead import release_keys
 EMPTY = "Nothing was typed."
 
 
-class AskScreen(ModalScreen[str | None]):
+class AskScreen(Dialog[str | None]):
     """`take` is given what was typed; the screen closes when that has worked, and answers it."""
 
     DEFAULT_CSS = """
@@ -41,6 +41,7 @@ class AskScreen(ModalScreen[str | None]):
         & #secret { margin: 1 0; color: $text-success; }
     }
     """
+    place: ClassVar[Where] = Where.ASKED
     BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.ASKED)]
 
     def __init__(
@@ -107,9 +108,10 @@ class AskScreen(ModalScreen[str | None]):
         self.query_one("#problem", Static).update(one_line(problem))
 
 
-class SecretScreen(ModalScreen[None]):
+class SecretScreen(Dialog[None]):
     """Shows a text that is told this once."""
 
+    place: ClassVar[Where] = Where.SHOWN_ONCE
     BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.SHOWN_ONCE)]
     DEFAULT_CSS = AskScreen.DEFAULT_CSS
 

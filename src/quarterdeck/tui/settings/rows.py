@@ -66,12 +66,16 @@ def head(part: str, note: str = "") -> Row:
     return Row(part, part, note=note, head=True)
 
 
-def connection_rows(known: list[Known], current: str, problem: str) -> Iterator[Row]:
+def connection_rows(known: list[Known], current: str, problem: str, *, more: bool) -> Iterator[Row]:
+    """`more` is whether others can be made known."""
     yield head(CONNECTIONS)
     for one in known:
         here = one.name == current
         note = "you are here" if here else keyed("{settings.change} goes there")
         yield Row(CONNECTIONS, one.name, one.shown, note, "connect", one.name, "●" if here else "")
+    if more:
+        note = keyed("{settings.change} asks for its address")
+        yield Row(CONNECTIONS, "Another service", note=note, deed="new-connection")
     if problem:
         yield Row(CONNECTIONS, problem, mark="✗")
 

@@ -57,7 +57,7 @@ class SettingsScreen(PageScreen):
         own = around is not None and around.own_machine
         file = str(around.file) if around else ""
         shown = [
-            *rows.connection_rows(self._known(), current, self._problem),
+            *rows.connection_rows(self._known(), current, self._problem, more=around is not None),
             *rows.look_rows(options, self.app.no_color),
             *rows.service_rows(self._found, own),
             *rows.key_rows(options, file),
@@ -91,6 +91,8 @@ class SettingsScreen(PageScreen):
         match row.deed:
             case "connect":
                 self._connect(row.about)
+            case "new-connection":
+                self._ask_connection()
             case "setting":
                 self._set(row.about)
             case "install":
@@ -109,10 +111,16 @@ class SettingsScreen(PageScreen):
     def action_add(self) -> None:
         """Adds to the part where the cursor is."""
         row = self.listing.chosen
-        if row is not None and row.part == rows.API_KEYS:
-            self._ask_key()
-        elif row is not None and row.part == rows.CREDENTIALS:
-            self._ask_provider()
+        match row.part if row is not None else "":
+            case rows.CONNECTIONS:
+                self._ask_connection()
+            case rows.API_KEYS:
+                self._ask_key()
+            case rows.CREDENTIALS:
+                self._ask_provider()
+            case part:
+                others = f"{rows.CONNECTIONS}, {rows.CREDENTIALS} and {rows.API_KEYS}"
+                self.tell("information", part, f"Nothing is added here, only to {others}.")
 
     def action_read(self) -> None:
         """Reads everything again."""
@@ -151,6 +159,18 @@ class SettingsScreen(PageScreen):
             return
         # Not from here: this page goes with the service it shows.
         self.app.call_later(self.host.move_to, service)
+
+    @work
+    async def _ask_connection(self) -> None:
+        from quarterdeck.tui.settings.connecting import new_connection
+
+        around = self.host.surroundings
+        if around is None:
+            return
+        hold_keys(self)
+        if await self.app.push_screen_wait(new_connection(around)) is not None:
+            self._problem = ""
+            self._show()
 
     @work(exclusive=True, group="install")
     async def _install(self, agent: str) -> None:
@@ -225,8 +245,11 @@ class SettingsScreen(PageScreen):
     def action_remove(self) -> None:
         """Removes what is under the cursor, when a person is sure."""
         row = self.listing.chosen
+        around = self.host.surroundings
         if row is not None and (told := _removal(row)):
             self._remove(row, *told)
+        elif row is not None and row.deed == "connect" and around is not None:
+            self.tell("information", row.name, f"It is removed by hand, in {around.file}.")
 
     @work
     async def _remove(self, row: Row, question: str, consequence: str) -> None:

@@ -6,13 +6,13 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from quarterdeck.tui.actions import Where, bindings
 from quarterdeck.tui.actions.sentences import keyed_briefly
 from quarterdeck.tui.forms.kit.style import GUARD
 from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import release_keys
 
@@ -25,10 +25,11 @@ class Unsaved(StrEnum):
     STAY = "stay"
 
 
-class UnsavedScreen(SettledLayout[Unsaved], ModalScreen[Unsaved]):
+class UnsavedScreen(SettledLayout[Unsaved], Dialog[Unsaved]):
     """Save, drop, or stay; Escape stays."""
 
     DEFAULT_CSS = GUARD
+    place: ClassVar[Where] = Where.UNSAVED
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Where.UNSAVED)]
 
     def __init__(self, what: str) -> None:

@@ -10,7 +10,6 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from quarterdeck.client.errors import ClientError
@@ -22,6 +21,7 @@ from quarterdeck.tui.forms.kit.guard import Unsaved, UnsavedScreen
 from quarterdeck.tui.forms.kit.outside import edit_outside
 from quarterdeck.tui.forms.kit.style import SCREEN
 from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import hold_keys, release_keys
 
@@ -30,7 +30,7 @@ AROUND = 7
 """Lines of a dialog that are not fields: borders, margins, help, errors, buttons."""
 
 
-class FormScreen(SettledLayout["R | None"], ModalScreen["R | None"], Generic[R]):
+class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
     """Dismissed with what `save` gave, or with None when nothing was saved.
 
     `save` is given the checked body and raises the client's errors, or `Refused`; a refusal is said beside its
@@ -38,6 +38,7 @@ class FormScreen(SettledLayout["R | None"], ModalScreen["R | None"], Generic[R])
     """
 
     DEFAULT_CSS = SCREEN
+    place: ClassVar[Where] = Where.FORM
     BINDINGS: ClassVar[list[BindingType]] = [
         # Escape is for the open list of a choice first.
         *(replace(one, priority=one.key != "escape") for one in bindings(Where.FORM)),
