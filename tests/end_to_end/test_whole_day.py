@@ -49,7 +49,7 @@ def create(program: Program, place: Place) -> None:
 def answer(program: Program) -> None:
     """The question is answered with one key."""
     program.wait_for("Yes, mend it", 60)
-    program.wait_for("1 need you")
+    program.wait_for("1 needs you")
     press(program, "\t", "enter open")
     program.type("1")
     program.wait_for("The README is mended.", 30)

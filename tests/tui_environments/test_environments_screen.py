@@ -166,6 +166,13 @@ async def test_files_are_written_and_changed(live: Installation) -> None:
 
 async def test_skills_are_found_and_installed(live: Installation) -> None:
     shop = await made(live)
+    async with screen(live) as desk:
+        await desk.press("down", "4")
+        await desk.see("No skills")
+        await desk.press("a")
+        await desk.see("Type what to search for.")
+        assert "Nothing was found" not in desk.text
+        await desk.press("escape")
     skill = live.home / "skills" / "review"
     skill.mkdir(parents=True, exist_ok=True)
     (skill / "SKILL.md").write_text("---\nname: Review\ndescription: Looks at diffs\n---\nDo it.\n")
@@ -217,7 +224,7 @@ async def test_mcp_servers_of_both_kinds(live: Installation) -> None:
         await desk.see("URL")
         assert "Command" not in desk.text
         await desk.press("tab")
-        await desk.write("ftp://host/mcp")
+        await desk.write("ftp://x")
         await desk.press("ctrl+s")
         await desk.see("It must begin with http")
         await desk.press("ctrl+u")

@@ -8,8 +8,10 @@ import pytest
 from textual.app import App
 
 from quarterdeck.client.errors import Conflict
+from quarterdeck.tui.environments.fields import FILE
 from quarterdeck.tui.forms.kit import Field, Kind, ModelForm
 from quarterdeck.wire.automations import CreateAutomation
+from quarterdeck.wire.environment_files import CreateFile
 from quarterdeck.wire.environment_mcps import StdioConfig
 from quarterdeck.wire.environment_variables import ChangeVariable, CreateVariable
 from tests.tui_forms.conftest import Desk
@@ -208,3 +210,14 @@ async def test_what_is_chosen_of_several_is_seen_without_colors() -> None:
         await pilot.click("Several", offset=(1, 1))
         await pilot.pause()
         assert "[ ] merged" in desk.text
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("~/.config/tool.toml", "tool.toml"), ("Makefile", "Makefile"), ("", "")]
+)
+async def test_a_text_is_called_in_the_editor_as_its_path_ends(path: str, name: str) -> None:
+    desk = Desk(lambda: ModelForm(CreateFile, FILE, {"path": path}))
+    async with desk.app.run_test(size=(80, 24)) as pilot:
+        await desk.open(pilot)
+        assert desk.form.editor is not None
+        assert desk.form.name_outside(desk.form.editor) == name

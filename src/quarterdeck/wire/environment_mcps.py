@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from quarterdeck.wire.base import Body, Id, Patch, Record, Timestamp
 from quarterdeck.wire.stored_text import NO_NUL, ONE_LINE, Line, Text
@@ -23,8 +23,9 @@ class McpTransport(StrEnum):
     SSE = "sse"
 
 
-def _web_address(url: str) -> str:
-    if not url.startswith(("http://", "https://")) or " " in url:
+def _web_address(url: object) -> object:
+    """Before the bounds: a text that is no address is not merely too short."""
+    if isinstance(url, str) and (not url.startswith(("http://", "https://")) or " " in url):
         raise ValueError("it must begin with http:// or https://")
     return url
 
@@ -41,7 +42,7 @@ class RemoteConfig(Body):
     """A server somewhere else."""
 
     url: Annotated[
-        str, Field(min_length=9, max_length=4096), ONE_LINE, AfterValidator(_web_address)
+        str, Field(min_length=9, max_length=4096), ONE_LINE, BeforeValidator(_web_address)
     ]
     headers: dict[Annotated[str, Field(pattern=HEADER_PATTERN)], Line] = {}
 

@@ -29,6 +29,7 @@ FILE = (
         help="{form.editor} opens it in $EDITOR.",
         kind=Kind.LINES,
         rows=FILL,
+        named_by="path",
         trimmed=False,
     ),
     Field("name", help="Without one it is the last part of the path.", folded=True),

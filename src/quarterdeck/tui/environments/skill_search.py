@@ -25,6 +25,7 @@ from quarterdeck.wire.environments import Environment
 
 TYPING = 0.25
 """Seconds without a key before what was typed is searched for."""
+UNTYPED = "Type what to search for. esc, then m, installs from a source by hand."
 NOTHING = "Nothing was found. esc, then m, installs from a source by hand."
 
 
@@ -90,7 +91,8 @@ class SkillSearch(SettledLayout[object], Dialog[object]):
             return
         self._found = {f"{one.slug} {one.source}": one for one in found}
         self._show()
-        self._say(f"{counted(len(found), 'skill')}; enter installs" if found else NOTHING)
+        nothing = NOTHING if query.strip() else UNTYPED
+        self._say(f"{counted(len(found), 'skill')}; enter installs" if found else nothing)
 
     def _show(self) -> None:
         rows = [

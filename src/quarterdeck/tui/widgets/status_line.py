@@ -43,7 +43,7 @@ def count_words(states: "list[ReplicaState]") -> str:
     counts = Counter(state.attention for state in states)
     needy = counts[Attention.ASKS] + counts[Attention.FAILED]
     parts = [
-        f"▲ {needy} need you" if needy else "",
+        f"▲ {needy} need{'s' if needy == 1 else ''} you" if needy else "",
         f"● {counts[Attention.WORKING]} working" if counts[Attention.WORKING] else "",
         f"✓ {counts[Attention.DONE_UNSEEN]} new" if counts[Attention.DONE_UNSEEN] else "",
     ]

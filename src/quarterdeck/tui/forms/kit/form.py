@@ -212,6 +212,12 @@ class ModelForm(Vertical):
         focused = next((one for one in editors if one.has_focus), None)
         return focused or (editors[0] if len(editors) == 1 else None)
 
+    def name_outside(self, editor: Editor) -> str:
+        """What the text of an editor is called in a file; empty when nothing says it."""
+        row = next(one for one in self._rows.values() if one.control is editor)
+        named_by = row.spec.field.named_by
+        return str(self.value(named_by) or "").rpartition("/")[2] if named_by else ""
+
     @on(FieldRow.Changed)
     def _changed(self, event: FieldRow.Changed) -> None:
         event.stop()

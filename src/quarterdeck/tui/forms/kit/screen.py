@@ -137,7 +137,7 @@ class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
     async def action_editor(self) -> None:
         editor = self.form.editor
         if editor is not None:
-            await edit_outside(editor, self._title)
+            await edit_outside(editor, self.form.name_outside(editor) or self._title)
 
     def on_resize(self) -> None:
         """What is around the fields needs its lines; the fields scroll."""

@@ -50,6 +50,8 @@ class Field:
     rule: str = ""
     """In words what the model's pattern asks for."""
     rows: int = 5
+    named_by: str = ""
+    """The field with a path; in $EDITOR the text has the last part of that for its name."""
     secret: bool = False
     """Masked until a person asks to see it."""
     folded: bool = False
