@@ -278,7 +278,8 @@ async def test_a_retry_without_a_place_waits_for_one(office: Office) -> None:
     assert answer.status_code == 200, answer.text
     again = answer.json()
     assert again["workspace_id"] is None
-    assert [run["status"] for run in await office.runs(made["id"])] == ["pending", "failed"]
+    runs = {run["id"]: run["status"] for run in await office.runs(made["id"])}
+    assert runs == {first["execution_id"]: "failed", again["execution_id"]: "pending"}
     await office.world.client.delete(f"/v1/replica/{bystander}")
     office.clock.pass_by(seconds=30)
     await office.runner.turn()

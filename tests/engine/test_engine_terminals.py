@@ -151,8 +151,8 @@ async def test_vim_draws_and_writes_a_file(place, keys, wait_until, require_tool
         await press("ihello from vim\x1b")
         await wait_until(lambda: shows("hello from vim"))
         await press(":wq\r")
-        await wait_until(lambda: (place.workspace / "new.txt").exists())
-    assert (place.workspace / "new.txt").read_text() == "hello from vim\n"
+        written = place.workspace / "new.txt"
+        await wait_until(lambda: written.exists() and written.read_text() == "hello from vim\n")
 
 
 async def test_a_flood_stops_at_ctrl_c(place, keys, wait_until):

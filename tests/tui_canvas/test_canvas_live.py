@@ -61,11 +61,11 @@ async def test_an_upload_is_there_at_once_or_waits_for_the_start(
             await client.replicas.sleep(record.id)
         await desk.see("It is sleeping: w wakes it")
         await desk.press("u", *str(tmp_path / "notes.txt"), "enter")
-        await desk.see("It waits", "◌ notes.txt", "waits for the start")
+        await desk.see("It waits", "◌ notes-2.txt", "waits for the start")
         assert desk.replica("alpha").status == "sleeping"
         await desk.press("m")
         await until(lambda: desk.focus == "Composer")
-        await desk.see("~/.quarterdeck/canvas/notes.txt", "with the next message: notes.txt")
+        await desk.see("~/.quarterdeck/canvas/notes-2.txt", "with the next message: notes-2.txt")
         await desk.write("read it")
         await desk.press("enter")
         await desk.see("Other agents here", "○ idle")
