@@ -55,6 +55,17 @@ async def test_a_moment_missed_for_longer_is_left_out(office: Office) -> None:
     assert told["cron_next_fire_at"] == "2026-11-21T09:00:00.000Z"
 
 
+async def test_a_change_does_not_pass_over_a_moment_that_has_come(office: Office) -> None:
+    made = await office.create(triggers=[MINUTELY])
+    office.clock.pass_by(minutes=1, seconds=1)
+    triggers = [MINUTELY, {"type": "custom", "config": {}}]
+    path = f"/v1/automations/{made['id']}"
+    answer = await office.world.client.patch(path, json={"triggers": triggers})
+    assert answer.status_code == 200, answer.text
+    await office.runner.turn()
+    assert len(await office.runs(made["id"])) == 1
+
+
 async def test_several_runners_make_one_run_of_a_fire(office: Office) -> None:
     made = [await office.create(triggers=[MINUTELY]) for _ in range(3)]
     others = [AutomationRunner(office.world.context) for _ in range(3)]

@@ -132,9 +132,11 @@ async def change_automation(
             enabled = given.get("enabled", row["enabled"])
             sealed = row["webhook_token_sealed"]
             values |= trigger_columns(context.vault, row["id"], body.triggers, enabled, now, sealed)
+            if row["enabled"] and enabled and _rhythm(values) == _rhythm(row):
+                # A moment that has come, and was not fired yet, is not passed over.
+                del values["cron_next_fire_at"]
         elif "enabled" in given and given["enabled"] != row["enabled"]:
-            rhythm = (row["cron_expression"], row["cron_timezone"])
-            values["cron_next_fire_at"] = coming(*rhythm, given["enabled"], now)
+            values["cron_next_fire_at"] = coming(*_rhythm(row), given["enabled"], now)
         if given.get("enabled"):
             values |= {"disabled_reason": None, "failures": 0}
         change_automation_row(connection, row["id"], **values)
@@ -146,6 +148,10 @@ async def change_automation(
     changed = await context.database.write(run)
     assert changed is not None  # it was reached in the same transaction
     return automation_record(context.vault, changed)
+
+
+def _rhythm(columns: Row | dict[str, Any]) -> tuple[str | None, str | None]:
+    return columns["cron_expression"], columns["cron_timezone"]
 
 
 async def remove_automation(context: ServiceContext, caller: Caller, automation_id: str) -> None:
