@@ -6,6 +6,8 @@ from typing import Any
 from rich.segment import Segment
 from textual.app import App
 
+from tests.support.shown import shown_strips
+
 
 def luminance(color: Iterable[int]) -> float:
     """As the contrast of texts is defined by it."""
@@ -24,8 +26,7 @@ def contrast(one: Iterable[int], other: Iterable[int]) -> float:
 
 def pale(app: App[Any], least: float) -> Iterator[str]:
     """Words whose contrast is less. Colors of the terminal's own are nobody's to judge."""
-    strips = app.screen._compositor.render_strips()
-    for segment in (one for strip in strips for one in strip):
+    for segment in (one for strip in shown_strips(app) for one in strip):
         if any(map(str.isalnum, segment.text)) and _contrast_of(segment) < least:
             yield segment.text.strip()
 

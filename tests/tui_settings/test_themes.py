@@ -11,13 +11,13 @@ from quarterdeck.tui.options import Options, read_options
 from quarterdeck.tui.terminal.host import Offers
 from quarterdeck.tui.themes import is_reduced
 from tests.support.contrast import contrast
+from tests.support.shown import shown_strips
 from tests.tui_shell.frozen import FrozenCockpit, every_block, queued, said, screen_text
 from tests.tui_shell.live import until
 
 
 def segments(app: FrozenCockpit) -> list[Segment]:
-    strips = app.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
-    return [segment for strip in strips for segment in strip]
+    return [segment for strip in shown_strips(app) for segment in strip]
 
 
 def color_kinds(app: FrozenCockpit) -> set[ColorType]:

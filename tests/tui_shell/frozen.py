@@ -18,6 +18,7 @@ from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.history import AgentEvent
 from quarterdeck.wire.messages import QueuedMessage
 from quarterdeck.wire.replicas import ReplicaDetail
+from tests.support.shown import shown_strips
 
 START = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -84,7 +85,7 @@ class FrozenCockpit(Cockpit):
 def screen_text(app: App[Any]) -> str:
     """What a person sees; nothing while a part of the screen is being replaced."""
     try:
-        strips = app.screen._compositor.render_strips()
+        strips = shown_strips(app)
     except NoScreen:
         return ""
     return "\n".join(strip.text.rstrip() for strip in strips)

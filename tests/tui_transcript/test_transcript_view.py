@@ -4,6 +4,7 @@ import pytest
 
 from quarterdeck.transcript import MessageBlock, ToolBlock, Transcript, UserBlock
 from quarterdeck.tui.transcript_view import TranscriptView
+from tests.support.shown import shown_strips
 from tests.tui_transcript.view_app import (
     START,
     Host,
@@ -262,12 +263,12 @@ async def test_themes_draw_anew(theme: str) -> None:
     app = Host(*talk(3))
     async with app.run_test(size=(60, 20)) as pilot:
         await settle(pilot)
-        before = [strip.text for strip in app.screen._compositor.render_strips()]
+        before = [strip.text for strip in shown_strips(app)]
         old = [list(strip) for strip in app.view.render_lines(app.view.size.region)]
         app.theme = theme
         await settle(pilot)
         new = [list(strip) for strip in app.view.render_lines(app.view.size.region)]
-        assert [strip.text for strip in app.screen._compositor.render_strips()] == before
+        assert [strip.text for strip in shown_strips(app)] == before
         assert old != new
 
 

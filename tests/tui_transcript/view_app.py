@@ -10,6 +10,7 @@ from textual.widgets import Input
 from quarterdeck.transcript import Transcript
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.history import AgentEvent
+from tests.support.shown import shown_strips
 
 START = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -80,7 +81,7 @@ class Host(App[None]):
 
     def seen(self) -> list[str]:
         height = self.view.size.height
-        strips = self.screen._compositor.render_strips()
+        strips = shown_strips(self)
         texts = [strip.text[:-1] for strip in strips[:height]]  # without the scroll bar
         return [text.removeprefix("\u258c").strip().removeprefix("\u258e ") for text in texts]
 
