@@ -66,7 +66,32 @@ def cockpit_rows(made: Installation) -> list[Row]:
         program.settle(0.5)
         typed = [_bytes_of(program, key) for key in "typed words"]
         rows.append(Row("cockpit: bytes of a typed character, most", max(typed), "B", 300))
-    return rows
+    return [*rows, _move_between_chats(made)]
+
+
+def _move_between_chats(made: Installation) -> Row:
+    """A key that also shows another chat: its text has to be sent, and is what most of it costs."""
+    for name, word in (("apples", "apple"), ("pears", "pear")):
+        lines = (f"echo {word} {n} of the {name} in this basket" for n in range(12))
+        text = "\n".join(("```sh", *lines, "```"))
+        made.qd("replica", "create", "--name", name, "--message", text, "--wait")
+    with Program(
+        QD, columns=120, lines=40, environment=made.environment, directory=made.repository
+    ) as program:
+        program.wait_for("in this basket")
+        program.settle(1.0)
+        keys, costs, changed = "jkjk", [], []
+        for key in keys:
+            before = program.screen.display
+            costs.append(_bytes_of(program, key))
+            changed.append(_cells_that_differ(before, program.screen.display))
+        note = f"{max(changed)} cells have another character"
+    return Row("cockpit: bytes of a key that shows another chat, most", max(costs), "B", None, note)
+
+
+def _cells_that_differ(before: Sequence[str], after: Sequence[str]) -> int:
+    rows = zip(before, after, strict=True)
+    return sum(one != other for row in rows for one, other in zip(*row, strict=True))
 
 
 def _bytes_of(program: Program, key: str) -> int:
