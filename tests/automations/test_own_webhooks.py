@@ -103,6 +103,18 @@ async def test_a_burst_makes_one_run_of_the_newest_payload(office: Office) -> No
     assert len(await office.runs(made["id"])) == 2
 
 
+async def test_what_waits_starts_first_when_the_debounce_is_cleared(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM], debounce_seconds=600)
+    await call(office, made["webhook_token"], {"n": 1})
+    await office.change(made["id"], debounce_seconds=None, workspace_size="large")
+    office.clock.pass_by(seconds=1)
+    await call(office, made["webhook_token"], {"n": 2})
+    await office.runner.turn()
+    runs = {run["trigger_payload"]["n"]: run for run in await office.runs(made["id"])}
+    first = await office.reach(made["id"], runs[1]["id"], "completed")
+    assert first["config"]["workspace_size"] == "large", "that with which it was begun"
+
+
 async def test_a_burst_that_does_not_end_is_let_through(office: Office) -> None:
     made = await office.create(triggers=[CUSTOM], debounce_seconds=60)
     for number in range(70):

@@ -134,7 +134,7 @@ async def _start(
     def store(writer: LogWriter) -> Made:
         if company_of(writer.connection, execution, automation, context.home_id) != ALONE:
             raise _MovedError
-        return _store(writer, making, execution["id"], opened)
+        return _store(writer, making, (execution["id"], automation), opened)
 
     try:
         made = await context.event_log.write(store)
@@ -155,13 +155,13 @@ async def _prompt(
     return compose_prompt(automation["prompt"], opened.occasion, opened.ticket), opened
 
 
-def _store(writer: LogWriter, making: Making, execution_id: str, opened: Opened | None) -> Made:
+def _store(writer: LogWriter, making: Making, run: tuple[str, Row], opened: Opened | None) -> Made:
     made = store_replica(writer, making)
     assert made.message_id is not None  # the prompt is never empty
     place = (made.workspace_id, made.chat_id, made.message_id)
     if opened is not None:
         opened.store(writer.connection)
-    if not mark_creating(writer.connection, execution_id, place, making.now):
+    if not mark_creating(writer.connection, *run, place, making.now):
         raise _OverError
     return made
 
@@ -184,7 +184,7 @@ async def _follow_up(
         place = (workspace_id, str(accepted.chat_id), str(accepted.message_id))
         if opened is not None:
             opened.store(connection)
-        if not mark_creating(connection, execution["id"], place, sending.now):
+        if not mark_creating(connection, execution["id"], automation, place, sending.now):
             raise _OverError
         row = find_workspace(connection, workspace_id)
         if row is not None and row.status == WorkspaceStatus.ACTIVE:

@@ -1,6 +1,7 @@
 """Making, changing and removing automations."""
 
 import json
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -30,6 +31,7 @@ from quarterdeck.service.records.automations import (
     remove_automation_row,
 )
 from quarterdeck.service.records.environments import find_environment
+from quarterdeck.service.records.executions import bring_forward
 from quarterdeck.wire.automations import (
     Automation,
     AutomationEventType,
@@ -140,6 +142,10 @@ async def change_automation(
         if given.get("enabled"):
             values |= {"disabled_reason": None, "failures": 0}
         change_automation_row(connection, row["id"], **values)
+        if "debounce_seconds" in given:
+            # What waits under a longer debounce would else start after what comes now.
+            quiet = timedelta(seconds=given["debounce_seconds"] or 0)
+            bring_forward(connection, row["id"], moment_text(now + quiet))
         if row["enabled"] and given.get("enabled") is False:
             end_waiting(connection, row["id"], moment_text(now))
         tell_automation(connection, row["id"], moment_text(now))

@@ -123,9 +123,16 @@ def begin_run(
 
 
 def mark_creating(
-    connection: Connection, execution_id: str, place: tuple[str, str, str], now: str
+    connection: Connection,
+    execution_id: str,
+    automation: Row,
+    place: tuple[str, str, str],
+    now: str,
 ) -> bool:
-    """Its workspace is made; `place` is workspace, chat and message. False when it had ended."""
+    """Its workspace is made; `place` is workspace, chat and message. False when it had ended.
+
+    The settings may have been changed since it was set off: it keeps those that it was begun with.
+    """
     workspace_id, chat_id, message_id = place
     done = change_execution(
         connection,
@@ -135,6 +142,7 @@ def mark_creating(
         workspace_id=workspace_id,
         chat_id=chat_id,
         message_id=message_id,
+        config_json=settings_of(automation),
         due_at=None,
     )
     if done:

@@ -94,6 +94,14 @@ def replace_occasion(
     connection.execute(_replacing, values)
 
 
+def bring_forward(connection: Connection, automation_id: str, due: str) -> None:
+    """Lets the runs of an automation that wait for a later moment start at this one."""
+    later = table.c.status == ExecutionStatus.PENDING, table.c.due_at > due
+    connection.execute(
+        update(table).where(table.c.automation_id == automation_id, *later).values(due_at=due)
+    )
+
+
 def fire_was_taken(connection: Connection, fire_key: str) -> bool:
     """Whether a fire has made a run."""
     statement = select(table.c.id).where(table.c.fire_key == fire_key)
