@@ -1,7 +1,7 @@
-"""Pictures of every screen: in each size that people have, each in other colors.
+"""Pictures of every screen, in each size and in each of the themes.
 
-A walk through all of them is made once for each size. How a screen is laid out does not depend on its
-colors: that is looked at on each, in the smallest size.
+A walk through all of them is made once for each size; on each the themes are changed. How a screen
+is laid out does not depend on its colors.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ from tests.tui_pictures.stage import Walker, stage
 from tests.tui_pictures.walk import SCREENS, Screen
 from tests.tui_shell.frozen import FrozenCockpit, screen_text
 
-WALKS = {"dark": (80, 24), "light": (120, 40), "ansi": (200, 60)}
+SIZES = {"80x24": (80, 24), "120x40": (120, 40), "200x60": (200, 60)}
 COLORLESS = ("list", "help", "chat", "canvas", "environments", "automations", "settings")
 """Where something is marked by its background; each begins in the list."""
 
@@ -70,38 +70,44 @@ def readable(app: FrozenCockpit, name: str) -> None:
         assert list(pale(app, READABLE)) == [], name
 
 
-async def in_other_colors(walker: Walker, theme: str, name: str) -> None:
-    """The same texts at the same places, and as readable: so one picture of each size will do."""
+async def in_each_theme(walker: Walker, take: Take, name: str) -> None:
+    """The same texts at the same places, and as readable, in other colors."""
     app, shown = walker.app, screen_text(walker.app)
-    for other in (*(one for one in WALKS if one != theme), theme):
-        app.theme = THEMES[other]
+    before = app.theme
+    for theme in THEMES:
+        app.theme = THEMES[theme]
         await walker.pilot.pause()
-        assert screen_text(app) == shown, (name, other)
-        readable(app, f"{name} in {other}")
+        assert screen_text(app) == shown, (name, theme)
+        readable(app, f"{name} in {theme}")
+        take(walker, f"{name}-{theme}")
+    app.theme = before
 
 
-async def walk(take: Take, drafts: Path, theme: str, names: tuple[str, ...] = ()) -> None:
-    """Goes through all screens, or through those of such names."""
-    size = WALKS[theme]
-    with stage(drafts, Options(theme=theme)) as app:
+async def walk(
+    take: Take, drafts: Path, size: tuple[int, int], names: tuple[str, ...] = ()
+) -> None:
+    """Goes through all screens in each theme, or through those of such names in no color."""
+    with stage(drafts, Options(theme="dark")) as app:
         app.surroundings = surroundings()
         async with app.run_test(size=size) as pilot:
             walker = Walker(app, pilot)
             await walker.see("fix-login")
             for screen in SCREENS:
-                if screen.least <= size[0] and (not names or screen.name in names):
-                    await arrive(walker, screen)
+                if screen.least > size[0] or (names and screen.name not in names):
+                    continue
+                await arrive(walker, screen)
+                if names:
                     take(walker, screen.name)
                     readable(app, screen.name)
-                    if theme == "dark" and not names:
-                        await in_other_colors(walker, theme, screen.name)
+                else:
+                    await in_each_theme(walker, take, screen.name)
 
 
-@pytest.mark.parametrize("theme", WALKS)
-async def test_every_screen(take: Take, tmp_path: Path, theme: str) -> None:
-    await walk(take, tmp_path, theme)
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_screen(take: Take, tmp_path: Path, size: str) -> None:
+    await walk(take, tmp_path, SIZES[size])
 
 
 async def test_without_color(take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    await walk(take, tmp_path, "dark", COLORLESS)
+    await walk(take, tmp_path, SIZES["80x24"], COLORLESS)
