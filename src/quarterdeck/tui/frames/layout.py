@@ -8,9 +8,11 @@ Frames are 16 ms apart at least, so that changes come in one. What a key changed
 it is whole when the key is dealt with, and somebody looks for it.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
-from textual import events
+from textual import _callback, events
 from textual._compositor import ReflowResult
 from textual.geometry import Size
 from textual.screen import Screen
@@ -20,6 +22,7 @@ from quarterdeck.tui.frames.front import FrontCompositor
 from quarterdeck.tui.textual_version import is_known
 
 R = TypeVar("R")
+Callback = Callable[..., Any]
 
 
 class SettledCompositor(FrontCompositor):
@@ -49,6 +52,15 @@ class SettledLayout(Screen[R]):
     def draw_next(self) -> None:
         """The next change is drawn as soon as the screen has nothing else to do."""
         self._draws_next = True
+
+    def call_after_refresh(self, callback: Callback, *args: Any, **kwargs: Any) -> bool:
+        """Calls it behind the next frame, which may be that of the screen behind this one; not
+        when this one has been closed by then, for its parts may be gone."""
+        return super().call_after_refresh(self._if_open, partial(callback, *args, **kwargs))
+
+    async def _if_open(self, callback: Callback) -> None:
+        if self.display:  # as Textual calls what is neither hidden nor being removed
+            await _callback.invoke(callback)
 
     async def _on_idle(self, event: events.Idle) -> None:
         await super()._on_idle(event)

@@ -58,6 +58,8 @@ class PageScreen(SettledLayout[UUID | None]):
         self._stop_watching()
 
     def _changed(self, change: Change) -> None:
+        if not self.display:  # being closed: its parts go before it does
+            return
         if isinstance(change, Noticed):
             self.tell(change.severity, change.title, change.text)
         if isinstance(change, ConnectionChanged | ListChanged) and not self._scheduled:
