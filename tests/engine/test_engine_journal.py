@@ -165,7 +165,9 @@ FULL_DISK = """
         number = 0
         while True:
             waiting = asyncio.create_task(journal.append(draft(number)))
-            done, _ = await asyncio.wait({waiting}, timeout=0.3)
+            done = {}
+            while not (done or journal.fault):
+                done, _ = await asyncio.wait({waiting}, timeout=0.3)
             if not done:
                 break
             number += 1
