@@ -73,6 +73,8 @@ _MODES = (
 )
 """By number; an ANSI mode, which is no private one of DEC, has the highest bit set."""
 _SYNCHRONIZED = 2026
+_CLUSTERS = 2027
+"""What is one character to a person is one in the grid: a family, a flag, a thumb with its skin."""
 
 
 def clamp(cols: int, rows: int) -> tuple[int, int]:
@@ -106,7 +108,14 @@ class GhosttyCore:
         self._mode = ffi.new("GhosttyTerminalModeConfig*")
         self._cursor = ffi.new("GhosttyRenderStateCursor*")
         self._cursor.size = ffi.sizeof("GhosttyRenderStateCursor")
+        self._join_clusters()
         self._callbacks = self._connect()
+
+    def _join_clusters(self) -> None:
+        """From the start and after every reset; a program can still say otherwise."""
+        self._mode.mode, self._mode.value = _CLUSTERS, True
+        default = lib.GHOSTTY_TERMINAL_OPT_MODE_DEFAULT
+        pyghostty.core.check(lib.ghostty_terminal_set(self._raw, default, self._mode), "clusters")
 
     def _connect(self) -> list[Any]:
         """Registers what the library calls; the list keeps the callbacks alive."""
