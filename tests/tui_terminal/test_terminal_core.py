@@ -282,3 +282,17 @@ async def test_clusters_stand_where_tmux_puts_them(core: GhosttyCore, tmux_scree
     assert shown == [line for line in tmux_screen(data).split("\n") if line]
     core.feed(b"\x1b[H" + joined[0].encode() + b"\x1b[6n")
     assert core.take_replies() == b"\x1b[1;3R"
+
+
+RESETS = (b"\x1b[>4;0m", b"\x1b[>4;2m", b"\x1b[>4m", b"\x1b[>m", b"\x1b[>4n", b"\x1bc", b"\x1b[!p")
+
+
+@pytest.mark.parametrize("reset", RESETS)
+def test_the_first_level_of_keys_told_apart_is_known(core: GhosttyCore, reset: bytes) -> None:
+    for byte in b"\x1b[>4;2m\x1b[>4;1m":
+        core.feed(bytes([byte]))
+    assert core.state().modes & Mode.SOME_KEYS
+    assert not core.state().modes & Mode.OTHER_KEYS
+    core.feed(b"text" + reset)
+    assert not core.state().modes & Mode.SOME_KEYS
+    assert bool(core.state().modes & Mode.OTHER_KEYS) == (reset == b"\x1b[>4;2m")
