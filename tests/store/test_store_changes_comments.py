@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.store.changes_comments import Comment, CommentsOnDisk, find_lines, lines_of
+from quarterdeck.store.changes_comments import (
+    Comment,
+    CommentsOnDisk,
+    find_lines,
+    lines_of,
+    whole_file,
+)
 from quarterdeck.store.changes_message import MOST_QUOTED, message_of
 from quarterdeck.store.changes_model import Numbered
 from quarterdeck.store.changes_parse import parse_changes
@@ -41,6 +47,14 @@ def test_a_comment_knows_its_lines() -> None:
     assert comment(*BEFORE[1:3]).where == "line 2"
     assert comment(*BEFORE[1:3]).quoted == ["-b", "+c"]
     assert lines_of("shop", "x", change("+a", "\\ No newline at end of file")[1:]) is None
+
+
+def test_a_comment_on_a_whole_file_quotes_nothing() -> None:
+    lines = whole_file("shop", "x")
+    said = Comment(key="w", text="Split it.", created_at=NOON, **lines.model_dump())
+    text = message_of([comment(BEFORE[1]), said], set(), "", several=False)
+    assert "1. `x`, as a whole\n\nSplit it.\n\n2. `x`, line 2 before the change" in text
+    assert find_lines(said, BEFORE) is None
 
 
 def test_a_comment_follows_its_lines() -> None:

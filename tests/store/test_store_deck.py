@@ -8,6 +8,8 @@ import pytest
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.changes import ConnectionChanged, ListChanged, Noticed, ReplicaGone
 from quarterdeck.store.connection import Phase
+from quarterdeck.store.outbox import Extras
+from quarterdeck.store.queue_places import Place, place_behind
 from tests.store.conftest import NOW, PlayedService, Watched
 
 
@@ -159,6 +161,31 @@ async def test_one_of_unknown_fate_waits_for_the_person(
     assert await outbox.resend(message) is not None
     assert not outbox.of_chat(chat)
     assert len(service.messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("queue", "before", "place"),
+    [((), (), 1), ((5, 6), (), 1), ((1, 2, 5), (1, 2), 3), ((2, 5), (1, 2), 2), ((5, 1), (1,), 3)],
+)
+def test_an_edited_message_goes_behind_what_was_before_it(
+    queue: tuple[int, ...], before: tuple[int, ...], place: int
+) -> None:
+    ids = [UUID(int=number) for number in queue]
+    assert place_behind(ids, [UUID(int=number) for number in before]) == place
+
+
+async def test_an_edited_message_is_there_though_its_place_is_lost(
+    watched: Watched, service: PlayedService
+) -> None:
+    id = service.add("one")
+    await detailed(watched, id)
+    service.cut = lambda request: request.url.path.endswith("/queue")
+    extras = Extras(place=Place(behind=()))
+    assert await watched.deck.outbox.send(id, chat_of(watched, id), "edited", extras=extras)
+    assert [sent["message"] for sent in service.messages] == ["edited"]
+    assert not watched.deck.outbox.of_chat(chat_of(watched, id))
+    (notice,) = [change for change in watched.told if isinstance(change, Noticed)]
+    assert "waits as the last one" in notice.text
 
 
 async def test_a_refused_message_is_not_kept_and_the_sender_hears_why(

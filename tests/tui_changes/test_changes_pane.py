@@ -150,6 +150,31 @@ async def test_comments_come_back_in_another_cockpit(tmp_path: Path) -> None:
         await reading.see("Comment, line 42", "Sure?", "Unfinished comment, line 41", "half a")
 
 
+async def test_a_file_is_commented_on_as_a_whole(frozen: FrozenCockpit) -> None:
+    review = changing(frozen, EVERYTHING)
+    async with frozen.run_test(size=WIDE) as pilot:
+        reading = Reading(frozen, pilot)
+        await reading.open()
+        view = reading.pane.view
+        head = next(
+            at
+            for at in view._document.walk(Address(0, 0), 1)
+            if view._document.item(at).kind == Kind.FILE
+        )
+        view._go(head)
+        await reading.press("c")
+        await reading.see("Comment on shop/login.py as a whole")
+        await reading.press(*"Split it", "enter")
+        await reading.see("Comment, as a whole", "Split it", "1 comment, S sends")
+        assert view.item is not None and view.item.kind == Kind.FILE
+        await reading.press("c", *"!", "enter")
+        [comment] = review.comments
+        assert (comment.path, comment.quoted, comment.text) == ("shop/login.py", [], "Split it!")
+        take(review, LOGIN.replace("shop/login.py", "other.py"))
+        reading.pane._show_changes()
+        await reading.see("Comment, outdated: shop/login.py as a whole")
+
+
 async def test_several_lines_are_one_comment(frozen: FrozenCockpit) -> None:
     review = changing(frozen, LOGIN)
     async with frozen.run_test(size=WIDE) as pilot:

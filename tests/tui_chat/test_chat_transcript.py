@@ -38,11 +38,11 @@ async def test_words_are_found_in_what_is_folded_and_further_up(live: Installati
         await desk.write("message-109")
         await desk.press("enter")
         for pause in islice(pauses(0.01), 20):
-            if "not found further" in desk.text:
+            if "on from the start · 1 of " in desk.text:
                 break
             await desk.press("n")
             await desk.pilot.pause(pause)
-        await desk.see("not found further")
+        await desk.see("on from the start · 1 of ", "+")
         await desk.press("slash", "ctrl+u")
         await desk.write("message-000")
         await desk.see("not found")
@@ -50,6 +50,8 @@ async def test_words_are_found_in_what_is_folded_and_further_up(live: Installati
         await until(lambda: desk.focus == "ChatTranscript")
         await until(lambda: "echo message-000" in desk.text, "what stands on the first page")
         assert not pane.chat.has_older
+        await desk.press("n", "N")
+        await desk.see("message-000", " of ")
         await desk.press("slash", "escape")
         await until(lambda: not pane.find_line.display)
         assert not pane.transcript.finding
@@ -85,6 +87,32 @@ async def test_found_words_are_marked_and_calls_opened(frozen: FrozenCockpit) ->
             if segment.style and segment.style.bgcolor != view.rich_style.bgcolor
         }
         assert marked == {"Needle"}
+        assert "1 of 1" in screen_text(frozen)
+
+
+async def test_the_place_is_counted_and_the_search_goes_round(frozen: FrozenCockpit) -> None:
+    state = frozen.add("alpha")
+    story = Story().user("go")
+    for number in range(60):
+        story.say(f"\n\nparagraph {number} {'twig and twig' if number % 20 == 0 else ''}\n\n")
+    said(state, story.events)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        await until(lambda: "paragraph 59" in screen_text(frozen))
+        await pilot.press("tab", "slash", *"twig")
+        await until(lambda: "5 of 6" in screen_text(frozen), "the row above the window")
+        await pilot.press("enter", "n")
+        await until(lambda: "6 of 6" in screen_text(frozen))
+        await pilot.press("n")
+        await until(lambda: "on from the start · 1 of 6" in screen_text(frozen))
+        await until(lambda: "paragraph 0 twig" in screen_text(frozen))
+        await pilot.press("N")
+        await until(lambda: "on from the end · 6 of 6" in screen_text(frozen))
+        await pilot.press("N")
+        await until(lambda: "from" not in screen_text(frozen))
+        await pilot.press("slash", *"s")
+        await until(lambda: "not found" in screen_text(frozen))
 
 
 async def test_a_chat_is_written_to_new_files_only(live: Installation, tmp_path: Path) -> None:

@@ -41,6 +41,33 @@ async def test_the_queue_is_reordered_edited_and_dropped(live: Installation) -> 
         await desk.miss("queued 1.")
 
 
+async def test_an_edited_message_goes_back_to_its_place(live: Installation) -> None:
+    made = await live.create("alpha", BUSY)
+    async with live.cockpit() as desk, live.client() as client:
+        pane = await opened(desk, "alpha")
+        await desk.see("enter queues")
+        for text in ("one", "two", "three"):
+            await desk.write(text)
+            await desk.press("enter")
+            await desk.see(text)
+        await desk.see("queued 3. three")
+        await desk.press("shift+tab", "j", "e")
+        await until(lambda: pane.composer.text == "two", "the text of the second one")
+        await desk.write(" again")
+        await desk.press("enter")
+        await desk.see("queued 2. two again", "queued 3. three")
+        await desk.press("shift+tab")
+        await until(lambda: desk.focus == "QueueView")
+        await desk.press("k", "k", "e")
+        await until(lambda: pane.composer.text == "one", "the text of the first one")
+        await desk.press("ctrl+u")
+        await desk.write("four")
+        await desk.press("enter")
+        await desk.see("queued 1. two again", "queued 3. four")
+        waiting = (await client.messages.queue(made.id, pane.chat_id)).queue
+        assert [message.message for message in waiting] == ["two again", "three", "four"]
+
+
 async def test_own_messages_that_have_not_left_are_moved_and_taken_back(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit() as desk:
@@ -55,7 +82,16 @@ async def test_own_messages_that_have_not_left_are_moved_and_taken_back(live: In
         await desk.press("shift+tab", "j", "K")
         outbox = desk.app.deck.outbox
         await until(lambda: [m.text for m in outbox.of_chat(pane.chat_id)] == ["second", "first"])
-        await desk.press("d")
+        await desk.press("e")
+        await until(lambda: pane.composer.text == "second")
+        await desk.write(" again")
+        await desk.press("enter")
+        await until(
+            lambda: [m.text for m in outbox.of_chat(pane.chat_id)] == ["second again", "first"]
+        )
+        await desk.press("shift+tab")
+        await until(lambda: desk.focus == "QueueView")
+        await desk.press("k", "k", "d")
         await until(lambda: [m.text for m in outbox.of_chat(pane.chat_id)] == ["first"])
         await desk.press("e")
         await until(lambda: pane.composer.text == "first")

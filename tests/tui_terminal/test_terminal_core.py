@@ -9,6 +9,7 @@ import pytest
 
 from quarterdeck.tui.terminal.core import Attribute, Mode, SelectionKind
 from quarterdeck.tui.terminal.ghostty import GhosttyCore, probe
+from quarterdeck.tui.terminal.text import fit
 from tests.tui_terminal.against_tmux import COLS, HTOP, ROWS, assert_same, htop, record, tmux_screen
 
 __all__ = ["htop", "tmux_screen"]
@@ -257,3 +258,41 @@ def test_a_flood_of_queries_is_answered_in_bounds(core: GhosttyCore) -> None:
     assert len(core.take_replies()) <= 64 << 10
     core.feed(b"\x1b[5n")
     assert core.take_replies() == b"\x1b[0n"
+
+
+CLUSTERS = ("👨\u200d👩\u200d👧", "👩\u200d💻", "👩🏽\u200d🚀", "👍🏽", "🇩🇪")
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("before", ["", "\x1bc", "\x1b[!p"], ids=["new", "reset", "soft reset"])
+def test_what_is_one_character_to_a_person_takes_its_two_cells(
+    core: GhosttyCore, cluster: str, before: str
+) -> None:
+    core.feed(f"{before}a{cluster}|".encode())
+    ((_, row),) = [found for found in core.take_rows() if found[1]]
+    assert [(text, cells) for text, cells, _ in row] == [("a", 1), (cluster, 2), ("|", 1)]
+    assert fit(cluster, 2) == cluster
+
+
+async def test_clusters_stand_where_tmux_puts_them(core: GhosttyCore, tmux_screen) -> None:
+    joined = [cluster for cluster in CLUSTERS if "🏽" not in cluster]
+    data = "".join(f"a{cluster}|\r\n" for cluster in joined).encode()
+    core.feed(data)
+    shown = ["".join(text for text, _, _ in row) for _, row in core.take_rows() if row]
+    assert shown == [line for line in tmux_screen(data).split("\n") if line]
+    core.feed(b"\x1b[H" + joined[0].encode() + b"\x1b[6n")
+    assert core.take_replies() == b"\x1b[1;3R"
+
+
+RESETS = (b"\x1b[>4;0m", b"\x1b[>4;2m", b"\x1b[>4m", b"\x1b[>m", b"\x1b[>4n", b"\x1bc", b"\x1b[!p")
+
+
+@pytest.mark.parametrize("reset", RESETS)
+def test_the_first_level_of_keys_told_apart_is_known(core: GhosttyCore, reset: bytes) -> None:
+    for byte in b"\x1b[>4;2m\x1b[>4;1m":
+        core.feed(bytes([byte]))
+    assert core.state().modes & Mode.SOME_KEYS
+    assert not core.state().modes & Mode.OTHER_KEYS
+    core.feed(b"text" + reset)
+    assert not core.state().modes & Mode.SOME_KEYS
+    assert bool(core.state().modes & Mode.OTHER_KEYS) == (reset == b"\x1b[>4;2m")

@@ -38,3 +38,4 @@ def test_since_gives_what_came_later_even_when_the_oldest_went() -> None:
 def test_restore_sets_modes_of_dropped_output() -> None:
     assert restore(Mode.ALTERNATE_SCREEN | Mode.MOUSE_SGR) == b"\x1b[?1049h\x1b[?1006h"
     assert restore(Mode.NEW_LINE | Mode.OTHER_KEYS) == b"\x1b[20h\x1b[>4;2m"
+    assert restore(Mode.SOME_KEYS) == b"\x1b[>4;1m"

@@ -125,3 +125,28 @@ def test_backarrow_mode_swaps() -> None:
 )
 def test_keys_that_a_program_wants_told_apart(key: str, character: str | None, typed: str) -> None:
     assert encode_key(key, character, Mode.OTHER_KEYS) == typed
+
+
+@pytest.mark.parametrize(
+    ("key", "character", "typed"),
+    [
+        ("shift+enter", None, "\x1b[27;2;13~"),
+        ("ctrl+enter", None, "\x1b[27;5;13~"),
+        ("ctrl+tab", None, "\x1b[27;5;9~"),
+        ("shift+tab", None, "\x1b[Z"),
+        ("ctrl+backspace", None, "\x08"),
+        ("shift+backspace", None, "\x7f"),
+        ("ctrl+semicolon", None, "\x1b[27;5;59~"),
+        ("ctrl+minus", None, "\x1b[27;5;45~"),
+        ("ctrl+9", None, "\x1b[27;5;57~"),
+        ("ctrl+3", None, "\x1b"),
+        ("ctrl+a", "\x01", "\x01"),
+        ("ctrl+shift+a", None, "\x01"),
+        ("ctrl+space", "\0", "\0"),
+        ("A", "A", "A"),
+    ],
+)
+def test_keys_that_a_program_wants_told_apart_where_they_have_no_character(
+    key: str, character: str | None, typed: str
+) -> None:
+    assert encode_key(key, character, Mode.SOME_KEYS) == typed

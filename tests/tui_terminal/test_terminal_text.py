@@ -17,6 +17,8 @@ from quarterdeck.tui.terminal.typist import paste_text
         ("👨\u200d", 2),
         ("👨\u200d👩\u200d👧", 2),
         ("❤\ufe0f", 2),
+        ("👍🏽", 4),
+        ("🇩🇪", 4),
         ("\x1b[31m", 5),
         ("e\x1b", 1),
         ("\x9b31m", 4),
@@ -35,6 +37,13 @@ def test_fit_is_exact_and_harmless(text: str, cells: int) -> None:
 def test_fit_keeps_what_is_right() -> None:
     assert fit("漢字", 4) == "漢字"
     assert fit("\ue0b0", 1) == "\ue0b0"
+    assert fit("👨\u200d👩\u200d👧", 2) == "👨\u200d👩\u200d👧"
+    assert fit("👩\u200d", 2) == "👩"
+
+
+def test_a_character_in_more_cells_than_it_takes_is_still_seen() -> None:
+    assert fit("🇩🇪", 4) == "🇩 🇪 "
+    assert fit("👍🏽", 4).startswith("👍")
 
 
 def test_title_loses_controls_and_length() -> None:

@@ -1,4 +1,4 @@
-"""Comments on lines of a difference, and where they stand when it has changed."""
+"""Comments on files and lines of a difference, and where they stand when it has changed."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -11,7 +11,7 @@ from quarterdeck.wire.base import Timestamp
 
 
 class Comment(BaseModel):
-    """What a person says of one line, or of several that follow each other."""
+    """What a person says of one line, of several that follow each other, or of a whole file."""
 
     key: str
     repository: str
@@ -21,7 +21,7 @@ class Comment(BaseModel):
     end: int
     """Numbers of its first and last line on its side, as they were last seen."""
     quoted: list[str]
-    """The lines with their signs."""
+    """The lines with their signs; none when it is about the file as a whole."""
     text: str = ""
     unfinished: bool = False
     """It is being written: it is shown and kept, and not sent."""
@@ -30,12 +30,14 @@ class Comment(BaseModel):
     @property
     def where(self) -> str:
         """Its lines in words."""
+        if not self.quoted:
+            return "as a whole"
         lines = f"line {self.start}" if self.start == self.end else f"lines {self.start}-{self.end}"
         return lines + (" before the change" if self.side == Side.OLD else "")
 
 
 class Lines(BaseModel):
-    """What a comment can be about: lines of one file."""
+    """What a comment can be about: lines of one file, or the file as a whole."""
 
     repository: str
     path: str
@@ -43,6 +45,11 @@ class Lines(BaseModel):
     start: int
     end: int
     quoted: list[str]
+
+
+def whole_file(repository: str, path: str) -> Lines:
+    """A file to comment on as a whole."""
+    return Lines(repository=repository, path=path, side=Side.NEW, start=0, end=0, quoted=[])
 
 
 def lines_of(repository: str, path: str, chosen: Sequence[Numbered]) -> Lines | None:

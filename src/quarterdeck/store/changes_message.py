@@ -26,7 +26,8 @@ def message_of(
             place += f" in `{_escaped(comment.repository)}`"
         since = " (changed since)" if comment.key in outdated else ""
         head = f"{number}. {place}, {comment.where}{since}"
-        parts += [head, _quotation(comment.quoted), comment.text.strip()]
+        quotation = [_quotation(comment.quoted)] if comment.quoted else []
+        parts += [head, *quotation, comment.text.strip()]
     return "\n\n".join(parts)
 
 

@@ -174,14 +174,20 @@ class Review:
                 comment.start, comment.end = span_of(comment.side, lines[found.start : found.stop])
 
     def outdated(self, comment: Comment) -> bool:
-        """Whether its lines are no longer a part of the changes."""
+        """Whether its lines, or its file, are no longer a part of the changes."""
         change = self.file(comment)
-        return change is None or find_lines(comment, change.numbered()) is None
+        if change is None or not comment.quoted:
+            return change is None
+        return find_lines(comment, change.numbered()) is None
 
     # comments
 
     def begin(self, lines: Lines) -> Comment:
-        """A comment to be written; it is kept with its first `write`."""
+        """A comment to be written; it is kept with its first `write`. A file as a whole has one."""
+        for comment in self.comments:
+            known = (comment.repository, comment.path) == (lines.repository, lines.path)
+            if known and not comment.quoted and not lines.quoted:
+                return comment
         return Comment(key=uuid4().hex, unfinished=True, created_at=utc_now(), **lines.model_dump())
 
     def write(self, comment: Comment, text: str, *, unfinished: bool) -> None:

@@ -33,6 +33,8 @@ class Outgoing(BaseModel):
     images: list[Image] = []
     uploads: list[str] = []
     """Canvas uploads that wait for the replica, by their ids."""
+    behind: list[UUID] | None = None
+    """What it stood behind in the queue before it was taken back and edited."""
     created_at: Timestamp
     state: Literal["sending", "unsent", "unsure"] = "sending"
     problem: str | None = None

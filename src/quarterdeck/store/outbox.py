@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 from quarterdeck.client.errors import ClientError, LinkError, NotConnected, NotFound
 from quarterdeck.store.changes import Change, ChatChanged, Noticed
 from quarterdeck.store.disk import ClientDisk, Outgoing
+from quarterdeck.store.queue_places import Place, go_behind
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.history import AgentEventType
 from quarterdeck.wire.messages import Image, MessageAccepted, SendMessage
@@ -33,6 +34,8 @@ class Extras:
     model: str | None = None
     images: tuple[Image, ...] = ()
     uploads: tuple[str, ...] = ()
+    place: Place | None = None
+    """Where it stood before it was taken back and edited; else it is the last one."""
 
 
 NOTHING = Extras()
@@ -87,6 +90,7 @@ class Outbox:
             ClientError: the service refused it; it is not kept, the caller still has the text.
             OSError: it cannot be kept on disk, so it was not sent either.
         """
+        place = extras.place or Place()
         message = Outgoing(
             key=uuid4().hex,
             replica_id=replica_id,
@@ -97,7 +101,8 @@ class Outbox:
             model=extras.model,
             images=list(extras.images),
             uploads=list(extras.uploads),
-            created_at=self._moment(),
+            behind=None if place.behind is None else list(place.behind),
+            created_at=place.moment or self._moment(),
         )
         earlier = [kept for kept in self.of_chat(chat_id) if kept.state == "unsent"]
         if earlier or not self._owner.online:
@@ -105,6 +110,7 @@ class Outbox:
             message.state = "unsent"
         self._disk.save_outgoing(message)
         self._kept.append(message)
+        self._kept.sort(key=lambda kept: kept.created_at)
         self._tell(message)
         if message.state == "sending":
             return await self._deliver(message)
@@ -196,8 +202,21 @@ class Outbox:
                 self.drop(message)
             raise
         self.drop(message)
+        if message.behind is not None:
+            await self._put_in_place(message.behind, message.replica_id, accepted)
         self._owner.want_queue(message.replica_id, accepted.chat_id)
         return accepted
+
+    async def _put_in_place(
+        self, behind: list[UUID], replica_id: UUID, accepted: MessageAccepted
+    ) -> None:
+        """The service has the message whatever becomes of its place."""
+        messages = self._owner.client.messages
+        try:
+            await go_behind(messages, replica_id, accepted.chat_id, accepted.message_id, behind)
+        except ClientError as error:
+            text = f"It waits as the last one, not where it was: {error} {error.next_step}"
+            self._owner.publish(Noticed("warning", "Edited message", text, replica_id))
 
     def _keep(self, message: Outgoing, error: ClientError) -> None:
         message.state = "unsent" if isinstance(error, NotConnected) else "unsure"

@@ -181,9 +181,9 @@ class Drawing:
     # comments
 
     def _comment(self, placed: Placed, comment: Comment, shape: Shape) -> list[Strip]:
-        outdated = not any(
-            item.comment is comment for item in placed.items[_first_hunk(placed.items) :]
-        )
+        inside = placed.items[_first_hunk(placed.items) :] if comment.quoted else placed.items
+        gone = placed.section.change is None
+        outdated = gone or not any(item.comment is comment for item in inside)
         inset = Segment(" " * (COMMENT_INSET - 1), self.style())
         edge = Segment("\u2503 ", self.style("comment-edge"))
         head = fit(comment_head(comment, outdated=outdated), shape.prose)

@@ -19,7 +19,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from quarterdeck.store.changes_comments import Comment, Lines, lines_of
+from quarterdeck.store.changes_comments import Comment, Lines, lines_of, whole_file
 from quarterdeck.store.changes_review import Review
 from quarterdeck.tui.actions import Where
 from quarterdeck.tui.changes.document import Address, Document
@@ -151,10 +151,12 @@ class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
         return self._mark is not None
 
     def chosen_lines(self) -> Lines | None:
-        """The lines that a comment would be about."""
-        section = self.section
+        """The lines that a comment would be about; on the head of a file, all of it."""
+        section, item = self.section, self.item
         if section is None or section.change is None:
             return None
+        if item is not None and item.kind == Kind.FILE and not self.marking:
+            return whole_file(section.repository.name, section.change.path)
         indices = sorted(
             {i for item in self._chosen() for i in (item.line, item.partner) if i >= 0}
             if self.split

@@ -76,8 +76,8 @@ def comment_head(comment: Comment, *, outdated: bool) -> str:
     kind = "Unfinished comment" if comment.unfinished else "Comment"
     if not outdated:
         return f"{kind}, {comment.where}"
-    quoted = one_line(comment.quoted[0]) if comment.quoted else ""
-    return f"{kind}, outdated: {one_line(comment.path)} {comment.where} was {quoted}"
+    was = f" was {one_line(comment.quoted[0])}" if comment.quoted else ""
+    return f"{kind}, outdated: {one_line(comment.path)} {comment.where}{was}"
 
 
 def state_words(review: Review, state: ReplicaState, *, online: bool) -> str:

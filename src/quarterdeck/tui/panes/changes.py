@@ -179,7 +179,7 @@ class ChangesPane(TabPane):
         if self.view.comment is not None:
             self._edit(self.view.comment)
         elif lines is None:
-            self.say("Put the cursor on a line of a file to comment on it.")
+            self.say("Put the cursor on a line or the head of a file to comment on it.")
         else:
             self._edit(self.review.begin(lines))
 

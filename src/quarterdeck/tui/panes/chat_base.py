@@ -8,6 +8,7 @@ from textual.containers import Vertical
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.deck import Deck
+from quarterdeck.store.queue_places import Place
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.panes.chat_transcript import ChatTranscript
 from quarterdeck.tui.text import one_line
@@ -46,6 +47,8 @@ class ChatBase(Vertical):
         self.chat_id = chat_id
         self.attachments: list[Attachment] = []
         self._problem = ""
+        self._places: dict[UUID, Place] = {}
+        """Of the messages that were taken back into the composers of the chats."""
 
     @property
     def chat(self) -> ChatState | None:

@@ -4,6 +4,7 @@ from textual import on, work
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.disk import Outgoing
+from quarterdeck.store.queue_places import Place
 from quarterdeck.tui.panes.chat_base import Attachment, ChatBase
 from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.wire.messages import QueuedMessage
@@ -43,11 +44,18 @@ class Queueing(ChatBase):
                     self.trouble(f"not moved: {error.strerror}. Free some disk space.")
             case "edit":
                 outbox.drop(message)
+                if message.state == "unsent":
+                    kept = None if message.behind is None else tuple(message.behind)
+                    self._keep_place(Place(behind=kept, moment=message.created_at))
                 self.attachments += [Attachment("image", image=one) for one in message.images]
                 self.attachments += [Attachment("file", upload_id=one) for one in message.uploads]
                 self._take_back(message.text, message.plan_mode, message.goal_mode)
             case _:
                 outbox.drop(message)
+
+    def _keep_place(self, place: Place) -> None:
+        """The text will be sent to where it stood; of several the first one that was taken back."""
+        self._places.setdefault(self.chat_id, place)
 
     def _take_back(self, text: str, plan_mode: bool = False, goal_mode: bool = False) -> None:
         self.composer.put_back(text, plan_mode, goal_mode)
@@ -64,6 +72,7 @@ class Queueing(ChatBase):
     async def _change_queue(self, deed: str, message: QueuedMessage) -> None:
         commands = self._deck.chat_commands
         where = (self.replica_id, self.chat_id, message)
+        place = self._place_of(message)
         try:
             match deed:
                 case "up" | "down":
@@ -72,8 +81,13 @@ class Queueing(ChatBase):
                 case "edit" | "drop" if not await commands.dequeue(*where):
                     self.trouble(STARTED)
                 case "edit":
+                    self._keep_place(place)
                     self._take_back(message.message)
                 case _:
                     pass
         except ClientError as error:
             self.refused("the queue is as it was", error)
+
+    def _place_of(self, message: QueuedMessage) -> Place:
+        order = [one.id for one in self.chat.queue] if self.chat else []
+        return Place(behind=tuple(order[: order.index(message.id)] if message.id in order else ()))

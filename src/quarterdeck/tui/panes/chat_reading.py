@@ -75,7 +75,10 @@ class Reading(ChatBase):
     def _find_changed(self, event: FindLine.Changed) -> None:
         self.workers.cancel_group(self, "find")
         self._found = self.transcript.find(event.words)
-        self.find_line.say("" if self._found or not event.words else NOWHERE)
+        if self._found or not event.words:
+            self._say_found()
+        else:
+            self.find_line.say(NOWHERE)
 
     @on(FindLine.Left)
     def _find_left(self, event: FindLine.Left) -> None:
@@ -97,11 +100,24 @@ class Reading(ChatBase):
         if not self.transcript.finding:
             self.action_find()
         elif self.transcript.find_again(by):
-            self.find_line.say("")
-        elif by < 0:
+            self._say_found()
+        elif by < 0 and self.transcript.has_older:
             self._find_older()
         else:
-            self.find_line.say("not found further down")
+            self._go_round(by)
+
+    def _go_round(self, by: int) -> None:
+        if self.transcript.find_again(by, around=True):
+            self._say_found("on from the start" if by > 0 else "on from the end")
+        else:
+            self.find_line.say(NOWHERE)
+
+    def _say_found(self, more: str = "") -> None:
+        """Which place is shown, of how many; a plus while older messages are not counted."""
+        place = self.transcript.found
+        plus = "+" if self.transcript.has_older else ""
+        found = f"{place.number} of {place.total}{plus}" if place else ""
+        self.find_line.say(" · ".join(part for part in (more, found) if part))
 
     async def _read_older_page(self) -> bool:
         self._older_taken.clear()
@@ -117,6 +133,9 @@ class Reading(ChatBase):
         self.find_line.say("looking in older messages …")
         while await self._read_older_page():
             if self.transcript.find_again(-1):
-                self.find_line.say("")
+                self._say_found()
                 return
-        self.find_line.say("not found further up")
+        if self.transcript.has_older:
+            self.find_line.say("not found further up")
+        else:
+            self._go_round(-1)

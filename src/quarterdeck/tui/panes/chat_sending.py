@@ -9,6 +9,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.drafts import DraftKeeper
 from quarterdeck.store.outbox import Extras
 from quarterdeck.store.prompt_history import PromptHistory
+from quarterdeck.store.queue_places import Place
 from quarterdeck.tui.panes.chat_base import Attachment, ChatBase
 from quarterdeck.tui.panes.chat_words import asks_for_text
 from quarterdeck.tui.widgets.composer import Composer
@@ -36,6 +37,9 @@ class Sending(ChatBase):
 
     @on(Composer.Changed)
     def _draft_changed(self) -> None:
+        if not self.composer.written:
+            # What is written next is another message.
+            self._places.pop(self.chat_id, None)
         self._keep_draft(self.keeper(self.chat_id), self.composer.written)
 
     @work(group="draft")
@@ -50,13 +54,21 @@ class Sending(ChatBase):
         self._problem = ""
         question = asks_for_text(self.chat)
         if question is None:
-            self.send(event.text, plan_mode=event.plan_mode, goal_mode=event.goal_mode)
+            place = self._places.pop(self.chat_id, None)
+            self.send(event.text, plan_mode=event.plan_mode, goal_mode=event.goal_mode, place=place)
         else:
             self._remember(event.text)
             self._answer(question.request_id, event.text)
 
-    def send(self, text: str, *, plan_mode: bool = False, goal_mode: bool = False) -> None:
-        """Sends a text with everything that is attached."""
+    def send(
+        self,
+        text: str,
+        *,
+        plan_mode: bool = False,
+        goal_mode: bool = False,
+        place: Place | None = None,
+    ) -> None:
+        """Sends a text with everything that is attached; it goes to its place if it had one."""
         chat = self.chat
         attached, self.attachments = self.attachments, []
         self._remember(text)
@@ -70,6 +82,7 @@ class Sending(ChatBase):
                 model=chat.model if chat else None,
                 images=tuple(one.image for one in attached if one.image is not None),
                 uploads=tuple(one.upload_id for one in attached if one.upload_id is not None),
+                place=place,
             ),
         )
         self.show_state()
@@ -99,6 +112,8 @@ class Sending(ChatBase):
             self.trouble(f"not sent, and kept as the other chat's draft: {why}")
             return
         self.attachments = attached + self.attachments
+        if extras.place is not None:
+            self._places[chat_id] = extras.place
         self.composer.put_back(text, plan_mode, extras.goal_mode)
         self.trouble(f"not sent: {why}")
 

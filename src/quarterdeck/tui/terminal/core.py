@@ -119,6 +119,8 @@ class Mode(IntFlag):
     NEW_LINE = 32_768
     OTHER_KEYS = 65_536
     """`modifyOtherKeys` 2: keys with Ctrl or Shift are told apart from each other."""
+    SOME_KEYS = 131_072
+    """`modifyOtherKeys` 1: only those that have no control character of their own."""
 
 
 MOUSE_MODES = Mode.MOUSE_X10 | Mode.MOUSE_CLICK | Mode.MOUSE_DRAG | Mode.MOUSE_ANY

@@ -43,9 +43,11 @@ ffi.cdef(
 
 _TITLE_BYTES = 1024
 _NO_LIMIT = 1 << 31
-_OWN = re.compile(rb"\x1b\[(?:\?6n|!p)")
-"""DECXCPR and DECSTR, which the library does not know."""
-_OWN_LENGTH = 5
+_SOME_KEYS = b"\x1b[>4;1m"
+_OWN = re.compile(rb"\x1b(?:\[(?:\?6n|!p|>4(?:;[0-9]?)?m|>4n|>m)|c)")
+"""DECXCPR and DECSTR, which the library does not know; and what `modifyOtherKeys` is set and reset
+by, of which it knows level 2 alone."""
+_OWN_LENGTH = len(_SOME_KEYS)
 _SOFT_RESET = (
     b"\x1b[?25h\x1b[?6l\x1b[4l\x1b[?1l\x1b>\x1b[?7h\x1b[?69l\x1b[r\x1b[m"
     b'\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[0"q\x1b[>4m\x1b[H\x1b7'
@@ -73,6 +75,8 @@ _MODES = (
 )
 """By number; an ANSI mode, which is no private one of DEC, has the highest bit set."""
 _SYNCHRONIZED = 2026
+_CLUSTERS = 2027
+"""What is one character to a person is one in the grid: a family, a flag, a thumb with its skin."""
 
 
 def clamp(cols: int, rows: int) -> tuple[int, int]:
@@ -92,6 +96,7 @@ class GhosttyCore:
         self._waiting = 0
         self._bells = 0
         self._tail = b""
+        self._some_keys = False
         self._full = True
         self._state = ffi.new("GhosttyRenderState*")
         pyghostty.core.check(lib.ghostty_render_state_new(ffi.NULL, self._state), "render state")
@@ -106,7 +111,14 @@ class GhosttyCore:
         self._mode = ffi.new("GhosttyTerminalModeConfig*")
         self._cursor = ffi.new("GhosttyRenderStateCursor*")
         self._cursor.size = ffi.sizeof("GhosttyRenderStateCursor")
+        self._join_clusters()
         self._callbacks = self._connect()
+
+    def _join_clusters(self) -> None:
+        """From the start and after every reset; a program can still say otherwise."""
+        self._mode.mode, self._mode.value = _CLUSTERS, True
+        default = lib.GHOSTTY_TERMINAL_OPT_MODE_DEFAULT
+        pyghostty.core.check(lib.ghostty_terminal_set(self._raw, default, self._mode), "clusters")
 
     def _connect(self) -> list[Any]:
         """Registers what the library calls; the list keeps the callbacks alive."""
@@ -137,30 +149,39 @@ class GhosttyCore:
 
     def feed(self, data: bytes) -> None:
         start = 0
-        while (end := self._own_end(data, start)) > 0:
+        while (own := self._next_own(data, start)) is not None:
+            sequence, end = own
             self._terminal.feed(data[start:end])
-            if data[end - 1 : end] == b"n":
-                x, y = self._terminal.cursor
-                self._reply(b"\x1b[?%d;%dR" % (y + 1, x + 1))
-            else:
-                self._soft_reset()
+            self._obey(sequence)
             self._tail = b""
             start = end
         rest = data[start:]
         self._terminal.feed(rest)
         self._tail = (self._tail + rest)[1 - _OWN_LENGTH :]
 
-    def _own_end(self, data: bytes, start: int) -> int:
-        """Where the next sequence in `data` ends that the library leaves undone; 0: none.
+    def _obey(self, sequence: bytes) -> None:
+        """What the library left undone."""
+        match sequence:
+            case b"\x1b[?6n":
+                x, y = self._terminal.cursor
+                self._reply(b"\x1b[?%d;%dR" % (y + 1, x + 1))
+            case b"\x1b[!p":
+                self._soft_reset()
+                self._some_keys = False
+            case _:
+                self._some_keys = sequence == _SOME_KEYS
+
+    def _next_own(self, data: bytes, start: int) -> tuple[bytes, int] | None:
+        """The next sequence that the library leaves undone, and where in `data` it ends.
 
         It may have begun at the end of what was fed before.
         """
         if self._tail and start == 0:
             found = _OWN.search(self._tail + data[: _OWN_LENGTH - 1])
             if found is not None:
-                return found.end() - len(self._tail)
+                return found.group(), found.end() - len(self._tail)
         found = _OWN.search(data, start)
-        return found.end() if found is not None else 0
+        return None if found is None else (found.group(), found.end())
 
     def _soft_reset(self) -> None:
         """DECSTR, after which the cursor is where it was."""
@@ -257,6 +278,8 @@ class GhosttyCore:
             modes |= Mode.ALTERNATE_SCREEN
         if self._other_keys.wanted:
             modes |= Mode.OTHER_KEYS
+        elif self._some_keys:
+            modes |= Mode.SOME_KEYS
         return modes
 
     def _scrollback(self) -> Scrollback:

@@ -91,4 +91,6 @@ def restore(modes: Mode) -> bytes:
     )
     private = b"".join(b"\x1b[?%dh" % number for mode, number in pairs if modes & mode)
     new_line = b"\x1b[20h" if modes & Mode.NEW_LINE else b""
-    return private + new_line + (b"\x1b[>4;2m" if modes & Mode.OTHER_KEYS else b"")
+    told_apart = b"\x1b[>4;1m" if modes & Mode.SOME_KEYS else b""
+    told_apart = b"\x1b[>4;2m" if modes & Mode.OTHER_KEYS else told_apart
+    return private + new_line + told_apart

@@ -37,6 +37,8 @@ _CONTROL = {
 }  # fmt: skip
 _CODES = {"tab": 9, "enter": 13, "escape": 27, "backspace": 127}
 _LEFT_ALONE = {("tab", _SHIFT), ("backspace", _CTRL)}
+_OURS_ALONE = "-?"
+"""With Ctrl they send a control character here, and none on X11."""
 
 
 @lru_cache(maxsize=1024)
@@ -110,11 +112,11 @@ def _editing(base: str, modifiers: int, modes: Mode) -> str | None:
 
 
 def _told_apart(base: str, modifiers: int, modes: Mode) -> str | None:
-    """What xterm sends to a program that asked for `modifyOtherKeys` 2."""
+    """What xterm sends to a program that asked for `modifyOtherKeys`."""
     # Alt alone stays Escape and the key: over a slow line it may have been just these two.
-    if not modes & Mode.OTHER_KEYS or not modifiers & (_SHIFT | _CTRL):
+    if not modes & (Mode.OTHER_KEYS | Mode.SOME_KEYS) or not modifiers & (_SHIFT | _CTRL):
         return None
-    if (base, modifiers) in _LEFT_ALONE:
+    if (base, modifiers) in _LEFT_ALONE or (modes & Mode.SOME_KEYS and _is_well_known(base)):
         return None
     code = _CODES.get(base)
     if code is None:
@@ -124,6 +126,12 @@ def _told_apart(base: str, modifiers: int, modes: Mode) -> str | None:
         upper = plain.upper()
         code = ord(upper if modifiers & _SHIFT and len(upper) == 1 else plain)
     return f"\x1b[27;{modifiers + 1};{code}~"
+
+
+def _is_well_known(base: str) -> bool:
+    """Whether level 1 leaves a key as it is, since its control character is told apart already."""
+    plain = _character(base) or ""
+    return base == "backspace" or (plain.lower() in _CONTROL and plain not in _OURS_ALONE)
 
 
 def _text(base: str, modifiers: int, character: str | None) -> str | None:

@@ -26,7 +26,10 @@ def _harmless(character: str) -> str:
 
 
 def _exactly(text: str, cells: int) -> str:
-    return text if cell_len(text) == cells else _UNKNOWN + " " * (cells - 1)
+    width = cell_len(text)
+    if not 0 < width <= cells:
+        text, width = _UNKNOWN, 1
+    return text + " " * (cells - width)
 
 
 @lru_cache(maxsize=8192)

@@ -58,6 +58,11 @@ class Drawings:
             self._kept.popitem(last=False)
         return drawing
 
+    def has(self, block: Block, look: Look) -> bool:
+        """Whether the drawing of a block as it is now is kept."""
+        kept = self._kept.get(block.id)
+        return kept is not None and kept.revision == block.revision and kept.look == look
+
     def strip(self, drawing: Drawing, row: int) -> Strip:
         """A row of a drawing, with its margin."""
         strip = drawing.strips[row]

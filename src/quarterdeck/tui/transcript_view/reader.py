@@ -114,6 +114,10 @@ class Reader:
         """All rows of the block at an index."""
         return self._drawing(index).rows
 
+    def is_drawn(self, index: int) -> bool:
+        """Whether the rows of the block at an index are known without drawing it."""
+        return self.drawings.has(self.transcript.blocks[index], self.look(index))
+
     def cursor_rows(self) -> range:
         """The rows of the window that the cursor's block takes, without the blank before it."""
         for index, row in self.viewport.rows():

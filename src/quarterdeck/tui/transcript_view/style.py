@@ -7,7 +7,7 @@ from textual.binding import Binding
 from quarterdeck.tui.transcript_view.lines import Role
 
 COMPONENTS: Final[set[str]] = {
-    f"transcript--{name}" for name in (*Role, "cursor", "below", "found")
+    f"transcript--{name}" for name in (*Role, "cursor", "below", "found", "found-here")
 }
 
 BINDINGS: Final = [
@@ -71,6 +71,11 @@ TranscriptView {
     scrollbar-size-vertical: 1;
 }
 TranscriptView > .transcript--cursor { color: $text-primary; }
-TranscriptView > .transcript--found { background: $warning; color: $background; }
+TranscriptView > .transcript--found { background: $warning 40%; }
+TranscriptView > .transcript--found-here {
+    background: $warning;
+    color: $background;
+    text-style: bold;
+}
 TranscriptView > .transcript--below { color: $text-primary; text-style: reverse; }
 """ + role_css("TranscriptView")

@@ -27,7 +27,7 @@ from quarterdeck.tui.transcript_view.lines import Role
 from quarterdeck.tui.transcript_view.moving import Moving
 from quarterdeck.tui.transcript_view.painter import Painter
 from quarterdeck.tui.transcript_view.reader import Reader
-from quarterdeck.tui.transcript_view.search import Search
+from quarterdeck.tui.transcript_view.search import Place, Search
 from quarterdeck.tui.transcript_view.style import BINDINGS, COMPONENTS, CSS
 from quarterdeck.tui.transcript_view.window import Window
 
@@ -90,6 +90,7 @@ class TranscriptView(Moving, can_focus=True):
     def set_transcript(self, transcript: Transcript, *, has_older: bool = False) -> None:
         """Shows another transcript, from its end."""
         self._reader.restart(transcript)
+        self._search.restart()
         self._unselect()
         self._older_asked = False
         self.has_older = has_older
@@ -116,11 +117,19 @@ class TranscriptView(Moving, can_focus=True):
         self.refresh()
         return found
 
-    def find_again(self, by: int) -> bool:
-        """To where the words stand after (1) or before (-1) that; False when nowhere."""
-        found = self._search.go(by)
+    def find_again(self, by: int, *, around: bool = False) -> bool:
+        """To where the words stand after (1) or before (-1) that; False when nowhere.
+
+        With `around` from the other end on.
+        """
+        found = self._search.go_round(by) if around else self._search.go(by)
         self.refresh()
         return found
+
+    @property
+    def found(self) -> Place | None:
+        """Which of the places of the words is shown, and how many there are; None while none is."""
+        return self._search.place
 
     @property
     def finding(self) -> bool:
@@ -187,8 +196,8 @@ class TranscriptView(Moving, can_focus=True):
         if self.text_selection is not None:
             self._highlight(strips, self.text_selection)
         if self._search.pattern is not None:
-            found = self.get_component_rich_style("transcript--found")
-            strips = [self._search.mark(strip, found) for strip in strips]
+            looks = ("transcript--found", "transcript--found-here")
+            strips = self._search.mark(strips, *map(self.get_component_rich_style, looks))
         if self.has_focus:
             for y in self._reader.cursor_rows():
                 strips[y] = self._with_cursor(strips[y])

@@ -23,7 +23,7 @@ class FindLine(Horizontal, Placed):
         background: $surface;
         & > .sign { width: 2; color: $text-primary; }
         & > Input { width: 1fr; background: $surface; }
-        & > #found { width: auto; color: $text-muted; }
+        & > #found { width: auto; padding-left: 1; color: $text-muted; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

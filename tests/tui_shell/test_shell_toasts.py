@@ -1,0 +1,60 @@
+"""Notices over the screen leave free what a person writes in."""
+
+from typing import Any
+
+import pytest
+from textual.containers import VerticalScroll
+from textual.pilot import Pilot
+from textual.widgets._toast import Toast
+
+from tests.tui_shell.frozen import FrozenCockpit
+from tests.tui_shell.live import until
+
+
+def covered(app: FrozenCockpit) -> list[Any]:
+    """Where notices stand."""
+    return [toast.region for toast in app.screen.query(Toast)]
+
+
+async def settled(pilot: Pilot[Any], count: int) -> None:
+    app: Any = pilot.app
+    await until(lambda: len(covered(app)) == count and all(covered(app)), "the notices")
+    await pilot.pause()
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_no_field_of_a_form_is_covered(frozen: FrozenCockpit, size: tuple[int, int]) -> None:
+    frozen.add("alpha")
+    async with frozen.run_test(size=size, notifications=True) as pilot:
+        await pilot.pause()
+        await pilot.press("n")
+        await until(lambda: frozen.focused and frozen.focused.id == "message", "the first field")
+        frozen.notify("Something happened to another replica.", title="Told", timeout=600)
+        first = frozen.screen.focused
+        ends: set[bool] = set()
+        for _ in range(30):
+            await settled(pilot, 1)
+            (toast,) = covered(frozen)
+            focused = frozen.screen.focused
+            assert focused is not None
+            if not isinstance(focused, VerticalScroll):  # what scrolls around the fields
+                assert not toast.overlaps(focused.region), focused
+            ends.add(toast.y < size[1] / 2)
+            await pilot.press("tab")
+            if frozen.screen.focused is first:
+                break
+        assert ends == {True, False}
+
+
+async def test_a_notice_does_not_cover_the_composer(frozen: FrozenCockpit) -> None:
+    frozen.add("alpha")
+    async with frozen.run_test(size=(80, 24), notifications=True) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        await until(lambda: type(frozen.focused).__name__ == "Composer")
+        frozen.notify("Copied.", timeout=600)
+        await settled(pilot, 1)
+        (toast,) = covered(frozen)
+        assert frozen.focused is not None
+        assert not toast.overlaps(frozen.focused.region)
