@@ -21,6 +21,7 @@ _READING = (
     Action("transcript.page", "o", "open_block", "Open the block in $PAGER"),
     Action("transcript.edit", "O", "open_all", "Open the transcript in $EDITOR"),
     Action("transcript.export", "e", "export", "Write the chat to a file"),
+    Action("transcript.view", "v", "view_images", "Show the images of the block"),
     Action("transcript.images", "s", "save_images", "Save the images of the block"),
     Action("chat.create", "c", "new_chat", "Another chat, of any agent"),
     Action("chat.rename", "r", "rename_chat", "Rename the chat"),
@@ -65,6 +66,12 @@ PLACES: dict[Where, tuple[Action, ...]] = {
         HELP,
     ),
     Where.READING: _READING,
+    Where.PICTURE: (
+        Action("picture.close", "escape,q", "back", "Back to the transcript", "back"),
+        Action("picture.next", "right,n", "turn(1)", "The next image of the block", "next"),
+        Action("picture.before", "left,p", "turn(-1)", "The image before", "before"),
+        HELP,
+    ),
     Where.CHAT_FIND: (
         Action("find.go", "enter", "", "To the transcript: n and N go on", "find"),
         Action("find.end", "escape", "", "Mark nothing any more", "close"),

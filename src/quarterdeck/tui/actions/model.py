@@ -20,6 +20,7 @@ class Where(StrEnum):
     SHOWN_ONCE = "A text shown once"
     CHAT = "Transcript"
     READING = "Reading a transcript"
+    PICTURE = "A picture"
     CHAT_FIND = "Finding in a transcript"
     QUEUE = "Waiting messages"
     COMPOSER = "Composer"
