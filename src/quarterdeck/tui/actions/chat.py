@@ -3,6 +3,9 @@
 from quarterdeck.tui.actions.anywhere import HELP, INTERRUPT, TERMINAL, TO_LIST, WAKE
 from quarterdeck.tui.actions.model import Action, Where
 
+ATTACH = Action("composer.attach", "ctrl+o", "attach", "Attach a file")
+DETACH = Action("composer.detach", "alt+d", "detach", "Take attached files off again")
+
 _CHATS = (
     Action("chat.new", "ctrl+n", "new_chat", "Another chat, of any agent"),
     Action("chat.next", "ctrl+pagedown", "turn_chat(1)", "The next chat"),
@@ -31,8 +34,8 @@ _READING = (
 _WRITING = (
     Action("composer.editor", "ctrl+g", "editor", "The message in $EDITOR"),
     Action("composer.paste", "alt+o", "open_paste", "Read a long paste in $PAGER"),
-    Action("composer.attach", "ctrl+o", "attach", "Attach a file"),
-    Action("composer.detach", "alt+d", "detach", "Take attached files off again"),
+    ATTACH,
+    DETACH,
 )
 
 PLACES: dict[Where, tuple[Action, ...]] = {
