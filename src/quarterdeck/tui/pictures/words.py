@@ -9,9 +9,10 @@ from typing import Any
 
 from textual.app import App
 
+from quarterdeck.tui.panes.terminal_links import OPENERS
+
 FEW_COLORS = frozenset({"standard", "windows"})
 """Names of color systems with sixteen colors: of these no picture can be made."""
-OPENERS = ("xdg-open", "wslview")
 
 
 class NotShownError(Exception):
