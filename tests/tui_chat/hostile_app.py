@@ -6,9 +6,9 @@ from pathlib import Path
 from uuid import UUID
 
 from quarterdeck.client.errors import ClientError
+from quarterdeck.tui.attachments import Attachment
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.panes.chat_ask import AskField, AskScreen
-from quarterdeck.tui.panes.chat_base import Attachment
 from quarterdeck.tui.panes.chat_choose import Choice, ChooseScreen
 from quarterdeck.tui.screens.deck import DeckScreen
 from quarterdeck.tui.widgets.completions import Completion, Completions

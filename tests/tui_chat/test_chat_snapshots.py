@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 from textual.pilot import Pilot
 
+from quarterdeck.tui.attachments import Attachment
 from quarterdeck.tui.panes.chat import ChatPane
-from quarterdeck.tui.panes.chat_base import Attachment
 from quarterdeck.tui.widgets.completions import Completion, Completions
 from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.goals import ChatGoal

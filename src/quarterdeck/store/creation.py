@@ -14,7 +14,7 @@ from quarterdeck.client.errors import Conflict
 from quarterdeck.store.repositories import RepositoryWish, binding, connected
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment, Environment
-from quarterdeck.wire.messages import ThinkingLevel
+from quarterdeck.wire.messages import Image, ThinkingLevel
 from quarterdeck.wire.replicas import (
     CreateReplica,
     LifecyclePolicy,
@@ -45,6 +45,8 @@ class Wish:
     model: str | None = None
     name: str | None = None
     message: str = ""
+    images: tuple[Image, ...] = ()
+    """They go with the message."""
     plan_mode: bool = False
     lifecycle_policy: LifecyclePolicy | None = None
     auto_stop_minutes: int | None = None
@@ -133,6 +135,7 @@ def _body(wish: Wish, name: str, environment_id: UUID) -> CreateReplica:
         name=name,
         environment_id=environment_id,
         message=wish.message or None,
+        images=list(wish.images) or None,
         coding_agent=wish.agent,
         model=wish.model,
         plan_mode=wish.plan_mode or None,

@@ -1,12 +1,37 @@
 """The terminal around the cockpit, and the multiplexer that may stand between."""
 
 import asyncio
+import fcntl
+import struct
+import sys
+import termios
 from collections.abc import Mapping
 
 SECONDS = 2.0
 """For a program that only passes something on."""
 
 ESCAPE = "\x1b"
+
+USUAL_ASPECT = 2.0
+"""How many times higher than wide a cell mostly is."""
+LEAST_ASPECT, MOST_ASPECT = 1.0, 4.0
+"""What terminals say beyond these is wrong."""
+
+
+def cell_aspect() -> float:
+    """How many times higher than wide the terminal says that its cells are; many do not say it."""
+    try:
+        told = fcntl.ioctl(sys.__stderr__.fileno(), termios.TIOCGWINSZ, bytes(8))  # pyright: ignore[reportOptionalMemberAccess]
+    except (OSError, ValueError, AttributeError):
+        return USUAL_ASPECT  # no terminal
+    return _aspect(*struct.unpack("HHHH", told))
+
+
+def _aspect(rows: int, columns: int, width: int, height: int) -> float:
+    if not (rows and columns and width and height):
+        return USUAL_ASPECT
+    aspect = (height / rows) / (width / columns)
+    return aspect if LEAST_ASPECT <= aspect <= MOST_ASPECT else USUAL_ASPECT
 
 
 def in_tmux(environment: Mapping[str, str]) -> bool:

@@ -3,6 +3,9 @@
 from quarterdeck.tui.actions.anywhere import HELP, INTERRUPT, TERMINAL, TO_LIST, WAKE
 from quarterdeck.tui.actions.model import Action, Where
 
+ATTACH = Action("composer.attach", "ctrl+o", "attach", "Attach a file")
+DETACH = Action("composer.detach", "alt+d", "detach", "Take attached files off again")
+
 _CHATS = (
     Action("chat.new", "ctrl+n", "new_chat", "Another chat, of any agent"),
     Action("chat.next", "ctrl+pagedown", "turn_chat(1)", "The next chat"),
@@ -21,6 +24,7 @@ _READING = (
     Action("transcript.page", "o", "open_block", "Open the block in $PAGER"),
     Action("transcript.edit", "O", "open_all", "Open the transcript in $EDITOR"),
     Action("transcript.export", "e", "export", "Write the chat to a file"),
+    Action("transcript.view", "v", "view_images", "Show the images of the block"),
     Action("transcript.images", "s", "save_images", "Save the images of the block"),
     Action("chat.create", "c", "new_chat", "Another chat, of any agent"),
     Action("chat.rename", "r", "rename_chat", "Rename the chat"),
@@ -30,8 +34,8 @@ _READING = (
 _WRITING = (
     Action("composer.editor", "ctrl+g", "editor", "The message in $EDITOR"),
     Action("composer.paste", "alt+o", "open_paste", "Read a long paste in $PAGER"),
-    Action("composer.attach", "ctrl+o", "attach", "Attach a file"),
-    Action("composer.detach", "alt+d", "detach", "Take attached files off again"),
+    ATTACH,
+    DETACH,
 )
 
 PLACES: dict[Where, tuple[Action, ...]] = {
@@ -65,6 +69,12 @@ PLACES: dict[Where, tuple[Action, ...]] = {
         HELP,
     ),
     Where.READING: _READING,
+    Where.PICTURE: (
+        Action("picture.close", "escape,q", "back", "Back to the transcript", "back"),
+        Action("picture.next", "right,n", "turn(1)", "The next image of the block", "next"),
+        Action("picture.before", "left,p", "turn(-1)", "The image before", "before"),
+        HELP,
+    ),
     Where.CHAT_FIND: (
         Action("find.go", "enter", "", "To the transcript: n and N go on", "find"),
         Action("find.end", "escape", "", "Mark nothing any more", "close"),

@@ -20,6 +20,7 @@ class Where(StrEnum):
     SHOWN_ONCE = "A text shown once"
     CHAT = "Transcript"
     READING = "Reading a transcript"
+    PICTURE = "A picture"
     CHAT_FIND = "Finding in a transcript"
     QUEUE = "Waiting messages"
     COMPOSER = "Composer"
@@ -38,6 +39,7 @@ class Where(StrEnum):
     AUTOMATION_RUN = "A run"
     NO_TERMINAL = "A terminal that has ended"
     FORM = "A form"
+    NEW_REPLICA = "A form for a new replica"
     ENVIRONMENTS = "Environments"
     ENVIRONMENT_GENERAL = "What an environment is"
     ENVIRONMENT_VARIABLES = "Variables of an environment"
@@ -83,6 +85,7 @@ TYPING = frozenset(
         Where.FORM,
         Where.LOCAL_PATH,
         Where.NARROWING,
+        Where.NEW_REPLICA,
         Where.PALETTE,
         Where.SEARCH,
         Where.SECRET,
@@ -109,6 +112,7 @@ AROUND: dict[Where, tuple[Where, ...]] = {
     Where.HELP: (),
     Where.DIALOG: (),
     Where.FORM: (Where.DIALOG,),
+    Where.NEW_REPLICA: (Where.DIALOG,),
     Where.CONFIRM: (Where.DIALOG,),
     Where.UNSAVED: (Where.DIALOG,),
     Where.PALETTE: (Where.DIALOG,),

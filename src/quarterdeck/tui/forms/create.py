@@ -15,9 +15,22 @@ from textual.widgets import Button, Input, Label, OptionList, Select, Static, Te
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.creation import Choices, Wish, choices, create, models_of
 from quarterdeck.store.deck import Deck
-from quarterdeck.tui.actions import Where
+from quarterdeck.tui.actions import Where, bindings
 from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.forms.create_errors import FORM, FieldError, check_name, place_error
+from quarterdeck.tui.attachments import (
+    Attachment,
+    FileRead,
+    ask_for_file,
+    attached_words,
+    images_among,
+)
+from quarterdeck.tui.forms.create_errors import (
+    FORM,
+    FieldError,
+    check_message,
+    check_name,
+    place_error,
+)
 from quarterdeck.tui.forms.create_more import (
     FIELDS,
     More,
@@ -31,6 +44,7 @@ from quarterdeck.tui.forms.message_field import MessageField
 from quarterdeck.tui.forms.paths import in_full
 from quarterdeck.tui.forms.typed import Typed
 from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.panes.chat_ask import WrongFieldError
 from quarterdeck.tui.screens.dialog import Dialog
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import release_keys
@@ -41,6 +55,8 @@ MORE_PATHS = [field.path for field in FIELDS]
 OWN = "own"
 """The environment choice that means: the repository's own, made when there is none."""
 
+NO_IMAGE = "It is no PNG, JPEG, GIF or WebP image: other files can be attached once it is there."
+
 
 class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | Typed]):
     """Asks for repository, environment, agent, name and first message.
@@ -50,10 +66,15 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
     """
 
     DEFAULT_CSS = STYLE
-    place: ClassVar[Where] = Where.FORM
+    place: ClassVar[Where] = Where.NEW_REPLICA
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel", id="form.close"),
         Binding("ctrl+s", "submit", "Create", id="form.save"),
+        *(
+            one
+            for one in bindings(Where.NEW_REPLICA)
+            if one.id in ("composer.attach", "composer.detach")
+        ),
         # With priority, so that what is typed after it goes to the next field.
         Binding("tab", "app.focus_next", "Next", show=False, priority=True, id="form.next"),
         Binding(
@@ -66,6 +87,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         super().__init__()
         self._deck = deck
         self._typed = typed
+        self._attachments = list(typed.attachments)
         self._choices: Choices | None = None
         self._busy = False
 
@@ -85,10 +107,15 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
             message.border_title = "First message (may be empty)"
             message.cursor_blink = False
             yield message
+            yield Static(id="attached", markup=False)
+            yield Static(id="message-error", classes="error own", markup=False)
             yield more_form(self._typed.more)
             yield Static(id="form-error", classes="error own", markup=False)
             yield Static(
-                keyed("{form.save} creates, {form.next} moves, {form.close} closes"),
+                keyed(
+                    "{form.save} creates, {form.next} moves, {form.close} closes, "
+                    "{composer.attach} attaches an image"
+                ),
                 id="hint",
                 markup=False,
             )
@@ -105,6 +132,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
     def on_mount(self) -> None:
         message = self.query_one("#message", TextArea)
         message.move_cursor(message.document.end)
+        self._show_attachments()
         self.set_focus(message)
         release_keys(self)
         self._read_choices()
@@ -170,6 +198,29 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         """The repository as the service knows it: a local path in full."""
         return in_full(self._text("repository"))
 
+    # what goes with the message
+
+    def _show_attachments(self) -> None:
+        line = self.query_one("#attached", Static)
+        line.display = bool(self._attachments)
+        line.update(attached_words("first", self._attachments))
+
+    @work(exclusive=True, group="attach")
+    async def action_attach(self) -> None:
+        """Asks for an image, and takes it along."""
+        await ask_for_file(self, "Attach an image", self._take_file)
+
+    async def _take_file(self, file: FileRead) -> None:
+        if file.image is None:
+            raise WrongFieldError("path", NO_IMAGE)
+        self._attachments.append(Attachment(file.path.name, image=file.image))
+        self._show_attachments()
+
+    def action_detach(self) -> None:
+        """Nothing goes with the message any more."""
+        self._attachments.clear()
+        self._show_attachments()
+
     # creating
 
     def _wish(self) -> Wish:
@@ -181,6 +232,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
             model=self._text("model") or None,
             name=self._text("name") or None,
             message=self.query_one("#message", TextArea).text.strip(),
+            images=images_among(self._attachments),
         )
 
     @on(Input.Submitted)
@@ -204,7 +256,9 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
             return
         for static in self.query(".own").results(Static):
             static.display = False
-        wrong = check_name(wish.name) if wish.name else None
+        wrong = check_message(wish.message, len(wish.images))
+        if wrong is None and wish.name:
+            wrong = check_name(wish.name)
         if wrong is not None:
             self._say(wrong)
             return
@@ -263,6 +317,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
             message,
             self._text("model"),
             self.more.values(),
+            tuple(self._attachments),
         )
         self.dismiss(typed)
 

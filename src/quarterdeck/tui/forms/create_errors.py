@@ -10,6 +10,7 @@ from quarterdeck.client.errors import (
     LinkError,
     NotConnected,
     NotFound,
+    PayloadTooLarge,
 )
 from quarterdeck.store.creation import Wish
 from quarterdeck.tui.actions.sentences import keyed
@@ -40,6 +41,13 @@ def check_name(name: str) -> FieldError | None:
     return None
 
 
+def check_message(message: str, images: int) -> FieldError | None:
+    """What is wrong with the first message, before the service is asked."""
+    if images and not message:
+        return FieldError("message", "Images need a message: say what to do with them.")
+    return None
+
+
 def place_error(error: ClientError, wish: Wish) -> FieldError:
     """Puts a refusal beside the field that it speaks of."""
     details = error.details or "" if isinstance(error, ApiError) else ""
@@ -50,6 +58,8 @@ def place_error(error: ClientError, wish: Wish) -> FieldError:
             return FieldError("name", f"{text} Choose another one, or none.")
         case NotFound():
             return FieldError("environment", f"{text} It may have been deleted: choose another.")
+        case InvalidRequest() | PayloadTooLarge() if about.startswith("images"):
+            return FieldError("message", f"{text} {one_line(more)}".strip())
         case InvalidRequest() if about == "url" or (about == "" and wish.repository_url):
             reason = one_line(more)
             return FieldError("repository", f"{text} {reason}".strip())

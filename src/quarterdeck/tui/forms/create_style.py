@@ -23,6 +23,8 @@ CreateScreen {
     & ModelForm .label { width: 14; }
     & ModelForm Editor { height: 4; }
     & ModelForm .error { margin-left: 14; }
+    & #attached { color: $text-muted; height: auto; display: none; }
+    & #message-error { margin-left: 0; }
     & #form-error { margin-left: 0; }
     & #hint { color: $text-muted; }
     & #buttons { height: auto; align-horizontal: right; }

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.attachments import Attachment
 
 
 @dataclass(frozen=True)
@@ -15,3 +18,5 @@ class Typed:
     model: str = ""
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What stood in the folded fields."""
+    attachments: "tuple[Attachment, ...]" = ()
+    """Images that go with the message."""

@@ -22,6 +22,8 @@ class Cell(NamedTuple):
     steady: bool = True
 
 
+_MOST_PENS = 4_096
+"""Pens whose cells are remembered. A picture has thousands, and the next one others."""
 _KEPT_STRIPS = 1_000
 """Strips whose cells are remembered: scrolling shows them again on other rows."""
 
@@ -78,12 +80,20 @@ class CellMaker:
             pen = self._pens.of(style)
             cells = self._cells.get(pen)
             if cells is None:
+                if len(self._cells) >= _MOST_PENS:
+                    self._forget()
                 cells = self._cells[pen] = _CellsOfPen(pen, self._blanks)
             if text.isascii() and text.isprintable():
                 made += map(cells.__getitem__, text)
             else:
                 made += map(cells.__getitem__, _graphemes(text))
         return made
+
+    def _forget(self) -> None:
+        """Cells made from now on are others than those shown: those are sent once more."""
+        self._cells.clear()
+        self._blanks.clear()
+        self._pens.forget()
 
 
 @lru_cache(maxsize=4_096)

@@ -64,6 +64,12 @@ class Pens:
             pen = self._by_style[style] = self._pens.setdefault(fresh, fresh)
         return pen
 
+    def forget(self) -> None:
+        """Nothing is remembered any more."""
+        self._by_style.clear()
+        self._pens.clear()
+        self._pens[PLAIN] = PLAIN
+
 
 @lru_cache(maxsize=_MOST)
 def pen_of_blank(pen: Pen) -> Pen:

@@ -1,21 +1,16 @@
 """Files that go with a message, and the message in the person's own editor."""
 
-import asyncio
-from collections.abc import Mapping
 from typing import Any, cast
 
 from textual import work
 from textual.app import App
 from textual.widgets import Static
 
-from quarterdeck.store.attaching import NotReadableError, home_path, image_of, read_file
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.attachments import Attachment, FileRead, ask_for_file, attached_words
 from quarterdeck.tui.outside.copies import edit, look_at
 from quarterdeck.tui.outside.programs import OutsideError, pager
-from quarterdeck.tui.panes.chat_ask import AskField, AskScreen, WrongFieldError
-from quarterdeck.tui.panes.chat_base import Attachment, ChatBase
+from quarterdeck.tui.panes.chat_base import ChatBase
 from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import hold_keys
 
 
 class Attaching(ChatBase):
@@ -26,9 +21,7 @@ class Attaching(ChatBase):
         line = self.query_one("#attached", Static)
         line.display = bool(self.attachments)
         self.composer.sends_empty = any(one.upload_id for one in self.attachments)
-        names = ", ".join(one_line(one.name) for one in self.attachments)
-        off = keyed("({composer.detach} takes them off)")
-        line.update(f"with the next message: {names} {off}")
+        line.update(attached_words("next", self.attachments))
 
     def attach_upload(self, name: str, upload_id: str) -> None:
         """An upload that waits goes with the next message, once."""
@@ -44,26 +37,16 @@ class Attaching(ChatBase):
     @work(exclusive=True, group="attach")
     async def action_attach(self) -> None:
         """Asks for a file, and takes it along."""
-        field = AskField("path", "File on this machine", hint="~/picture.png, up to 5 MB")
-        hold_keys(self)
-        await self.app.push_screen_wait(
-            AskScreen("Attach a file", [field], self._take_file, "attaches")
-        )
+        await ask_for_file(self, "Attach a file", self._take_file)
 
-    async def _take_file(self, values: Mapping[str, str]) -> None:
-        path = home_path(values["path"])
-        try:
-            content = await asyncio.to_thread(read_file, path)
-        except NotReadableError as error:
-            raise WrongFieldError("path", str(error)) from error
-        image = image_of(content)
-        if image is not None:
-            self.attachments.append(Attachment(path.name, image=image))
+    async def _take_file(self, file: FileRead) -> None:
+        if file.image is not None:
+            self.attachments.append(Attachment(file.path.name, image=file.image))
         else:
-            upload = await self._deck.chat_commands.upload(self.replica_id, path, content)
+            upload = await self._deck.chat_commands.upload(self.replica_id, file.path, file.content)
             if upload.upload_id is not None:
                 # The message names it, and so the agent is told of it.
-                self.attachments.append(Attachment(path.name, upload_id=upload.upload_id))
+                self.attachments.append(Attachment(file.path.name, upload_id=upload.upload_id))
             else:
                 self.composer.insert_word(one_line(upload.file_path))
         self.show_attachments()

@@ -10,21 +10,12 @@ from quarterdeck.store.chats import ChatState
 from quarterdeck.store.deck import Deck
 from quarterdeck.store.queue_places import Place
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.tui.attachments import Attachment
 from quarterdeck.tui.panes.chat_transcript import ChatTranscript
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.transcript_view.moving import Standing
 from quarterdeck.tui.widgets.composer import Composer
 from quarterdeck.tui.widgets.queue_view import QueueView
-from quarterdeck.wire.messages import Image
-
-
-@dataclass(frozen=True)
-class Attachment:
-    """A file that goes with the next message: an image in it, or an upload that waits."""
-
-    name: str
-    image: Image | None = None
-    upload_id: str | None = None
 
 
 @dataclass

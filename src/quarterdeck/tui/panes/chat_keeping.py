@@ -1,4 +1,4 @@
-"""Taking a transcript along: in another program, as a file, its images as files."""
+"""Taking a transcript along: in another program, as a file, its images as files or shown."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -17,6 +17,7 @@ from quarterdeck.tui.outside.copies import look_at
 from quarterdeck.tui.outside.programs import OutsideError, editor, pager
 from quarterdeck.tui.panes.chat_ask import AskField, AskScreen, WrongFieldError
 from quarterdeck.tui.panes.chat_base import ChatBase
+from quarterdeck.tui.pictures.words import saved_words, why_none
 from quarterdeck.tui.type_ahead import drop_keys, hold_keys
 
 TAKEN = "There is such a file already, and it is not touched: choose another name."
@@ -69,23 +70,45 @@ class Keeping(ChatBase):
     @work(exclusive=True, group="export")
     async def action_save_images(self) -> None:
         """Asks for a directory, and writes the images of the block under the cursor there."""
+        images = await self._wanted_images()
+        if images:
+            await self._save(images, "Name, without its ending")
+
+    @work(exclusive=True, group="export")
+    async def action_view_images(self) -> None:
+        """Shows the images of the block under the cursor; saves them where none can be shown."""
+        from quarterdeck.tui.pictures.screen import PictureScreen
+
+        images = await self._wanted_images()
+        if not images:
+            return
+        why = why_none(cast("App[Any]", self.app))
+        if why:
+            await self._save(images, f"{why}\nName of a file to save it in, without its ending")
+        else:
+            contents = [content for _, content in images]
+            await self.app.push_screen(PictureScreen(self._deck, contents))
+
+    async def _wanted_images(self) -> list[tuple[str, bytes]]:
+        """Those of the block under the cursor. Holds keys for who asks further; says if none."""
         block = self.transcript.cursor_block
         if block is None:
-            return
+            return []
         hold_keys(self)
         try:
             images = await self._images_of(block)
         except ClientError as error:
             drop_keys(self)
             self.refused("no images", error)
-            return
+            return []
         if not images:
             drop_keys(self)
             self.trouble(
                 "There are no images in this block: put the cursor on one that names some."
             )
-            return
+        return images
 
+    async def _save(self, images: Sequence[tuple[str, bytes]], label: str) -> None:
         async def save(values: Mapping[str, str]) -> None:
             names = _names(_path(values["path"]), images)
             try:
@@ -93,9 +116,9 @@ class Keeping(ChatBase):
                     write_new(path, content)
             except OSError as error:
                 raise _wrong(error) from error
-            self.tell(f"Saved: {', '.join(path.name for path in names)}")
+            self.tell(saved_words(names))
 
-        field = AskField("path", "Name, without its ending", f"{self._stem()}-image")
+        field = AskField("path", label, f"{self._stem()}-image")
         title = f"Save {len(images)} image{'s' if len(images) > 1 else ''}"
         await self.app.push_screen_wait(AskScreen(title, [field], save, "writes them"))
 

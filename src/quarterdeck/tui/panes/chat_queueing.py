@@ -5,7 +5,8 @@ from textual import on, work
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.disk import Outgoing
 from quarterdeck.store.queue_places import Place
-from quarterdeck.tui.panes.chat_base import Attachment, ChatBase
+from quarterdeck.tui.attachments import Attachment
+from quarterdeck.tui.panes.chat_base import ChatBase
 from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.wire.messages import QueuedMessage
 

@@ -10,7 +10,8 @@ from quarterdeck.store.drafts import DraftKeeper
 from quarterdeck.store.outbox import Extras
 from quarterdeck.store.prompt_history import PromptHistory
 from quarterdeck.store.queue_places import Place
-from quarterdeck.tui.panes.chat_base import Attachment, ChatBase
+from quarterdeck.tui.attachments import Attachment, images_among
+from quarterdeck.tui.panes.chat_base import ChatBase
 from quarterdeck.tui.panes.chat_words import asks_for_text
 from quarterdeck.tui.widgets.composer import Composer
 from quarterdeck.tui.widgets.secret_field import SecretField
@@ -80,7 +81,7 @@ class Sending(ChatBase):
             Extras(
                 goal_mode=goal_mode,
                 model=chat.model if chat else None,
-                images=tuple(one.image for one in attached if one.image is not None),
+                images=images_among(attached),
                 uploads=tuple(one.upload_id for one in attached if one.upload_id is not None),
                 place=place,
             ),

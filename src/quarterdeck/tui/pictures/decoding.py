@@ -1,0 +1,67 @@
+"""Bytes from anywhere as pixels. Loads Pillow: to be imported where an image is shown, in a thread."""
+
+import io
+import warnings
+from dataclasses import dataclass
+
+from PIL import Image, ImageOps
+
+from quarterdeck.tui.pictures.words import NotShownError
+
+FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
+MOST_PIXELS = 40_000_000
+"""Pixels of the largest image that is decoded: 160 MB of memory, for a moment."""
+LONGEST_SIDE = 1_024
+"""Pixels that are kept of a side: more than any terminal has half cells."""
+BEHIND = (128, 128, 128)
+"""What is seen through an image: dark lines and light ones both stand out from it."""
+
+_WHOLE = frozenset({"RGB", "L", "CMYK", "YCbCr"})
+"""Modes that are made smaller as they are; others have a palette, or something to see through."""
+
+# A few bytes may stand for any number of pixels. Without this Pillow writes a warning on the screen.
+Image.MAX_IMAGE_PIXELS = MOST_PIXELS
+warnings.filterwarnings("error", category=Image.DecompressionBombWarning)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image small enough to be kept, and what it was."""
+
+    pixels: Image.Image
+    format: str
+    width: int
+    height: int
+
+
+def decoded(content: bytes) -> Picture:
+    """The first frame of an image, upright.
+
+    Raises:
+        NotShownError: it is no image, damaged, or too large.
+    """
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            width, height = image.size
+            return Picture(_small(image), image.format or "", width, height)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise NotShownError(
+            f"It has more than {MOST_PIXELS // 1_000_000} million pixels."
+        ) from error
+    except Image.UnidentifiedImageError as error:
+        raise NotShownError("It is no PNG, JPEG, GIF or WebP image.") from error
+    except Exception as error:  # whatever a decoder meets in bytes that are no image
+        raise NotShownError("It is damaged.") from error
+
+
+def _small(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I"):  # 16 bits of gray, which would be cut off and not made smaller
+        image = image.point(lambda value: value / 256).convert("L")
+    whole = image if image.mode in _WHOLE else image.convert("RGBA")
+    # Before anything else: a JPEG is then decoded at about the size that is kept.
+    whole.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    upright = ImageOps.exif_transpose(whole)
+    if upright.mode != "RGBA":
+        return upright.convert("RGB")
+    behind = Image.new("RGBA", upright.size, (*BEHIND, 255))
+    return Image.alpha_composite(behind, upright).convert("RGB")
