@@ -155,6 +155,76 @@ async def test_a_question_waits_for_its_answer(place, agents, message):
     assert updates[-1]["lastMessageText"] == "was told allow"
 
 
+def told_of(entries, chat: UUID) -> dict:
+    """The chat as it was told last."""
+    changes = [e for e in of_chat(entries, chat) if e.type == "chat.updated"]
+    return changes[-1].payload["chat"]
+
+
+async def test_a_finished_plan_waits_until_something_is_sent(place, agents, message):
+    task, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "say a plan", plan_mode=True))
+    await entries.wait("chat.updated", 2)
+    assert told_of(entries, chat)["planReady"] is True
+    (end,) = [e.payload for e in of_chat(entries, chat) if e.type == "chat.turn.completed"]
+    assert end["planReady"] is True
+    await link.chat_rename(RenameEngineChat(chat_id=chat, title="Named"))
+    await entries.wait("chat.updated", 3)
+    assert told_of(entries, chat)["planReady"] is True
+    # The engine that takes the chats up again knows it too.
+    await link.shutdown()
+    await asyncio.wait_for(task, 20)
+    seen = entries.all[-1].index
+    await place.start(agents.FakeCatalog())
+    again, link = await place.entries(after=seen), await place.link()
+    await link.chat_rename(RenameEngineChat(chat_id=chat, title="Renamed"))
+    await again.wait("chat.updated")
+    assert told_of(again, chat)["planReady"] is True
+    await link.chat_send(message(chat, "say done"))
+    begun = await again.wait("chat.updated", 2)
+    assert begun.payload["chat"]["planReady"] is False
+    await again.wait("chat.updated", 3)
+    assert told_of(again, chat)["planReady"] is False
+
+
+@pytest.mark.parametrize("text", ["die", "wait"])
+async def test_a_plan_that_failed_or_was_stopped_waits_for_nobody(place, agents, message, text):
+    _, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, text, plan_mode=True))
+    await entries.wait("chat.turn.delta", 2)
+    await link.chat_interrupt(chat)
+    await entries.wait("chat.updated", 2)
+    assert told_of(entries, chat)["planReady"] is False
+
+
+async def test_a_plan_with_a_message_behind_it_waits_for_nobody(place, agents, message):
+    _, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "ask", plan_mode=True))
+    await entries.wait("chat.updated", 2)
+    await link.chat_send(message(chat, "say next"))
+    await link.chat_respond(Answer(chat_id=chat, request_id="q1", option_id="allow"))
+    await entries.wait("chat.turn.completed", 2)
+    ends = [e.payload for e in of_chat(entries, chat) if e.type == "chat.turn.completed"]
+    assert [end["planReady"] for end in ends] == [False, False]
+
+
+async def test_a_chat_tells_since_when_its_turn_runs(place, agents, message):
+    _, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "ask"))
+    await entries.wait("chat.updated", 2)
+    begun, asked = [e.payload["chat"] for e in entries.all if e.type == "chat.updated"]
+    assert begun["processingSince"] is not None
+    assert asked["processingSince"] == begun["processingSince"]
+    await link.chat_respond(Answer(chat_id=chat, request_id="q1", option_id="allow"))
+    await entries.wait("chat.turn.completed")
+    await entries.wait("chat.updated", 4)
+    assert told_of(entries, chat)["processingSince"] is None
+
+
 async def test_chats_are_made_once_and_renamed(place, agents):
     _, _, entries, link = await started(place, agents)
     chat = await new_chat(link)

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from quarterdeck.service.errors import UnknownWorkspaceError
+from quarterdeck.service.records.chats import rest_chats
 from quarterdeck.service.records.workspaces import find_workspace
 from quarterdeck.service.relay.relay import store_entries
 from quarterdeck.wire.engine import JournalEntry
@@ -120,6 +121,52 @@ async def test_chats_of_the_engine(world: World) -> None:
     )
     assert (await world.get(elsewhere))["chats"] == [theirs]
     assert len(chats) == 2
+
+
+async def test_a_plan_waits_in_a_replica_that_sleeps_until_something_is_sent(world: World) -> None:
+    made, last = await asleep(world)
+    other = await world.create()
+    chat = (await world.get(made))["chats"][0]["id"]
+
+    async def told() -> tuple[Any, Any, Any, Any]:
+        page = (await world.client.get("/v1/replica?limit=100")).json()["replicas"]
+        listed = {one["id"]: one["plan_ready"] for one in page}
+        detail = await world.get(made)
+        (known,) = detail["chats"]
+        return listed[other], listed[made], detail["plan_ready"], known["plan_ready"]
+
+    told_by_engine = {
+        "id": chat,
+        "provider": "builtin",
+        "createdAt": "2026-01-02T00:00:00Z",
+        "updatedAt": "2026-01-02T00:00:00Z",
+        "planReady": True,
+    }
+    await store(world, made, entry(last + 1, "chat.updated", chat=told_by_engine))
+    assert await told() == (False, True, True, True)
+    before = len(await world.events(made, "chat.updated"))
+    assert (await world.send(made, "wait"))["status"] == "waking"
+    assert not any(await told())
+    event = (await world.events(made, "chat.updated"))[before]["chat"]
+    assert (event["id"], event["planReady"]) == (chat, False)
+
+
+async def test_the_beginning_of_a_turn_is_known_until_it_sleeps(world: World) -> None:
+    made, last = await asleep(world)
+    chat = {
+        "id": (await world.get(made))["chats"][0]["id"],
+        "provider": "builtin",
+        "createdAt": "2026-01-02T00:00:00Z",
+        "updatedAt": "2026-01-02T00:00:00Z",
+        "processing": True,
+        "processingSince": "2026-01-02T00:00:01.5Z",
+    }
+    await store(world, made, entry(last + 1, "chat.updated", chat=chat))
+    (known,) = (await world.get(made))["chats"]
+    assert known["processing_since"] == "2026-01-02T00:00:01.500Z"
+    await world.context.database.write(lambda c: rest_chats(c, made))
+    (known,) = (await world.get(made))["chats"]
+    assert (known["processing"], known["processing_since"]) == (False, None)
 
 
 async def test_an_engine_cannot_move_messages_of_another(world: World) -> None:

@@ -68,6 +68,25 @@ def test_it_is_not_shown(typed: str) -> None:
     assert not Narrowing.of(typed).shows(asking(), NAMES)
 
 
+def test_a_plain_word_is_also_a_state() -> None:
+    asleep = replica("one", "sleeping")
+    for typed in ("sleeping", "Sleep", "one sleeping", "!asks"):
+        assert Narrowing.of(typed).shows(asleep, {}), typed
+        assert not Narrowing.of(typed).shows(asking(), NAMES), typed
+    for typed in ("!sleeping", "leep", "asks"):
+        assert not Narrowing.of(typed).shows(asleep, {}), typed
+    assert Narrowing.of("asks").shows(asking(), NAMES)
+
+
+def test_plans_that_wait_are_asked_for() -> None:
+    state = asking()
+    (chat,) = state.chats.values()
+    assert not Narrowing.of("is:plan").shows(state, NAMES)
+    chat.record = chat.record.model_copy(update={"awaiting_input": False, "plan_ready": True})
+    assert Narrowing.of("is:plan").shows(state, NAMES)
+    assert not Narrowing.of("is:asks").shows(state, NAMES)
+
+
 def test_an_unknown_key_is_text() -> None:
     assert Narrowing.of("b:c").shows(replica("a-b:c"), {})
     assert not Narrowing.of("b:c").shows(replica("abc"), {})

@@ -68,6 +68,15 @@ def test_another_state_is_told_too(state: ReplicaState) -> None:
     assert texts(watch.look([state], None)) == ["fix-login failed"]
 
 
+def test_a_plan_is_told_as_a_plan(state: ReplicaState) -> None:
+    watch = Watch()
+    watch.look([state], None)
+    state.done_at = START + timedelta(seconds=5)
+    assert state.first_chat is not None
+    state.first_chat.end_turn(processing=False, plan_ready=True)
+    assert texts(watch.look([state], None)) == ["fix-login has a plan for you to review"]
+
+
 def test_what_is_looked_at_needs_no_notice(state: ReplicaState) -> None:
     watch = Watch()
     watch.look([state], state.id)

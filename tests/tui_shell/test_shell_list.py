@@ -1,5 +1,8 @@
 """The list of replicas: narrowed, marked, and many acted on at once."""
 
+from datetime import timedelta
+from pathlib import Path
+
 from textual import events
 
 from quarterdeck.store.changes import ListChanged
@@ -91,6 +94,103 @@ async def test_a_command_is_for_all_that_are_marked(live: Installation) -> None:
         await until(lambda: desk.replica(chosen.name).active, "the restored replica")
         await desk.press("asterisk", "d", "y")
         await desk.see("No replicas yet")
+
+
+PLAN = "/plan ```sh\necho planned\n```"
+
+
+async def test_a_plan_to_review_is_told_until_it_is_accepted(
+    live: Installation, tmp_path: Path
+) -> None:
+    planned = await live.create("planned", PLAN)
+    await live.create("other")
+    async with live.cockpit(drafts=tmp_path) as desk:
+        await desk.see("▲ planned", "plan", "▲ 1 needs you")
+        assert desk.app.deck.ordered()[0].name == "planned"
+        await desk.press("slash", *"is:plan")
+        await desk.see("1 of 2")
+    # The service that starts again knows it, and one that sleeps waits all the same.
+    live.kill()
+    live.start()
+    await live.ready()
+    async with live.client() as client:
+        await client.replicas.sleep(planned.id)
+    async with live.cockpit(drafts=tmp_path) as desk:
+        await desk.see("▲ planned", "▲ 1 needs you")
+        assert desk.replica("planned").status == "sleeping"
+        await until(lambda: desk.replica("other").active, "the other one")
+        desk.app.screen.listing.select(planned.id)
+        await desk.press("enter")
+        await desk.see("plan to review")
+        await desk.press("alt+a")
+        await desk.see("Carry it out.")
+        await desk.miss("▲ planned")
+        await desk.miss("needs you")
+
+
+async def test_a_running_turn_has_its_beginning_in_a_cockpit_opened_anew(
+    live: Installation,
+) -> None:
+    made = await live.create("alpha", "```sh\nsleep 300\n```")
+    async with live.cockpit() as desk:
+        await desk.see("● working since")
+        (first,) = desk.replica("alpha").chats.values()
+        begun = first.turn_started_at
+    assert begun is not None
+    async with live.cockpit() as desk:
+        await desk.see("● working since")
+        (again,) = desk.replica("alpha").chats.values()
+        assert again.turn_started_at is not None
+        assert abs(again.turn_started_at - begun) < timedelta(seconds=2)
+        assert desk.app.deck.on_screen == made.id
+
+
+def keys_told(app: FrozenCockpit) -> str:
+    return screen_text(app).splitlines()[-1]
+
+
+async def test_keys_are_offered_where_they_do_something(frozen: FrozenCockpit) -> None:
+    states = ("active", "error", "preparing", "sleeping", "archived")
+    for status in states:
+        frozen.add(status, status)
+    async with frozen.run_test(size=(120, 24)) as pilot:
+        await pilot.pause()
+        told: dict[str, tuple[bool, bool]] = {}
+        for state in frozen.deck.ordered():
+            frozen.screen.listing.select(state.id)
+            await pilot.pause()
+            words = keys_told(frozen)
+            told[state.name] = ("s sleep" in words, "w wake" in words)
+        assert told == {
+            "active": (True, False),
+            "error": (False, True),
+            "preparing": (False, False),
+            "sleeping": (False, True),
+            "archived": (False, True),
+        }
+        await pilot.press("asterisk")
+        await pilot.pause()
+        assert "s sleep" in keys_told(frozen) and "w wake" in keys_told(frozen)
+
+
+async def test_offered_keys_follow_the_state(frozen: FrozenCockpit) -> None:
+    state = frozen.add("one")
+    async with frozen.run_test(size=(120, 24)) as pilot:
+        await pilot.pause()
+        assert "s sleep" in keys_told(frozen) and "w wake" not in keys_told(frozen)
+        state.record.status = "sleeping"
+        frozen.deck.publish(ListChanged())
+        await until(lambda: "w wake" in keys_told(frozen), "the key that wakes")
+        assert "s sleep" not in keys_told(frozen)
+
+
+async def test_a_plain_word_is_also_a_state(frozen: FrozenCockpit) -> None:
+    frozen.add("flaky")
+    frozen.add("old-idea", "sleeping")
+    async with frozen.run_test(size=(80, 24)) as pilot:
+        await pilot.press("slash", *"sleeping")
+        assert "old-idea" in screen_text(frozen) and "flaky" not in screen_text(frozen)
+        assert words(frozen) == "1 of 2"
 
 
 async def test_an_environment_is_found_by_its_name(live: Installation) -> None:

@@ -128,4 +128,6 @@ def test_a_chat_in_an_event_is_the_chat_of_the_control_plane() -> None:
         "parent_chat_id",
         "last_message_text",
         "goal",
+        "plan_ready",
+        "processing_since",
     }

@@ -96,6 +96,7 @@ class Chats:
                 created_at=request.created_at or now,
                 updated_at=request.created_at or now,
                 parent_chat_id=request.parent_chat_id,
+                plan_ready=False,
             )
             state = ChatState(record)
             await self._journal.append(turn_events.opened(state), durable=True, refusable=True)

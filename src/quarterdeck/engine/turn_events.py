@@ -37,6 +37,23 @@ def updated(chat: ChatState, **changes: Any) -> Draft:
     return event(EventType.CHAT_UPDATED, {"chat": chat.record})
 
 
+def begun(chat: ChatState, words: str) -> Draft:
+    """A turn begins, whose message said this; what the one before it planned waits no longer."""
+    return updated(
+        chat,
+        processing=True,
+        processing_since=utc_now(),
+        plan_ready=False,
+        last_message_text=words,
+    )
+
+
+def rested(chat: ChatState, processing: bool, **changes: Any) -> Draft:
+    """No turn runs now; `processing` when one is to follow at once."""
+    rest: dict[str, Any] = {"awaiting_input": False, "processing_since": None, "plan_ready": False}
+    return updated(chat, processing=processing, **{**rest, **changes})
+
+
 def queue_changed(chat: ChatState, waiting: list[UUID], canceled: list[UUID]) -> Draft:
     """The queue was changed by hand; `waiting` may hold messages that are still on their way."""
     chat.record = chat.record.model_copy(update={"updated_at": utc_now()})
@@ -105,12 +122,15 @@ def delta(chat_id: UUID, message: DeliverMessage | None, agent_event: AgentEvent
     return event(EventType.CHAT_TURN_DELTA, told)
 
 
-def completed(message: DeliverMessage, is_complete: bool, processing: bool) -> Draft:
+def completed(
+    message: DeliverMessage, is_complete: bool, processing: bool, plan_ready: bool = False
+) -> Draft:
     told = TurnCompleted(
         chat_id=str(message.chat_id),
         message_id=str(message.message_id),
         is_complete=is_complete,
         processing=processing,
+        plan_ready=plan_ready,
     )
     return event(EventType.CHAT_TURN_COMPLETED, told)
 

@@ -197,7 +197,7 @@ class ChatRunner:
         more = self._more
         drafts.append(turn_events.completed(turn.message, is_complete=False, processing=more))
         self.chat.open_turn = None
-        drafts.append(turn_events.updated(self.chat, processing=more, awaiting_input=False))
+        drafts.append(turn_events.rested(self.chat, processing=more))
         await self._publish(*drafts, durable=True)
 
     async def _run(self, message: DeliverMessage) -> None:
@@ -207,7 +207,7 @@ class ChatRunner:
         await self._publish(
             *(turn_events.accepted(message, None) if message.continuation else ()),
             turn_events.started(message),
-            turn_events.updated(self.chat, processing=True, last_message_text=turn.words.text),
+            turn_events.begun(self.chat, turn.words.text),
             turn_events.user_message(message),
         )
         turn.outcome = await self._outcome(turn)
@@ -294,16 +294,18 @@ class ChatRunner:
             await self._rest()
         more = self._more
         chat.current = None
+        plan = message.plan_mode and outcome.stop_reason == StopReason.END_TURN
+        plan_ready = plan and not more and not chat.queue
         drafts = [
             turn_events.turn_result(message, outcome),
-            turn_events.completed(message, not (cancelled or failed), processing=more),
+            turn_events.completed(message, not (cancelled or failed), more, plan_ready),
         ]
         if cancelled:
             drafts.append(turn_events.interrupted(chat))
         words = turn.words.text or None
         drafts.append(
-            turn_events.updated(
-                chat, processing=more, awaiting_input=False, last_message_text=words
+            turn_events.rested(
+                chat, processing=more, plan_ready=plan_ready, last_message_text=words
             )
         )
         await self._publish(*drafts, durable=True)

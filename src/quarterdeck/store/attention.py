@@ -9,17 +9,19 @@ class Attention(IntEnum):
     """States of a row, the most pressing first."""
 
     ASKS = 0
-    FAILED = 1
-    DONE_UNSEEN = 2
-    WORKING = 3
-    PREPARING = 4
-    IDLE = 5
-    SLEEPING = 6
-    ARCHIVED = 7
+    PLAN = 1
+    FAILED = 2
+    DONE_UNSEEN = 3
+    WORKING = 4
+    PREPARING = 5
+    IDLE = 6
+    SLEEPING = 7
+    ARCHIVED = 8
 
 
 WORDS = {
     Attention.ASKS: "asks",
+    Attention.PLAN: "plan",
     Attention.FAILED: "failed",
     Attention.DONE_UNSEEN: "new",
     Attention.WORKING: "working",
@@ -30,6 +32,9 @@ WORDS = {
 }
 """How a state is called, on the screen and in what is typed to narrow the list."""
 
+NEEDS_YOU = {Attention.ASKS, Attention.PLAN, Attention.FAILED}
+"""States in which nothing goes on before the person does something."""
+
 _QUIET = {
     WorkspaceStatus.PREPARING: Attention.PREPARING,
     WorkspaceStatus.SLEEPING: Attention.SLEEPING,
@@ -37,15 +42,20 @@ _QUIET = {
 }
 
 
-def attention_of(status: str, *, asks: bool, works: bool, unseen: bool, failed: bool) -> Attention:
+def attention_of(
+    status: str, *, asks: bool, plans: bool, works: bool, unseen: bool, failed: bool
+) -> Attention:
     """The state of a row from the replica's status and what its chats are doing.
 
-    A replica that is put away keeps its unseen results visible: sleeping is no answer.
+    A replica that is put away keeps its unseen results visible: sleeping is no answer. A plan in an
+    archived one is not wanted any more.
     """
     if status == WorkspaceStatus.ERROR:
         return Attention.FAILED
     if asks:
         return Attention.ASKS
+    if plans and status != WorkspaceStatus.ARCHIVED:
+        return Attention.PLAN
     if failed and unseen:
         return Attention.FAILED
     if works:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from quarterdeck.store.disk import Outgoing
 from quarterdeck.store.tokens import TokenUse
+from quarterdeck.transcript.blocks import UserBlock
 from quarterdeck.transcript.fold import Change as TranscriptFold
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.wire.chats import Chat
@@ -35,14 +36,46 @@ class ChatState:
         default_factory=list[tuple[int | None, AgentEvent]]
     )
 
+    def __post_init__(self) -> None:
+        self._take_beginning()
+
     @property
     def id(self) -> UUID:
         return self.record.id
 
     @property
+    def plan_waits(self) -> bool:
+        """Whether a plan waits for the person's word."""
+        if self.record.processing or self.record.awaiting_input:
+            return False
+        if self.record.plan_ready is not None:
+            return self.record.plan_ready
+        return self._shows_plan()
+
+    def _shows_plan(self) -> bool:
+        """Whether the newest turn was to make a plan, and has ended well: not every server says so."""
+        if self.transcript is None or self.transcript.turn.stop_reason != "end_turn":
+            return False
+        blocks = reversed(self.transcript.blocks)
+        newest = next((block for block in blocks if isinstance(block, UserBlock)), None)
+        return newest is not None and newest.plan_mode and newest.turn is self.transcript.turn
+
+    @property
     def has_older(self) -> bool:
         """Whether earlier pages of the history exist."""
         return self.before_cursor is not None
+
+    def take_record(self, record: Chat) -> None:
+        """Takes over what the service says of the chat."""
+        self.record = record
+        self._take_beginning()
+
+    def _take_beginning(self) -> None:
+        # A server may say that a turn runs, and not since when.
+        if not self.record.processing:
+            self.turn_started_at = None
+        elif self.record.processing_since is not None:
+            self.turn_started_at = self.record.processing_since
 
     def begin_loading(self) -> None:
         """Deltas that arrive from now on are kept aside until the page is here."""
@@ -107,9 +140,14 @@ class ChatState:
         self.turn_message_id = message_id
         self.last_turn_failed = False
         self.record.processing = True
+        if self.record.plan_ready is not None:
+            self.record.plan_ready = False
 
-    def end_turn(self, processing: bool) -> None:
-        """The turn is over."""
+    def end_turn(self, processing: bool, plan_ready: bool | None = None) -> None:
+        """The turn is over; `plan_ready` when that is told."""
+        if plan_ready is not None:
+            self.record.plan_ready = plan_ready
+        self.record.processing_since = None
         self.turn_started_at = None
         self.turn_message_id = None
         self.record.processing = processing

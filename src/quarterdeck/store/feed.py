@@ -234,7 +234,7 @@ class ReplicaFeed:
         chat = self._chat(completed.chat_id)
         if chat is None:
             return
-        chat.end_turn(completed.processing)
+        chat.end_turn(completed.processing, completed.plan_ready)
         state.done_at = event.ts
         state.record.last_activity_at = event.ts
         if self._owner.sees(state.id):

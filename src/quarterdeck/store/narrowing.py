@@ -1,8 +1,8 @@
 """Which replicas the list shows: what a person typed, understood.
 
-    flaky is:asks env:staging !from:automation
+    flaky is:asks env:staging !from:automation sleeping
 
-Words must all be found, in any order and case. A word with a known key looks at one thing only; `!`
+Words must all be found, in any order and case, in what a replica is called or in its state. A word with a known key looks at one thing only; `!`
 before a word turns it round.
 """
 
@@ -66,7 +66,12 @@ class Wish:
 
     def met_by(self, state: ReplicaState, names: Names) -> bool:
         look = KEYS.get(self.key, _text)
-        return (self.text in look(state, names).casefold()) is self.wanted
+        found = self.text in look(state, names).casefold()
+        if not self.key:
+            # Only from its beginning: what names are searched for is in the middle of many states.
+            states = _state(state, names).split()
+            found = found or any(word.startswith(self.text) for word in states)
+        return found is self.wanted
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,13 @@ class ReplicaState:
         return any(chat.record.awaiting_input for chat in self.chats.values())
 
     @property
+    def plans(self) -> bool:
+        """A plan waits for the person's word."""
+        if not self.chats:
+            return self.record.plan_ready
+        return any(chat.plan_waits for chat in self.chats.values())
+
+    @property
     def works(self) -> bool:
         return any(chat.record.processing for chat in self.chats.values())
 
@@ -72,6 +79,7 @@ class ReplicaState:
         return attention_of(
             self.status,
             asks=self.asks,
+            plans=self.plans,
             works=self.works,
             unseen=self.unseen,
             failed=any(chat.last_turn_failed for chat in self.chats.values()),
@@ -158,7 +166,7 @@ class ReplicaState:
         if state is None:
             state = self.chats[record.id] = ChatState(record)
         else:
-            state.record = record
+            state.take_record(record)
         return state
 
     def take_repositories(self, repositories: Iterable[EventRepository]) -> None:

@@ -16,6 +16,7 @@ class Mark:
 
 _SIGNS = {
     Attention.ASKS: ("▲", "warning"),
+    Attention.PLAN: ("▲", "warning"),
     Attention.FAILED: ("✗", "error"),
     Attention.DONE_UNSEEN: ("✓", "success"),
     Attention.WORKING: ("●", "primary"),

@@ -21,6 +21,7 @@ LONGEST = 120
 
 SENTENCES = {
     Attention.ASKS: "asks you something",
+    Attention.PLAN: "has a plan for you to review",
     Attention.FAILED: "failed",
     Attention.DONE_UNSEEN: "has finished",
 }

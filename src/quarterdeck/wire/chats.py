@@ -25,6 +25,11 @@ class Chat(Record):
     last_message_text: str | None = None
     goal: ChatGoal | None = None
     """What the agent works towards by itself (own field); null on agents without goals."""
+    plan_ready: bool | None = None
+    """A plan waits for the person's word (own field): the newest turn was to make one and ended well,
+    and nothing was sent since. Null where it is not told."""
+    processing_since: Timestamp | None = None
+    """When the running turn began (own field)."""
 
 
 class EventChat(CamelRecord):
@@ -40,6 +45,8 @@ class EventChat(CamelRecord):
     parent_chat_id: Id | None = None
     last_message_text: str | None = None
     goal: EventGoal | None = None
+    plan_ready: bool | None = None
+    processing_since: Timestamp | None = None
 
     def as_chat(self) -> Chat:
         """The chat under the control plane's names."""

@@ -138,12 +138,16 @@ class TurnDelta(CamelRecord):
 
 
 class TurnCompleted(CamelRecord):
-    """The turn is over; `isComplete` false means interrupted or failed."""
+    """The turn is over; `isComplete` false means interrupted or failed.
+
+    `planReady` (own field): it has made a plan, which waits for the person's word now.
+    """
 
     chat_id: str
     message_id: str
     is_complete: bool
     processing: bool = False
+    plan_ready: bool | None = None
 
 
 class ChatInterrupted(CamelRecord):

@@ -79,6 +79,8 @@ class Replica(Record):
     environment_id: Id | None = None
     repositories: list[ReplicaRepository] = []
     pull_requests: list[PullRequest] = []
+    plan_ready: bool = False
+    """A plan of one of its chats waits for the person's word (own field)."""
 
 
 class ReplicaDetail(Replica):

@@ -25,7 +25,8 @@ from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.transitions import RESTING, wake_up
 from quarterdeck.service.log_writer import LogWriter
 from quarterdeck.service.moments import moment_text
-from quarterdeck.service.records.chats import find_chat, list_chats
+from quarterdeck.service.records.chats import change_chat, find_chat, list_chats
+from quarterdeck.service.records.events import NewEvent
 from quarterdeck.service.records.messages import UNFINISHED, add_message, count_in
 from quarterdeck.service.records.workspaces import (
     WorkspaceRow,
@@ -33,8 +34,9 @@ from quarterdeck.service.records.workspaces import (
     find_workspace,
 )
 from quarterdeck.wire.agents import BUILTIN
-from quarterdeck.wire.chats import Chat
+from quarterdeck.wire.chats import Chat, EventChat
 from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.events import EventType
 from quarterdeck.wire.messages import Delivery, MessageAccepted, SendMessage
 from quarterdeck.wire.replicas import WorkspaceStatus
 
@@ -140,6 +142,8 @@ def store_message(writer: LogWriter, sending: Sending) -> MessageAccepted:
     )
     add_message(connection, row.id, message)
     claim_uploads(connection, uploads, message.id)
+    if chat.plan_ready:
+        _answer_plan(writer, row.id, chat)
     change_workspace(connection, row.id, last_activity_at=sending.now)
     if row.status in RESTING:
         wake_up(writer, row, sending.limit)
@@ -153,6 +157,14 @@ def store_message(writer: LogWriter, sending: Sending) -> MessageAccepted:
     return MessageAccepted(
         status=status, message_id=UUID(message.id), position=position, chat_id=chat.id
     )
+
+
+def _answer_plan(writer: LogWriter, workspace_id: str, chat: Chat) -> None:
+    """The plan waits no longer, although the engine that will tell so may have to be started."""
+    change_chat(writer.connection, workspace_id, str(chat.id), plan_ready=False)
+    told = EventChat.model_validate({**chat.model_dump(), "plan_ready": False})
+    payload = {"chat": told.model_dump(mode="json")}
+    writer.append(workspace_id, [NewEvent(EventType.CHAT_UPDATED, payload)])
 
 
 def _chat(writer: LogWriter, row: WorkspaceRow, sending: Sending) -> Chat:

@@ -14,7 +14,7 @@ from quarterdeck.service.db.faults import as_storage_error
 from quarterdeck.service.db.tables import metadata
 from quarterdeck.service.errors import NewerDatabaseError, StorageError
 
-REVISIONS: Sequence[str] = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS: Sequence[str] = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every revision there is, oldest first."""
 
 HEAD = REVISIONS[-1]

@@ -72,7 +72,9 @@ def _store(
     connection: Connection, row: WorkspaceRow, type: str, data: dict[str, Any], now: str
 ) -> None:
     delivery_id = str(uuid4())
-    replica = Replica.model_validate(replica_record(row)).model_dump(mode="json")
+    record = Replica.model_validate(replica_record(row))
+    # The turn's end is told before the chat says what has come of it.
+    replica = record.model_dump(mode="json", exclude={"plan_ready"})
     body = {"id": delivery_id, "type": type, "created_at": now, "replica": replica, "data": data}
     add_delivery(
         connection,

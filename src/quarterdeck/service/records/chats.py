@@ -21,6 +21,8 @@ _columns = (
     chats.c.parent_chat_id,
     chats.c.last_message_text,
     chats.c.goal_json,
+    chats.c.plan_ready,
+    chats.c.processing_since,
 )
 # Made once: every request about a replica reads its chats.
 _of_workspace = select(*_columns).where(
@@ -80,13 +82,26 @@ def change_chat(connection: Connection, workspace_id: str, chat_id: str, **value
 
 
 def rest_chats(connection: Connection, workspace_id: str) -> None:
-    """No chat of the workspace works or waits any more: its engine has ended."""
+    """No chat of the workspace works or waits for its agent any more: its engine has ended.
+
+    A plan goes on waiting: it can be accepted at any time.
+    """
     statement = (
         update(chats)
         .where(chats.c.workspace_id == workspace_id)
-        .values(processing=False, awaiting_input=False)
+        .values(processing=False, awaiting_input=False, processing_since=None)
     )
     connection.execute(statement)
+
+
+def with_plans(connection: Connection, workspace_ids: Sequence[str]) -> set[str]:
+    """Those of the workspaces in which a plan waits for the person's word."""
+    statement = select(chats.c.workspace_id).where(
+        chats.c.workspace_id.in_(workspace_ids),
+        chats.c.plan_ready.is_(True),
+        chats.c.deletion.is_(None),
+    )
+    return set(connection.execute(statement).scalars())
 
 
 def newest_message_chat(of: Sequence[Chat]) -> Chat | None:

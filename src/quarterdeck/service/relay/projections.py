@@ -94,6 +94,8 @@ def _keep_chat(connection: Connection, workspace_id: str, chat: EventChat) -> No
         "processing": chat.processing,
         "awaiting_input": chat.awaiting_input,
         "last_message_text": chat.last_message_text,
+        "plan_ready": chat.plan_ready,
+        "processing_since": chat.processing_since and moment_text(chat.processing_since),
         "goal_json": chat.goal and chat.goal.model_dump_json(by_alias=False),
         "updated_at": moment_text(chat.updated_at),
     }

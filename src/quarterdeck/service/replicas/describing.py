@@ -13,7 +13,7 @@ from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.conversation.agents import agents_for
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
-from quarterdeck.service.records.chats import list_chats
+from quarterdeck.service.records.chats import list_chats, with_plans
 from quarterdeck.service.records.workspaces import (
     WorkspaceFilter,
     WorkspaceRow,
@@ -41,16 +41,25 @@ async def list_replicas(
     context: ServiceContext, which: WorkspaceFilter, page: int, limit: int
 ) -> ReplicaList:
     """A page (from 1) of at most `limit` replicas, newest first."""
-    rows, total = await context.database.read(
-        lambda c: page_of_workspaces(c, which, (page - 1) * limit, limit)
+    replicas, total = await context.database.read(
+        lambda c: _page(c, which, (page - 1) * limit, limit)
     )
     return ReplicaList(
-        replicas=[Replica.model_validate(replica_record(row)) for row in rows],
+        replicas=replicas,
         total=total,
         page=page,
         limit=limit,
         total_pages=ceil(total / limit),
     )
+
+
+def _page(
+    connection: Connection, which: WorkspaceFilter, offset: int, limit: int
+) -> tuple[list[Replica], int]:
+    rows, total = page_of_workspaces(connection, which, offset, limit)
+    planned = with_plans(connection, [row.id for row in rows])
+    records = ({**replica_record(row), "plan_ready": row.id in planned} for row in rows)
+    return [Replica.model_validate(record) for record in records], total
 
 
 async def diffs_of(fleet: Fleet, row: WorkspaceRow) -> dict[str, str]:
@@ -90,6 +99,7 @@ def _detail(
     row = find_workspace(connection, workspace_id)
     if row is None:
         raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.", f"id: {workspace_id}")
+    chats = list_chats(connection, row.id)
     detail = ReplicaDetail.model_validate(
         {
             **replica_record(row),
@@ -98,7 +108,8 @@ def _detail(
                 _status(one, diffs.get(one.name, _known(one)) if "diffs" in include else None)
                 for one in seen_repositories(row)
             ],
-            "chats": list_chats(connection, row.id),
+            "chats": chats,
+            "plan_ready": any(chat.plan_ready for chat in chats),
             "waking": row.status == WorkspaceStatus.PREPARING and row.wake_wanted,
             "error": row.error if row.status == WorkspaceStatus.ERROR else None,
             "log_index": row.next_event_index - 1,

@@ -5,6 +5,7 @@ say something the others do not. A person may give an action other keys in the c
 (`quarterdeck.tui.keymap`); `keys_of`, `shown_key` and `which` tell the keys as they are then.
 """
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from quarterdeck.tui.actions import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACTIONS",
+    "BY_STATE",
     "Action",
     "Where",
     "bindings",
@@ -62,6 +64,10 @@ ACTIONS: dict[Where, tuple[Action, ...]] = {
     **settings.PLACES,
     **anywhere.PLACES,
 }
+
+
+BY_STATE = frozenset({"replica.sleep", "replica.wake"})
+"""What the bottom line offers only where it does something: it depends on a replica's state."""
 
 
 def bindings(where: Where) -> "list[Binding]":
@@ -107,10 +113,10 @@ def _of_screen(method: str) -> str:
     return method if method.startswith(("screen.", "app.")) else f"screen.{method}"
 
 
-def brief_keys(where: Where) -> tuple[tuple[str, str], ...]:
-    """Pairs for the bottom line; what has no key is not there."""
-    pairs = ((shown_key(action), action.brief) for action in ACTIONS[where] if action.brief)
-    return tuple((key, brief) for key, brief in pairs if key)
+def brief_keys(where: Where, without: Collection[str] = frozenset()) -> tuple[tuple[str, str], ...]:
+    """Pairs for the bottom line; what has no key is not there, nor the actions of these ids."""
+    told = (action for action in ACTIONS[where] if action.brief and action.id not in without)
+    return tuple((key, action.brief) for action in told if (key := shown_key(action)))
 
 
 def which(where: Where, key: str) -> str:

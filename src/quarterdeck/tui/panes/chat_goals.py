@@ -11,7 +11,7 @@ from quarterdeck.store.chats import ChatState
 from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.panes.chat_ask import AskField, AskScreen, WrongFieldError
 from quarterdeck.tui.panes.chat_sending import Sending
-from quarterdeck.tui.panes.chat_words import goal_words, plan_waits
+from quarterdeck.tui.panes.chat_words import goal_words
 from quarterdeck.tui.text import one_line
 from quarterdeck.tui.type_ahead import hold_keys
 from quarterdeck.wire.goals import TOKEN_BUDGET_LIMIT, GoalStatus
@@ -36,17 +36,17 @@ class Goals(Sending):
         line.display = chat.record.goal is not None
         if chat.record.goal is not None:
             line.update(goal_words(chat.record.goal))
-        self.query_one("#plan", Static).display = plan_waits(chat)
+        self.query_one("#plan", Static).display = chat.plan_waits
 
     def action_accept_plan(self) -> None:
         """Has the plan carried out."""
-        if self.chat is not None and plan_waits(self.chat):
+        if self.chat is not None and self.chat.plan_waits:
             self._problem = ""
             self.send(ACCEPTED)
 
     def action_change_plan(self) -> None:
         """What is written next asks for another plan."""
-        if self.chat is not None and plan_waits(self.chat):
+        if self.chat is not None and self.chat.plan_waits:
             self.composer.plan_mode = True
             self.screen.set_focus(self.composer)
 

@@ -1,7 +1,7 @@
 """What the lines around the composer say."""
 
 from quarterdeck.store.chats import ChatState
-from quarterdeck.transcript.blocks import PlanState, QuestionBlock, UserBlock
+from quarterdeck.transcript.blocks import PlanState, QuestionBlock
 from quarterdeck.transcript.words import duration_text
 from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.text import one_line
@@ -31,7 +31,8 @@ def turn_words(chat: ChatState, status: str) -> str:
 
 def chat_label(chat: ChatState) -> str:
     """A chat's tab: what it is doing, and its title, or its agent."""
-    mark = "▲ " if chat.record.awaiting_input else "● " if chat.record.processing else ""
+    needs_you = chat.record.awaiting_input or chat.plan_waits
+    mark = "▲ " if needs_you else "● " if chat.record.processing else ""
     return mark + (one_line(chat.record.title or "") or one_line(chat.record.provider))
 
 
@@ -59,17 +60,6 @@ def _tokens(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f}".removesuffix(".0") + unit
     return str(count)
-
-
-def plan_waits(chat: ChatState) -> bool:
-    """Whether the newest turn was to make a plan, and has ended well."""
-    if chat.transcript is None or chat.record.processing or chat.record.awaiting_input:
-        return False
-    if chat.transcript.turn.stop_reason != "end_turn":
-        return False
-    blocks = reversed(chat.transcript.blocks)
-    newest = next((block for block in blocks if isinstance(block, UserBlock)), None)
-    return newest is not None and newest.plan_mode and newest.turn is chat.transcript.turn
 
 
 def secret_question(chat: ChatState | None) -> QuestionBlock | None:

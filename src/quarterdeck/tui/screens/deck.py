@@ -29,6 +29,7 @@ from quarterdeck.tui.panes.tab_kinds import CHAT
 from quarterdeck.tui.panes.tabs import TabPane
 from quarterdeck.tui.screens.beside import Beside
 from quarterdeck.tui.screens.commands import CommandScreen
+from quarterdeck.tui.screens.deeds import pointless
 from quarterdeck.tui.screens.frame import Frame
 from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.text import one_line
@@ -105,7 +106,6 @@ class DeckScreen(CommandScreen):
     def on_mount(self) -> None:
         self._stop_watching = self._deck.changed.watch(self._changed)
         self._show_list()
-        self._show_keys()
 
     def on_unmount(self) -> None:
         self._stop_watching()
@@ -161,6 +161,7 @@ class DeckScreen(CommandScreen):
     def _show_narrowing(self) -> None:
         listing, line = self.listing, self.query_one(NarrowLine)
         line.show(listing.count, len(self._deck.replicas), len(listing.marked))
+        self._show_keys()
 
     def _show_info(self) -> None:
         """The panel beside the replica, where there is room for it and it is wanted."""
@@ -256,11 +257,13 @@ class DeckScreen(CommandScreen):
 
     @on(PlaceChanged)
     def _show_keys(self) -> None:
-        self.query_one(KeyLine).show(brief_keys(self.where))
+        keys = brief_keys(self.where, without=pointless(self.meant))
+        self.query_one(KeyLine).show(keys)
 
     @on(Beside.Shown)
     def _pane_shown(self) -> None:
         self._show_info()
+        self._show_keys()
 
     async def show_replica(self, replica_id: UUID) -> ReplicaPane:
         """The pane of a replica, made if another one is shown."""
@@ -278,6 +281,7 @@ class DeckScreen(CommandScreen):
 
     @on(ReplicaList.Highlighted)
     async def _highlighted(self, event: ReplicaList.Highlighted) -> None:
+        self._show_keys()
         replica_id = event.replica_id
         if replica_id != self.listing.selected or self.has_class("-narrow"):
             return

@@ -8,6 +8,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.bulk import Outcome
 from quarterdeck.store.commands import Commands
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.tui.actions import BY_STATE
 from quarterdeck.tui.text import one_line
 from quarterdeck.wire.replicas import WorkspaceStatus
 
@@ -28,6 +29,18 @@ def _already(words: str, *statuses: WorkspaceStatus) -> Callable[[ReplicaState],
     return lambda state: words if state.status in statuses else ""
 
 
+def _awake_not(state: ReplicaState) -> str:
+    match state.status:
+        case WorkspaceStatus.SLEEPING | WorkspaceStatus.ARCHIVED:
+            return "It sleeps already."
+        case WorkspaceStatus.PREPARING:
+            return "It is still being prepared."
+        case WorkspaceStatus.ERROR:
+            return "It has failed: nothing runs in it."
+        case _:
+            return ""
+
+
 INTERRUPT = Deed(
     "Interrupt",
     "interrupted",
@@ -37,7 +50,7 @@ INTERRUPT = Deed(
 SLEEP = Deed(
     "Put to sleep",
     "put to sleep",
-    _already("It sleeps already.", WorkspaceStatus.SLEEPING, WorkspaceStatus.ARCHIVED),
+    _awake_not,
     Commands.sleep,
 )
 ARCHIVE = Deed(
@@ -53,6 +66,14 @@ WAKE = Deed(
     Commands.wake,
 )
 DELETE = Deed("Delete", "deleted", lambda state: "", Commands.delete)
+
+
+_OF_KEYS = {"replica.sleep": SLEEP, "replica.wake": WAKE}
+
+
+def pointless(states: list[ReplicaState]) -> set[str]:
+    """Those of `BY_STATE` that would do nothing to any of these replicas."""
+    return {id for id in BY_STATE if all(_OF_KEYS[id].unfit(state) for state in states)}
 
 
 def names(states: list[ReplicaState]) -> str:

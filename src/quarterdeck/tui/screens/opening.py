@@ -5,7 +5,7 @@ from textual.containers import Vertical
 from textual.screen import Screen
 
 from quarterdeck.store.connection import ConnectionState
-from quarterdeck.tui.actions import Where, brief_keys
+from quarterdeck.tui.actions import BY_STATE, Where, brief_keys
 from quarterdeck.tui.widgets.key_line import KeyLine
 from quarterdeck.tui.widgets.status_line import StatusLine
 
@@ -28,4 +28,4 @@ class OpeningScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(StatusLine).show(ConnectionState(self._endpoint), [])
-        self.query_one(KeyLine).show(brief_keys(Where.LIST))
+        self.query_one(KeyLine).show(brief_keys(Where.LIST, without=BY_STATE))

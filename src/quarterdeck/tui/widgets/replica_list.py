@@ -14,6 +14,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from quarterdeck.store.attention import Attention
 from quarterdeck.tui.actions import Where, prompt_bindings
 from quarterdeck.tui.marks import MARKS
 from quarterdeck.tui.part_style import part_style
@@ -44,7 +45,7 @@ class Row:
 def row_of(state: "ReplicaState", *, marked: bool = False) -> Row:
     """The line of a replica."""
     mark = MARKS[state.attention]
-    bold = state.unseen or state.asks
+    bold = state.unseen or state.asks or state.attention is Attention.PLAN
     return Row(state.id, mark.sign, mark.color, state.name, mark.word, bold, marked)
 
 

@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from quarterdeck.store.attention import Attention
+from quarterdeck.store.attention import NEEDS_YOU, Attention
 from quarterdeck.store.connection import ConnectionState, Phase
 from quarterdeck.tui.part_style import part_style
 from quarterdeck.tui.text import fit, one_line
@@ -41,7 +41,7 @@ def connection_words(state: ConnectionState) -> str:
 def count_words(states: "list[ReplicaState]") -> str:
     """How many need the person, work, and are done unseen."""
     counts = Counter(state.attention for state in states)
-    needy = counts[Attention.ASKS] + counts[Attention.FAILED]
+    needy = sum(counts[state] for state in NEEDS_YOU)
     parts = [
         f"▲ {needy} need{'s' if needy == 1 else ''} you" if needy else "",
         f"● {counts[Attention.WORKING]} working" if counts[Attention.WORKING] else "",

@@ -16,6 +16,8 @@ chats = Table(
     Column("awaiting_input", Boolean, nullable=False),
     Column("last_message_text", Text),
     Column("goal_json", Text),
+    Column("plan_ready", Boolean),
+    Column("processing_since", String(32)),
     Column("deletion", String(8)),
     Column("next_history_index", BigInteger, nullable=False, default=0),
     moment("created_at"),
@@ -23,7 +25,8 @@ chats = Table(
     Index("ix_chats_workspace", "workspace_id", "created_at"),
 )
 """`deletion` is null while the chat is there; then asked -> told (its end is in the log) -> gone (from
-the engine too). The row stays: its events do, and they count in its history."""
+the engine too). The row stays: its events do, and they count in its history. `plan_ready` is null where
+no engine has told it."""
 
 messages = Table(
     "messages",
