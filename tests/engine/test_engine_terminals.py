@@ -94,12 +94,13 @@ async def test_a_late_viewer_gets_a_megabyte_and_resumes_at_an_offset(place, key
     async with watching(place, session) as first:
         await press("seq -f '%.0f line' 300000; echo DO''NE\r")
         await wait_until(lambda: "DONE" in first.text[-100:])
-    async with watching(place, session) as late:
-        await wait_until(lambda: late.frames)
-        replay = late.frames[0].event
-        assert isinstance(replay, TerminalReplay) and replay.reset
-        data = b64decode(replay.data).decode()
-        assert len(data) >= REPLAY_BYTES and replay.offset == late.frames[0].offset
+        async with watching(place, session) as late:
+            await wait_until(lambda: late.frames)
+            replay = late.frames[0].event
+            assert isinstance(replay, TerminalReplay) and replay.reset
+            data = b64decode(replay.data).decode()
+            assert len(data) >= REPLAY_BYTES and replay.offset == late.frames[0].offset
+        await wait_until(lambda: first.offset >= replay.offset)
         assert first.text.endswith(data[: len(first.text)][-50_000:])
     middle = replay.offset - 500_000
     async with watching(place, session, middle) as resumed:

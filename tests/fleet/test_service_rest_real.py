@@ -191,4 +191,8 @@ async def test_delete_after_inactivity_leaves_nothing(scripted: World, time: Tim
         return await status_of(scripted, made) == 404
 
     await until(gone, "the deletion")
-    assert not scripted.driver.place(made).exists()
+
+    async def removed() -> bool:
+        return not scripted.driver.place(made).exists()
+
+    await until(removed, "the removal of its files")

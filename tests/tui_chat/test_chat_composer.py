@@ -193,11 +193,13 @@ async def test_an_upload_for_a_sleeping_replica_comes_with_the_message(
         await desk.see("enter wakes and sends")
         await attach(desk, report)
         await desk.see("with the next message: late.txt")
+        assert "You" not in desk.text
         await desk.press("enter")
         await desk.see("○ idle")
+        await desk.see("You")  # it was delivered, some time after the replica woke
         await until(lambda: not desk.replica("alpha").works)
         page = await client.history.page(made.id)
-        sent = next(one for one in page.events if one.type == "user-message")
+        [sent] = [one for one in page.events if one.type == "user-message"]
         assert sent.payload["uploads"] == ["~/.quarterdeck/canvas/late.txt"]
         assert [one.filename for one in await client.canvas.list(made.id)] == ["late.txt"]
         assert pane.attachments == []
