@@ -18,7 +18,7 @@ from tests.support.program import Program  # noqa: E402
 
 QD = (sys.executable, "-m", "quarterdeck")
 GIT = ("git", "-c", "user.name=Someone", "-c", "user.email=someone@example.invalid")
-ESCAPE, CTRL_G, CTRL_S = "\x1b", "\x07", "\x13"
+ESCAPE, CTRL_G, CTRL_P, CTRL_S = "\x1b", "\x07", "\x10", "\x13"
 
 CART = '''"""The cart of a small shop."""
 
@@ -58,7 +58,8 @@ class Studio:
 
     def __init__(self, directory: Path) -> None:
         self.shop = directory / "shop"
-        self.environment = {**os.environ, "QUARTERDECK_HOME": str(directory / "home")}
+        self.home = directory / "home"
+        self.environment = {**os.environ, "QUARTERDECK_HOME": str(self.home)}
         self.shop.mkdir()
         (self.shop / "cart.py").write_text(CART)
         (self.shop / "test_cart.py").write_text(TEST)
@@ -143,6 +144,32 @@ def shoot(studio: Studio) -> None:
     with studio.cockpit(80, 24) as program:
         program.wait_for("working", 60)
         picture(program, "small")
+    more(studio)
+
+
+def more(studio: Studio) -> None:
+    """Single commands, the palette, and how it looks in other colors and with little room."""
+    with studio.cockpit(120, 40) as program:
+        program.wait_for("bump-deps", 60)
+        program.type("/bump\r7")
+        program.wait_for("[7 Exec]", 30)
+        program.type("ls -l shop && cat shop/requirements.txt\r")
+        program.wait_for("requests==2.32", 30)
+        picture(program, "exec")
+        program.type(CTRL_P)
+        program.wait_for("An action, a replica, a page", 30)
+        program.type("ter")
+        program.wait_for("Open the terminal", 30)
+        picture(program, "palette")
+    with studio.cockpit(50, 24) as program:
+        program.wait_for("working", 60)
+        picture(program, "narrow")
+    for theme in ("light", "ansi"):
+        (studio.home / "config.toml").write_text(f'[cockpit]\ntheme = "{theme}"\n')
+        with studio.cockpit(100, 30) as program:
+            program.wait_for("working", 60)
+            program.wait_for("run 3", 60)
+            picture(program, theme)
 
 
 def review(program: Program) -> None:

@@ -26,6 +26,7 @@ NAMED = {
     "magenta": "bc3fbc",
     "cyan": "11a8cd",
     "white": "e5e5e5",
+    "brightblack": "7f7f7f",  # muted text; black is not seen on the background
 }
 
 
@@ -43,7 +44,7 @@ class Cell:
 def _color(name: str, default: str) -> str:
     if name == "default":
         return default
-    return NAMED.get(name.removeprefix("bright"), name)
+    return NAMED.get(name) or NAMED.get(name.removeprefix("bright"), name)
 
 
 def cells(screen: pyte.Screen) -> list[list[Cell]]:
