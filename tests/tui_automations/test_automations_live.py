@@ -110,7 +110,7 @@ async def test_a_failed_run_is_seen_and_run_again(office: Installation) -> None:
     record = await made(office, "slow", prompt=SLOW)
     async with office.client() as client, office.cockpit((110, 40)) as desk:
         begun = await client.automations.trigger(record.id)
-        await look(desk, "running since")
+        await look(desk, "running since", "· manual")  # the run itself, not its automation alone
         await desk.press("enter", "t")
         await desk.see("Only a run that failed")
         assert begun.workspace_id is not None
