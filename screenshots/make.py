@@ -4,94 +4,11 @@ A shop's repository, an installation of its own, real agents and terminals; each
 as SVG and PNG from the cells that a terminal shows.
 """
 
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(TOP))
-
-from tests.support.pictures import write_png, write_svg  # noqa: E402
-from tests.support.program import Program  # noqa: E402
-
-QD = (sys.executable, "-m", "quarterdeck")
-GIT = ("git", "-c", "user.name=Someone", "-c", "user.email=someone@example.invalid")
-ESCAPE, CTRL_G, CTRL_P, CTRL_S = "\x1b", "\x07", "\x10", "\x13"
-
-CART = '''"""The cart of a small shop."""
-
-
-def total(prices: list[int], discount: int = 0) -> int:
-    """The sum of all prices in cents, less a discount in percent."""
-    return sum(prices) * (100 - discount) // 100
-'''
-TEST = """from cart import total
-
-assert total([250, 250]) == 500
-assert total([1000], discount=10) == 900
-assert total([], discount=100) == 0
-print("3 checks passed")
-"""
-FIRST = (
-    "Check the cart, then look at what it costs:",
-    "",
-    "```sh",
-    "python3 test_cart.py",
-    "wc -l *.py",
-    "```",
-)
-OTHERS = (
-    ("bump-deps", "```sh\necho 'requests==2.32' > requirements.txt\n```"),
-    ("flaky-tests", "```sh\nfor i in $(seq 1 600); do echo run $i; sleep 1; done\n```"),
-    ("broken-build", "```sh\nmake all\n```"),
-)
-AUTOMATION = (
-    *("automation", "create", "triage", "--cron", "0 9 * * 1-5", "--timezone", "Europe/Berlin"),
-    *("--prompt", "Run the tests. Mend what is simple, and report how they stand."),
-)
-
-
-class Studio:
-    """One installation and the pictures made of it."""
-
-    def __init__(self, directory: Path) -> None:
-        self.shop = directory / "shop"
-        self.home = directory / "home"
-        self.environment = {**os.environ, "QUARTERDECK_HOME": str(self.home)}
-        self.shop.mkdir()
-        (self.shop / "cart.py").write_text(CART)
-        (self.shop / "test_cart.py").write_text(TEST)
-        for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Shop"]):
-            subprocess.run([*GIT, *words], cwd=self.shop, check=True)
-
-    def qd(self, *arguments: str, said: str = "") -> None:
-        """Runs a verb, with `said` on its standard input."""
-        subprocess.run(
-            [*QD, *arguments],
-            cwd=self.shop,
-            env=self.environment,
-            input=said,
-            text=True,
-            check=False,
-            stdout=subprocess.DEVNULL,
-        )
-
-    def cockpit(self, columns: int, lines: int) -> Program:
-        """Opens the cockpit."""
-        return Program(
-            QD, columns=columns, lines=lines, environment=self.environment, directory=self.shop
-        )
-
-
-def picture(program: Program, name: str) -> None:
-    """Writes what the terminal shows, once it is quiet."""
-    program.settle(0.5)
-    target = TOP / "screenshots" / name
-    write_svg(program.screen, target.with_suffix(".svg"))
-    write_png(program.screen, target.with_suffix(".png"))
-    print(f"screenshots/{name}.svg and .png")
+from studio import AUTOMATION, CTRL_G, CTRL_P, CTRL_S, ESCAPE, FIRST, OTHERS, PLAN, Studio, picture
+from tests.support.program import Program
 
 
 def shoot(studio: Studio) -> None:
@@ -128,18 +45,24 @@ def shoot(studio: Studio) -> None:
         studio.qd("replica", "create", "--name", name, "-m", message)
     studio.qd("replica", "create", "--name", "old-idea", "--wait")
     studio.qd("replica", "sleep", "old-idea")
-    studio.qd(*AUTOMATION)
-    studio.qd("env", "variables", "set", "shop", "LOG_LEVEL", said="debug")
+    prepare(studio)
     with studio.cockpit(120, 40) as program:
         program.wait_for("working", 60)
         program.wait_for("sleeping", 60)
+        program.wait_for("asks", 60)
         program.wait_for("run 3", 60)
         picture(program, "list")
+        program.type("/fix\r")
+        program.wait_for("Yes, mend it", 60)
+        picture(program, "question")
+        program.type(ESCAPE)  # all of the list again
+        program.wait_for("old-idea")
         program.type("?")
         program.wait_for("Tabs of a replica")
         picture(program, "help")
     with studio.cockpit(120, 40) as program:
         review(program)
+        tabs(program)
         pages(program)
     with studio.cockpit(80, 24) as program:
         program.wait_for("working", 60)
@@ -147,15 +70,24 @@ def shoot(studio: Studio) -> None:
     more(studio)
 
 
+def prepare(studio: Studio) -> None:
+    """What the other screens have to show."""
+    studio.install_agent()
+    ask = ("--agent", "careful", "-m", "Say in the README what is sold")
+    studio.qd("replica", "create", "--name", "fix-readme", *ask)
+    studio.plan.write_text(PLAN)
+    studio.qd("replica", "canvas", "put", "bump-deps", str(studio.plan))
+    studio.qd(*AUTOMATION)
+    studio.qd("automation", "run", "triage")
+    studio.qd("env", "variables", "set", "shop", "LOG_LEVEL", said="debug")
+    studio.qd("env", "variables", "set", "shop", "SHOP_KEY", said="sk-shop-1")
+    studio.qd("env", "hooks", "save", "shop", "warm", said="pip install -r requirements.txt")
+
+
 def more(studio: Studio) -> None:
-    """Single commands, the palette, and how it looks in other colors and with little room."""
+    """The palette, and how it looks in other colors and with little room."""
     with studio.cockpit(120, 40) as program:
-        program.wait_for("bump-deps", 60)
-        program.type("/bump\r7")
-        program.wait_for("[7 Exec]", 30)
-        program.type("ls -l shop && cat shop/requirements.txt\r")
-        program.wait_for("requests==2.32", 30)
-        picture(program, "exec")
+        program.wait_for("working", 60)
         program.type(CTRL_P)
         program.wait_for("An action, a replica, a page", 30)
         program.type("ter")
@@ -165,10 +97,10 @@ def more(studio: Studio) -> None:
         program.wait_for("working", 60)
         picture(program, "narrow")
     for theme in ("light", "ansi"):
-        (studio.home / "config.toml").write_text(f'[cockpit]\ntheme = "{theme}"\n')
+        studio.use_theme(theme)
         with studio.cockpit(100, 30) as program:
             program.wait_for("working", 60)
-            program.wait_for("run 3", 60)
+            program.wait_for("ctrl+x interrupts", 60)
             picture(program, theme)
 
 
@@ -192,18 +124,57 @@ def review(program: Program) -> None:
     program.wait_for("n new")
 
 
+def tabs(program: Program) -> None:
+    """The other tabs of the same replica."""
+    program.type("/bump\r5")
+    program.wait_for("prices.md", 30)
+    program.type("\r")
+    program.wait_for("Round to whole cents", 30)
+    picture(program, "canvas")
+    program.type(ESCAPE)
+    program.wait_gone("Round to whole cents")
+    program.type("6")
+    program.wait_for("The shop's checks: 3", 30)
+    picture(program, "hooks")
+    program.type("7")
+    program.wait_for("[7 Exec]", 30)
+    program.type("ls -l shop && cat shop/requirements.txt\r")
+    program.wait_for("requests==2.32", 30)
+    picture(program, "exec")
+    program.type(ESCAPE)
+    program.wait_for("n new")
+
+
+def leave(program: Program) -> None:
+    """Back to the list, step by step."""
+    while "t terminal" not in program.text:
+        program.type(ESCAPE)
+        program.settle(0.3)
+
+
 def pages(program: Program) -> None:
     """The full screens."""
-    for key, words, name in (
-        ("e", "shop", "environments"),
-        ("a", "triage", "automations"),
-        (",", "Connections", "settings"),
-    ):
-        program.type(key)
-        program.wait_for(words, 30)
-        picture(program, name)
-        program.type(ESCAPE)
-        program.wait_for("t terminal")
+    program.type("e")
+    program.wait_for("Everywhere", 30)
+    program.type("j")
+    program.wait_for("2 variables", 30)
+    picture(program, "environments")
+    program.type("2")
+    program.wait_for("SHOP_KEY", 30)
+    picture(program, "variables")
+    leave(program)
+    program.type("a")
+    program.wait_for("triage", 30)
+    program.wait_for("manual", 30)
+    picture(program, "automations")
+    program.type("e")
+    program.wait_for("Edit triage", 30)
+    picture(program, "automation")
+    leave(program)
+    program.type(",")
+    program.wait_for("Connections", 30)
+    picture(program, "settings")
+    leave(program)
 
 
 def main() -> None:
@@ -213,8 +184,8 @@ def main() -> None:
         try:
             shoot(studio)
         finally:
-            listed = ("check-the-cart-then", *(other for other, _ in OTHERS), "old-idea")
-            studio.qd("replica", "rm", "--yes", *listed)
+            names = (record["name"] for record in studio.replicas())
+            studio.qd("replica", "rm", "--yes", *names)
             studio.qd("stop")
 
 
