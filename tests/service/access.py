@@ -118,6 +118,7 @@ MEMBERS  GET /v1/environments/{}/start-hooks
 MEMBERS  POST /v1/environments/{}/start-hooks/save
 MEMBERS  POST /v1/environments/{}/start-hooks/test
 MEMBERS  POST /v1/environments/{}/start-hooks/test/stream
+MEMBERS  POST /v1/environments/{}/warm-hooks/test/stream
 MEMBERS  PUT /v1/environments/{}/warm-pools
 MEMBERS  GET /v1/warm-pools/{}/workspaces
 KEYS     POST /v1/replica

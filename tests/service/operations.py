@@ -134,6 +134,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("S9 I7", f"POST {ENVIRONMENT}/warm-hooks/save environment_hooks.save_warm", PARTS),
     _of("I7", f"POST {ENVIRONMENT}/warm-hooks/save-test hook_tests.save_warm", HOOKS),
     _of("I7", f"POST {ENVIRONMENT}/warm-hooks/test hook_tests.warm", HOOKS),
+    _of("I7", f"POST {ENVIRONMENT}/warm-hooks/test/stream hook_tests.stream_warm", HOOKS),
     _of("I7", f"GET {ENVIRONMENT}/start-hooks environment_hooks.start", PARTS),
     _of("I7", f"POST {ENVIRONMENT}/start-hooks/save environment_hooks.save_start", PARTS),
     _of("I7", f"POST {ENVIRONMENT}/start-hooks/test hook_tests.start", HOOKS),

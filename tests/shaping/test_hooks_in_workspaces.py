@@ -5,6 +5,7 @@ import os
 import signal
 
 import httpx
+import pytest
 
 from tests.fleet.conftest import until
 from tests.shaping.conftest import Shop, git
@@ -180,7 +181,9 @@ async def test_a_test_of_a_hook_runs_in_a_workspace_that_nobody_sees(shop: Shop)
 async def test_a_test_of_nothing_or_elsewhere_is_refused(shop: Shop) -> None:
     environment = await shop.environment()
     base = f"/v1/environments/{environment}"
-    for path in ("warm-hooks/test", "start-hooks/test", "start-hooks/test/stream"):
+    for path in (
+        f"{kind}-hooks/test{how}" for kind in ("warm", "start") for how in ("", "/stream")
+    ):
         answer = await shop.call("POST", f"{base}/{path}", {}, 400)
         assert answer["code"] == "INVALID_REQUEST"
     await shop.hook("global", "warm", "echo the global one fails; exit 5")
@@ -200,11 +203,12 @@ async def test_save_and_test_puts_in_force_only_what_works(shop: Shop) -> None:
     assert (await shop.call("GET", base))["warm_hook"]["version"] == 1
 
 
+@pytest.mark.parametrize("kind", ["warm", "start"])
 async def test_a_streamed_test_tells_while_it_runs_and_ends_when_nobody_listens(
-    shop: Shop,
+    shop: Shop, kind: str
 ) -> None:
     environment = await shop.environment()
-    path = f"/v1/environments/{environment}/start-hooks/test/stream"
+    path = f"/v1/environments/{environment}/{kind}-hooks/test/stream"
 
     async def frames(response: httpx.Response) -> list[dict]:
         found: list[dict] = []

@@ -39,9 +39,10 @@ async def test_the_client_tests_hooks_and_reads_their_logs(shop: Shop, client: C
     saved = await client.hook_tests.save_warm(environment, "echo warmed")
     assert saved.warm_hook.is_active
     assert (await client.hook_tests.start(environment, "true")).exit_code == 0
-    told = [event async for event in client.hook_tests.stream_start(environment, "echo on")]
-    assert [event.type for event in told][-1] == "complete"
-    assert "on\n" in [event.output for event in told if event.type == "output"]
+    for stream in (client.hook_tests.stream_warm, client.hook_tests.stream_start):
+        told = [event async for event in stream(environment, "echo on")]
+        assert [event.type for event in told][-1] == "complete"
+        assert "on\n" in [event.output for event in told if event.type == "output"]
     with pytest.raises(Conflict):
         await _broken(shop, client)
     made = await shop.make(environment)

@@ -1,7 +1,14 @@
 """What a test of a hook said, as it is kept for the screen."""
 
-from quarterdeck.store.environment_hooks import KEPT_LINES, Ending, HookRun
-from quarterdeck.wire.hook_tests import HookTestEvent
+from collections.abc import AsyncGenerator
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from quarterdeck.client.errors import NotFound
+from quarterdeck.store.environment_hooks import KEPT_LINES, Ending, HookRun, HookShelf
+from quarterdeck.wire.hook_tests import HookTest, HookTestEvent
+from quarterdeck.wire.setup import HookKind
 
 
 def test_lines_come_in_pieces_and_do_no_harm() -> None:
@@ -33,3 +40,25 @@ def test_how_a_test_ends() -> None:
     broken = HookRun()
     broken.take(HookTestEvent(type="error", message="No\nspace\x07."))
     assert (broken.ending, broken.end) == (Ending.FAILED, "No space.")
+
+
+class Older:
+    """Tests of a service that streams none of warm hooks."""
+
+    async def stream_warm(self, environment: UUID, content: str) -> AsyncGenerator[HookTestEvent]:
+        raise NotFound("There is no such path.", status=404)
+        yield HookTestEvent(type="progress")
+
+    async def warm(self, environment: UUID, content: str) -> HookTest:
+        return HookTest(exit_code=3, output="made\n", timed_out=False)
+
+
+async def test_a_warm_hook_is_told_of_at_its_end_where_none_is_streamed() -> None:
+    owner: Any = SimpleNamespace(client=SimpleNamespace(hook_tests=Older()))
+    environment: Any = SimpleNamespace(id=UUID(int=1))
+    told: list[list[str]] = []
+    run = await HookShelf(owner).test(
+        environment, HookKind.WARM, "make", lambda run: told.append(list(run.lines))
+    )
+    assert (run.ending, run.lines[1:]) == (Ending.FAILED, ["made"])
+    assert told[0][0].startswith("· A workspace is being made.")

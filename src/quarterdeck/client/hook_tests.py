@@ -49,11 +49,22 @@ class HookTests:
             timeout=TEST_SECONDS,
         )
 
-    async def stream_start(
+    def stream_warm(
+        self, environment: UUID | str, content: str | None = None
+    ) -> AsyncGenerator[HookTestEvent]:
+        """Runs a warm hook and tells of it while it runs; closing the generator ends the test.
+
+        Not every service has it: `NotFound` may mean that.
+        """
+        return self._stream(f"{PATH}/{environment}/warm-hooks/test/stream", content)
+
+    def stream_start(
         self, environment: UUID | str, content: str | None = None
     ) -> AsyncGenerator[HookTestEvent]:
         """Runs a start hook and tells of it while it runs; closing the generator ends the test."""
-        path = f"{PATH}/{environment}/start-hooks/test/stream"
+        return self._stream(f"{PATH}/{environment}/start-hooks/test/stream", content)
+
+    async def _stream(self, path: str, content: str | None) -> AsyncGenerator[HookTestEvent]:
         async with self._connection.listen(path, body=_body(content)) as messages:
             async for message in messages:
                 if message.data:

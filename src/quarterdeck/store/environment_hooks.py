@@ -1,11 +1,12 @@
 """Hooks of an environment: read, saved, and tried out with what they print."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from quarterdeck.client.errors import NotFound
 from quarterdeck.store.environments import HasClient
 from quarterdeck.transcript.clean import clean_output, one_line
 from quarterdeck.wire.environment_hooks import EnvironmentHook
@@ -129,24 +130,25 @@ class HookShelf:
     ) -> HookRun:
         """Runs a hook in a workspace of its own, telling of each thing that it says.
 
-        A start hook is told of while it runs; a warm one, by the interface, when it has ended.
+        It is told of while it runs; a warm one when it has ended, where the service streams none.
         """
         run = HookRun()
-        if kind is HookKind.WARM:
+        tests = self._owner.client.hook_tests
+        try:
+            stream = tests.stream_warm if kind is HookKind.WARM else tests.stream_start
+            async with aclosing(stream(environment.id, content)) as events:
+                async for event in events:
+                    run.take(event)
+                    told(run)
+        except NotFound:
+            if kind is not HookKind.WARM:
+                raise
             run.note("A workspace is being made. What the hook prints comes when it has ended.")
             told(run)
-            result = await self._owner.client.hook_tests.warm(environment.id, content)
+            result = await tests.warm(environment.id, content)
             run.output(result.output)
             run.complete(result.exit_code, result.timed_out)
             told(run)
-            return run
-        events: AsyncGenerator[HookTestEvent]
-        async with aclosing(
-            self._owner.client.hook_tests.stream_start(environment.id, content)
-        ) as events:
-            async for event in events:
-                run.take(event)
-                told(run)
         if run.ending is Ending.RUNS:
             run.finish(Ending.STOPPED, "The line to the service broke: how it ended is not known.")
         return run

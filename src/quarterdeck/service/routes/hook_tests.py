@@ -34,6 +34,19 @@ async def test_warm(
     return HookTestAnswer(test=await run_test(context, fleet, asked))
 
 
+@router.post("/warm-hooks/test/stream", response_class=StreamResponse)
+async def stream_warm(
+    environment: EnvironmentRef,
+    body: TestHook,
+    context: Context,
+    fleet: FleetDep,
+    caller: CallerDep,
+) -> Response:
+    """The same, told while it happens, as for start hooks. Whoever leaves ends the test."""
+    asked = Asked(caller, environment, HookKind.WARM, body.content)
+    return await _stream(context, fleet, asked)
+
+
 @router.post("/warm-hooks/save-test", status_code=201)
 async def save_and_test_warm(
     environment: EnvironmentRef,
