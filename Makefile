@@ -2,68 +2,89 @@
 # make check  lint, types, imports make bench   speed and memory, as a table
 # make agents the coding agents that tests drive for real, from npm into .venv/agents
 # make shots  the screenshots of the README, from the running program
+# make dist   the packages of a release; the wheel is installed and run once in a clean environment
 
-ROOT   := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
-VENV   := $(ROOT).venv
+# All paths are relative: make splits absolute ones at the blanks of a directory's name.
+ifneq ($(lastword $(MAKEFILE_LIST)),Makefile)
+$(error Use make -C DIRECTORY instead of make -f)
+endif
+
 PYTHON ?= python3
-BIN    := $(VENV)/bin
-AGENTS := $(VENV)/agents
-PINNED := $(ROOT)tests/real_agents/package.json
+BIN    := .venv/bin
+AGENTS := .venv/agents
+PINNED := tests/real_agents/package.json
 NPM    := npm install --prefix $(AGENTS) --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error
 
-.PHONY: run test agents check format bench shots clean
+# The directory in which the cockpit is opened: where the user stands, which make -C does not change.
+run: export QD_FROM = $(value PWD)
 
-run: $(VENV)/.run
-	@$(BIN)/qd
+.PHONY: run test agents check format bench shots dist clean
 
-test: $(VENV)/.test agents
-	@$(BIN)/python -m compileall -q $(ROOT)src $(ROOT)tests
-	cd $(ROOT) && $(BIN)/python -m pytest $(ARGS)
+run: .venv/.run
+	@qd="$$PWD/$(BIN)/qd"; [ ! -d "$$QD_FROM" ] || cd "$$QD_FROM"; \
+	unset QD_FROM MAKEFLAGS MFLAGS MAKELEVEL MAKE_TERMOUT MAKE_TERMERR; exec "$$qd"
+
+test: .venv/.test
+	@if command -v npm >/dev/null || [ "$$CI" = true ]; then $(MAKE) --no-print-directory agents; fi
+	@$(BIN)/python -m compileall -q src tests
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(ARGS)
 
 agents: $(AGENTS)/.done
 
-check: $(VENV)/.check
-	cd $(ROOT) && $(BIN)/ruff check . && $(BIN)/ruff format --check .
-	cd $(ROOT) && $(BIN)/basedpyright
-	cd $(ROOT) && $(BIN)/lint-imports --no-logo
+check: .venv/.check
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-logo
 
-format: $(VENV)/.check
-	cd $(ROOT) && $(BIN)/ruff check --fix . && $(BIN)/ruff format .
+format: .venv/.check
+	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
-bench: $(VENV)/.test
-	cd $(ROOT) && $(BIN)/python -m tests.bench $(ARGS)
+bench: .venv/.test
+	$(BIN)/python -m tests.bench $(ARGS)
 
-shots: $(VENV)/.test
-	cd $(ROOT) && $(BIN)/python screenshots/make.py
+shots: .venv/.test
+	$(BIN)/python screenshots/make.py
 
+dist: .venv/.release
+	rm -f dist/quarterdeck-*
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/quarterdeck-*
+	.ci/wheel dist/quarterdeck-*.whl
+
+# Nothing but a virtual environment is removed.
 clean:
-	rm -rf $(VENV)
+	@if [ -f .venv/pyvenv.cfg ]; then rm -rf .venv; \
+	elif [ -e .venv ]; then echo '.venv holds no pyvenv.cfg, so it is not removed' >&2; exit 1; fi
 
-$(VENV)/bin/python:
+$(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "quarterdeck needs Python 3.11 or newer")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --upgrade 'pip>=25.1'
 
-$(VENV)/.run: $(ROOT)pyproject.toml | $(VENV)/bin/python
-	cd $(ROOT) && $(BIN)/python -m pip install --quiet --editable .
-	@$(BIN)/python -m compileall -q $(ROOT)src
+.venv/.run: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --editable .
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
-$(VENV)/.test: $(ROOT)pyproject.toml | $(VENV)/bin/python
-	cd $(ROOT) && $(BIN)/python -m pip install --quiet --editable '.[postgresql]' --group test
-	@touch $@ $(VENV)/.run
+.venv/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --editable '.[postgresql]' --group test
+	@touch $@ .venv/.run
 
-$(VENV)/.check: $(ROOT)pyproject.toml | $(VENV)/bin/python
-	cd $(ROOT) && $(BIN)/python -m pip install --quiet --editable '.[postgresql]' --group test --group check
+.venv/.check: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --editable '.[postgresql]' --group test --group check
+	@touch $@
+
+.venv/.release: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --group release
 	@touch $@
 
 # The platform's own packages: no scripts, and no Node at run time. Pinned for x64, named alike elsewhere.
-$(AGENTS)/.done: $(PINNED) | $(VENV)/bin/python
+$(AGENTS)/.done: $(PINNED) | $(BIN)/python
 	@command -v npm >/dev/null || { echo 'npm is needed for the agents that tests drive; install it (Debian, Ubuntu: apt install npm)' >&2; exit 1; }
 	@rm -rf $(AGENTS) && mkdir -p $(AGENTS)/bin
 	@sed 's/linux-x64/linux-$(if $(filter aarch64 arm64,$(shell uname -m)),arm64,x64)/' $(PINNED) >$(AGENTS)/package.json
 	$(NPM)
 	@cd $(AGENTS)/bin && ln -s ../node_modules/codex-bin/vendor/*/bin/codex ../node_modules/opencode-linux-*/bin/opencode .
-	@cd $(AGENTS)/bin && HOME=$(AGENTS)/home ./codex --version && HOME=$(AGENTS)/home ./opencode --version
+	@home="$$PWD/$(AGENTS)/home"; cd $(AGENTS)/bin && HOME="$$home" ./codex --version && HOME="$$home" ./opencode --version
 	@rm -rf $(AGENTS)/home
 	@touch $@

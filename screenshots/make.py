@@ -18,7 +18,7 @@ def shoot(studio: Studio) -> None:
         picture(program, "start")
         program.type("n")
         program.wait_for("New replica")
-        program.wait_for("First message")
+        program.wait_for("Prompt (optional)")
         for number, line in enumerate(FIRST):
             program.type(("\r" if number else "") + line)
         program.wait_for("wc -l")
@@ -49,7 +49,7 @@ def shoot(studio: Studio) -> None:
     with studio.cockpit(120, 40) as program:
         program.wait_for("working", 60)
         program.wait_for("sleeping", 60)
-        program.wait_for("asks", 60)
+        program.wait_for("asking", 60)
         program.wait_for("run 3", 60)
         picture(program, "list")
         program.type("/fix\r")
@@ -89,7 +89,7 @@ def more(studio: Studio) -> None:
     with studio.cockpit(120, 40) as program:
         program.wait_for("working", 60)
         program.type(CTRL_P)
-        program.wait_for("An action, a replica, a page", 30)
+        program.wait_for("Search commands and replicas", 30)
         program.type("ter")
         program.wait_for("Open the terminal", 30)
         picture(program, "palette")
@@ -122,6 +122,12 @@ def review(program: Program) -> None:
     program.wait_gone("def total")
     program.type(ESCAPE)
     program.wait_for("n new")
+    program.type("G")
+    program.wait_for("Get changes: bump-deps", 30)
+    program.wait_for("Fetch branch", 30)
+    picture(program, "get-changes")
+    program.type(ESCAPE)
+    program.wait_gone("Get changes: bump-deps")
 
 
 def tabs(program: Program) -> None:

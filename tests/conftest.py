@@ -1,24 +1,61 @@
 """What every test may use."""
 
 import asyncio
+import compileall
 import gc
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-from quarterdeck.service.db.database import Database
-from quarterdeck.service.db.engines import sqlite_url
+import quarterdeck
+from quarterdeck.service.db.database import Database, sqlite_url
 from tests.support.postgresql import Server, find_programs, running
+from tests.support.tools import left_out, require
+
+pytest_plugins = ["tests.support.snapshots"]
+
+# How long it takes to make an example is the machine's load, and proves nothing.
+settings.register_profile("loaded", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("loaded")
+
 
 DATABASES = ("sqlite", "postgresql")
-LONG = {"end_to_end", "sandboxes", "system"}
-"""Directories whose files take longest."""
+LONG = {"cli", "end_to_end", "real_agents", "sandboxes", "system", "tui_pictures"}
+"""Directories with the files that take longest."""
 LONGEST_ID = 40
+PROGRAM = Path(quarterdeck.__file__).parent
+
+MEMORY = Path("/dev/shm")
+ROOM = 2 << 30
+"""Bytes that have to be free in memory if the suite is to keep its files there."""
+
+
+def _work_in_memory() -> None:
+    """Keep all temporary files in memory where there is room, unless TMPDIR says where.
+
+    Databases and journals wait for the disk at each commit, a quarter of the suite's time.
+    """
+    try:
+        found = os.statvfs(MEMORY)
+        told = Path("/proc/meminfo").read_text()
+    except OSError:
+        return
+    available = int(told.partition("MemAvailable:")[2].split()[0]) * 1024
+    usable = not found.f_flag & (os.ST_NOEXEC | os.ST_RDONLY) and os.access(MEMORY, os.W_OK)
+    if usable and min(available, found.f_bavail * found.f_frsize) > ROOM:
+        os.environ.setdefault("TMPDIR", str(MEMORY))
+        tempfile.tempdir = None  # pytest has asked for it already
+
+
+_work_in_memory()
+
+os.environ["GIT_CONFIG_SYSTEM"] = str(Path(__file__).parent / "support" / "gitconfig")
 
 # A shell that starts the suite in the background has it ignored, and every program begun by a test
 # would inherit that and not hear of Ctrl+C.
@@ -42,8 +79,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the program once.
+
+    Engines and agents read it in sandboxes, where they cannot keep what they compiled, and who sets
+    PYTHONDONTWRITEBYTECODE has every program that a test starts compile all that it reads.
+    """
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(PROGRAM, quiet=1)
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
+    # A quarter of the time of tests of the cockpit went into collections with the usual thresholds.
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 
@@ -61,7 +110,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Puts the longest files first, so that none begins when all others are done; leaves out the
     second database where the marker says that it can tell nothing new.
     """
-    items.sort(key=lambda item: item.path.parent.name not in LONG)
+    tests = Path(__file__).parent
+    items.sort(key=lambda item: item.path.relative_to(tests).parts[0] not in LONG)
     if config.getoption("--both-databases"):
         return
     second = {item for item in items if item.get_closest_marker("one_database") and _second(item)}
@@ -78,21 +128,16 @@ def _second(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def require_tool() -> Callable[[str], str]:
     """Finds a program that a test needs; without it the test is skipped, or fails under CI."""
-
-    def require(name: str) -> str:
-        found = shutil.which(name)
-        if found:
-            return found
-        _missing(name)
-
     return require
 
 
-def _missing(name: str) -> NoReturn:
-    message = f"{name} is not installed"
-    if os.environ.get("CI") == "true":
-        pytest.fail(message)
-    pytest.skip(message)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    lines = left_out(str(report.longrepr[2]) for report in skipped)
+    if lines:
+        terminalreporter.section("left out")
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
@@ -105,10 +150,7 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Server]:
     """A running server, started for the first test that needs it."""
-    programs = find_programs()
-    if programs is None:
-        _missing("postgresql")
-    with running(programs) as server:
+    with running(find_programs()) as server:
         yield server
 
 

@@ -15,7 +15,7 @@ from quarterdeck.agents.acp.driver import AcpDriver
 from quarterdeck.agents.catalog import default_catalog
 from quarterdeck.agents.port import AgentSession, SessionSpec
 from quarterdeck.agents.presets import Preset
-from quarterdeck.agents.session.patience import Patience
+from quarterdeck.agents.session.recorder import Timeouts
 from quarterdeck.wire.history import AgentEvent
 
 PRELUDE = """
@@ -137,12 +137,12 @@ def scripted(
     """Opens a session of an agent that is written in the test."""
 
     async def open_session(
-        body: str, given: SessionSpec = spec, patience: Patience | None = None, **preset: Any
+        body: str, given: SessionSpec = spec, timeouts: Timeouts | None = None, **preset: Any
     ) -> AgentSession:
         script = tmp_path / "agent.py"
         script.write_text(PRELUDE + textwrap.dedent(body))
         command = (sys.executable, "-I", str(script))
-        driver = AcpDriver(Preset(name="Scripted", command=command, **preset), patience)
+        driver = AcpDriver(Preset(name="Scripted", command=command, **preset), timeouts)
         session = await driver.open(given, heard)
         sessions.append(session)
         return session

@@ -11,11 +11,13 @@ from quarterdeck.agents.port import (
     AgentDiedError,
     AgentError,
     AgentUnavailableError,
+    ModelOffer,
+    ModelSession,
     Prompt,
     StopReason,
 )
-from quarterdeck.agents.session.patience import Patience
-from quarterdeck.wire.messages import Base64Source, Image
+from quarterdeck.agents.session.recorder import Timeouts
+from quarterdeck.wire.chats import Base64Source, Image
 
 HELLO = Prompt("m1", "hello")
 
@@ -331,14 +333,14 @@ async def test_an_agent_that_never_answers_is_unavailable_and_killed(
             open("pid", "w").write(str(os.getpid()))
             time.sleep(1000)
             """,
-            patience=Patience(start=0.3),
+            timeouts=Timeouts(start=0.3),
         )
     pid = workspace / "pid"
     assert not pid.exists() or await gone(int(pid.read_text()))
 
 
 async def test_a_flood_without_an_end_of_line_is_stopped(scripted, monkeypatch) -> None:
-    monkeypatch.setattr("quarterdeck.agents.session.lines.LINE_LIMIT", 2 << 20)
+    monkeypatch.setattr("quarterdeck.agents.session.process.LINE_LIMIT", 2 << 20)
     session = await scripted("""
         def prompt(message):
             while True:
@@ -395,7 +397,7 @@ async def test_an_agent_that_ignores_cancel_is_killed_and_reopened(
             time.sleep(1000)
         serve(prompt)
     """,
-        patience=Patience(cancel=0.2),
+        timeouts=Timeouts(cancel=0.2),
     )
     turn = asyncio.create_task(session.prompt(HELLO))
     await heard.until(lambda event: True)
@@ -474,7 +476,7 @@ async def test_what_the_agent_cannot_do_fails_before_it_is_asked(scripted) -> No
     assert "no plan mode" in (planned.error or "")
     source = Base64Source(type="base64", media_type="image/png", data="AAAA")
     shown = await session.prompt(Prompt("m", "x", images=[Image(source=source)]))
-    assert "does not take images" in (shown.error or "")
+    assert "does not accept images" in (shown.error or "")
 
 
 async def test_another_model_restarts_an_agent_that_takes_it_at_start(scripted, heard) -> None:
@@ -566,3 +568,52 @@ async def test_a_prompt_that_is_given_up_leaves_nothing_to_the_next(scripted, he
     assert (await session.prompt(HELLO)).stop_reason == StopReason.END_TURN
     assert heard.text().endswith("busy")
     assert heard.text().count("busy") == 1
+
+
+MODELS = """
+    def prompt(message):
+        answer(message, {"stopReason": "end_turn"})
+
+    serve(prompt, TOLD)
+"""
+OLDER = {
+    "currentModelId": "m1",
+    "availableModels": [
+        {"modelId": "m1", "name": "First", "description": "d"},
+        {"modelId": "m2"},
+        {"modelId": ""},
+    ],
+}
+NEWER = [
+    {"id": "mode", "category": "mode", "currentValue": "a", "options": [{"value": "a"}]},
+    {
+        "id": "llm",
+        "category": "model",
+        "type": "select",
+        "currentValue": "m1",
+        "options": [
+            {"group": "g", "name": "Group", "options": [{"value": "m1", "name": "First"}]},
+            {"value": "m2"},
+        ],
+    },
+]
+OFFER = ModelOffer((("m1", "First"), ("m2", "m2")), "m1")
+
+
+@pytest.mark.parametrize(
+    ("told", "offered"),
+    [
+        ({"models": OLDER}, OFFER),
+        ({"configOptions": NEWER}, OFFER),
+        ({"models": OLDER, "configOptions": NEWER[:1]}, OFFER),
+        ({}, None),
+        ({"models": {"availableModels": []}}, None),
+    ],
+    ids=["older", "newer", "both", "none", "empty"],
+)
+async def test_the_models_that_an_agent_announces(
+    scripted, told: dict[str, object], offered: ModelOffer | None
+) -> None:
+    session = await scripted(MODELS.replace("TOLD", repr({"sessionId": "s1", **told})))
+    assert isinstance(session, ModelSession)
+    assert session.models == offered

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.agents.acp.reopening import clear_twins, left_of_minute
+from quarterdeck.agents.acp.driver import clear_twins, seconds_to_next_minute
+from quarterdeck.agents.availability import spawn
 from quarterdeck.agents.port import AgentDiedError, Prompt, StopReason
 from quarterdeck.agents.presets import Preset, load_presets
-from quarterdeck.agents.session.patience import Patience
-from quarterdeck.agents.starting import spawn
+from quarterdeck.agents.session.recorder import Timeouts
 from quarterdeck.wire.setup import McpServer
 
 HELLO = Prompt("m1", "hello")
@@ -36,7 +36,7 @@ HANGING = """
 
 
 async def test_an_agent_that_hangs_is_ended_and_reopened_with_its_session(scripted, heard) -> None:
-    session = await scripted(HANGING, patience=Patience(silence=1.5))
+    session = await scripted(HANGING, timeouts=Timeouts(silence=1.5))
     with pytest.raises(AgentDiedError, match=r"did nothing for 1\.5 seconds, so it was ended"):
         await session.prompt(HELLO)
     assert (await session.prompt(HELLO)).stop_reason == StopReason.END_TURN
@@ -74,7 +74,7 @@ async def test_a_tool_that_runs_may_be_silent(scripted, heard) -> None:
             answer(message, {"stopReason": "end_turn"})
         serve(prompt)
         """,
-        patience=Patience(silence=1.0),
+        timeouts=Timeouts(silence=1.0),
     )
     assert (await session.prompt(HELLO)).stop_reason == StopReason.END_TURN
 
@@ -89,7 +89,7 @@ async def test_an_agent_that_waits_for_an_answer_may_be_silent(scripted, heard) 
             answer(message, {"stopReason": "end_turn"})
         serve(prompt)
         """,
-        patience=Patience(silence=1.0),
+        timeouts=Timeouts(silence=1.0),
     )
     turn = asyncio.create_task(session.prompt(HELLO))
     asked = await heard.until(lambda event: event.type == "acp-permission_request")
@@ -335,7 +335,7 @@ async def test_history_that_is_told_late_is_waited_for(scripted, heard, spec) ->
     ("made", "now", "left"), [(600, 600, 60), (615, 659.5, 0.5), (659, 660, 0), (0, 660, 0)]
 )
 def test_the_minute_of_a_session_passes_first(made: float, now: float, left: float) -> None:
-    assert left_of_minute(made, now) == left
+    assert seconds_to_next_minute(made, now) == left
 
 
 def test_of_a_session_s_files_the_one_that_holds_it_stays(spec, tmp_path) -> None:
@@ -357,7 +357,7 @@ def test_of_a_session_s_files_the_one_that_holds_it_stays(spec, tmp_path) -> Non
 
 async def test_a_session_of_an_earlier_minute_is_reopened_at_once(scripted, heard, spec) -> None:
     traps = {"reopens_next_minute": True}
-    session = await scripted(HANGING, patience=Patience(silence=1.5), traps=traps)
+    session = await scripted(HANGING, timeouts=Timeouts(silence=1.5), traps=traps)
     mark = Path(spec.state_directory, "session-made")
     os.utime(mark, (0, 0))
     with pytest.raises(AgentDiedError):

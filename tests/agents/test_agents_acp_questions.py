@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.agents.acp.questions import Question
+from quarterdeck.agents.acp.questions import FormQuestion
 from quarterdeck.agents.port import AgentError, Prompt, StopReason
 
 HELLO = Prompt("m1", "hello")
@@ -164,7 +164,7 @@ async def test_a_choice_with_a_field_for_other_words_is_one_question(scripted, h
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-Infinity", "1e999", "9" * 5000, "many"])
 def test_what_json_has_no_word_for_is_no_number(text: str) -> None:
-    question = Question("price", "Which price?", "number")
+    question = FormQuestion("price", "Which price?", "number")
     with pytest.raises(AgentError, match="a number"):
         question.check(text)
     question.check("2.5")

@@ -4,13 +4,13 @@ import asyncio
 import os
 import re
 import signal
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from quarterdeck.agents.port import AgentDiedError, AgentUnavailableError, Prompt, StopReason
+from tests.support.git import commit_files
 
 
 def message(*blocks: str, language: str = "sh", **options) -> Prompt:
@@ -28,18 +28,16 @@ def output(update: dict) -> str:
 def repository(workspace: Path) -> Path:
     path = workspace / "deck"
     path.mkdir()
-    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
     (path / "old.txt").write_text("one\n")
-    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
-        subprocess.run([*git, *command], cwd=path, check=True)
-    return path
+    return commit_files(path)
 
 
 async def test_blocks_run_in_order_and_the_first_failure_stops(builtin, heard, workspace) -> None:
     session = await builtin()
     prompt = message("echo one > a; cat a", "# a note\ncat missing\necho not reached", "touch b")
     outcome = await session.prompt(prompt)
-    assert outcome.stop_reason == StopReason.END_TURN
+    assert outcome.stop_reason == StopReason.FAILED
+    assert outcome.error == "Built-in reported an error: `cat missing` failed with exit code 1."
     calls = heard.payloads("tool_call")
     assert [call["title"] for call in calls] == ["echo one > a; cat a", "cat missing"]
     assert {call["kind"] for call in calls} == {"execute"}
@@ -56,6 +54,16 @@ async def test_blocks_run_in_order_and_the_first_failure_stops(builtin, heard, w
     assert isinstance(ends[0]["rawOutput"]["durationMs"], int)
     assert not (workspace / "b").exists()
     assert "`cat missing` failed with exit code 1. 1 block after it was not run." in heard.text()
+
+
+async def test_after_a_failure_the_session_goes_on(builtin, heard, workspace) -> None:
+    session = await builtin()
+    for command in ("exit 3", "no-such-program", "echo http 500 >/dev/null; kill -9 $$"):
+        outcome = await session.prompt(message(command))
+        assert outcome.stop_reason == StopReason.FAILED
+        assert "model" not in (outcome.error or "")
+    outcome = await session.prompt(message("touch done"))
+    assert outcome.stop_reason == StopReason.END_TURN and (workspace / "done").exists()
 
 
 async def test_output_streams_while_the_block_runs(builtin, heard, workspace) -> None:

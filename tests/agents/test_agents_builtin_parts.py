@@ -2,13 +2,13 @@
 
 import pytest
 
-from quarterdeck.agents.builtin.blocks import parse
+from quarterdeck.agents.builtin.runner import parse
 from quarterdeck.agents.builtin.sessions import (
     HISTORY_LIMIT,
     SessionStore,
     UnknownSessionError,
 )
-from quarterdeck.agents.output import KEPT, Output
+from quarterdeck.agents.output import KEPT, OutputTail
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_title_is_the_first_telling_line() -> None:
 
 
 def test_output_keeps_its_end_and_splits_no_character() -> None:
-    output = Output()
+    output = OutputTail()
     for _ in range(10):
         output.add("ä".encode() * 20_000)
     output.add(b"!")

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.agents.catalog import default_catalog
-from quarterdeck.agents.known import own_keys, programs_of
+from quarterdeck.agents.catalog import default_catalog, own_keys, programs_of
 from quarterdeck.agents.port import AgentStatus, AgentUnavailableError
 from quarterdeck.agents.presets import load_presets
-from quarterdeck.wire.own_agents import OwnAgent
+from quarterdeck.wire.agents import OwnAgent
 
 ROBOT = {"robot": OwnAgent(name="Robot", command=("robot", "--acp"), keys=("ROBOT_KEY",))}
 

@@ -2,12 +2,17 @@
 
 import pytest
 
-from quarterdeck.agents.codex.approvals import _decision, _value
-from quarterdeck.agents.codex.items import command_of, ended, kept, started
-from quarterdeck.agents.codex.patches import diff_parts, first_line
-from quarterdeck.agents.codex.questions import Question
+from quarterdeck.agents.codex.items import (
+    command_of,
+    diff_parts,
+    ended,
+    first_line,
+    started,
+    tail_of,
+)
+from quarterdeck.agents.codex.questions import CodexQuestion, _decision, _value
 from quarterdeck.agents.output import KEPT
-from quarterdeck.agents.session.desk import Answer
+from quarterdeck.agents.session.permissions import GivenAnswer
 
 
 @pytest.mark.parametrize(
@@ -42,7 +47,7 @@ def test_new_and_deleted_files_are_told_whole() -> None:
 
 
 def test_a_long_output_keeps_its_end() -> None:
-    text = kept("x" * KEPT + "end")
+    text = tail_of("x" * KEPT + "end")
     assert text.startswith("[3 characters of earlier output left out]\n") and text.endswith("end")
     item = {"id": "c", "type": "commandExecution", "aggregatedOutput": "y" * (2 * KEPT)}
     told = ended({**item, "status": "completed"}, shown=True)
@@ -75,11 +80,11 @@ def test_decisions_that_carry_something() -> None:
 @pytest.mark.parametrize(
     ("shape", "given", "value"),
     [
-        ({"type": "boolean"}, Answer(option="true"), True),
-        ({"type": "integer"}, Answer(text="-3"), -3),
-        ({"type": "number"}, Answer(text="1.5"), 1.5),
-        ({"type": "integer"}, Answer(text="many"), "many"),
-        ({"type": "string"}, Answer(text="3"), "3"),
+        ({"type": "boolean"}, GivenAnswer(option="true"), True),
+        ({"type": "integer"}, GivenAnswer(text="-3"), -3),
+        ({"type": "number"}, GivenAnswer(text="1.5"), 1.5),
+        ({"type": "integer"}, GivenAnswer(text="many"), "many"),
+        ({"type": "string"}, GivenAnswer(text="3"), "3"),
     ],
 )
 def test_answers_to_a_form_have_its_types(shape, given, value) -> None:
@@ -87,5 +92,5 @@ def test_answers_to_a_form_have_its_types(shape, given, value) -> None:
 
 
 def test_a_secret_question_says_so_to_who_shows_it() -> None:
-    assert Question("Password?", free=True, secret=True).asked.told["secret"] is True
-    assert "secret" not in Question("Name?", free=True).asked.told
+    assert CodexQuestion("Password?", free=True, secret=True).decision.payload["secret"] is True
+    assert "secret" not in CodexQuestion("Name?", free=True).decision.payload

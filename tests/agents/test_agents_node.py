@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from quarterdeck.agents.availability import Need, need_of
 from quarterdeck.agents.catalog import default_catalog
-from quarterdeck.agents.node import Need, need_of
 from quarterdeck.agents.port import AgentUnavailableError, SessionSpec
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.agents import versions
-from quarterdeck.agents.versions import Question, Versions, packaged_version, version_in
+from quarterdeck.agents import availability as versions
+from quarterdeck.agents.availability import VersionQuestion, Versions, packaged_version, version_in
 
 ENOUGH = 20.0
 
@@ -20,8 +20,8 @@ def program(path: Path, script: str) -> Path:
     return path
 
 
-def question(path: Path, **variables: str) -> Question:
-    return Question(path, ("--version",), variables, os.environ["PATH"])
+def question(path: Path, **variables: str) -> VersionQuestion:
+    return VersionQuestion(path, ("--version",), variables, os.environ["PATH"])
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ async def test_nobody_waits_for_one_that_hangs_and_it_is_ended(tmp_path, monkeyp
     assert known.find([question(agent)], 0.01) == [None]
     assert known.find([question(agent)], ENOUGH) == [None]  # nobody waits a second time
     assert time.monotonic() - begun < 60  # and not the 1,000 of the program
-    (future,) = known._asked.values()
+    (future,) = known._futures.values()
     assert future.result(ENOUGH) is None
     assert await gone(*map(int, started.read_text().split()))
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_run_has_no_version(tmp_path):
     broken = program(tmp_path / "agent", "")
     broken.write_bytes(b"\x7fELF nonsense")
     missing = tmp_path / "missing"
-    unasked = Question(program(tmp_path / "other", "echo 1.0.0"))
+    unasked = VersionQuestion(program(tmp_path / "other", "echo 1.0.0"))
     asked = [question(broken), question(missing), unasked]
     assert Versions().find(asked, ENOUGH) == [None, None, None]
 

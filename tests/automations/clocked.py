@@ -10,10 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from quarterdeck.local.home import Home
-from quarterdeck.service.automations.runner import AutomationRunner, RunnerSettings
-from quarterdeck.service.fleet.fleet import Fleet
+from quarterdeck.service.automations.runner import RunnerSettings
 from quarterdeck.service.fleet.settings import FleetSettings
-from quarterdeck.service.start import open_service
+from quarterdeck.service.start import build_service, open_service
 from quarterdeck.wire.agents import Agent
 from tests.fleet.doubles import DoubleDriver
 
@@ -28,10 +27,10 @@ async def run(home: Home, clock: Path, database_url: str | None) -> None:
     driver.gate = asyncio.Event()
     async with open_service(home, driver, lambda: AGENTS, database_url) as context:
         context.clock = lambda: datetime.fromisoformat(clock.read_text())
-        fleet = context.fleet = Fleet(context, FleetSettings(active_limit=MANY))
-        await fleet.start()
-        runner = AutomationRunner(context, RunnerSettings(longest_wait=LOOK_SECONDS))
-        runner.start()
+        limits = FleetSettings(active_limit=MANY), RunnerSettings(longest_wait=LOOK_SECONDS)
+        service = build_service(context, *limits)
+        await service.fleet.start()
+        service.automations.start()
         await asyncio.Event().wait()
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,10 +11,11 @@ import pytest
 from fastapi import FastAPI
 
 from quarterdeck.service.app import build_app
-from quarterdeck.service.automations.runner import AutomationRunner, RunnerSettings
+from quarterdeck.service.automations.runner import AutomationRunner
 from quarterdeck.service.fleet.settings import FleetSettings
-from quarterdeck.service.records.organizations import only_organization
-from tests.fleet.conftest import World, home, scripted, settings, until, world
+from quarterdeck.service.identity.rows import only_organization
+from tests.fleet.conftest import World, home, scripted, settings, world
+from tests.support.waiting import eventually
 
 __all__ = ["home", "scripted", "settings", "world"]
 
@@ -41,16 +42,18 @@ class Office:
 
     world: World
     clock: Clock
-    runner: AutomationRunner = field(init=False)
 
     def begin(self) -> None:
         self.world.context.clock = self.clock
-        self.runner = AutomationRunner(self.world.context, RunnerSettings())
+
+    @property
+    def runner(self) -> AutomationRunner:
+        return self.world.service.automations
 
     @property
     def app(self) -> FastAPI:
-        """A second application over the same service, whose runner does not work."""
-        return build_app(self.world.context)
+        """A second application over the same service."""
+        return build_app(self.world.service)
 
     async def create(self, **body: Any) -> dict[str, Any]:
         answer = await self.post(body)
@@ -87,7 +90,7 @@ class Office:
             events = [one["event"] for one in told]
             return [one["payload"]["text"] for one in events if one["type"] == "user-message"]
 
-        return (await until(first, "a message"))[0]
+        return (await eventually(first, "a message"))[0]
 
     async def told(self, after: int) -> list[dict[str, Any]]:
         """What watchers have heard of since, with the index of each."""
@@ -125,7 +128,7 @@ class Office:
             run = (await self.get(f"{automation_id}/executions/{execution_id}"))["execution"]
             return run if run["status"] == status else None
 
-        return await until(there, status)
+        return await eventually(there, status)
 
 
 @pytest.fixture

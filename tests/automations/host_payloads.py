@@ -17,21 +17,35 @@ def host_a_repository() -> dict[str, Any]:
     return {"id": 35129377, "name": "pier", "full_name": "harbor/pier", **HOST_A_URLS}
 
 
+MEMBER, STRANGER = "MEMBER", "NONE"
+FORK = "stranger/pier"
+
+
 def pull_request(action: str = "opened", number: int = 7, **changes: Any) -> dict[str, Any]:
-    """An event `pull_request`; `changes` are of the pull request, `sender` is who acts."""
-    sender = changes.pop("sender", "mara")
+    """An event `pull_request`; `changes` are of the pull request, `sender` is who acts.
+
+    Without `source` its branch lies in the repository; `sha` is its head.
+    """
+    sender, sha = changes.pop("sender", "mara"), changes.pop("sha", SHA)
+    source = changes.pop("source", "harbor/pier")
     about = {
         "url": f"https://api.host-a.example/repos/harbor/pier/pulls/{number}",
         "html_url": f"https://host-a.example/harbor/pier/pull/{number}",
         "number": number,
         "state": "open",
         "title": "Mend the crane",
-        "user": {"login": "mara", "type": "User"},
+        "user": {"login": "mara", "id": 583231, "type": "User"},
+        "author_association": MEMBER,
         "body": None,
         "draft": False,
         "merged": False,
-        "head": {"label": "harbor:crane", "ref": "crane", "sha": SHA},
-        "base": {"label": "harbor:main", "ref": "main", "sha": BEFORE},
+        "head": {"label": "x:crane", "ref": "crane", "sha": sha, "repo": {"full_name": source}},
+        "base": {
+            "label": "harbor:main",
+            "ref": "main",
+            "sha": BEFORE,
+            "repo": {"full_name": "harbor/pier"},
+        },
         **changes,
     }
     return {
@@ -43,8 +57,17 @@ def pull_request(action: str = "opened", number: int = 7, **changes: Any) -> dic
     }
 
 
-def issue_comment(body: str, number: int = 7, **changes: Any) -> dict[str, Any]:
-    """An event `issue_comment` on a pull request."""
+def of_stranger(action: str = "opened", number: int = 7, **changes: Any) -> dict[str, Any]:
+    """An event `pull_request` of one that a stranger opened from a fork."""
+    user = {"login": "stranger", "id": 999, "type": "User"}
+    about = {"user": user, "author_association": STRANGER, "source": FORK, "sender": "stranger"}
+    return pull_request(action, number, **about | changes)
+
+
+def issue_comment(
+    body: str, number: int = 7, author: str = MEMBER, **changes: Any
+) -> dict[str, Any]:
+    """An event `issue_comment` on a pull request; `author` is the part that its author has."""
     at = f"https://api.host-a.example/repos/harbor/pier/pulls/{number}"
     return {
         "action": "created",
@@ -52,7 +75,8 @@ def issue_comment(body: str, number: int = 7, **changes: Any) -> dict[str, Any]:
             "number": number,
             "title": "Mend the crane",
             "html_url": f"https://host-a.example/harbor/pier/pull/{number}",
-            "user": {"login": "mara"},
+            "user": {"login": "mara", "id": 583231},
+            "author_association": author,
             "pull_request": {"url": at},
         },
         "comment": {"body": body, "user": {"login": "joan"}, "author_association": "MEMBER"},
@@ -75,8 +99,11 @@ def host_b_project() -> dict[str, Any]:
 
 
 def merge_request(action: str = "open", number: int = 3, **changes: Any) -> dict[str, Any]:
-    """A `Merge Request Hook`; `told` goes beside the attributes that `changes` are of."""
-    told = changes.pop("told", {})
+    """A `Merge Request Hook`; `told` goes beside the attributes that `changes` are of.
+
+    `source` is the project that its branch lies in, by default the target itself.
+    """
+    told, source = changes.pop("told", {}), changes.pop("source", 15)
     return {
         "object_kind": "merge_request",
         "event_type": "merge_request",
@@ -86,6 +113,8 @@ def merge_request(action: str = "open", number: int = 3, **changes: Any) -> dict
             "id": 99,
             "iid": number,
             "author_id": 51,
+            "source_project_id": source,
+            "target_project_id": 15,
             "title": "Mend the crane",
             "source_branch": "crane",
             "target_branch": "main",
@@ -100,8 +129,8 @@ def merge_request(action: str = "open", number: int = 3, **changes: Any) -> dict
     }
 
 
-def note(body: str, number: int = 3, **changes: Any) -> dict[str, Any]:
-    """A `Note Hook` on a merge request."""
+def note(body: str, number: int = 3, source: int = 15, **changes: Any) -> dict[str, Any]:
+    """A `Note Hook` on a merge request whose branch lies in the project `source`."""
     at = f"https://host-b.example/harbor/yard/pier/-/merge_requests/{number}#note_1244"
     return {
         "object_kind": "note",
@@ -119,6 +148,8 @@ def note(body: str, number: int = 3, **changes: Any) -> dict[str, Any]:
             "id": 99,
             "iid": number,
             "author_id": 51,
+            "source_project_id": source,
+            "target_project_id": 15,
             "title": "Mend the crane",
             "source_branch": "crane",
             "target_branch": "main",

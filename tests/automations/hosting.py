@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import httpx
 
+from quarterdeck.service.formats import now_text
 from quarterdeck.service.hosts.settings import HostSettings, HostsSettings
-from quarterdeck.service.moments import now_text
-from quarterdeck.service.records.organizations import only_organization
-from quarterdeck.service.records.repositories import add_repository
+from quarterdeck.service.identity.rows import only_organization
+from quarterdeck.service.repositories.rows import add_repository
 from quarterdeck.wire.repositories import Repository
 from tests.automations.conftest import Office
 

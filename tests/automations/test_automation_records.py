@@ -72,7 +72,6 @@ async def test_a_record_has_what_it_was_given(office: Office) -> None:
         ({"prompt": " \n\t "}, "prompt"),
         ({"name": "  "}, "name"),
         ({"prompt": None}, "prompt"),
-        ({"environment_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7"}, "environment_id"),
         ({"debounce_seconds": -1}, "debounce_seconds"),
         ({"debounce_seconds": 86_401}, "debounce_seconds"),
         ({"debounce_seconds": "60"}, "debounce_seconds"),
@@ -96,6 +95,18 @@ async def test_what_is_wrong_is_refused_by_name(
     refused = answer.json()
     assert refused["code"] == "INVALID_REQUEST"
     assert names in (refused["details"] or ""), refused
+
+
+async def test_an_environment_that_is_not_there_is_404(office: Office) -> None:
+    """As for replicas."""
+    unknown = {"environment_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7"}
+    made = await office.create()
+    for answer in (
+        await office.post(unknown),
+        await office.world.client.patch(f"/v1/automations/{made['id']}", json=unknown),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (404, "NOT_FOUND"), answer.text
+        assert answer.json()["details"].startswith("environment_id")
 
 
 async def test_the_bounds_themselves_are_taken(office: Office) -> None:
@@ -254,3 +265,15 @@ async def test_json_that_lies_too_deep_is_refused(office: Office, depth: int) ->
     ):
         answer = await office.world.client.post(path, json=body)
         assert answer.status_code == 400, (path, answer.text)
+
+
+async def test_a_change_of_an_older_state_is_refused(office: Office) -> None:
+    client = office.world.client
+    made = await office.create(triggers=[SCHEDULE])
+    path = f"/v1/automations/{made['id']}"
+    first = (await client.get(path)).headers["etag"]
+    answer = await client.patch(path, json={"name": "other"}, headers={"If-Match": first})
+    assert answer.status_code == 200 and answer.headers["etag"] != first
+    late = await client.patch(path, json={"name": "third"}, headers={"If-Match": first})
+    assert (late.status_code, late.json()["code"]) == (412, "PRECONDITION_FAILED")
+    assert (await office.get(made["id"]))["automation"]["name"] == "other"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quarterdeck.schedules import coming_fires, last_fire, next_fire
-from quarterdeck.service.automations.schedule import check_schedule
+from quarterdeck.service.automations.scheduler import check_schedule
 from quarterdeck.service.errors import ApiError
 
 # The clock goes forward at the first moment and back at the second, by the hours named.
@@ -44,6 +44,30 @@ def test_a_time_of_day_comes_once_a_day_whatever_the_clock_does(
                 came = fires(f"{minute} {hour} * * *", zone, begin, begin + timedelta(days=7))
                 days = [moment.astimezone(ZoneInfo(zone)).date() for moment in came]
                 assert len(set(days)) == len(days) >= 6, (hour, minute, came)
+
+
+@pytest.mark.parametrize(
+    ("expression", "plain"),
+    [
+        ("0 9-9/2 * * *", "0 9 * * *"),
+        ("0 09-9/2 * * *", "0 9 * * *"),
+        ("5-5/7,20 9 * * *", "5,20 9 * * *"),
+        ("0 9 * * mon-MON/2", "0 9 * * 1"),
+        ("0 9 * * sun-0/3", "0 9 * * 0"),
+        ("0 9 1-1/10 jan-1/2 *", "0 9 1 1 *"),
+        ("0 9-12/2 * * *", "0 9,11 * * *"),
+        ("0 20/2 * * *", "0 20,22 * * *"),
+    ],
+)
+def test_a_stepped_range_of_one_value_is_that_value(expression: str, plain: str) -> None:
+    begin = datetime(2026, 11, 20, tzinfo=UTC)
+    assert coming_fires(expression, "UTC", begin, 20) == coming_fires(plain, "UTC", begin, 20)
+
+
+@pytest.mark.parametrize("field", ["9-9/0", "9-9/", "9-9/2/3", "25-25/2", "9-9/-2", "x-x/2"])
+def test_a_wrong_stepped_range_stays_wrong(field: str) -> None:
+    with pytest.raises(ApiError):
+        check_schedule(f"0 {field} * * *", "UTC", "config")
 
 
 @pytest.mark.parametrize(("zone", "forward", "back"), CHANGES)

@@ -9,7 +9,8 @@ import pytest
 from tests.automations.conftest import Office
 from tests.automations.host_payloads import issue_comment, pull_request
 from tests.automations.hosting import Hosting, trigger
-from tests.fleet.conftest import World, until
+from tests.fleet.conftest import World
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.one_database
 
@@ -66,7 +67,7 @@ async def placed(
         run = (await hosting.office.get(path))["execution"]
         return run if run["workspace_id"] else None
 
-    return await until(there, "a workspace")
+    return await eventually(there, "a workspace")
 
 
 async def test_a_later_event_is_the_next_message_of_the_running_workspace(
@@ -77,7 +78,7 @@ async def test_a_later_event_is_the_next_message_of_the_running_workspace(
     two = await later(hosting, made, title="Second push")
     assert two["workspace_id"] == one["workspace_id"] and two["status"] == "running"
     world = hosting.office.world
-    await until(lambda: accepted(world, one["workspace_id"], 2), "two messages")
+    await eventually(lambda: accepted(world, one["workspace_id"], 2), "two messages")
     assert (await hosting.office.runs(made["id"]))[1]["status"] == "running"
     world.driver.let_go(one["workspace_id"])
     for run in (one, two):
@@ -129,7 +130,7 @@ async def test_events_at_once_are_one_workspace(hosting: Hosting) -> None:
         places = [one["workspace_id"] for one in await hosting.office.runs(made["id"])]
         return set(places) if all(places) else None
 
-    assert len(await until(all_placed, "five places")) == 1
+    assert len(await eventually(all_placed, "five places")) == 1
     assert await hosting.begun(made) == 5
 
 

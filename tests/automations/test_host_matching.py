@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.service.hosts.addresses import place_of
+from quarterdeck.service.hosts.settings import place_of
 from tests.automations.conftest import Office
 from tests.automations.host_payloads import merge_request, pull_request
 from tests.automations.hosting import OPENED, URL_A, URL_B, Hosting, trigger

@@ -164,3 +164,11 @@ def test_what_is_not_needed_may_be_missing() -> None:
     assert found.pull_request.head_sha is None
     found = read_host_b(B, merge_request(last_commit=None, title=None, url=None))
     assert isinstance(found, HostEvent) and found.pull_request.head_sha is None
+
+
+def test_the_author_is_known_by_the_hosts_id() -> None:
+    of_a, of_b = read_host_a(A, pull_request()), read_host_b(B, merge_request())
+    assert of_a is not None and of_a.author == "host-a 583231"
+    assert of_b is not None and of_b.author == "host-b 51"
+    nameless = read_host_a(A, pull_request(user={"login": "mara"}))
+    assert nameless is not None and nameless.author is None

@@ -152,7 +152,7 @@ async def test_a_run_that_cannot_be_stored_leaves_no_receipt(
     def fails(*_: object) -> str:
         raise RuntimeError("the machine stops here")
 
-    monkeypatch.setattr("quarterdeck.service.hosts.receiving.take_event", fails)
+    monkeypatch.setattr("quarterdeck.service.hosts.receiver.take_event", fails)
     assert (await hosting.call(A, BODY, signed(BODY))).status_code == 500
     monkeypatch.undo()
     assert await receipts(hosting) == 0
@@ -235,11 +235,33 @@ async def test_host_b_signs(hosting: Hosting) -> None:
 
 
 @pytest.mark.one_database
-async def test_a_burst_of_a_thousand_is_one_run(hosting: Hosting) -> None:
+async def test_a_signed_webhook_is_taken_once_by_its_id(hosting: Hosting) -> None:
+    key = b"k" * 32
+    context = hosting.office.world.context
+    secret = f"whsec_{base64.b64encode(key).decode()}"
+    context.hosts = type(HOSTS)(HOSTS.host_a, type(HOSTS.host_b)(secret))
+    await hosting.connect(URL_B)
+    made = await hosting.office.create(triggers=[trigger("merge_request.opened")])
+    now = int(hosting.office.clock().timestamp())
+
+    async def taken(body: bytes, id: str) -> int:
+        return (await hosting.call(B, body, standard(body, key, now, id))).status_code
+
+    first, second = (json.dumps(merge_request(title=title)).encode() for title in ("1", "2"))
+    assert await taken(first, "msg_1") == 202
+    assert await taken(second, "msg_1") == 409, "the same webhook, whatever its body"
+    assert await taken(first, "msg_1") == 409
+    assert await taken(first, "msg_2") == 202, "another webhook that says the same"
+    assert await taken(first, "") == 401
+    assert await hosting.begun(made) == 2
+
+
+@pytest.mark.one_database
+async def test_a_burst_is_one_run(hosting: Hosting) -> None:
     made = await hosting.office.create(
         triggers=[trigger("pull_request.synchronize")], debounce_seconds=30
     )
-    for count in range(1000):
+    for count in range(200):
         answer = await hosting.host_a(pull_request("synchronize", title=f"Push {count}"))
         assert answer.status_code == 202
     [run] = await hosting.office.runs(made["id"])
@@ -247,5 +269,5 @@ async def test_a_burst_of_a_thousand_is_one_run(hosting: Hosting) -> None:
     hosting.office.clock.pass_by(seconds=31)
     await hosting.office.runner.turn()
     run = await hosting.office.reach(made["id"], run["id"], "completed")
-    assert run["trigger_payload"]["pull_request"]["title"] == "Push 999"
+    assert run["trigger_payload"]["pull_request"]["title"] == "Push 199"
     assert await hosting.begun(made) == 1

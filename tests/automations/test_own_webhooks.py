@@ -1,12 +1,19 @@
 """An automation's own webhook, and bursts of its calls."""
 
 import asyncio
+import hashlib
+import hmac
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import pytest
+from sqlalchemy import select
 
+from quarterdeck.service.db.tables import automations
+from quarterdeck.service.hosts.settings import HostSettings, HostsSettings
+from quarterdeck.wire.automations import ChangeAutomation
 from tests.automations.conftest import Office
 
 CUSTOM: dict[str, Any] = {"type": "custom", "config": {}}
@@ -18,10 +25,18 @@ def nobody_of(office: Office) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=transport, base_url="http://test")
 
 
-async def call(office: Office, token: str, body: Any = b"") -> httpx.Response:
+async def call(
+    office: Office, token: str, body: Any = b"", headers: dict[str, str] | None = None
+) -> httpx.Response:
     content = body if isinstance(body, bytes) else json.dumps(body)
     async with nobody_of(office) as nobody:
-        return await nobody.post(f"/v1/automations/webhook/{token}", content=content)
+        url = f"/v1/automations/webhook/{token}"
+        return await nobody.post(url, content=content, headers=headers)
+
+
+def signature(secret: str, body: bytes) -> dict[str, str]:
+    made = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return {"X-Signature-256": f"sha256={made}"}
 
 
 async def test_a_call_starts_a_run_with_its_body(office: Office) -> None:
@@ -169,3 +184,104 @@ async def test_a_run_by_hand_is_not_part_of_a_burst(office: Office) -> None:
     runs = {run["trigger_type"]: run for run in await office.runs(made["id"])}
     assert runs["custom"]["trigger_payload"] == {"n": 2}
     assert runs["manual"]["trigger_payload"] == {"by": "hand"}
+
+
+SECRET = "a secret of its own"
+
+
+async def test_a_call_of_a_signed_webhook_needs_its_signature(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM], webhook_secret=SECRET)
+    assert made["webhook_signed"] and "webhook_secret" not in made
+    token, body = made["webhook_token"], b'{"n": 1}'
+    good = signature(SECRET, body)
+    unknown = await call(office, "x", body)
+    refused: list[dict[str, str]] = [
+        {},
+        {"X-Signature-256": ""},
+        {"X-Signature-256": "sha256="},
+        {"X-Signature-256": good["X-Signature-256"].removeprefix("sha256=")},
+        {"X-Signature-256": good["X-Signature-256"][:-1]},
+        {"X-Hub-Signature-256": good["X-Signature-256"]},
+        signature("another secret too", body),
+        signature(SECRET, body + b" "),
+    ]
+    for headers in refused:
+        answer = await call(office, token, body, headers)
+        assert (answer.status_code, answer.text) == (404, unknown.text), headers
+    assert await office.runs(made["id"]) == []
+    assert (await call(office, token, body, good)).status_code == 202
+
+    changed = await office.change(made["id"], webhook_secret="another secret too")
+    assert changed["webhook_signed"]
+    assert (await call(office, token, body, good)).status_code == 404
+    changed = await office.change(made["id"], name="other")
+    assert changed["webhook_signed"]
+    changed = await office.change(made["id"], webhook_secret=None)
+    assert not changed["webhook_signed"]
+    assert (await call(office, token, body)).status_code == 202
+
+
+async def test_a_secret_is_neither_stored_nor_told_as_it_is(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM], webhook_secret=SECRET)
+    await office.trigger(made["id"])
+    database = office.world.context.database
+    stored = await database.read(lambda c: c.execute(select(automations)).mappings().all())
+    assert SECRET not in str(stored)
+    for path in (made["id"], f"{made['id']}/executions", ""):
+        answer = await office.world.client.get(f"/v1/automations/{path}".rstrip("/"))
+        assert answer.status_code == 200 and SECRET not in answer.text
+    assert SECRET not in repr(ChangeAutomation(webhook_secret=SECRET))
+
+
+async def test_a_rotated_token_is_another_and_the_old_one_starts_nothing(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM])
+    answer = await office.world.client.post(f"/v1/automations/{made['id']}/webhook/rotate")
+    assert answer.status_code == 200, answer.text
+    rotated = answer.json()["automation"]
+    assert rotated["webhook_token"] not in (None, made["webhook_token"])
+    assert (await office.get(made["id"]))["automation"] == rotated
+    assert (await call(office, made["webhook_token"])).status_code == 404
+    assert (await call(office, rotated["webhook_token"])).status_code == 202
+
+
+async def test_only_a_webhook_is_rotated(office: Office) -> None:
+    made = await office.create()
+    client = office.world.client
+    assert (await client.post(f"/v1/automations/{made['id']}/webhook/rotate")).status_code == 409
+    unknown = f"/v1/automations/{office.world.environment}/webhook/rotate"
+    assert (await client.post(unknown)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("address", "base", "word"),
+    [
+        (None, None, None),
+        ("unix:/home/qd.sock", None, "unix sockets only"),
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000", "own address only"),
+        ("http://[::1]:8000", "http://[::1]:8000", "own address only"),
+        ("http://localhost:8000", "http://localhost:8000", "own address only"),
+        ("http://10.0.0.1:8000", "http://10.0.0.1:8000", None),
+        ("https://deck.example/", "https://deck.example", None),
+    ],
+)
+async def test_where_a_webhook_is_called_is_told_in_whole(
+    office: Office, address: str | None, base: str | None, word: str | None
+) -> None:
+    office.world.context.address = address
+    made = await office.create(triggers=[CUSTOM])
+    path = f"/v1/automations/webhook/{made['webhook_token']}"
+    assert made["webhook_url"] == (base and f"{base}{path}")
+    assert len(made["notices"]) == (word is not None)
+    assert word is None or word in made["notices"][0]
+    other = await office.create()
+    assert (other["webhook_url"], other["notices"]) == (None, [])
+
+
+async def test_a_host_that_is_not_set_up_is_told(office: Office) -> None:
+    opened = {"type": "host-a", "config": {"event": "pull_request.opened"}}
+    made = await office.create(triggers=[opened])
+    assert len(made["notices"]) == 1 and made["notices"][0].startswith("host-a is not set up")
+    office.world.context.hosts = HostsSettings(HostSettings("secret"))
+    assert (await office.get(made["id"]))["automation"]["notices"] == []
+    office.world.context.address = "unix:/home/qd.sock"
+    assert len((await office.get(made["id"]))["automation"]["notices"]) == 1

@@ -18,7 +18,7 @@ IDLE_SECONDS = 20.0
 BURST = 1_000
 AT_ONCE = 16
 """Connections of the caller."""
-PATIENCE = 90.0
+WAIT_SECONDS = 90.0
 
 
 def automation_rows(made: Installation) -> list[Row]:
@@ -30,7 +30,7 @@ async def _measure(home: Home) -> list[Row]:
     transport = httpx.AsyncHTTPTransport(uds=str(home.socket), limits=httpx.Limits())
     headers = {"Authorization": f"Bearer {home.key.read_text().strip()}"}
     async with httpx.AsyncClient(
-        transport=transport, base_url="http://bench", headers=headers, timeout=PATIENCE
+        transport=transport, base_url="http://bench", headers=headers, timeout=WAIT_SECONDS
     ) as client:
         answer = await client.get("/v1/environments/global")
         environment = answer.json()["environment"]["id"]
@@ -91,7 +91,7 @@ async def _late(client: httpx.AsyncClient, environment: str) -> float:
     """Seconds from a moment of a schedule until its run has a workspace."""
     come = (datetime.now(UTC) + timedelta(seconds=75)).replace(second=0, microsecond=0)
     made = await _create(client, environment, _cron(come))
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         async with client.stream("GET", "/v1/automations/events") as stream:
             late = None
             async for line in stream.aiter_lines():

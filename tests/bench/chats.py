@@ -9,10 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-from quarterdeck.client import LOCAL_URL, Client, Connection
-from quarterdeck.client.items import Received
+from quarterdeck.client import LOCAL_URL, Client, HttpConnection
+from quarterdeck.client.stream_events import Received
 from quarterdeck.local.home import Home
-from quarterdeck.wire.messages import SendMessage
+from quarterdeck.wire.chats import SendMessage
 from tests.bench.installation import QD, Installation, installation
 from tests.bench.table import Row, resident_mb
 from tests.support.program import Program
@@ -63,7 +63,7 @@ def _cockpit_rows() -> list[Row]:
             program.settle(0.3)
             pages = [_answer(program, "\x1b[5~") for _ in range(40)]
             memory = resident_mb(program.process.pid)
-            for key in "Gm":
+            for key in ("\x1b[F", "m"):
                 program.type(key)
                 program.settle(0.3)
             program.type(f"stream {STREAMED}\r")
@@ -120,7 +120,7 @@ def _typed(program: Program) -> list[str]:
 async def _say(made: Installation, text: str) -> None:
     home = Home(made.home)
     key = home.key.read_text().strip()
-    async with Client(Connection(LOCAL_URL, key, socket=home.socket)) as client:
+    async with Client(HttpConnection(LOCAL_URL, key, socket=home.socket)) as client:
         replica = (await client.replicas.list()).replicas[0]
         async with client.events.stream(replica.id) as stream:
             await client.messages.send(replica.id, SendMessage(message=text))

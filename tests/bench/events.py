@@ -6,16 +6,17 @@ import time
 from datetime import UTC, datetime
 from uuid import UUID
 
-from quarterdeck.client import LOCAL_URL, Client, Connection
-from quarterdeck.client.events import EventStream
-from quarterdeck.client.items import Received
+from quarterdeck.client import LOCAL_URL, Client, HttpConnection
+from quarterdeck.client.stream_events import Received
+from quarterdeck.client.streams import EventStream
 from quarterdeck.local.home import Home
-from quarterdeck.wire.messages import SendMessage
+from quarterdeck.wire.chats import SendMessage
 from tests.bench.installation import QD, Installation
 from tests.bench.table import Row
 from tests.support.program import Program
 
 LONG = 10_000
+LAST = "```sh\necho the last one\n```"
 MESSAGE = "```sh\nfor n in $(seq 200); do echo line $n; sleep 0.01; done\n```"
 
 
@@ -38,7 +39,7 @@ def event_rows(made: Installation) -> list[Row]:
 
 def _client(made: Installation) -> Client:
     home = Home(made.home)
-    return Client(Connection(LOCAL_URL, home.key.read_text().strip(), socket=home.socket))
+    return Client(HttpConnection(LOCAL_URL, home.key.read_text().strip(), socket=home.socket))
 
 
 async def _latencies(made: Installation) -> list[float]:
@@ -86,7 +87,8 @@ async def _fill(made: Installation) -> int:
             while (total := (await client.history.page(replica.id, limit=1)).total) < LONG:
                 await client.messages.send(replica.id, SendMessage(message=blocks))
                 await _finished(stream)
-            await client.messages.send(replica.id, SendMessage(message="the last one"))
+            # A block: to words alone the built-in agent answers at more length than a screen shows.
+            await client.messages.send(replica.id, SendMessage(message=LAST))
             await _finished(stream)
         return total
 

@@ -21,11 +21,10 @@ from quarterdeck.sandboxes.process import ProcessDriver
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import environments, workspaces
-from quarterdeck.service.files.packing import pack
-from quarterdeck.service.moments import moment_text, now_text
-from quarterdeck.service.records.file_indexes import Origin, SavedIndex, save_index
-from quarterdeck.service.records.organizations import only_organization
-from quarterdeck.service.start import open_service
+from quarterdeck.service.formats import moment_text, now_text
+from quarterdeck.service.identity.rows import only_organization
+from quarterdeck.service.replicas.file_indexes import IndexOrigin, SavedIndex, pack, save_index
+from quarterdeck.service.start import build_service, open_service
 from quarterdeck.wire.base import utc_now
 from tests.bench.table import Row
 from tests.service.big_tree import big_tree
@@ -63,7 +62,7 @@ async def _measure(paths: list[str]) -> dict[str, tuple[float, float]]:
 async def _first_page(
     app: FastAPI, client: httpx.AsyncClient, url: str, query: str
 ) -> tuple[float, float]:
-    app.state.file_search.forget_results()
+    app.state.service.file_search.forget_results()
     begun, cpu = time.perf_counter(), _processor()
     answer = await client.get(url, params={"q": query})
     taken = _processor() - cpu, time.perf_counter() - begun
@@ -97,10 +96,10 @@ async def _service(
         home = Home(Path(directory))
         async with open_service(home, ProcessDriver(home), list) as context:
             workspace = await _asleep(context)
-            index = SavedIndex(workspace, Origin.ENGINE, False, moment_text(utc_now()))
+            index = SavedIndex(workspace, IndexOrigin.ENGINE, False, moment_text(utc_now()))
             packed = pack([("deck", paths, "u" * len(paths))])
             await context.database.write(lambda c: save_index(c, index, packed))
-            app = build_app(context)
+            app = build_app(build_service(context))
             headers = {"Authorization": f"Bearer {home.key.read_text().strip()}"}
             async with httpx.AsyncClient(
                 transport=httpx.ASGITransport(app), base_url="http://bench", headers=headers

@@ -10,6 +10,10 @@ TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
+class LeftOutError(Exception):
+    """A benchmark cannot be run on this machine; the text says what it lacks."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One figure. `limit` is the most it may be; `note` names the peer or how it was taken."""

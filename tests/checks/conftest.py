@@ -7,8 +7,9 @@ import pytest
 from tests.checks.desk import Desk
 from tests.checks.source_host import SourceHost
 from tests.fleet.conftest import World, home, settings, world
+from tests.support.git import make_repository
+from tests.support.installation import Installation
 from tests.system.conftest import installed
-from tests.system.installation import Installation, make_repository
 
 __all__ = ["home", "settings", "world"]
 

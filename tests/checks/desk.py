@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 from sqlalchemy import select
 
-from quarterdeck.service.checks.sender import CheckSender, CheckSettings
+from quarterdeck.service.automations.run_rows import find_execution
+from quarterdeck.service.checks.sync_worker import CheckSender, CheckSettings
 from quarterdeck.service.db.tables import messages
 from quarterdeck.service.hosts.settings import HostSettings, HostsSettings
-from quarterdeck.service.records.executions import find_execution
-from quarterdeck.service.records.workspaces import find_workspace
+from quarterdeck.service.replicas.rows import find_workspace
 from tests.automations.conftest import Clock, Office
 from tests.checks.source_host import TOKEN_A, TOKEN_B, SourceHost
 from tests.fleet.conftest import World
@@ -38,10 +38,14 @@ class Desk(Office):
         super().__init__(world, Clock(BEGIN))
         self.source_host = source_host
 
+    @property
+    def sender(self) -> CheckSender:
+        return self.world.service.checks
+
     async def open(self) -> None:
         self.begin()
         self.use("host_a")
-        self.patience()
+        self.set_limits()
         await self.connect(f"{self.source_host.url}/{SHOP}.git")
 
     async def close(self) -> None:
@@ -56,10 +60,9 @@ class Desk(Office):
         }
         self.world.context.hosts = HostsSettings(**{name: settings[name] for name in hosts})
 
-    def patience(self, **limits: float) -> None:
+    def set_limits(self, **limits: float) -> None:
         """Gives the sender other limits, those of `CheckSettings`."""
-        self.sender = CheckSender(self.world.context, CheckSettings(**limits))
-        self.world.context.checks = self.sender
+        self.sender.settings = CheckSettings(**limits)
 
     async def connect(self, url: str) -> None:
         name = url.rpartition("/")[2].removesuffix(".git")

@@ -5,11 +5,10 @@ import sys
 from pathlib import Path
 
 from quarterdeck.local.home import Home
-from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.hosts.settings import HostSettings, HostsSettings
 from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
-from quarterdeck.service.start import open_service
+from quarterdeck.service.start import build_service, open_service
 from quarterdeck.wire.agents import Agent
 from tests.checks.source_host import TOKEN_A
 from tests.fleet.doubles import DoubleDriver
@@ -22,8 +21,11 @@ async def main(root: Path, api_url: str) -> None:
     hosts = HostsSettings(HostSettings(api_url=api_url, token=TOKEN_A))
     driver = DoubleDriver(home.workspaces)
     async with open_service(home, driver, lambda: AGENTS, hosts=hosts) as context:
-        context.fleet = Fleet(context)
-        await serve(context, [UnixListener(home.socket)], lambda _: print("ready", flush=True))
+        await serve(
+            build_service(context),
+            [UnixListener(home.socket)],
+            lambda _: print("ready", flush=True),
+        )
 
 
 asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

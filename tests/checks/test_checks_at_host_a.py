@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.checks.desk import SHA, SHA_2, SHOP, Begun, Desk
-from tests.fleet.conftest import until
+from tests.support.waiting import eventually
 
 
 def verdict(run: dict[str, Any]) -> tuple[str, str | None, str | None]:
@@ -175,7 +175,7 @@ async def test_an_answer_that_was_lost_makes_no_second_check_run(desk: Desk) -> 
 async def test_a_slow_host_is_told_the_newest_and_never_an_older_state_after_it(
     desk: Desk,
 ) -> None:
-    desk.patience(opening=0.05)
+    desk.set_limits(opening=0.05)
     desk.source_host.gate.clear()
     begun = await desk.trigger(await desk.waiting())
     assert await desk.report(begun, conclusion="failure", title="Torn")
@@ -196,7 +196,7 @@ async def test_a_report_during_a_call_is_told_after_it(desk: Desk) -> None:
     async def under_way() -> bool:
         return len(desk.source_host.asked) == 2
 
-    await until(under_way, "the call")
+    await eventually(under_way, "the call")
     assert await desk.report(begun, title="Mended")
     desk.source_host.gate.set()
     await telling

@@ -10,8 +10,8 @@ import pytest
 from quarterdeck.local.home import Home
 from tests.checks.desk import SHOP, WAIT, pull_request
 from tests.checks.source_host import SourceHost
-from tests.fleet.conftest import until
 from tests.fleet.test_service_killed import Killable
+from tests.support.waiting import eventually
 
 
 class Checked(Killable):
@@ -51,7 +51,7 @@ class Checked(Killable):
         async def there() -> bool:
             return len(self.source_host.asked) >= count
 
-        await until(there, f"{count} requests")
+        await eventually(there, f"{count} requests")
 
     async def concluded(self, conclusion: str | None) -> None:
         """Waits until the host's only check run has a conclusion."""
@@ -59,7 +59,7 @@ class Checked(Killable):
         async def there() -> bool:
             return self.source_host.only_run().get("conclusion") == conclusion
 
-        await until(there, f"the conclusion {conclusion}")
+        await eventually(there, f"the conclusion {conclusion}")
 
 
 @pytest.fixture
@@ -83,14 +83,16 @@ async def test_killed_between_opening_the_check_and_the_start_of_its_run(
     await asyncio.gather(asking, return_exceptions=True)
     assert isinstance(asking.exception(), httpx.HTTPError)
     source_host.gate.set()
-    await until(lambda: _true(source_host.runs), "the check run that the killed service asked for")
+    await eventually(
+        lambda: _true(source_host.runs), "the check run that the killed service asked for"
+    )
     await service.start()
 
     async def started() -> dict[str, Any] | None:
         [run] = await service.runs(automation)
         return run if run["status"] == "running" else None
 
-    run = await until(started, "the run")
+    run = await eventually(started, "the run")
     assert run["check"]["id"] == str(source_host.only_run()["id"])
     service.driver.let_go(run["workspace_id"])
     await service.concluded("neutral")

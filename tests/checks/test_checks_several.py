@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.service.checks.sender import CheckSender, CheckSettings
+from quarterdeck.service.checks.sync_worker import CheckSender, CheckSettings
 from tests.checks.desk import SHA, Desk
 from tests.conftest import DATABASES
-from tests.fleet.conftest import until
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(params=DATABASES)
@@ -27,7 +27,7 @@ async def asked(desk: Desk, count: int) -> None:
     async def there() -> bool:
         return len(desk.source_host.asked) >= count
 
-    await until(there, f"{count} requests")
+    await eventually(there, f"{count} requests")
 
 
 async def test_another_service_leaves_a_check_that_is_being_told_alone(desk: Desk) -> None:
@@ -62,7 +62,7 @@ async def test_another_service_takes_up_what_is_due(desk: Desk) -> None:
 async def test_one_status_of_host_b_is_not_written_by_two_at_a_time(desk: Desk) -> None:
     desk.use("host_b")
     other = another(desk)
-    desk.patience(opening=0.05)
+    desk.set_limits(opening=0.05)
     automation = await desk.waiting()
     desk.source_host.gate.clear()
     await desk.trigger(automation)

@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from quarterdeck.service.automations.prompts import Occasion
-from quarterdeck.service.automations.reach import find_automation
-from quarterdeck.service.automations.triggering import take_event
+from quarterdeck.service.automations.dispatch import take_event
+from quarterdeck.service.automations.prompts import TriggerEvent
+from quarterdeck.service.automations.run_rows import due_executions
+from quarterdeck.service.automations.service import find_automation
 from quarterdeck.service.fleet.settings import FleetSettings
-from quarterdeck.service.moments import moment_text
-from quarterdeck.service.records.executions import due_executions
-from quarterdeck.wire.automations import PullRequestRef
+from quarterdeck.service.formats import moment_text
+from quarterdeck.wire.automation_runs import PullRequestRef
 from tests.checks.desk import SHA, SHA_2, Begun, Desk, pull_request
-from tests.fleet.conftest import SETTINGS, until
+from tests.fleet.conftest import SETTINGS
+from tests.support.waiting import eventually
 
 OPENED = "pull_request.opened"
 
@@ -35,7 +36,7 @@ async def tried(desk: Desk) -> None:
         now = moment_text(desk.clock())
         return not await desk.world.context.database.read(lambda c: due_executions(c, now, 1))
 
-    await until(none_due, "a try")
+    await eventually(none_due, "a try")
 
 
 async def started(desk: Desk, automation: str) -> Begun:
@@ -66,7 +67,7 @@ async def event(desk: Desk, automation: str, sha: str) -> None:
     """An event of host A, as its webhook would bring it."""
     about = PullRequestRef.model_validate(pull_request(sha=sha))
     now = desk.clock()
-    occasion = Occasion("host-a", OPENED, moment_text(now), {}, about)
+    occasion = TriggerEvent("host-a", OPENED, moment_text(now), {}, about)
 
     def take(connection):
         row = find_automation(connection, automation)

@@ -12,8 +12,10 @@ import pytest
 
 from tests.automations.host_payloads import pull_request
 from tests.checks.source_host import TOKEN_A, SourceHost
+from tests.support.git import git, make_repository
+from tests.support.installation import Installation, block
+from tests.support.waiting import until
 from tests.system.conftest import installed
-from tests.system.installation import Installation, block, git, make_repository, until
 
 SECRET = "what the two of us know"
 BRANCH = "crane"

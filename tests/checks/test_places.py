@@ -5,10 +5,11 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.service.automations.prompts import Occasion
-from quarterdeck.service.checks.places import place_of, serves
-from quarterdeck.service.hosts.settings import HostSettings, HostsSettings
-from quarterdeck.wire.automations import PullRequestRef
+from quarterdeck.sandboxes.port import Login
+from quarterdeck.service.automations.prompts import TriggerEvent
+from quarterdeck.service.checks.places import place_of
+from quarterdeck.service.hosts.settings import HostSettings, HostsSettings, login_of, serves
+from quarterdeck.wire.automation_runs import PullRequestRef
 from quarterdeck.wire.repositories import Repository
 from tests.checks.desk import SHA, pull_request
 
@@ -58,7 +59,7 @@ def place(hosts: HostsSettings, type: str, *urls: str, **pr: Any) -> tuple[str, 
         Repository(id=uuid4(), name=f"shop-{n}", url=url, default_branch="main")
         for n, url in enumerate(urls)
     ]
-    found = place_of(hosts, Occasion(type, None, "", None, about), connected)
+    found = place_of(hosts, TriggerEvent(type, None, "", None, about), connected)
     assert (found.number, found.head_sha) == (about.number, about.head_sha)
     return found.host, found.repository
 
@@ -83,3 +84,23 @@ def test_everything_else_is_kept_here() -> None:
     )
     assert place(BOTH, "host-b", AT_A) == ("local", "sea/shop")
     assert place(BOTH, "manual", AT_A, repository="sea/other", sha=SHA) == ("local", "sea/other")
+
+
+@pytest.mark.parametrize(
+    ("url", "login"),
+    [
+        ("https://host-a.example", Login("x-access-token", "a")),
+        ("https://someone@Host-A.example:8443", Login("x-access-token", "a")),
+        ("https://host-b.example", Login("oauth2", "b")),
+        ("http://host-a.example", None),
+        ("https://host-a.example.evil.example", None),
+        ("https://host-a.example@evil.example", None),
+        ("https://elsewhere.example", None),
+    ],
+)
+def test_a_token_is_for_its_own_host(url: str, login: Login | None) -> None:
+    assert login_of(BOTH, url) == login
+    assert (
+        login_of(HostsSettings(HostSettings(api_url=A.api_url), HostSettings(token="b")), url)
+        is None
+    )

@@ -8,7 +8,7 @@ from sqlalchemy import update
 
 from quarterdeck.service.db.tables import chats
 from tests.checks.desk import Begun, Desk
-from tests.fleet.conftest import until
+from tests.support.waiting import eventually
 
 
 async def asks(desk: Desk, begun: Begun) -> None:
@@ -20,7 +20,7 @@ async def asks(desk: Desk, begun: Begun) -> None:
         told = await desk.world.events(begun["workspace_id"], "chat.updated")
         return any(one["chat"]["processing"] for one in told)
 
-    await until(works, "the turn")
+    await eventually(works, "the turn")
     mine = chats.c.workspace_id == begun["workspace_id"]
     statement = update(chats).where(mine).values(awaiting_input=True)
     await desk.world.context.database.write(lambda c: c.execute(statement))

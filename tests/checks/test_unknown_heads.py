@@ -63,7 +63,7 @@ async def test_a_host_that_cannot_be_asked_leaves_the_check_here_and_says_why(
     second = await desk.trigger(automation, sha=None)
     check = await desk.check_of(second)
     assert (check["status"], check["head_sha"], check["repository"]) == ("open", None, SHOP)
-    assert check["title"] == "It is kept here: its host did not tell the pull request's head."
+    assert check["title"] == "It is kept here: the host did not report the pull request's head."
     assert check["summary"] == f"host-a was asked for the head of {SHOP}#7: {why}"
     assert (await told(desk, second))["fetch_ref"] == "refs/pull/7/head"
     desk.source_host.down = False
@@ -78,7 +78,7 @@ async def test_a_host_that_cannot_be_asked_leaves_the_check_here_and_says_why(
 
 
 async def test_a_host_that_says_nothing_holds_no_run_up(desk: Desk) -> None:
-    desk.patience(opening=0.05)
+    desk.set_limits(opening=0.05)
     desk.source_host.gate.clear()
     begun = await desk.trigger(await desk.waiting(), sha=None)
     assert begun["workspace_id"] is not None

@@ -5,7 +5,8 @@ import re
 import shlex
 from typing import Any
 
-from tests.system.installation import Installation, block, command_of, environment_of, until
+from tests.support.installation import Installation, block, command_of, environment_of
+from tests.support.waiting import until
 
 ASK = """
 import http.client, json, os, socket, sys

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support import forked
+from tests.support.git import commit_files
 
 PROGRAM = [sys.executable, "-P", "-m", "quarterdeck"]
 SECONDS = 60
@@ -75,7 +76,7 @@ class Installation:
             return None
 
 
-def _installation(home: Path) -> Installation:
+def new_installation(home: Path) -> Installation:
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -85,7 +86,7 @@ def _installation(home: Path) -> Installation:
 
 
 @contextmanager
-def _serving(made: Installation) -> Generator[None]:
+def serving(made: Installation) -> Generator[None]:
     process = made.start("serve", "--listen", "127.0.0.1:0", "--json")
     assert process.stdout is not None
     ready = json.loads(process.stdout.readline())
@@ -100,7 +101,7 @@ def _serving(made: Installation) -> Generator[None]:
 @pytest.fixture
 def installation(tmp_path: Path) -> Iterator[Installation]:
     """A home that nothing was started in; its service is stopped afterwards."""
-    made = _installation(tmp_path / "home")
+    made = new_installation(tmp_path / "home")
     yield made
     made.qd("stop")
 
@@ -108,7 +109,7 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
 @pytest.fixture
 def service(installation: Installation) -> Iterator[Installation]:
     """A home whose service runs and listens on TCP too; `QD_TEST_URL` names it."""
-    with _serving(installation):
+    with serving(installation):
         yield installation
 
 
@@ -130,12 +131,10 @@ def deck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deck]:
     repository = base / "shop"
     repository.mkdir()
     (repository / "README").write_text("A shop.\n")
-    for command in (["init", "-qb", "main"], ["add", "."], ["commit", "-qm", "Start"]):
-        identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
-        subprocess.run(["git", *identity, *command], cwd=repository, check=True)
-    plain = _installation(base / "home")
+    commit_files(repository)
+    plain = new_installation(base / "home")
     made = Deck(plain.home, plain.environment, repository)
-    with _serving(made):
+    with serving(made):
         try:
             created = made.qd("replica", "create", "--name", "probe", "--wait", cwd=repository)
             assert created.code == 0, created.err

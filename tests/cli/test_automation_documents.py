@@ -12,19 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quarterdeck.cli.automation.bodies import checked
-from quarterdeck.cli.automation.document import KEYS, read_document, write_document
-from quarterdeck.cli.automation.editor import changed_settings
-from quarterdeck.cli.automation.settings import Given
-from quarterdeck.cli.automation.timetable import both_clocks, coming
-from quarterdeck.cli.automation.triggers import laid_over
-from quarterdeck.cli.automation.words import duration
-from quarterdeck.cli.errors import UsageFault
+from quarterdeck.cli.automation.automations import both_clocks, duration, next_fires
+from quarterdeck.cli.automation.definition import _validated, changed_settings
+from quarterdeck.cli.automation.settings import (
+    KEYS,
+    SettingOptions,
+    merge_triggers,
+    read_document,
+    write_document,
+)
+from quarterdeck.cli.errors import UsageError
 from quarterdeck.wire.automations import Automation, CreateAutomation
 
 _SEVERAL = ("events", "repositories")
-NOTHING = Given(
-    **{one.name: () if one.name in _SEVERAL else None for one in fields(Given)} | {"webhook": False}
+NOTHING = SettingOptions(
+    **{one.name: () if one.name in _SEVERAL else None for one in fields(SettingOptions)}
+    | {"webhook": False}
 )
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(
@@ -46,8 +49,8 @@ WHOLE = {
 }
 
 
-def with_(**options: Any) -> Given:
-    return Given(**{**vars(NOTHING), **options})
+def with_(**options: Any) -> SettingOptions:
+    return SettingOptions(**{**vars(NOTHING), **options})
 
 
 def test_what_is_written_is_read_again() -> None:
@@ -65,7 +68,7 @@ def test_any_setting_is_read_as_it_was(found: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("name = ", "F is no TOML"),
+        ("name = ", "F is not valid TOML"),
         ('prompts = "x"', r"F: prompts: .* prompt\?"),
         ("config = 1", "F: config: a table.$"),
         ("triggers = 1", "F: triggers: tables.$"),
@@ -73,11 +76,11 @@ def test_any_setting_is_read_as_it_was(found: dict[str, Any]) -> None:
         ('triggers = [{type = "cron", config = 1}]', "F: triggers: config: a table.$"),
         ("triggers = [{config = {repositories = 1}}]", "F: triggers: repositories: a list"),
         ("environment = 1", "F: environment: a name or an id.$"),
-        ("zzz = 1", "F: zzz: there is no such setting.$"),
+        ("zzz = 1", "F: zzz: unknown setting.$"),
     ],
 )
 def test_what_is_no_document_is_named(text: str, told: str) -> None:
-    with pytest.raises(UsageFault, match=told):
+    with pytest.raises(UsageError, match=told):
         read_document(text, "F")
 
 
@@ -94,8 +97,8 @@ def test_what_is_no_document_is_named(text: str, told: str) -> None:
 def test_what_cannot_be_asked_for_is_named(settings: dict[str, Any], told: str) -> None:
     whole = {"name": "n", "prompt": "p", "environment_id": str(uuid4())}
     asked = settings if "prompt" in settings else {**whole, **settings}
-    with pytest.raises(UsageFault, match=told):
-        checked(CreateAutomation, asked, "F")
+    with pytest.raises(UsageError, match=told):
+        _validated(CreateAutomation, asked, "F")
 
 
 def test_only_what_was_changed_is_sent() -> None:
@@ -109,9 +112,9 @@ def test_only_what_was_changed_is_sent() -> None:
         "triggers": [],
         "config": {},
     }
-    with pytest.raises(UsageFault, match="enabled"):
+    with pytest.raises(UsageError, match="enabled"):
         changed_settings(before, {"name": "a"})
-    with pytest.raises(UsageFault, match="scope"):
+    with pytest.raises(UsageError, match="scope"):
         changed_settings(before, {**before, "scope": "org"})
 
 
@@ -122,23 +125,25 @@ def test_triggers_are_laid_over_those_that_are_there() -> None:
         "type": "host-a",
         "config": {"event": "pull_request.opened", "excluded_actors": ["bot"]},
     }
-    assert laid_over([cron, hook], NOTHING) is None
-    assert laid_over([], with_(cron="* * * * *")) == [
+    assert merge_triggers([cron, hook], NOTHING) is None
+    assert merge_triggers([], with_(cron="* * * * *")) == [
         {"type": "cron", "config": {"schedule": "* * * * *"}}
     ]
-    assert laid_over([hook, cron], with_(timezone="Europe/Berlin", webhook=True)) == [
+    assert merge_triggers([hook, cron], with_(timezone="Europe/Berlin", webhook=True)) == [
         hook,
         {"type": "cron", "config": {"schedule": "0 9 * * *", "timezone": "Europe/Berlin"}},
     ]
     on = with_(events=("pull_request.opened", "merge_request.merged"), repositories=("shop",))
-    assert laid_over([opened], on) == [
+    assert merge_triggers([opened], on) == [
         {"type": "host-a", "config": {**opened["config"], "repositories": ["shop"]}},
         {
             "type": "host-b",
             "config": {"event": "merge_request.merged", "repositories": ["shop"]},
         },
     ]
-    assert laid_over([cron, hook, opened], NOTHING, ["webhook", "pull_request.opened"]) == [cron]
+    assert merge_triggers([cron, hook, opened], NOTHING, ["webhook", "pull_request.opened"]) == [
+        cron
+    ]
 
 
 @pytest.mark.parametrize(
@@ -150,8 +155,8 @@ def test_triggers_are_laid_over_those_that_are_there() -> None:
     ],
 )
 def test_options_that_say_nothing(options: dict[str, Any], without: Any, told: str) -> None:
-    with pytest.raises(UsageFault, match=told):
-        laid_over([], with_(**options), without)
+    with pytest.raises(UsageError, match=told):
+        merge_triggers([], with_(**options), without)
 
 
 def test_a_document_has_every_setting_that_can_be_changed() -> None:
@@ -178,7 +183,7 @@ def automation(**fields: Any) -> Automation:
 def test_coming_moments_are_told_by_both_clocks(new_york: None) -> None:
     friday = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
     one = automation(cron_expression="0 9 * * 1-5", cron_timezone="Europe/Berlin")
-    moments = coming(one, friday)
+    moments = next_fires(one, friday)
     assert len(moments) == 5 and moments[0] == datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
     assert (
         both_clocks(moments[0], one.cron_timezone)
@@ -188,9 +193,9 @@ def test_coming_moments_are_told_by_both_clocks(new_york: None) -> None:
 
 def test_a_schedule_that_is_not_understood_here_has_what_the_service_tells() -> None:
     moment = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
-    assert coming(automation(), moment) == []
+    assert next_fires(automation(), moment) == []
     odd = automation(cron_expression="@sunrise", cron_timezone="Mars", cron_next_fire_at=moment)
-    assert coming(odd, moment) == [moment]
+    assert next_fires(odd, moment) == [moment]
     assert "Mars" not in both_clocks(moment, "Mars")
 
 

@@ -37,6 +37,26 @@ def test_a_bound_of_requests_from_the_option_before_the_file(installation):
         assert 1 <= int(refused.headers["retry-after"]) <= 60
 
 
+def test_how_many_replicas_run_at_once(installation):
+    installation.home.mkdir(mode=0o700)
+    (installation.home / "config.toml").write_text("[service]\nmax_active = 1\n")
+    for options, most in (((), 1), (("--max-active", "2"), 2)):
+        with serving(installation, *options) as url:
+            key = installation.qd("auth", "key").out.strip()
+            headers = {"Authorization": f"Bearer {key}"}
+            with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
+                of = client.get("/v1/environments/global").json()["environment"]["id"]
+                made = [
+                    client.post("/v1/replica", json={"name": f"r{n}", "environment_id": of})
+                    for n in range(most + 1)
+                ]
+                assert [one.status_code for one in made] == [201] * most + [429]
+                assert made[-1].json()["code"] == "WORKSPACE_LIMIT_REACHED"
+                for one in made[:-1]:
+                    id = one.json()["replica"]["id"]
+                    assert client.delete(f"/v1/replica/{id}").status_code == 200
+
+
 def test_a_provider_is_taken(installation):
     with serving(installation, *PROVIDER, "--audience", "deck") as url:
         assert ask(installation, url).status_code == 200
@@ -49,9 +69,10 @@ def test_a_provider_is_taken(installation):
         (PROVIDER[2:], "issuer"),
         (["--audience", "deck"], "issuer and jwks_url"),
         (["--requests-per-minute", "0"], "requests-per-minute"),
+        (["--max-active", "0"], "max-active"),
         (["--new-users", "owner"], "new-users"),
     ],
-    ids=range(5),
+    ids=range(6),
 )
 def test_what_makes_no_sense_is_refused(installation, options, told):
     ended = installation.qd("serve", *options)

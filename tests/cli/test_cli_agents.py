@@ -76,9 +76,9 @@ def test_an_agent_is_installed_into_the_persons_prefix(installation, npm):
     assert (Path(npm["NPM_PREFIX"]) / "bin/gemini").exists()
 
 
-@pytest.mark.parametrize("why", ["not in the PATH", "not yours to write"])
+@pytest.mark.parametrize("why", ["not on the PATH", "not writable"])
 def test_where_that_cannot_be_it_goes_to_a_directory_of_our_own(installation, npm, why, tmp_path):
-    if why == "not in the PATH":
+    if why == "not on the PATH":
         npm["NPM_PREFIX"] = str(tmp_path / "elsewhere")
     else:
         (Path(npm["NPM_PREFIX"]) / "lib").write_text("a file is no directory")
@@ -97,7 +97,7 @@ def test_where_that_cannot_be_it_goes_to_a_directory_of_our_own(installation, np
         ("hal", {}, 2, "There is no agent 'hal'"),
         ("builtin", {}, 2, "nothing to install"),
         ("robot", {}, 2, "does not know how to install Robot"),
-        ("gemini", {"NPM_FAILS": "1"}, 1, "npm ended with code 1"),
+        ("gemini", {"NPM_FAILS": "1"}, 1, "npm: exit status 1"),
         ("gemini", {"NPM_FORGETS": "1"}, 1, "Gemini is not found"),
         ("gemini", {"NPM_PREFIX": "nowhere"}, 1, "does not say where it installs"),
         ("gemini", {"PATH": "/nonexistent"}, 1, "npm is not installed"),
@@ -138,7 +138,7 @@ def test_an_own_agent_is_told_with_the_others(installation, tmp_path):
         ('[agents.mine]\ncommand = ["mine"]', "agents.mine.name"),
         ('[agents.mine]\nname = "Mine"\ncommand = []', "agents.mine.command"),
         ('[agents.mine]\nname = "Mine"\ncommand = ["bin/mine"]', "an absolute path"),
-        ('[agents.mine]\nname = "Mine"\ncommand = ["{python}"]', "is no program"),
+        ('[agents.mine]\nname = "Mine"\ncommand = ["{python}"]', "is not an executable file"),
         ('[agents.mine]\nname = "Mine"\ncommand = ["mine"]\nkeys = ["a b"]', "agents.mine.keys"),
         ('[agents.mine]\nname = "Mine"\ncommand = ["mine"]\nshown = ["~/"]', "home directory"),
         ('[agents.mine]\nname = "Mine"\ncommand = ["mine"]\nshown = ["x"]', "an absolute path"),

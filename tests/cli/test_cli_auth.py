@@ -57,7 +57,7 @@ def test_who_one_is(service):
 def test_keys_are_made_listed_and_taken_away(service, options):
     made = service.qd("keys", "create", *options, "laptop")
     key = made.out.strip()
-    assert (made.code, made.err) == (0, "Keep it now: it is not shown again.\n")
+    assert (made.code, made.err) == (0, "Copy it now; it is not shown again.\n")
     assert get(service, "/v1/agents", key).status_code == 200
     profile = get(service, "/v1/user/profile", key)
     assert profile.status_code == (401 if options else 200)
@@ -103,7 +103,9 @@ def test_login_keeps_a_key_for_the_profile_and_logout_takes_it_away(elsewhere):
     assert approve(elsewhere, process).code == 0
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert json.loads(out)["api_key"]["name"] == "here"
+    record = json.loads(out)["api_key"]
+    assert record["name"] == "here"
+    assert f"Logged in: key {record['key_prefix']}... saved in profile far." in err
     kept = elsewhere.home / "client" / "keys" / "far"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     key = kept.read_text().strip()

@@ -2,13 +2,19 @@
 
 import json
 import shlex
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.git import git
+from tests.support.waiting import pauses
+
 NINE = ("--cron", "0 9 * * 1-5", "--timezone", "Europe/Berlin")
 RUNS = "```sh\necho done\n```"
+FAILS = "```sh\nexit 3\n```"
 
 
 @pytest.fixture
@@ -37,11 +43,26 @@ def refused(deck):
     return run
 
 
+def shell(command):
+    """What a command prints that a person was told to type."""
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def wait_for_end(qd, name, run):
+    """Waits until a run has ended."""
+    for pause in pauses(0.1):
+        found = json.loads(qd("runs", name, "--json"))["executions"]
+        if any(one["id"] == run and one["completed_at"] for one in found):
+            return
+        time.sleep(pause)
+
+
 def shown(qd, name):
     return json.loads(qd("show", name, "--json"))["automation"]
 
 
-def test_one_from_options_is_listed_shown_switched_and_removed(qd, refused):
+def test_one_from_options_is_listed_shown_switched_and_removed(qd, refused, deck):
     made = qd("create", "triage", *NINE, "--env", "global", "--prompt", "Look.", "--webhook")
     one = shown(qd, made.strip()[:8])
     assert (one["cron_expression"], one["cron_timezone"]) == ("0 9 * * 1-5", "Europe/Berlin")
@@ -51,7 +72,11 @@ def test_one_from_options_is_listed_shown_switched_and_removed(qd, refused):
     coming = [line for line in text.splitlines() if line.startswith("coming")]
     assert len(coming) == 5
     assert all("09:00 Europe/Berlin, here " in line for line in coming)
-    assert f"POST /v1/automations/webhook/{one['webhook_token']}" in text
+    url = f"{deck.environment['QD_TEST_URL']}/v1/automations/webhook/{one['webhook_token']}"
+    assert one["webhook_url"] == url
+    assert f"webhook        POST {url}" in text
+    assert "notice         No webhook reaches this service from another machine" in text
+    assert "call it with" in text
     assert "trigger        cron 0 9 * * 1-5 Europe/Berlin" in text
     assert "environment    global" in text
 
@@ -122,6 +147,9 @@ def test_a_file_makes_one_and_changes_what_it_names(qd, refused):
 
     qd("edit", "review", "--file", "-", stdin='prompt = "Again."\nscope = "org"')
     qd("edit", "review", "--on", "merge_request.merged", "--clear", "model", "--stop-after", "9")
+    qd("edit", "review", "--base", "release")
+    assert shown(qd, "review")["config"]["base"] == "release"
+    qd("edit", "review", "--base", "")
     qd("edit", "review", "--no-skip-while-running", "--name", "reviewer")
     after = shown(qd, "reviewer")
     kept = {name: made[name] for name in ("environment_id", "debounce_seconds", "workspace_size")}
@@ -129,6 +157,7 @@ def test_a_file_makes_one_and_changes_what_it_names(qd, refused):
     assert (after["prompt"], after["model"]) == ("Again.", None)
     assert after["workspace_auto_stop_minutes"] == 9
     assert after["config"]["skip_while_running"] is False
+    assert after["config"].get("base") is None
     assert after["triggers"][0] == trigger and len(after["triggers"]) == 2
     qd("edit", "reviewer", "--without", "pull_request.opened")
     assert [one["type"] for one in shown(qd, "reviewer")["triggers"]] == ["host-b"]
@@ -161,7 +190,7 @@ def test_an_editor_sends_what_was_changed(qd, refused, deck, tmp_path: Path):
     assert (after["prompt"], after["model"]) == ("One\nThree", None)
 
     ended = deck.qd("automation", "edit", "nightly", VISUAL=editor(tmp_path, ""))
-    assert (ended.code, ended.err) == (0, "Nothing is changed.\n")
+    assert (ended.code, ended.err) == (0, "No changes.\n")
     assert shown(qd, "nightly") == after
 
     broken = editor(tmp_path, "t = t.replace('0 9 ', '99 9 ')")
@@ -169,6 +198,133 @@ def test_an_editor_sends_what_was_changed(qd, refused, deck, tmp_path: Path):
     (kept,) = tmp_path.glob("qd-automation-*.toml")
     assert code == 1 and str(kept) in told and "99 9 " in kept.read_text()
     assert refused("edit", "nightly", VISUAL="false")[0] == 2
+
+
+def test_every_setting_is_given_shown_and_cleared(qd, refused, tmp_path: Path):
+    secret = tmp_path / "secret"
+    secret.write_text("a secret of its own\n")
+    limits = (
+        "--max-minutes",
+        "30",
+        "--concurrency",
+        "2",
+        "--debounce",
+        "5",
+        "--debounce-max",
+        "60",
+    )
+    pushes = ("--trust", "approved", "--on-new-event", "queue", "--retention-days", "7")
+    event = ("--on", "pull_request.opened", "--repository", "shop")
+    hook = ("--webhook", "--webhook-secret-file", str(secret))
+    qd("create", "all", "--env", "global", "--prompt", "p", *limits, *pushes, *event, *hook)
+    one = shown(qd, "all")
+    assert (one["max_minutes"], one["concurrency"], one["debounce_max_seconds"]) == (30, 2, 60)
+    assert (one["trust"], one["on_new_event"], one["retention_days"]) == ("approved", "queue", 7)
+    assert one["webhook_signed"] is True
+
+    more = """
+        [[triggers]]
+        type = "host-a"
+        [triggers.config]
+        event = "pull_request.opened"
+        repositories = ["shop"]
+        group_pr_events = true
+        excluded_actors = ["robot"]
+        check = false
+        [[triggers]]
+        type = "custom"
+    """
+    qd("edit", "all", "--file", "-", stdin=more)
+    text = qd("show", "all")
+    assert (
+        "trigger        pull_request.opened; repositories: shop; not by robot; "
+        "later events go to the same replica; no check"
+    ) in text
+    for line in (
+        "max time       30 min",
+        "at once        2 at most",
+        "debounce max   60 seconds",
+        "new push       waits for the earlier run",
+        "trust          members and authors approved before",
+        "kept           7 days",
+        "signed         yes",
+        "notice         host-a is not set up",
+    ):
+        assert line in text, line
+    empty = ("max-minutes", "concurrency", "debounce-max", "webhook-secret")
+    qd("edit", "all", *(word for name in empty for word in ("--clear", name)))
+    cleared = shown(qd, "all")
+    assert (cleared["max_minutes"], cleared["concurrency"]) == (None, None)
+    assert (cleared["debounce_max_seconds"], cleared["webhook_signed"]) == (None, False)
+    assert refused("edit", "all", "--concurrency", "0")[0] == 2
+
+
+def test_the_line_that_calls_a_webhook_works(qd, refused, require_tool, tmp_path: Path):
+    for tool in ("curl", "openssl"):
+        require_tool(tool)
+    secret = tmp_path / "secret"
+    secret.write_text("a secret of its own\n")
+    qd("create", "plain", "--env", "global", "--prompt", RUNS, "--webhook")
+    hook = ("--webhook", "--webhook-secret-file", str(secret))
+    qd("create", "signed", "--env", "global", "--prompt", RUNS, *hook)
+    plain, signed = (
+        next(line.removeprefix("call it with") for line in text.splitlines() if "curl" in line)
+        for text in (qd("show", "plain"), qd("show", "signed"))
+    )
+    taken = {"accepted": True}
+    assert json.loads(shell(plain)) == taken
+    assert json.loads(shell(f"SECRET='a secret of its own'; {signed}")) == taken
+    assert json.loads(shell(f"SECRET='another one'; {signed}"))["code"] == "NOT_FOUND"
+
+    before = shown(qd, "plain")["webhook_token"]
+    rotated = qd("rotate", "plain")
+    assert before not in rotated and shown(qd, "plain")["webhook_token"] in rotated
+    assert json.loads(shell(rotated)) == taken
+    assert json.loads(shell(plain))["code"] == "NOT_FOUND"
+    assert refused("rotate", "none")[0] == 1
+
+
+def test_one_that_the_service_switched_off_is_not_failing(qd):
+    qd("create", "broken", "--env", "global", "--prompt", FAILS)
+    for _ in range(5):
+        assert "broken" in qd("ls", "--enabled")
+        run = json.loads(qd("run", "broken", "--json"))
+        wait_for_end(qd, "broken", run["execution_id"])
+    line = next(line for line in qd("ls").splitlines() if line.startswith("broken"))
+    assert "switched off" in line and "failing" not in line
+    qd("enable", "broken")
+    qd("disable", "broken")
+    line = next(line for line in qd("ls").splitlines() if line.startswith("broken"))
+    assert line.split()[1] == "off"
+
+
+def test_a_failing_block_fails_the_run_that_is_followed(qd, deck):
+    qd("create", "broken", "--env", "global", "--prompt", FAILS)
+    ended = deck.qd("automation", "run", "broken", "--follow")
+    assert "The run has failed." in ended.err.splitlines()
+    assert ended.code == 1 and "`exit 3` failed with exit code 3" in ended.err
+    (run,) = json.loads(qd("runs", "broken", "--json"))["executions"]
+    assert (run["status"], run["reason"]) == ("failed", None)
+    assert "exit code 3" in run["error"]
+
+
+def test_a_run_is_canceled(qd, refused):
+    qd("create", "long", "--env", "global", "--prompt", "```sh\nsleep 600\n```")
+    run = json.loads(qd("run", "long", "--json"))
+    canceled = json.loads(qd("cancel", "long", run["execution_id"][:8], "--json"))["execution"]
+    assert (canceled["status"], canceled["reason"]) == ("failed", "canceled")
+    assert qd("runs", "long").splitlines()[1].split()[0] == "canceled"
+    assert refused("cancel", "long", run["execution_id"])[0] == 1
+    assert refused("approve", "long", run["execution_id"])[0] == 1
+
+
+def test_a_run_for_a_pull_request_begins_at_its_head(qd, deck):
+    head = git(deck.repository, "commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "From a fork")
+    git(deck.repository, "update-ref", "refs/pull/7/head", head)
+    prompt = "```sh\ntest $(git rev-parse HEAD) = " + head + "\n```"
+    qd("create", "review", "--repo", str(deck.repository), "--prompt", prompt)
+    ended = deck.qd("automation", "run", "review", "--pr", "shop#7", "--follow")
+    assert ended.code == 0, ended.err
 
 
 def test_a_run_is_followed_to_its_end_and_seen(qd, deck):

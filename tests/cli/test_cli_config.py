@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from quarterdeck.cli.config import read_config
-from quarterdeck.cli.errors import ConfigFault
+from quarterdeck.cli.errors import ConfigError
+from quarterdeck.cli.schema import read_config
 from quarterdeck.cli.target import find_target
 
 
@@ -62,7 +62,7 @@ def test_a_key_from_a_command_and_from_a_variable(home, monkeypatch):
         '[profiles.b]\nurl = "http://b"\nkey_variable = "B_KEY"\n',
     )
     assert find_target("a").current_key() == "sk_told"
-    with pytest.raises(ConfigFault, match="B_KEY"):
+    with pytest.raises(ConfigError, match="B_KEY"):
         find_target("b")
     monkeypatch.setenv("B_KEY", "sk_b")
     assert find_target("b").current_key() == "sk_b"
@@ -96,7 +96,7 @@ def test_names_are_renamed(home):
 )
 def test_a_wrong_file_is_named_with_its_place(home, text, told):
     write(home, text)
-    with pytest.raises(ConfigFault) as caught:
+    with pytest.raises(ConfigError) as caught:
         read_config(home / "config.toml")
     assert told in caught.value.message
     assert str(home) in caught.value.message
@@ -104,14 +104,14 @@ def test_a_wrong_file_is_named_with_its_place(home, text, told):
 
 def test_a_secret_in_a_wrong_file_is_not_repeated(home):
     write(home, '[profiles.x]\nurl = "sk_verysecret"\nkey = ["sk_verysecret"]\n')
-    with pytest.raises(ConfigFault) as caught:
+    with pytest.raises(ConfigError) as caught:
         read_config(home / "config.toml")
     assert "verysecret" not in caught.value.message
 
 
 def test_a_failing_key_command_is_named_without_its_output(home):
     write(home, '[profiles.x]\nurl = "http://a"\nkey_command = ["false"]\n')
-    with pytest.raises(ConfigFault, match="key command of profile 'x'"):
+    with pytest.raises(ConfigError, match="key command of profile 'x'"):
         find_target("x")
 
 

@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from quarterdeck.local.home import Home
-from tests.support.postgresql import Server
+from tests.support.postgresql import Server, find_programs
+from tests.support.postgresql import running as server_running
 
 SECRET = "s3cret"
 
@@ -95,3 +96,27 @@ def test_a_database_that_cannot_be_used_is_told_without_its_password(installatio
     assert "database" in ended.err
     assert SECRET not in ended.out + ended.err
     assert "Traceback" not in ended.err
+
+
+def test_a_service_whose_database_is_away_runs_and_says_so(installation):
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("postgresql is not installed")
+    with server_running(programs) as server:
+        url = server.url(server.create())
+        running = installation.start("serve", "--json", "--database-url", url)
+        assert json.loads(running.stdout.readline())["ready"]
+        assert installation.qd("status").code == 0
+        server.stop()
+        status = installation.qd("status", "--json")
+        assert (status.code, status.json["answers"]) == (1, True)
+        assert "database cannot be reached" in status.json["problem"]
+        assert "database cannot be reached" in installation.qd("status").out
+        listed = installation.qd("replica", "ls")
+        assert (listed.code, "database cannot be reached" in listed.err) == (1, True)
+        assert "Starting the service" not in listed.err + status.err
+        running.terminate()
+        _, err = running.communicate(timeout=60)
+    told = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    (lost,) = [one for one in told if one["level"] != "info"]
+    assert lost["message"] == "The database cannot be reached" and "traceback" not in lost

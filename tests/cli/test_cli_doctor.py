@@ -2,8 +2,8 @@
 
 import pytest
 
-from quarterdeck.cli.checks.finding import Level
-from quarterdeck.cli.checks.installation import check_home
+from quarterdeck.cli.doctor import check_home
+from quarterdeck.cli.machine import Level
 from quarterdeck.local.home import Home
 
 

@@ -103,7 +103,7 @@ def test_faults_of_the_cockpits_settings_are_told_and_a_good_file_too(installati
     ]
     assert all(check["level"] == "warn" for check in told)
     said = "\n".join(check["message"] for check in told)
-    assert "no.such" in said and "cockpit.theme is none of" in said
+    assert "no.such" in said and "cockpit.theme is not one of" in said
     file.write_text('[keys]\n"replica.delete" = "D"\n')
     good = by_name(installation.qd("doctor", "--json").json)["cockpit"]
     assert good["level"] == "ok"

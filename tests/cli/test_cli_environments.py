@@ -2,12 +2,15 @@
 
 import json
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from quarterdeck.cli.env.dotenv import read_dotenv
-from quarterdeck.cli.errors import UsageFault
+from quarterdeck.cli.env.variables import read_dotenv
+from quarterdeck.cli.errors import UsageError
+from quarterdeck.cli.output import local_time
+from tests.support.git import git
 
 MASK = "********"
 
@@ -141,14 +144,18 @@ def test_repositories_and_sets_from_the_command_line(qd, refused, tmp_path: Path
         qd("repo", "add", str(tmp_path / name))
     qd("repo", "sets", "create", "all", "two", "one")
     (group,) = json.loads(qd("repo", "sets", "ls", "--json"))["repository_sets"]
-    assert [one["name"] for one in group["repositories"]] == ["two", "one"]
+    known = {
+        one["id"]: one["name"] for one in json.loads(qd("repo", "ls", "--json"))["repositories"]
+    }
+    assert [known[id] for id in group["repositories"]] == ["two", "one"]
+    assert "two, one" in qd("repo", "sets", "ls")
     made = json.loads(qd("env", "create", "web", "--set", "all", "--json"))["environment"]
     assert made["repository_set_id"] == group["id"]
-    assert "bound" in refused("repo", "sets", "rm", "all")[1]
+    assert "environments: web" in refused("repo", "sets", "rm", "all")[1]
     changed = json.loads(qd("env", "edit", "web", "--repository", "one", "--json"))
     assert changed["environment"]["repository_set_id"] is None
     qd("repo", "sets", "rm", "all")
-    assert "bound" in refused("repo", "rm", "one")[1]
+    assert "environments: web" in refused("repo", "rm", "one")[1]
     qd("repo", "rm", "two")
     names = [one["name"] for one in json.loads(qd("repo", "ls", "--json"))["repositories"]]
     assert names == ["one"]
@@ -169,6 +176,8 @@ def test_repositories_and_sets_from_the_command_line(qd, refused, tmp_path: Path
         ("A='two\nlines'\nB=1", {"A": "two\nlines", "B": "1"}),
         ("A=1\nA=2", {"A": "2"}),
         ("\ufeffA=1", {"A": "1"}),
+        ("A='a\u2028b'", {"A": "a\u2028b"}),
+        ('A="\\`"', {"A": "`"}),
     ],
 )
 def test_reading_dotenv(text, found):
@@ -176,8 +185,37 @@ def test_reading_dotenv(text, found):
 
 
 @pytest.mark.parametrize(
-    ("text", "line"), [("A", 1), ("A=1\n1A=2", 2), ("\n=x", 2), ('A="x', 1), ("A='x' y", 1)]
+    ("text", "line"),
+    [("A", 1), ("A=1\n1A=2", 2), ("\n=x", 2), ('A="x', 1), ("A='x' y", 1), ("HOME=/", 1)],
 )
 def test_what_is_no_dotenv(text, line):
-    with pytest.raises(UsageFault, match=rf"ine {line}\b"):
+    with pytest.raises(UsageError, match=rf"ine {line}\b"):
         read_dotenv(text)
+
+
+def test_show_names_what_an_environment_is_bound_to(qd, tmp_path):
+    for name in ("shop", "till"):
+        repository = tmp_path / name
+        repository.mkdir()
+        git(repository, "init", "-q")
+        git(repository, "commit", "-q", "--allow-empty", "-m", "Start")
+        qd("repo", "add", str(repository))
+    qd("repo", "sets", "create", "both", "shop", "till")
+    qd("env", "create", "one", "--repository", "shop")
+    qd("env", "create", "several", "--set", "both")
+    qd("env", "create", "own", "--source", "one")
+    assert "repository     shop\n" in qd("env", "show", "one")
+    assert "set            both\n" in qd("env", "show", "several")
+    own = qd("env", "show", "own")
+    assert "source         one\n" in own and "repository     shop\n" in own
+    bound = json.loads(qd("env", "show", "one", "--json"))["environment"]
+    assert bound["repository_id"] and "repository" not in bound
+
+
+def test_times_are_local_and_short():
+    now = datetime(2026, 3, 2, 14, 3, tzinfo=UTC)
+    assert local_time(now, now) == f"{now.astimezone():%H:%M}"
+    earlier = now - timedelta(days=30)
+    assert local_time(earlier, now) == f"{earlier.astimezone():%d %b %H:%M}"
+    before = now - timedelta(days=800)
+    assert local_time(before, now) == f"{before.astimezone():%Y-%m-%d %H:%M}"

@@ -4,36 +4,38 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 DRAWING = {"textual", "rich", "pygments", "fastapi", "starlette", "uvicorn", "sqlalchemy"}
 
 RUN = """
 import json, sys
 from quarterdeck.cli.program import run
-code = run(sys.argv[1:])
-names = sorted({name.partition(".")[0] for name in sys.modules})
-print("loaded:", json.dumps(names), file=sys.stderr, flush=True)
-sys.exit(code)
+for line in json.loads(sys.argv[1]):
+    code = run(line)
+    names = sorted({name.partition(".")[0] for name in sys.modules} | sys.modules.keys())
+    print("loaded:", json.dumps([names, code]), file=sys.stderr, flush=True)
 """
 
 
-def loaded(installation, *arguments):
+def loaded(installation, *lines):
+    """What is loaded after each of the verbs, which one interpreter runs in turn; and its code."""
     done = subprocess.run(
-        [sys.executable, "-P", "-c", RUN, *arguments],
+        [sys.executable, "-P", "-c", RUN, json.dumps(lines)],
         env=installation.environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
-    (line,) = (line for line in done.stderr.splitlines() if line.startswith("loaded: "))
-    return set(json.loads(line.partition(" ")[2])), done.returncode
+    told = [line for line in done.stderr.splitlines() if line.startswith("loaded: ")]
+    assert len(told) == len(lines), done.stderr
+    ends = [json.loads(line.partition(" ")[2]) for line in told]
+    return [(set(names), code) for names, code in ends]
 
 
 LINES = [
     "--version",
     "--help",
     "status",
+    "config show",
     "auth key",
     "env ls --json",
     "env show global",
@@ -47,7 +49,10 @@ LINES = [
     "automation runs nine",
     "automation rm -y nine",
     "replica ls --json",
-    "replica create --name x --environment global --wait -m hello",
+    "replica create --name x --env global --wait -m hello",
+    "replica chats x",
+    "replica rename x title",
+    "replica interrupt x",
     "replica show x",
     "replica send x y --wait",
     "replica watch x --once",
@@ -59,29 +64,38 @@ LINES = [
 
 
 def test_a_verb_that_does_not_draw_loads_nothing_that_draws(service):
-    for line in LINES:
-        modules, code = loaded(service, *(word.replace("@", " ") for word in line.split()))
+    words = [[word.replace("@", " ") for word in line.split()] for line in LINES]
+    for line, (modules, code) in zip(LINES, loaded(service, *words), strict=True):
         assert code == 0, line
         assert not modules & DRAWING, line
     for left in service.qd("replica", "ls", "--json").json["replicas"]:  # of the automation
         service.qd("replica", "rm", "--yes", left["id"])
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "--version",
-        "--help",
-        "replica --help",
-        "env --help",
-        "automation --help",
-        "env variables --help",
-        "credentials set --help",
-        "repo sets --help",
-        "stop",
-        "auth key",
-    ],
+def test_a_verb_loads_no_resource_that_it_does_not_call(service):
+    ((modules, code),) = loaded(service, ["replica", "ls"])
+    ours = {name for name in modules if name.startswith("quarterdeck.client.")}
+    assert code == 0 and "quarterdeck.client.replicas" in ours
+    assert not ours & {f"quarterdeck.client.{name}" for name in ("automations", "events", "files")}
+
+
+LOCAL = (
+    "--version",
+    "--help",
+    "replica --help",
+    "env --help",
+    "automation --help",
+    "env variables --help",
+    "credentials set --help",
+    "repo sets --help",
+    "stop",
+    "auth key",
+    "config path",
+    "completion bash",
 )
-def test_a_verb_that_does_not_call_loads_no_client(installation, line):
-    modules, _ = loaded(installation, *line.split())
-    assert not modules & {"httpx", "pydantic"}
+
+
+def test_a_verb_that_does_not_call_loads_no_client(installation):
+    ends = loaded(installation, *(line.split() for line in LOCAL))
+    for line, (modules, _) in zip(LOCAL, ends, strict=True):
+        assert not modules & {"httpx", "pydantic"}, line

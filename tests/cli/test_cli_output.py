@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from quarterdeck.cli.output import json_text, safe, safe_line, table
-from quarterdeck.cli.replica.raw_terminal import without_questions
-from quarterdeck.wire.health import Health
+from quarterdeck.cli.output import json_text, print_table, safe_line, safe_text
+from quarterdeck.cli.replica.terminal import without_queries
+from quarterdeck.wire.account import Health
 
 HOSTILE = "a\x1b]0;t\x07\x1b[2Jb\x9b31mc\u202ed\x08\x7f"
 
 
 def test_text_loses_what_a_terminal_obeys():
-    assert safe("plain\n\ttext") == "plain\n\ttext"
-    shown = safe(HOSTILE)
+    assert safe_text("plain\n\ttext") == "plain\n\ttext"
+    shown = safe_text(HOSTILE)
     assert not set(shown) & set("\x1b\x07\x9b\u202e\x08\x7f")
     assert safe_line("one\ntwo\tthree") == "one two three"
 
@@ -32,7 +32,7 @@ def test_json_of_models_inside_keeps_the_case_of_the_contract():
 
 
 def test_a_table_keeps_its_columns_whatever_is_in_it(capsys):
-    table(["NAME", "ID"], [["a\nb\x1b[2J", "1"], ["longer-name", "2"]])
+    print_table(["NAME", "ID"], [["a\nb\x1b[2J", "1"], ["longer-name", "2"]])
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["NAME         ID", "a b          1", "longer-name  2"]
 
@@ -55,7 +55,7 @@ def test_a_table_keeps_its_columns_whatever_is_in_it(capsys):
     ],
 )
 def test_questions_to_the_terminal_are_not_asked_again(question):
-    assert without_questions(b"a" + question + b"b") == b"ab"
+    assert without_queries(b"a" + question + b"b") == b"ab"
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_questions_to_the_terminal_are_not_asked_again(question):
     ],
 )
 def test_drawing_stays(drawing):
-    assert without_questions(b"a" + drawing + b"b") == b"a" + drawing + b"b"
+    assert without_queries(b"a" + drawing + b"b") == b"a" + drawing + b"b"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.cli.config import read_config
-from quarterdeck.cli.errors import ConfigFault
-from quarterdeck.cli.kept_keys import kept_key_path, read_kept_key
-from quarterdeck.cli.profile_edit import add_profile
+from quarterdeck.cli.cockpit import add_profile
+from quarterdeck.cli.errors import ConfigError
+from quarterdeck.cli.schema import read_config
+from quarterdeck.cli.target import read_stored_key, stored_key_path
 from quarterdeck.local.home import Home
 
 
@@ -19,7 +19,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    return kept_key_path(Home(tmp_path), "work")
+    return stored_key_path(Home(tmp_path), "work")
 
 
 def test_a_service_is_added_behind_what_is_there(file: Path, kept: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_service_is_added_behind_what_is_there(file: Path, kept: Path) -> None
     found = read_config(file).profiles
     assert list(found) == ["home", "work"]
     assert found["work"].url == "https://service.example:8443/x"
-    assert read_kept_key(kept) is None
+    assert read_stored_key(kept) is None
 
 
 def test_a_socket_and_a_key_that_the_file_does_not_hold(file: Path, kept: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_socket_and_a_key_that_the_file_does_not_hold(file: Path, kept: Path) 
     assert read_config(file).profiles["work"].socket == '/run/a "b"\\c.sock'
     assert "sk_secret" not in file.read_text()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert read_kept_key(kept) == "sk_secret"
+    assert read_stored_key(kept) == "sk_secret"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
@@ -46,15 +46,20 @@ def test_a_key_of_an_earlier_service_is_not_shown_to_another(file: Path, kept: P
     add_profile(file, "work", "https://one.example", "sk_one", kept)
     file.unlink()
     add_profile(file, "work", "https://two.example", None, kept)
-    assert read_kept_key(kept) is None
+    assert read_stored_key(kept) is None
 
 
-@pytest.mark.parametrize(
-    "text", ["profiles = { a = { url = 'https://a' } }\n", "x =", "profiles = 1"]
-)
+def test_a_service_is_added_to_tables_in_one_line(file: Path, kept: Path) -> None:
+    file.write_text("profiles = { a = { url = 'https://a' } }  # short\n")
+    add_profile(file, "work", "https://service.example", None, kept)
+    assert list(read_config(file).profiles) == ["a", "work"]
+    assert file.read_text().endswith("# short\n")
+
+
+@pytest.mark.parametrize("text", ["x =", "profiles = 1"])
 def test_what_cannot_be_changed_is_left_and_said(file: Path, kept: Path, text: str) -> None:
     file.write_text(text)
-    with pytest.raises(ConfigFault):
+    with pytest.raises(ConfigError):
         add_profile(file, "work", "https://service.example", "sk_secret", kept)
     assert file.read_text() == text
     assert not kept.exists()
@@ -62,6 +67,6 @@ def test_what_cannot_be_changed_is_left_and_said(file: Path, kept: Path, text: s
 
 @pytest.mark.parametrize("address", ["http://a:b", "http://:80", "https://a\nb"])
 def test_what_is_no_address(file: Path, kept: Path, address: str) -> None:
-    with pytest.raises(ConfigFault, match="is no address"):
+    with pytest.raises(ConfigError, match="is not a valid URL"):
         add_profile(file, "work", address, None, kept)
     assert not file.exists()

@@ -2,13 +2,15 @@
 
 import os
 import re
+import shutil
 import signal
+import time
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.support.program import Program
+from tests.support.waiting import pauses
 
 HOSTILE = r"printf '\033]0;owned\007\033[31mred\033[0m \302\233[2J\r\nend\n'"
 ESCAPES = ("\x1b", "\x9b", "\x07")
@@ -22,9 +24,14 @@ def test_ls_show_and_prefixes(deck):
     assert shown["id"] == record["id"]
     assert deck.qd("replica", "show", "prob", "--json").json["replica"]["id"] == record["id"]
     plain = deck.qd("replica", "ls").out.splitlines()
-    assert plain[0].split() == ["NAME", "STATUS", "ACTIVE", "REPOSITORIES", "ID"]
+    assert plain[0].split() == ["NAME", "STATE", "ACTIVE", "REPOSITORIES", "ID"]
     assert any(line.startswith("probe") and "shop" in line for line in plain)
-    text = deck.qd("replica", "show", "probe").out
+    end = time.monotonic() + 30
+    for pause in pauses(0.05):  # the engine reads the branch after the replica has become active
+        text = deck.qd("replica", "show", "probe").out
+        if "shop on -" not in text or time.monotonic() > end:
+            break
+        time.sleep(pause)
     assert "status      active" in text and "shop on qd/probe" in text
 
 
@@ -55,8 +62,8 @@ def test_an_ambiguous_prefix_names_the_candidates(deck):
         (["create", "--name", "a b"], 2, "white space"),
         (["create", "--name", "probe"], 1, "has this name"),
         (["create", "--environment", "nope"], 1, "no environment"),
-        (["create", "--repo", "/", "--environment", "global"], 2, "--repo"),
-        (["create", "--repo", "/usr"], 1, "no git repository"),
+        (["create", "--repo", "/", "--env", "global"], 2, "--repo"),
+        (["create", "--repo", "/usr"], 1, "not a git repository"),
         (["show", "nobody"], 1, "no replica"),
         (["show", "00000000-0000-4000-8000-000000000000"], 1, ""),
         (["send", "probe", "  "], 2, "empty"),
@@ -141,7 +148,7 @@ def test_sleep_wake_and_a_message_that_wakes(deck):
     refused = deck.qd("replica", "exec", "sleeper", "--", "true")
     assert refused.code == 1 and "wake" in refused.err.lower()
     woken = deck.qd("replica", "wake", "sleeper", "--wait", "--json")
-    assert (woken.code, woken.json) == (0, {"status": "active"})
+    assert (woken.code, woken.json["status"]) == (0, "active")
     deck.qd("replica", "sleep", "sleeper")
     sent = deck.qd("replica", "send", "sleeper", "```\necho up\n```", "--wait")
     assert sent.code == 0 and "  up\n" in sent.out
@@ -149,19 +156,77 @@ def test_sleep_wake_and_a_message_that_wakes(deck):
     assert deck.qd("replica", "show", "sleeper").code == 1
 
 
+def statuses(deck, *names):
+    found = deck.qd("replica", "ls", "--json").json["replicas"]
+    return [next(one["status"] for one in found if one["name"] == name) for name in names]
+
+
+def test_several_replicas_sleep_wake_and_are_archived_in_one_command(deck):
+    names = ("several-one", "several-two")
+    for name in names:
+        assert deck.qd("replica", "create", "--name", name, "--wait").code == 0
+    slept = deck.qd("replica", "sleep", *names, "--json")
+    assert slept.code == 0, slept.err
+    assert len(slept.json["replicas"]) == 2
+    assert statuses(deck, *names) == ["sleeping"] * 2
+    woken = deck.qd("replica", "wake", *names, "--wait", "--json")
+    assert woken.code == 0, woken.err
+    assert [one["status"] for one in woken.lines] == ["active"] * 2
+    assert all(f"{name} is active" in woken.err for name in names)
+    # One that is not found keeps all as they are.
+    assert deck.qd("replica", "archive", *names, "several-three").code == 1
+    assert statuses(deck, *names) == ["active"] * 2
+    archived = deck.qd("replica", "archive", *names)
+    assert (archived.code, archived.out) == (0, "")
+    assert statuses(deck, *names) == ["archived"] * 2
+    assert deck.qd("replica", "rm", "--yes", *names).code == 0
+
+
+def test_one_that_is_refused_does_not_keep_the_others_back(deck):
+    assert deck.qd("replica", "create", "--name", "willing", "--wait").code == 0
+    # Its repository was removed after it was connected, so it fails and cannot be put to sleep.
+    repository = deck.repository.with_name("broken")
+    shutil.copytree(deck.repository, repository)
+    added = deck.qd("repo", "add", str(repository), "--json").json["repository"]
+    shutil.rmtree(repository)
+    # Its mirror alone: clones of other repositories borrow the objects of theirs.
+    shutil.rmtree(deck.home / "mirrors" / added["id"])
+    environment = ["env", "create", "broken", "--repository", "broken"]
+    assert deck.qd(*environment).code == 0
+    created = deck.qd("replica", "create", "--name", "unwilling", "--env", "broken", "--wait")
+    assert created.code == 1, created.out
+    ended = deck.qd("replica", "sleep", "unwilling", "willing")
+    assert ended.code == 1
+    assert "unwilling: " in ended.err and "1 of 2" in ended.err
+    assert statuses(deck, "willing") == ["sleeping"]
+    assert deck.qd("replica", "rm", "--yes", "willing", "unwilling").code == 0
+
+
 def test_an_interrupted_turn_is_not_done(deck):
     waiting = deck.start("replica", "send", "probe", "```\necho began; sleep 60\n```", "--wait")
     assert waiting.stdout is not None
     while "[started]" not in waiting.stdout.readline():
         pass
-    chat = deck.qd("replica", "show", "probe", "--json").json["replica"]
-    key = deck.qd("auth", "key").out.strip()
-    url = f"{deck.environment['QD_TEST_URL']}/v1/replica/{chat['id']}/chats"
-    route = f"{url}/{chat['chats'][0]['id']}/interrupt"
-    assert httpx.post(route, headers={"Authorization": f"Bearer {key}"}).status_code == 200
+    stopped = deck.qd("replica", "interrupt", "probe", "--json")
+    assert (stopped.code, stopped.json["interrupted"]) == (0, True)
     _, err = waiting.communicate(timeout=60)
     assert waiting.returncode == 1
     assert "interrupted" in err or "not complete" in err
+    idle = deck.qd("replica", "interrupt", "probe")
+    assert idle.code == 0 and "Nothing to interrupt" in idle.err
+
+
+def test_chats_are_listed_and_renamed(deck):
+    renamed = deck.qd("replica", "rename", "probe", "The first one")
+    assert renamed.code == 0, renamed.err
+    (chat,) = deck.qd("replica", "chats", "probe", "--json").json["chats"]
+    assert (chat["title"], chat["provider"]) == ("The first one", "builtin")
+    header, row = deck.qd("replica", "chats", "probe").out.splitlines()
+    assert header.split() == ["TITLE", "AGENT", "STATE", "UPDATED", "ID"]
+    assert row.startswith("The first one  builtin  ") and chat["id"][:8] in row
+    by_title = deck.qd("replica", "rename", "probe", "Another", "--chat", "The first one")
+    assert by_title.code == 0
+    assert deck.qd("replica", "rename", "probe", " ").code == 2
 
 
 def attach(deck, directory, *arguments):

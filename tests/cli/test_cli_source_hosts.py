@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from quarterdeck.cli.errors import ConfigFault
-from quarterdeck.cli.source_hosts import hosts_settings
+from quarterdeck.cli.errors import ConfigError
+from quarterdeck.cli.settings import hosts_settings
 
 SECRET, TOKEN = "secret of host a", "token-of-host-a"
 
@@ -76,7 +76,7 @@ WRONG = {
 @pytest.mark.parametrize(("text", "told"), WRONG.values(), ids=WRONG)
 def test_what_makes_no_sense_is_told(directory, text, told):
     configure(directory, text)
-    with pytest.raises(ConfigFault) as caught:
+    with pytest.raises(ConfigError) as caught:
         hosts_settings()
     assert told in caught.value.message
 
@@ -84,11 +84,11 @@ def test_what_makes_no_sense_is_told(directory, text, told):
 def test_wrong_variables_are_told(directory, monkeypatch):
     monkeypatch.setenv("QD_HOST_B_TOKEN", "a")
     monkeypatch.setenv("QD_HOST_B_TOKEN_FILE", "b")
-    with pytest.raises(ConfigFault, match="QD_HOST_B_TOKEN"):
+    with pytest.raises(ConfigError, match="QD_HOST_B_TOKEN"):
         hosts_settings()
     monkeypatch.delenv("QD_HOST_B_TOKEN_FILE")
     monkeypatch.setenv("QD_HOST_B_API_URL", "ftp://host-b.example")
-    with pytest.raises(ConfigFault, match="api_url"):
+    with pytest.raises(ConfigError, match="api_url"):
         hosts_settings()
 
 
@@ -144,7 +144,7 @@ def test_doctor_says_which_are_set_up(installation):
     text += '[host-b]\napi_url = "https://host-b.example"\ntoken_file = "b.token"\n'
     configure(installation.home, text, 0o640)
     found = checks(installation)
-    assert found["host-a"][0]["message"] == "webhooks are taken; checks are kept here alone"
+    assert found["host-a"][0]["message"] == "webhooks are accepted; checks are kept locally only"
     first, second = found["host-b"]
     assert first["message"] == "no webhook secret; checks are written"
     assert (second["level"], "b.token" in second["message"]) == ("warn", True)

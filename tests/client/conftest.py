@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.client import Connection
-from quarterdeck.client.retry import Pace
+from quarterdeck.client import HttpConnection
+from quarterdeck.client.connection import Backoff
 
-QUICK = Pace(first=0.001, longest=0.002)
+QUICK = Backoff(first=0.001, longest=0.002)
 
 
 @dataclass
@@ -131,16 +131,16 @@ def tiny_server() -> ServeScript:
 
 
 @pytest.fixture
-def quick() -> Pace:
+def quick() -> Backoff:
     """Back-off that does not hold a test up."""
     return QUICK
 
 
 @pytest.fixture
-def connect() -> Callable[..., Connection]:
+def connect() -> Callable[..., HttpConnection]:
     """A connection to a tiny server, with quick retries."""
 
-    def make(server: TinyServer, **options: Any) -> Connection:
-        return Connection(server.address, "sk_secret", **({"pace": QUICK} | options))
+    def make(server: TinyServer, **options: Any) -> HttpConnection:
+        return HttpConnection(server.address, "sk_secret", **({"pace": QUICK} | options))
 
     return make

@@ -1,6 +1,8 @@
 """Automations: what the client asks for, how it reads the answers, and their stream."""
 
 import asyncio
+import hashlib
+import hmac
 import json
 from typing import Any
 from uuid import UUID
@@ -8,16 +10,11 @@ from uuid import UUID
 import pytest
 
 from quarterdeck.client import Client
-from quarterdeck.client.automations import Automations
-from quarterdeck.client.errors import NotFound
-from quarterdeck.client.items import Lost, Received, Restored
-from quarterdeck.wire.automations import (
-    ChangeAutomation,
-    CreateAutomation,
-    PullRequestRef,
-    ReportCheck,
-    TriggerAutomation,
-)
+from quarterdeck.client.automations import AutomationsApi
+from quarterdeck.client.errors import NotFoundError
+from quarterdeck.client.stream_events import ConnectionLost, ConnectionRestored, Received
+from quarterdeck.wire.automation_runs import PullRequestRef, ReportCheck, TriggerAutomation
+from quarterdeck.wire.automations import ChangeAutomation, CreateAutomation
 
 A = UUID("00000000-0000-4000-8000-00000000000a")
 E = UUID("00000000-0000-4000-8000-00000000000e")
@@ -64,6 +61,9 @@ CREATED = {
     "enabled": True,
     "workspace_lifecycle_policy": "default",
     "plan_mode": False,
+    "trust": "members",
+    "on_new_event": "cancel",
+    "retention_days": 90,
     "config": {"skip_while_running": False, "report": False},
 }
 ABOUT = PullRequestRef(repository="shop", number=7)
@@ -111,6 +111,19 @@ CALLS = [
         {**BEGUN, "workspace_id": str(A)},
     ),
     (
+        lambda c: c.approve(A, E),
+        f"POST {PATH}/{A}/executions/{E}/approve",
+        None,
+        {"execution": EXECUTION},
+    ),
+    (
+        lambda c: c.cancel(A, E),
+        f"POST {PATH}/{A}/executions/{E}/cancel",
+        None,
+        {"execution": EXECUTION},
+    ),
+    (lambda c: c.rotate_webhook(A), f"POST {PATH}/{A}/webhook/rotate", None, ONE),
+    (
         lambda c: c.webhook("a/b", [None, 1]),
         f"POST {PATH}/webhook/a%2Fb",
         [None, 1],
@@ -137,7 +150,7 @@ async def test_calls(
     (seen,) = server.seen
     assert f"{seen.method} {seen.target.replace('%20', '+')}" == asked
     assert (json.loads(seen.body) if seen.body else None) == body
-    assert ("authorization" in seen.headers) == ("/webhook/" not in asked)
+    assert ("authorization" in seen.headers) == ("/webhook/a" not in asked)
 
 
 async def test_from_within_a_workspace_its_id_is_said(tiny_server: Any, connect: Any) -> None:
@@ -187,11 +200,20 @@ async def test_the_stream_says_when_it_is_open_and_goes_on_where_it_was(
     async with (
         tiny_server(script) as server,
         connect(server) as connection,
-        Automations(connection, quick).events() as stream,
+        AutomationsApi(connection, quick).events() as stream,
     ):
         items = [await anext(stream) for _ in range(6)]
-    assert [type(one) for one in items] == [Restored, Received, Received, Lost, Restored, Received]
-    assert items[0] == Restored(resumed=False) and items[4] == Restored(resumed=True)
+    assert [type(one) for one in items] == [
+        ConnectionRestored,
+        Received,
+        Received,
+        ConnectionLost,
+        ConnectionRestored,
+        Received,
+    ]
+    assert items[0] == ConnectionRestored(resumed=False) and items[4] == ConnectionRestored(
+        resumed=True
+    )
     assert [one.index for one in items if isinstance(one, Received)] == [5, 6, 7]
 
 
@@ -202,7 +224,22 @@ async def test_a_refused_stream_is_raised(tiny_server: Any, connect: Any) -> Non
     async with (
         tiny_server(script) as server,
         connect(server) as connection,
-        Automations(connection).events(4) as stream,
+        AutomationsApi(connection).events(4) as stream,
     ):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await anext(stream)
+
+
+async def test_a_webhook_is_signed_over_the_bytes_that_are_sent(
+    tiny_server: Any, connect: Any
+) -> None:
+    async def script(_: Any, reply: Any) -> None:
+        await reply.json({"accepted": True})
+
+    async with tiny_server(script) as server, Client(connect(server)) as client:
+        await client.automations.webhook("t", {"name": "Köln"}, secret="a secret of its own")
+        await client.automations.webhook("t", {"name": "Köln"})
+    signed, plain = server.seen
+    made = hmac.new(b"a secret of its own", signed.body, hashlib.sha256).hexdigest()
+    assert signed.headers["x-signature-256"] == f"sha256={made}"
+    assert "x-signature-256" not in plain.headers

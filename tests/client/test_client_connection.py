@@ -7,29 +7,29 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from quarterdeck.client import Client, Connection, WireNames
+from quarterdeck.client import Client, HttpConnection, WireNames
 from quarterdeck.client import errors as client_errors
 from quarterdeck.client.errors import (
     ApiError,
-    BadKey,
     ClientError,
-    Conflict,
-    Forbidden,
-    InErrorState,
-    InvalidRequest,
-    NotActive,
-    NotFound,
-    PayloadTooLarge,
+    ConflictError,
+    ForbiddenError,
+    InvalidKeyError,
+    InvalidRequestError,
+    NotActiveError,
+    NotFoundError,
+    PayloadTooLargeError,
     ProtocolError,
-    RateLimited,
+    RateLimitedError,
+    ReplicaFailedError,
+    RequestTimeoutError,
     ServerError,
-    TimedOut,
-    Unauthorized,
-    Unavailable,
-    Unreachable,
+    UnauthorizedError,
+    UnavailableError,
+    UnreachableError,
 )
-from quarterdeck.wire.health import Health
-from quarterdeck.wire.messages import SendMessage
+from quarterdeck.wire.account import Health
+from quarterdeck.wire.chats import SendMessage
 
 HEALTH = {"status": "ok", "version": "1"}
 
@@ -37,18 +37,18 @@ HEALTH = {"status": "ok", "version": "1"}
 @pytest.mark.parametrize(
     ("status", "code", "kind"),
     [
-        (400, "INVALID_REQUEST", InvalidRequest),
-        (401, "UNAUTHORIZED", Unauthorized),
-        (403, "API_KEY_REQUIRED", Forbidden),
-        (404, "NOT_FOUND", NotFound),
-        (409, "CONFLICT", Conflict),
-        (409, "WORKSPACE_NOT_ACTIVE", NotActive),
-        (409, "WORKSPACE_ERROR_STATE", InErrorState),
-        (409, None, Conflict),
-        (413, "PAYLOAD_TOO_LARGE", PayloadTooLarge),
-        (429, "TERMINAL_LIMIT_REACHED", RateLimited),
+        (400, "INVALID_REQUEST", InvalidRequestError),
+        (401, "UNAUTHORIZED", UnauthorizedError),
+        (403, "API_KEY_REQUIRED", ForbiddenError),
+        (404, "NOT_FOUND", NotFoundError),
+        (409, "CONFLICT", ConflictError),
+        (409, "WORKSPACE_NOT_ACTIVE", NotActiveError),
+        (409, "WORKSPACE_ERROR_STATE", ReplicaFailedError),
+        (409, None, ConflictError),
+        (413, "PAYLOAD_TOO_LARGE", PayloadTooLargeError),
+        (429, "TERMINAL_LIMIT_REACHED", RateLimitedError),
         (500, "INTERNAL_ERROR", ServerError),
-        (502, "ENGINE_UNREACHABLE", Unavailable),
+        (502, "ENGINE_UNREACHABLE", UnavailableError),
         (418, "A_NEW_CODE", ApiError),
     ],
 )
@@ -80,7 +80,7 @@ async def test_a_refusal_without_an_error_object_still_says_something(tiny_serve
         await reply.raw(b"HTTP/1.1 403 No\r\nContent-Length: 4\r\n\r\n<no>")
 
     async with tiny_server(refuse) as server, connect(server) as connection:
-        with pytest.raises(Forbidden, match="403"):
+        with pytest.raises(ForbiddenError, match="403"):
             await connection.call("GET", "/v1/x", Health)
 
 
@@ -104,7 +104,7 @@ async def test_get_gives_up_after_a_few_tries(tiny_server, connect):
         await reply.json({"error": "later"}, 502)
 
     async with tiny_server(script) as server, connect(server) as connection:
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             await connection.call("GET", "/v1/x", Health)
     assert len(server.seen) == 4
 
@@ -114,7 +114,7 @@ async def test_a_long_retry_after_is_given_to_the_caller(tiny_server, connect):
         await reply.json({"error": "much later"}, 429, {"Retry-After": "3600"})
 
     async with tiny_server(script) as server, connect(server) as connection:
-        with pytest.raises(RateLimited) as caught:
+        with pytest.raises(RateLimitedError) as caught:
             await connection.call("GET", "/v1/x", Health)
     assert caught.value.retry_after == 3600
     assert len(server.seen) == 1
@@ -127,7 +127,7 @@ async def test_a_message_is_never_sent_twice(fault, tiny_server, connect):
             await reply.json({"error": "later"}, 503)
 
     async with tiny_server(script) as server, Client(connect(server)) as client:
-        with pytest.raises((Unavailable, Unreachable)):
+        with pytest.raises((UnavailableError, UnreachableError)):
             await client.messages.send(uuid4(), SendMessage(message="once"))
     assert len(server.seen) == 1
 
@@ -135,9 +135,9 @@ async def test_a_message_is_never_sent_twice(fault, tiny_server, connect):
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        (b"", Unreachable),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", Unreachable),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", Unreachable),
+        (b"", UnreachableError),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", UnreachableError),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", UnreachableError),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<html", ProtocolError),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", ProtocolError),
         (b"HTTP/1.1 302 No\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", ProtocolError),
@@ -162,7 +162,7 @@ async def test_an_answer_that_does_not_come_times_out(tiny_server, connect):
         await asyncio.Event().wait()
 
     async with tiny_server(script) as server, connect(server, timeout=0.05) as connection:
-        with pytest.raises(TimedOut):
+        with pytest.raises(RequestTimeoutError):
             await connection.call("POST", "/v1/x", Health)
 
 
@@ -170,14 +170,14 @@ async def test_nothing_listens():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        async with Connection(address, None) as connection:
-            with pytest.raises(Unreachable, match="No service answers"):
+        async with HttpConnection(address, None) as connection:
+            with pytest.raises(UnreachableError, match="No service answers"):
                 await connection.call("POST", "/v1/x", Health)
 
 
 @pytest.mark.parametrize("address", ["http://", "nonsense", "ftp://x", "http://[::1"])
 async def test_an_address_that_is_none(address):
-    async with Connection(address, None) as connection:
+    async with HttpConnection(address, None) as connection:
         with pytest.raises(ClientError):
             await connection.call("POST", "/v1/x", Health)
 
@@ -207,7 +207,7 @@ async def test_a_unix_socket_at_a_long_path_and_nothing_stays_open(tiny_server, 
     before = _descriptors()
     descriptor = os.open(deep, os.O_RDONLY)
     async with tiny_server(script, Path(f"/proc/self/fd/{descriptor}/s")):
-        connection = Connection("http://localhost", "k", socket=deep / "s")
+        connection = HttpConnection("http://localhost", "k", socket=deep / "s")
         async with Client(connection) as client:
             for _ in range(3):
                 assert (await client.health.get()).status == "ok"
@@ -220,30 +220,30 @@ def _descriptors():
 
 
 async def test_a_socket_directory_that_is_not_there(tmp_path: Path):
-    connection = Connection("http://localhost", "k", socket=tmp_path / ("x" * 200) / "s")
+    connection = HttpConnection("http://localhost", "k", socket=tmp_path / ("x" * 200) / "s")
     async with connection:
-        with pytest.raises(Unreachable):
+        with pytest.raises(UnreachableError):
             await connection.call("POST", "/v1/health", Health)
 
 
 async def test_an_injected_transport_is_used():
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=HEALTH))
-    async with Client(Connection("http://nowhere", None, transport=transport)) as client:
+    async with Client(HttpConnection("http://nowhere", None, transport=transport)) as client:
         assert (await client.health.get()).status == "ok"
 
 
 async def test_a_closed_connection_says_so():
-    connection = Connection("http://127.0.0.1:1", None)
+    connection = HttpConnection("http://127.0.0.1:1", None)
     await connection.aclose()
     await connection.aclose()
-    with pytest.raises(Unreachable, match="closed"):
+    with pytest.raises(UnreachableError, match="closed"):
         await connection.call("GET", "/v1/health", Health)
 
 
 @pytest.mark.parametrize("key", ["sk_ä", "sk_a\nb", "sk_\x1b[0m"])
 def test_a_key_that_cannot_be_sent_is_not_repeated(key):
-    with pytest.raises(BadKey) as caught:
-        Connection("http://localhost", key)
+    with pytest.raises(InvalidKeyError) as caught:
+        HttpConnection("http://localhost", key)
     assert key not in str(caught.value)
 
 

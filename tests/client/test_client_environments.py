@@ -8,13 +8,19 @@ from uuid import UUID
 import httpx
 import pytest
 
-from quarterdeck.client import Client, Connection
-from quarterdeck.wire.environment_files import ChangeFile, CreateFile
-from quarterdeck.wire.environment_mcps import ChangeMcp, CreateMcp, McpTransport
-from quarterdeck.wire.environment_skills import CreateSkill
-from quarterdeck.wire.environment_variables import ChangeVariable, CreateVariable
+from quarterdeck.client import Client, HttpConnection
+from quarterdeck.wire.environment_parts import (
+    ChangeFile,
+    ChangeMcp,
+    ChangeVariable,
+    CreateFile,
+    CreateMcp,
+    CreateSkill,
+    CreateVariable,
+    McpTransport,
+)
 from quarterdeck.wire.environments import ChangeEnvironment
-from quarterdeck.wire.repositories import CreateRepositorySet
+from quarterdeck.wire.repositories import ChangeRepositorySet, CreateRepositorySet
 
 E = UUID("00000000-0000-4000-8000-00000000000a")
 P = UUID("00000000-0000-4000-8000-00000000000b")
@@ -34,7 +40,7 @@ CONFIG = {"command": "x", "args": [], "env": {}}
 MCP = {**PART, "name": "m", "transport": "stdio", "config": CONFIG}
 HOOK = {**PART, "version": 1, "content": "true", "is_active": True}
 POOL = {**PART, "enabled": True, "target_size": 2, "generation": 1}
-SET = {"id": str(P), "name": "all", "repositories": []}
+SET = {"id": str(P), "name": "all", "repositories": [str(P)], "created_at": NOW}
 SUCCESS = {"success": True}
 AT = f"/v1/environments/{E}"
 ONE = f"/{P}"
@@ -169,9 +175,21 @@ CASES: list[Case] = [
         {"repository_sets": [SET]},
     ),
     (
-        lambda c: c.repository_sets.create(CreateRepositorySet(name="all", repository_ids=[P])),
+        lambda c: c.repository_sets.create(CreateRepositorySet(name="all", repositories=[P])),
         "POST /v1/replica/repository-sets",
-        {"name": "all", "repository_ids": [str(P)]},
+        {"name": "all", "repositories": [str(P)]},
+        {"repository_set": SET},
+    ),
+    (
+        lambda c: c.repository_sets.get(P),
+        f"GET /v1/replica/repository-sets{ONE}",
+        None,
+        {"repository_set": SET},
+    ),
+    (
+        lambda c: c.repository_sets.change(P, ChangeRepositorySet(name="every")),
+        f"PATCH /v1/replica/repository-sets{ONE}",
+        {"name": "every"},
         {"repository_set": SET},
     ),
     (
@@ -193,7 +211,7 @@ async def test_each_operation_calls_its_route(
         asked.append(request)
         return httpx.Response(200, json=answer)
 
-    connection = Connection("http://test", "k", transport=httpx.MockTransport(handle))
+    connection = HttpConnection("http://test", "k", transport=httpx.MockTransport(handle))
     async with Client(connection) as client:
         await call(client)
     (request,) = asked
@@ -209,7 +227,7 @@ async def test_secrets_are_not_in_what_is_printed_of_a_record() -> None:
         }
         return httpx.Response(200, json=records[request.url.path.rsplit("/", 1)[-1]])
 
-    connection = Connection("http://test", "k", transport=httpx.MockTransport(handle))
+    connection = HttpConnection("http://test", "k", transport=httpx.MockTransport(handle))
     async with Client(connection) as client:
         shown = repr((await client.variables.list(E), await client.mcps.list(E)))
     assert "s3cret" not in shown

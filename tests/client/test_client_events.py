@@ -4,10 +4,15 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.client.errors import NotFound, TimedOut, Unauthorized, Unavailable
-from quarterdeck.client.events import EventCursor, Events
-from quarterdeck.client.items import Lost, Malformed, Received, Restored
-from quarterdeck.client.retry import Pace
+from quarterdeck.client.connection import Backoff
+from quarterdeck.client.errors import (
+    NotFoundError,
+    RequestTimeoutError,
+    UnauthorizedError,
+    UnavailableError,
+)
+from quarterdeck.client.stream_events import ConnectionLost, ConnectionRestored, Malformed, Received
+from quarterdeck.client.streams import EventCursor, EventsApi
 
 REPLICA = uuid4()
 
@@ -66,16 +71,16 @@ async def test_a_cut_at_any_byte_leaves_no_gap_and_no_repeat(
             await asyncio.Event().wait()
 
     async with tiny_server(script) as server, connect(server) as connection:
-        events = Events(connection, quick)
+        events = EventsApi(connection, quick)
         for cut in range(part, len(whole) + 1, 4):
             server.seen.clear()
             items = await collect(events.stream(REPLICA, after=0), "e4")
             assert indexes(items) == [1, 2, 3, 4], cut
             assert [type(item) for item in items if not isinstance(item, Received)] == [
-                Lost,
-                Restored,
+                ConnectionLost,
+                ConnectionRestored,
             ]
-            assert all(item.resumed for item in items if isinstance(item, Restored))
+            assert all(item.resumed for item in items if isinstance(item, ConnectionRestored))
 
 
 async def test_a_server_that_repeats_everything_is_heard_once(tiny_server, connect, quick):
@@ -88,7 +93,7 @@ async def test_a_server_that_repeats_everything_is_heard_once(tiny_server, conne
             await asyncio.Event().wait()
 
     async with tiny_server(script) as server, connect(server) as connection:
-        items = await collect(Events(connection, quick).stream(REPLICA), "e4")
+        items = await collect(EventsApi(connection, quick).stream(REPLICA), "e4")
     assert indexes(items) == [1, 2, 3, 4]
     assert [seen.after for seen in server.seen] == [None, "3", "3"]
 
@@ -105,10 +110,10 @@ async def test_without_ids_a_reconnect_says_that_something_may_be_missing(
             await asyncio.Event().wait()
 
     async with tiny_server(script) as server, connect(server) as connection:
-        items = await collect(Events(connection, quick).stream(REPLICA), "e3")
+        items = await collect(EventsApi(connection, quick).stream(REPLICA), "e3")
     assert ids(items) == ["e1", "e2", "e3"]
     assert indexes(items) == [None] * 3
-    assert Restored(resumed=False) in items
+    assert ConnectionRestored(resumed=False) in items
     assert server.seen[1].after is None
 
 
@@ -121,9 +126,9 @@ async def test_a_hole_after_a_reconnect_is_told(tiny_server, connect, quick):
             await asyncio.Event().wait()
 
     async with tiny_server(script) as server, connect(server) as connection:
-        items = await collect(Events(connection, quick).stream(REPLICA, after=0), "e7")
-    kinds = [item for item in items if not isinstance(item, Lost)]
-    assert kinds[1:3] == [Restored(resumed=True), Restored(resumed=False)]
+        items = await collect(EventsApi(connection, quick).stream(REPLICA, after=0), "e7")
+    kinds = [item for item in items if not isinstance(item, ConnectionLost)]
+    assert kinds[1:3] == [ConnectionRestored(resumed=True), ConnectionRestored(resumed=False)]
     assert indexes(items) == [1, 5, 7]
 
 
@@ -140,11 +145,11 @@ async def test_a_stalled_stream_is_lost_and_pings_keep_one_alive(tiny_server, co
         await asyncio.Event().wait()
 
     async with tiny_server(script) as server, connect(server, stall=0.4) as connection:
-        items = await collect(Events(connection, quick).stream(REPLICA, after=0), "e2")
+        items = await collect(EventsApi(connection, quick).stream(REPLICA, after=0), "e2")
     assert indexes(items) == [1, 2]
-    lost = [item for item in items if isinstance(item, Lost)]
+    lost = [item for item in items if isinstance(item, ConnectionLost)]
     assert len(lost) == 1
-    assert isinstance(lost[0].error, TimedOut)
+    assert isinstance(lost[0].error, RequestTimeoutError)
 
 
 async def test_a_ping_after_an_event_is_no_event(tiny_server, connect, quick):
@@ -155,7 +160,7 @@ async def test_a_ping_after_an_event_is_no_event(tiny_server, connect, quick):
         await asyncio.Event().wait()
 
     async with tiny_server(script) as server, connect(server) as connection:
-        items = await collect(Events(connection, quick).stream(REPLICA), "e3")
+        items = await collect(EventsApi(connection, quick).stream(REPLICA), "e3")
     assert items == [item for item in items if isinstance(item, Received)]
     assert [(item.index, item.event.id) for item in items] == [(1, "e1"), (None, "x"), (3, "e3")]
 
@@ -173,12 +178,12 @@ async def test_503_is_waited_out_and_404_is_final(tiny_server, connect, quick):
 
     async with tiny_server(script) as server, connect(server) as connection:
         items = []
-        with pytest.raises(NotFound):
-            async with Events(connection, quick).stream(REPLICA, after=0) as stream:
+        with pytest.raises(NotFoundError):
+            async with EventsApi(connection, quick).stream(REPLICA, after=0) as stream:
                 async for item in stream:
                     items.append(item)
-    assert isinstance(items[0], Lost) and isinstance(items[0].error, Unavailable)
-    assert items[1] == Restored(resumed=True)
+    assert isinstance(items[0], ConnectionLost) and isinstance(items[0].error, UnavailableError)
+    assert items[1] == ConnectionRestored(resumed=True)
     assert indexes(items) == [1]
     assert len(server.seen) == 3
 
@@ -188,8 +193,8 @@ async def test_a_refused_key_is_final(tiny_server, connect, quick):
         await reply.json({"error": "no", "code": "UNAUTHORIZED"}, 401)
 
     async with tiny_server(script) as server, connect(server) as connection:
-        with pytest.raises(Unauthorized):
-            await anext(Events(connection, quick).stream(REPLICA))
+        with pytest.raises(UnauthorizedError):
+            await anext(EventsApi(connection, quick).stream(REPLICA))
     assert len(server.seen) == 1
 
 
@@ -203,7 +208,7 @@ async def test_what_cannot_be_read_is_told_and_passed_over(tiny_server, connect,
             await asyncio.Event().wait()
 
     async with tiny_server(script) as server, connect(server) as connection:
-        items = await collect(Events(connection, quick).stream(REPLICA, after=0), "e5")
+        items = await collect(EventsApi(connection, quick).stream(REPLICA, after=0), "e5")
     assert [type(item) for item in items[:4]] == [Received, Malformed, Malformed, Received]
     assert items[1].text == "{oops"
     assert items[3].event.type == "one.of.tomorrow"
@@ -219,12 +224,12 @@ async def test_reconnect_now_ends_the_waiting(tiny_server, connect):
         await asyncio.Event().wait()
 
     async with tiny_server(script) as server, connect(server) as connection:
-        stream = Events(connection, Pace(first=3600, longest=3600)).stream(REPLICA, after=0)
+        stream = EventsApi(connection, Backoff(first=3600, longest=3600)).stream(REPLICA, after=0)
         async with stream, asyncio.timeout(60):
             lost = await anext(stream)
-            assert isinstance(lost, Lost) and lost.retry_in > 2000
+            assert isinstance(lost, ConnectionLost) and lost.retry_in > 2000
             stream.reconnect_now()
-            assert await anext(stream) == Restored(resumed=True)
+            assert await anext(stream) == ConnectionRestored(resumed=True)
             received = await anext(stream)
     assert isinstance(received, Received)
 
@@ -243,14 +248,14 @@ async def test_closing_in_the_middle_of_waiting_closes_the_connection(tiny_serve
             gone.set()
 
     async with tiny_server(script) as server, connect(server) as connection:
-        async with Events(connection, quick).stream(REPLICA, after=0) as stream:
+        async with EventsApi(connection, quick).stream(REPLICA, after=0) as stream:
             await anext(stream)
         async with asyncio.timeout(60):
             await gone.wait()
 
 
 def test_delays_double_to_their_limit_and_are_spread():
-    pace = Pace()
+    pace = Backoff()
     for attempt, whole in enumerate([0.25, 0.5, 1, 2, 4, 8, 10, 10]):
         delays = {pace.delay(attempt) for _ in range(50)}
         assert len(delays) > 1

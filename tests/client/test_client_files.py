@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from quarterdeck.client import Client
-from quarterdeck.client.errors import NotFound, PayloadTooLarge
+from quarterdeck.client.errors import NotFoundError, PayloadTooLargeError
 
 R = uuid4()
 W = f"/v1/workspaces/{R}"
@@ -78,7 +78,7 @@ async def test_an_upload_is_a_form_and_sent_once(tiny_server: Any, connect: Any)
     async with tiny_server(script) as server, Client(connect(server)) as client:
         done = await client.canvas.upload(R, "é.md", b"\0\xff")
         assert (done.upload_id, done.original_name) == ("u", "é.md")
-        with pytest.raises(PayloadTooLarge):
+        with pytest.raises(PayloadTooLargeError):
             await client.canvas.upload(R, "big", b"x")
         first, _ = server.seen
         assert first.headers["content-type"].startswith("multipart/form-data; boundary=")
@@ -123,5 +123,5 @@ async def test_a_refusal_is_raised(tiny_server: Any, connect: Any) -> None:
         await reply.json(json.loads('{"error": "Gone.", "code": "NOT_FOUND"}'), 404)
 
     async with tiny_server(script) as server, Client(connect(server)) as client:
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await client.files.content(R, "deck", "x")

@@ -3,16 +3,22 @@ import random
 
 import pytest
 
-from quarterdeck.client.errors import Conflict, NotActive, NotFound, Unavailable, Unreachable
-from quarterdeck.client.keyboard import Keyboard
-from quarterdeck.client.retry import Pace
+from quarterdeck.client.connection import Backoff
+from quarterdeck.client.errors import (
+    ConflictError,
+    NotActiveError,
+    NotFoundError,
+    UnavailableError,
+    UnreachableError,
+)
+from quarterdeck.client.terminals import Keyboard
 from quarterdeck.wire.terminals import MAX_INPUT_CHARACTERS
 
-QUICK = Pace(first=0.0001, longest=0.0002)
+QUICK = Backoff(first=0.0001, longest=0.0002)
 
 
 def conflict():
-    return Conflict("a gap", status=409, code="CONFLICT")
+    return ConflictError("a gap", status=409, code="CONFLICT")
 
 
 class FakeTerminal:
@@ -66,12 +72,12 @@ async def test_a_broken_line_neither_loses_nor_doubles_nor_turns_keys(seed):
         await asyncio.sleep(0)
         fate = chance.random()
         if fate < 0.3:
-            raise Unreachable("before it arrived")
+            raise UnreachableError("before it arrived")
         terminal.take(keys)
         if fate < 0.6:
-            raise Unreachable("after it arrived")
+            raise UnreachableError("after it arrived")
         if fate < 0.7:
-            raise Unavailable("the engine restarts", status=503)
+            raise UnavailableError("the engine restarts", status=503)
 
     text = "".join(chance.choice("abcdefgh\r\x1b") for _ in range(200))
     async with Keyboard(send, pace=QUICK) as keyboard, asyncio.timeout(60):
@@ -121,11 +127,13 @@ async def test_a_409_that_stays_is_a_fault():
 
     async with Keyboard(send, pace=QUICK) as keyboard, asyncio.timeout(60):
         keyboard.type("x")
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             await keyboard.drain()
 
 
-@pytest.mark.parametrize("error", [NotActive("asleep", status=409), NotFound("gone", status=404)])
+@pytest.mark.parametrize(
+    "error", [NotActiveError("asleep", status=409), NotFoundError("gone", status=404)]
+)
 async def test_a_refusal_is_told_once_and_raised_afterwards(error):
     told = []
 
@@ -163,9 +171,9 @@ async def test_reconnect_now_sends_at_once():
     async def send(keys):
         tried.set()
         if not line_is_up:
-            raise Unreachable("down")
+            raise UnreachableError("down")
 
-    async with Keyboard(send, pace=Pace(3600, 3600)) as keyboard, asyncio.timeout(60):
+    async with Keyboard(send, pace=Backoff(3600, 3600)) as keyboard, asyncio.timeout(60):
         keyboard.type("x")
         await tried.wait()
         line_is_up = True

@@ -4,10 +4,9 @@ from uuid import UUID
 import httpx
 import pytest
 
-from quarterdeck.client import Client, Connection, WireNames
-from quarterdeck.wire.chats import CreateChat
+from quarterdeck.client import Client, HttpConnection, WireNames
+from quarterdeck.wire.chats import CreateChat, SendMessage
 from quarterdeck.wire.environments import CreateEnvironment
-from quarterdeck.wire.messages import SendMessage
 from quarterdeck.wire.replicas import CreateReplica
 from quarterdeck.wire.repositories import ConnectRepository
 
@@ -84,6 +83,7 @@ CALLS = [
     ),
     (lambda c: c.replicas.delete(R), f"DELETE /v1/replica/{R}", None, SUCCESS),
     (lambda c: c.replicas.sleep(R), f"POST /v1/workspaces/{R}/sleep", None, SUCCESS),
+    (lambda c: c.replicas.forget(R), f"POST /v1/workspaces/{R}/forget", None, SUCCESS),
     (
         lambda c: c.replicas.wake(R),
         f"POST /v1/workspaces/{R}/wake",
@@ -186,7 +186,7 @@ def answering(answer, seen):
 )
 async def test_each_operation_calls_its_route(call, line, body, answer):
     seen = []
-    connection = Connection("http://s", "k", transport=answering(answer, seen))
+    connection = HttpConnection("http://s", "k", transport=answering(answer, seen))
     async with Client(connection) as client:
         await call(client)
     (request,) = seen
@@ -204,7 +204,7 @@ async def test_all_walks_every_page_once_though_new_ones_come_first():
         part = everything[(page - 1) * limit : page * limit]
         return {"replicas": part, "total": 250, "page": page, "limit": limit, "total_pages": 3}
 
-    connection = Connection("http://s", "k", transport=answering(answer, []))
+    connection = HttpConnection("http://s", "k", transport=answering(answer, []))
     async with Client(connection) as client:
         found = [replica.id.int async for replica in client.replicas.all()]
     assert sorted(found) == list(range(250))
@@ -216,7 +216,7 @@ async def test_history_walks_back_until_there_is_no_earlier_page():
         after = {None: "b", "b": "a", "a": None}[cursor]
         return HISTORY | {"thread_id": cursor or "newest", "beforeCursor": after}
 
-    connection = Connection("http://s", "k", transport=answering(answer, []))
+    connection = HttpConnection("http://s", "k", transport=answering(answer, []))
     async with Client(connection) as client:
         pages = [page.thread_id async for page in client.history.pages(R, limit=1)]
     assert pages == ["newest", "b", "a"]
@@ -225,16 +225,16 @@ async def test_history_walks_back_until_there_is_no_earlier_page():
 async def test_a_renamed_transcript_key_is_found():
     answer = HISTORY | {"hostedTranscript": {"turns": [{"id": "t1"}]}}
     names = WireNames(transcript_key="hostedTranscript")
-    connection = Connection("http://s", "k", transport=answering(answer, []), names=names)
+    connection = HttpConnection("http://s", "k", transport=answering(answer, []), names=names)
     async with Client(connection) as client:
         page = await client.history.page(R)
     assert page.agent_asp_transcript is not None
-    assert page.agent_asp_transcript.turns == [{"id": "t1"}]
+    assert [turn.id for turn in page.agent_asp_transcript.turns] == ["t1"]
 
 
 async def test_unknown_fields_and_states_are_kept():
     answer = {"replica": REPLICA | {"status": "hibernating", "of_tomorrow": {"x": 1}}}
-    connection = Connection("http://s", "k", transport=answering(answer, []))
+    connection = HttpConnection("http://s", "k", transport=answering(answer, []))
     async with Client(connection) as client:
         detail = await client.replicas.get(R)
     assert detail.status == "hibernating"

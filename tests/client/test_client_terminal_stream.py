@@ -5,9 +5,14 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.client.errors import NotActive
-from quarterdeck.client.items import Lost, Malformed, Restored, TerminalReceived
-from quarterdeck.client.terminals import Terminals
+from quarterdeck.client.errors import NotActiveError
+from quarterdeck.client.stream_events import (
+    ConnectionLost,
+    ConnectionRestored,
+    Malformed,
+    TerminalReceived,
+)
+from quarterdeck.client.terminals import TerminalsApi
 from quarterdeck.wire.terminals import TerminalExit, TerminalOutput, TerminalReplay
 
 REPLICA, SESSION = uuid4(), uuid4()
@@ -75,7 +80,7 @@ async def test_a_cut_at_any_byte_shows_every_byte_once(part, tiny_server, connec
             await reply.raw(output(int(seen.after), len(OUTPUT)) + EXIT)
 
     async with tiny_server(script) as server, connect(server) as connection:
-        terminals = Terminals(connection, quick)
+        terminals = TerminalsApi(connection, quick)
         for cut in range(part, len(whole) + 1, 3):
             server.seen.clear()
             items = await collect(terminals.stream(REPLICA, SESSION))
@@ -91,7 +96,7 @@ async def test_repeats_are_dropped_and_overlaps_are_cut(tiny_server, connect, qu
         await reply.raw(output(20, len(OUTPUT)) + EXIT)
 
     async with tiny_server(script) as server, connect(server) as connection:
-        items = await collect(Terminals(connection, quick).stream(REPLICA, SESSION))
+        items = await collect(TerminalsApi(connection, quick).stream(REPLICA, SESSION))
     assert screen(items) == OUTPUT
     assert [item.offset for item in items] == [10, 20, len(OUTPUT), len(OUTPUT)]
 
@@ -105,9 +110,9 @@ async def test_a_hole_is_filled_by_a_replay(tiny_server, connect, quick):
         await reply.raw(replay(len(OUTPUT)) + EXIT)
 
     async with tiny_server(script) as server, connect(server) as connection:
-        items = await collect(Terminals(connection, quick).stream(REPLICA, SESSION))
+        items = await collect(TerminalsApi(connection, quick).stream(REPLICA, SESSION))
     assert screen(items) == OUTPUT
-    assert Restored(resumed=False) in items
+    assert ConnectionRestored(resumed=False) in items
     assert server.seen[1].after is None
 
 
@@ -117,7 +122,7 @@ async def test_a_given_offset_is_asked_for_and_a_reset_is_passed_on(tiny_server,
         await reply.raw(replay(len(OUTPUT), start=100) + EXIT)
 
     async with tiny_server(script) as server, connect(server) as connection:
-        items = await collect(Terminals(connection, quick).stream(REPLICA, SESSION, offset=7))
+        items = await collect(TerminalsApi(connection, quick).stream(REPLICA, SESSION, offset=7))
     assert server.seen[0].after == "7"
     assert screen(items) == OUTPUT[100:]
 
@@ -132,7 +137,7 @@ async def test_without_ids_the_place_is_counted(tiny_server, connect, quick):
             await reply.raw(output(int(seen.after), len(OUTPUT)) + EXIT)
 
     async with tiny_server(script) as server, connect(server) as connection:
-        items = await collect(Terminals(connection, quick).stream(REPLICA, SESSION))
+        items = await collect(TerminalsApi(connection, quick).stream(REPLICA, SESSION))
     assert server.seen[1].after == "20"
     assert screen(items) == OUTPUT
 
@@ -144,7 +149,7 @@ async def test_what_cannot_be_read_is_told(tiny_server, connect, quick):
         await reply.raw(frame({"type": "of tomorrow"}) + EXIT)
 
     async with tiny_server(script) as server, connect(server) as connection:
-        items = await collect(Terminals(connection, quick).stream(REPLICA, SESSION))
+        items = await collect(TerminalsApi(connection, quick).stream(REPLICA, SESSION))
     assert [type(item) for item in items] == [Malformed] * 3 + [TerminalReceived]
 
 
@@ -157,10 +162,10 @@ async def test_a_replica_that_went_to_sleep_ends_the_stream(tiny_server, connect
             await reply.json({"error": "asleep", "code": "WORKSPACE_NOT_ACTIVE"}, 409)
 
     async with tiny_server(script) as server, connect(server) as connection:
-        stream = Terminals(connection, quick).stream(REPLICA, SESSION)
+        stream = TerminalsApi(connection, quick).stream(REPLICA, SESSION)
         items = []
-        with pytest.raises(NotActive):
+        with pytest.raises(NotActiveError):
             async with stream:
                 async for item in stream:
                     items.append(item)
-    assert [type(item) for item in items] == [TerminalReceived, TerminalReceived, Lost]
+    assert [type(item) for item in items] == [TerminalReceived, TerminalReceived, ConnectionLost]

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from quarterdeck.wire.replicas import WorkspaceStatus
 from tests.support.program import Program
-from tests.support.waiting import pauses
-from tests.tui_shell.live import PATIENCE, Installation
+from tests.support.waiting import WAIT_SECONDS, pauses
+from tests.tui_shell.live import Installation
 
 Row = Mapping[str, object]
 
@@ -20,7 +20,7 @@ async def one_asleep(place: Installation, name: str, message: str | None = None)
     await place.ready()
     async with place.client() as client:
         made = await place.create(name, message)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             for pause in pauses(0.05):
                 state = await client.replicas.get(made.id)
                 said = (await client.history.page(made.id, limit=1)).total

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import forked
+from tests.support.git import commit_files
 from tests.support.program import Program
 from tests.support.waiting import pauses
-
-GIT = ("git", "-c", "user.name=Someone", "-c", "user.email=someone@example.invalid")
 
 
 @dataclass
@@ -26,6 +26,8 @@ class Place:
     programs: list[Program] = field(default_factory=list[Program])
     far: dict[str, str] = field(default_factory=dict[str, str])
     """How cockpits find a service elsewhere; empty: the home's own."""
+    variables: dict[str, str] = field(default_factory=dict[str, str])
+    """More variables of programs, and of the service that a cockpit starts."""
     service: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -35,6 +37,7 @@ class Place:
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "QD_URL": "",
             "QD_API_KEY": "",
+            **self.variables,
         }
 
     def cockpit(self, columns: int = 100, lines: int = 30) -> Program:
@@ -51,19 +54,20 @@ class Place:
 
     def qd(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Runs a verb."""
-        return subprocess.run(
+        done = forked.run(
             [sys.executable, "-m", "quarterdeck", *arguments],
             env={**os.environ, **self.environment},
             cwd=self.repository,
-            capture_output=True,
             text=True,
-            check=check,
             timeout=60,
         )
+        if check:
+            done.check_returncode()
+        return done
 
     def serve(self) -> None:
         """Starts the service; it ends with the test."""
-        self.service = subprocess.Popen(
+        self.service = forked.ForkedPopen(
             [sys.executable, "-m", "quarterdeck", "serve"],
             env={**os.environ, **self.environment},
             stdout=subprocess.DEVNULL,
@@ -92,8 +96,7 @@ def place(tmp_path: Path, require_tool: Callable[[str], str]) -> Iterator[Place]
     repository.mkdir()
     (repository / "check.sh").write_text("#!/bin/sh\necho checking\ntest -f fixed\n")
     (repository / "README").write_text("A shop.\n")
-    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Start"]):
-        subprocess.run([*GIT, *command], cwd=repository, check=True)
+    commit_files(repository)
     made = Place(tmp_path / "home", repository)
     yield made
     for program in made.programs:

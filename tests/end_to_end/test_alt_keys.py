@@ -17,7 +17,7 @@ def test_they_do_what_they_say_and_write_nothing(place: Place) -> None:
         wait_for_keys(program, "enter send")
         program.type("half")
         program.wait_for("half")
-        for key, title in (("m", "Model from the next message on"), ("g", "Goal")):
+        for key, title in (("m", "Model (from the next message)"), ("g", "Goal")):
             program.type(f"{ESCAPE}{key}")
             program.wait_for(title)
             program.type(ESCAPE)

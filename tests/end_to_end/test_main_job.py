@@ -21,7 +21,7 @@ def create(program: Program, message: str, name: str) -> None:
     program.wait_for("online")
     program.type("n")
     program.wait_for("New replica")
-    program.wait_for("First message")
+    program.wait_for("Prompt (optional)")
     program.type(message)
     program.wait_for(message.rpartition("\r")[2])
     program.type(f"{ESCAPE}[Z")
@@ -114,7 +114,7 @@ def test_a_name_with_white_space_is_refused_beside_its_field(place: Place) -> No
         program.type("two words")
         program.wait_for("two words")
         program.type(CTRL_S)
-        program.wait_for("no white space")
+        program.wait_for("cannot contain spaces")
         assert "two words" in program.text
 
 
@@ -123,7 +123,7 @@ def test_a_repository_that_is_none_is_refused_beside_its_field(place: Place) -> 
         program.wait_for("online", 30)
         program.type("n")
         program.wait_for("New replica")
-        for _ in range(5):
+        for _ in range(6):
             program.type(f"{ESCAPE}[Z")
             program.settle(0.2)
         program.type("/nowhere/at/all")

@@ -78,7 +78,7 @@ def test_five_hundred_replicas(installation: Installation) -> None:
         assert with_few <= 600
         assert with_many <= with_few + 40, (with_few, with_many)
         top = listed(program)
-        program.type("G")
+        program.type("\x1b[F")
         program.wait(lambda: bool(listed(program)) and not set(listed(program)) & set(top))
         program.type("/one-49")
         program.wait_for("10 of 500")

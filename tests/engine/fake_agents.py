@@ -25,13 +25,14 @@ from quarterdeck.agents.port import (
     AgentSink,
     AgentStatus,
     AgentUnavailableError,
+    GoalWish,
     Prompt,
     SessionSpec,
     StopReason,
     TurnOutcome,
 )
 from quarterdeck.wire.base import utc_now
-from quarterdeck.wire.goals import GoalStatus
+from quarterdeck.wire.chats import GoalStatus
 from quarterdeck.wire.history import AgentEvent
 
 
@@ -127,7 +128,9 @@ class FakeSession:
             return False
         if option_id == "wrong":
             raise AgentError("There is no such option.")
-        self._answer.set_result(option_id or text or "")
+        answer = option_id or text or ""
+        await self._tell("acp-permission_outcome", {"requestId": "q1", "outcome": answer})
+        self._answer.set_result(answer)
         return True
 
     async def close(self) -> None:
@@ -136,9 +139,7 @@ class FakeSession:
     async def _ask(self) -> str:
         self._answer = asyncio.get_running_loop().create_future()
         await self._tell("acp-permission_request", {"requestId": "q1", "options": []})
-        answer = await self._answer
-        await self._tell("acp-permission_outcome", {"requestId": "q1", "outcome": answer})
-        return answer
+        return await self._answer
 
     async def _say(self, text: str) -> None:
         content = {"type": "text", "text": text}
@@ -150,14 +151,29 @@ class FakeSession:
         await self._sink(AgentEvent(timestamp=utc_now(), type=type, payload=payload))
 
 
+class NativeSession(FakeSession):
+    """Has goals of its own, and takes changes of them while `taking` is set."""
+
+    def __init__(self, id: str, sink: AgentSink) -> None:
+        super().__init__(id, sink)
+        self.wishes: list[GoalWish] = []
+        self.taking = asyncio.Event()
+        self.taking.set()
+
+    async def change_goal(self, wish: GoalWish) -> None:
+        self.wishes.append(wish)
+        await self.taking.wait()
+
+
 class FakeDriver:
-    def __init__(self) -> None:
+    def __init__(self, kind: type[FakeSession] = FakeSession) -> None:
         self.opened: list[SessionSpec] = []
-        self.sessions: list[FakeSession] = []
+        self.sessions: list[Any] = []
+        self._kind = kind
 
     async def open(self, spec: SessionSpec, sink: AgentSink) -> FakeSession:
         self.opened.append(spec)
-        session = FakeSession(spec.session_id or f"session-{len(self.opened)}", sink)
+        session = self._kind(spec.session_id or f"session-{len(self.opened)}", sink)
         self.sessions.append(session)
         return session
 
@@ -165,6 +181,7 @@ class FakeDriver:
 class FakeCatalog:
     def __init__(self) -> None:
         self.fake = FakeDriver()
+        self.native = FakeDriver(NativeSession)
 
     def __call__(self) -> "FakeCatalog":
         return self
@@ -173,12 +190,14 @@ class FakeCatalog:
         return [AgentStatus("fake", "Fake", available=True), AgentStatus("plain", "Plain", True)]
 
     def supports_goal(self, agent_id: str) -> bool:
-        return agent_id == "fake"
+        return agent_id in ("fake", "native")
 
     def native_goals(self, agent_id: str) -> bool:
-        return False
+        return agent_id == "native"
 
     def driver(self, agent_id: str) -> FakeDriver:
+        if agent_id == "native":
+            return self.native
         if agent_id not in ("fake", "plain"):
             raise AgentUnavailableError(f"There is no agent {agent_id!r}.")
         return self.fake

@@ -14,20 +14,20 @@ from quarterdeck.agents.acp.driver import AcpDriver
 from quarterdeck.agents.catalog import PresetCatalog
 from quarterdeck.agents.port import AgentDriver
 from quarterdeck.agents.presets import Preset
-from quarterdeck.agents.session.patience import Patience
+from quarterdeck.agents.session.recorder import Timeouts
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.wire.engine import Answer, OpenChat
-from tests.engine.conftest import until
+from tests.support.waiting import eventually
 
 AGENT = str(Path(__file__).with_name("bad_agent.py"))
 BAD = Preset(name="Bad", command=(sys.executable, "-I", "-S", AGENT), keys=("BAD_KEY",))
 
 
 class Catalog(PresetCatalog):
-    """One bad agent, driven with little patience."""
+    """One bad agent, driven with short timeouts."""
 
     def driver(self, agent_id: str) -> AgentDriver:
-        return AcpDriver(BAD, Patience(silence=1.0, cancel=0.5))
+        return AcpDriver(BAD, Timeouts(silence=1.0, cancel=0.5))
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Chat:
 
     async def end(self) -> dict[str, Any]:
         """The result of the newest turn."""
-        await until(lambda: self._ended() >= self.turns, seconds=60)
+        await eventually(lambda: self._ended() >= self.turns, seconds=60)
         return [one for one in self.events() if one["type"] == "turn-result"][-1]["payload"]
 
     def _ended(self) -> int:

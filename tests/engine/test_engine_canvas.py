@@ -5,8 +5,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from quarterdeck.engine.canvas_store import CanvasStore
-from quarterdeck.wire.canvas_items import kind_of, type_of
+from quarterdeck.engine.canvas import CanvasStore
+from quarterdeck.wire.canvas import kind_of, type_of
 
 NAME = PurePosixPath("plan.md")
 

@@ -3,8 +3,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from quarterdeck.engine.errors import EngineRefused
-from quarterdeck.wire.engine import Answer, OpenChat, RenameEngineChat
+from quarterdeck.engine.errors import EngineRefusedError
+from quarterdeck.wire.engine import Answer, GiveNotice, OpenChat, RenameEngineChat
 
 TURN = [
     "chat.turn.accepted", "chat.turn.started", "chat.updated", "chat.turn.delta",
@@ -147,7 +147,7 @@ async def test_a_question_waits_for_its_answer(place, agents, message):
     assert asked.payload["chat"]["awaitingInput"] is True
     await link.chat_respond(Answer(chat_id=chat, request_id="q1", option_id="allow"))
     await entries.wait("chat.turn.completed")
-    with pytest.raises(EngineRefused) as late:
+    with pytest.raises(EngineRefusedError) as late:
         await link.chat_respond(Answer(chat_id=chat, request_id="q1", option_id="allow"))
     assert late.value.code == "CONFLICT"
     updates = [e.payload["chat"] for e in entries.all if e.type == "chat.updated"]
@@ -233,7 +233,7 @@ async def test_chats_are_made_once_and_renamed(place, agents):
     assert renamed.title == "New name" and renamed.provider == "fake"
     await entries.wait("chat.updated")
     assert "chat.created" not in entries.types()  # who made it has told it
-    with pytest.raises(EngineRefused) as missing:
+    with pytest.raises(EngineRefusedError) as missing:
         await link.chat_rename(RenameEngineChat(chat_id=uuid4(), title="x"))
     assert missing.value.code == "NOT_FOUND"
 
@@ -336,3 +336,54 @@ async def test_a_killed_engine_closes_its_turn_and_goes_on_with_the_queue(place,
     assert ends[1]["messageId"] == str(second.message_id)
     assert spoken(again, chat) == ["session-1"], "the agent's session was not reopened"
     assert [k for k, _ in deltas(again, chat)].count("user-message") == 1
+
+
+async def test_an_agent_is_given_a_notice_with_its_next_prompt_alone(place, agents, message):
+    _, fake, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    notice = GiveNotice(chat_id=chat, text="say told")
+    await link.chat_notice(notice)
+    await link.chat_notice(notice)
+    await link.chat_send(message(chat, "/compact"))  # which it fails to understand
+    await link.chat_send(message(chat, "say hello"))
+    await link.chat_send(message(chat, "say again"))
+    await entries.wait("chat.turn.completed", 3)
+    prompts = [prompt.text for session in fake.sessions for prompt in session.prompts]
+    assert prompts == ["/compact", "say told\n\nsay hello", "say again"]
+    said = [payload["text"] for kind, payload in deltas(entries, chat) if kind == "user-message"]
+    assert said == ["/compact", "say hello", "say again"]
+    with pytest.raises(EngineRefusedError):
+        await link.chat_notice(GiveNotice(chat_id=uuid4(), text="x"))
+
+
+async def test_a_notice_outlives_a_failed_turn_and_the_engine(place, agents, message):
+    task, fake, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_notice(GiveNotice(chat_id=chat, text="die"))
+    await link.chat_send(message(chat, "say one"))
+    await entries.wait("chat.turn.completed")
+    assert [prompt.text for prompt in fake.sessions[0].prompts] == ["die\n\nsay one"]
+    _, fake, entries, link = await started_again(place, agents, task, link)
+    await link.chat_notice(GiveNotice(chat_id=chat, text="say told"))
+    await link.chat_send(message(chat, "say two"))
+    await entries.wait("chat.turn.completed", 2)
+    assert [prompt.text for prompt in fake.sessions[0].prompts] == ["die\n\nsay told\n\nsay two"]
+
+
+async def test_a_notice_that_was_given_is_not_given_again_by_another_engine(place, agents, message):
+    task, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_notice(GiveNotice(chat_id=chat, text="say told"))
+    await link.chat_send(message(chat, "say one"))
+    await entries.wait("chat.turn.completed")
+    await entries.wait("chat.updated", 2)
+    _, fake, entries, link = await started_again(place, agents, task, link)
+    await link.chat_send(message(chat, "say two"))
+    await entries.wait("chat.turn.completed", 2)
+    assert [prompt.text for prompt in fake.sessions[0].prompts] == ["say two"]
+
+
+async def started_again(place, agents, task, link):
+    await link.shutdown()
+    await task
+    return await started(place, agents)

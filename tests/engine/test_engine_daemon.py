@@ -7,10 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.engine.errors import EngineGone, EngineRefused
+from quarterdeck.engine.errors import EngineGoneError, EngineRefusedError
 from quarterdeck.wire.engine import OpenChat
-from quarterdeck.wire.exec import ExecRequest
-from quarterdeck.wire.terminals import CreateTerminal
+from quarterdeck.wire.terminals import CreateTerminal, ExecRequest
 
 IDLE_RSS_LIMIT_KB = 45 * 1024
 
@@ -87,7 +86,7 @@ async def test_a_signal_ends_it_and_everything_in_it(place, wait_until):
     assert len(children) == 2
     engine.terminate()
     assert await asyncio.to_thread(engine.wait, 15) == 0
-    with pytest.raises(EngineGone):
+    with pytest.raises(EngineGoneError):
         await call
     assert not alive([*children, pid])
     assert not (place.run_dir / "engine.sock").exists()
@@ -147,7 +146,7 @@ async def test_a_full_disk_refuses_messages_holds_agents_and_loses_nothing(
             await asyncio.sleep(0.02)
     assert fault == "File too large"
     refused = message(other, "say not yet")
-    with pytest.raises(EngineRefused) as told:
+    with pytest.raises(EngineRefusedError) as told:
         await link.chat_send(refused)
     assert "disk" in told.value.message and told.value.code == "INTERNAL_ERROR"
     assert place.journal.read_bytes().endswith(b"}\n")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.engine.errors import EngineRefused
+from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.exec import run_command
 from quarterdeck.wire.errors import ErrorCode
-from quarterdeck.wire.exec import EXEC_OUTPUT_LIMIT, ExecRequest, ExecResponse
+from quarterdeck.wire.terminals import EXEC_OUTPUT_LIMIT, ExecRequest, ExecResponse
 
 
 async def run(command: str, directory: Path, seconds: int = 30) -> ExecResponse:
@@ -97,7 +97,7 @@ async def test_a_long_command_leaves_nothing_of_how_it_was_given(tmp_path: Path)
 
 async def test_variables_too_large_for_a_process_are_told_with_what_to_do(tmp_path: Path):
     large = {f"LARGE_{number}": "x" * 65_536 for number in range(120)}
-    with pytest.raises(EngineRefused) as refused:
+    with pytest.raises(EngineRefusedError) as refused:
         await run_command(ExecRequest(command="true"), tmp_path, {**os.environ, **large})
     assert refused.value.code == ErrorCode.CONFLICT
     assert "variables are together too large" in refused.value.message

@@ -1,13 +1,13 @@
 """Goals: set, pursued turn after turn, judged, limited, paused, and never lost."""
 
 import asyncio
+import math
 from uuid import UUID, uuid4
 
 import pytest
 
-from quarterdeck.engine.errors import EngineRefused
-from quarterdeck.wire.engine import OpenChat
-from quarterdeck.wire.engine_chats import ChangeGoal
+from quarterdeck.engine.errors import EngineRefusedError
+from quarterdeck.wire.engine import ChangeGoal, OpenChat, RenameEngineChat
 
 
 async def started(place, agents):
@@ -27,8 +27,10 @@ def goal_of(entries):
     return changed[-1]["goal"] if changed else None
 
 
-def said(entries) -> list[str]:
-    events = [e.payload["event"] for e in entries.all if e.type == "chat.turn.delta"]
+def said(entries, newest: float = math.inf) -> list[str]:
+    """The prompts of all turns, or of those up to a journal entry."""
+    deltas = [e for e in entries.all if e.type == "chat.turn.delta" and e.index <= newest]
+    events = [e.payload["event"] for e in deltas]
     return [e["payload"]["text"] for e in events if e["type"] == "user-message"]
 
 
@@ -112,10 +114,11 @@ async def test_user_messages_go_first_and_a_new_objective_replaces(
     await link.chat_send(message(chat, "goal endless", goal_mode=True))
     await entries.wait("chat.turn.completed", 2)
     await link.chat_send(message(chat, "say aside"))
+    renamed = await link.chat_rename(RenameEngineChat(chat_id=chat, title="Aside"))
     await wait_until(lambda: "say aside" in said(entries))
-    told = len(said(entries))
-    assert said(entries).index("say aside") >= told - 2, "it waited for turns of the goal"
-    await wait_until(lambda: len(said(entries)) > told + 1)  # and the goal goes on after it
+    begun = said(entries).index("say aside")
+    assert begun <= len(said(entries, renamed.index)) + 1, "it waited for turns of the goal"
+    await wait_until(lambda: len(said(entries)) > begun + 2)  # and the goal goes on after it
     answer = await link.chat_goal(ChangeGoal(chat_id=chat, objective="goal stuck"))
     assert (answer.goal.tokens_used, answer.goal.status) == (0, "active")
     goal = await settled(entries, wait_until, "blocked")
@@ -154,13 +157,71 @@ async def test_interrupting_pauses_and_resuming_goes_on(place, agents, message, 
     await link.chat_interrupt(chat)
 
 
+@pytest.mark.parametrize("first", ["goal wait", "wait"])
+async def test_interrupting_pauses_a_goal_that_was_set_during_the_turn(
+    place, agents, message, wait_until, first
+) -> None:
+    fake, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, first, goal_mode=first.startswith("goal")))
+    turns = 2 if first == "goal wait" else 1
+    await wait_until(lambda: fake.sessions and len(fake.sessions[0].prompts) == turns)
+    await link.chat_goal(ChangeGoal(chat_id=chat, objective="goal endless"))
+    assert (await link.chat_interrupt(chat)).interrupted
+    goal = await settled(entries, wait_until, "paused")
+    assert (goal["objective"], goal["tokensUsed"]) == ("goal endless", 0)
+    await link.chat_send(message(chat, "say still here"))
+    await entries.wait("chat.turn.completed", turns + 1)
+    assert len(fake.sessions[0].prompts) == turns + 1, "a paused goal went on"
+
+
+async def test_interrupting_between_two_turns_pauses_the_goal(
+    place, agents, message, wait_until, between_turns
+) -> None:
+    _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    interrupting: list[asyncio.Task] = []
+
+    async def interrupt() -> None:
+        """Begins to; it waits for the end of the turn, which is being kept."""
+        interrupting.append(asyncio.create_task(link.chat_interrupt(chat)))
+        await link.status()  # calls of a link are begun in their order
+
+    between_turns(interrupt)
+    await link.chat_send(message(chat, "goal wait", goal_mode=True))
+    await settled(entries, wait_until, "paused")
+    assert not (await interrupting[0]).interrupted
+    assert len(said(entries)) == 1, "a paused goal went on"
+
+
+async def test_a_goal_paused_while_the_agent_takes_it_is_paused_there_as_well(
+    place, agents, message, wait_until
+) -> None:
+    catalog = agents.FakeCatalog()
+    await place.start(catalog)
+    entries, link = await place.entries(), await place.link()
+    chat = await new_chat(link, "native")
+    await link.chat_send(message(chat, "wait"))
+    await wait_until(lambda: catalog.native.sessions and catalog.native.sessions[0].prompts)
+    session = catalog.native.sessions[0]
+    session.taking.clear()
+    setting = asyncio.create_task(link.chat_goal(ChangeGoal(chat_id=chat, objective="win")))
+    await wait_until(lambda: session.wishes)
+    assert (await link.chat_interrupt(chat)).interrupted
+    await settled(entries, wait_until, "paused")
+    session.taking.set()
+    answer = await setting
+    assert answer.goal is not None and answer.goal.status == "paused"
+    assert [wish.active for wish in session.wishes] == [True, False]
+
+
 async def test_what_cannot_be_changed(place, agents, message, wait_until) -> None:
     _, entries, link = await started(place, agents)
     chat, plain = await new_chat(link), await new_chat(link, "plain")
     for change in ({"status": "active"}, {"token_budget": 5}):
-        with pytest.raises(EngineRefused, match="no goal"):
+        with pytest.raises(EngineRefusedError, match="no goal"):
             await link.chat_goal(ChangeGoal(chat_id=chat, **change))
-    with pytest.raises(EngineRefused, match="no chat"):
+    with pytest.raises(EngineRefusedError, match="no chat"):
         await link.chat_goal(ChangeGoal(chat_id=uuid4(), objective="x"))
     assert (await link.chat_goal(ChangeGoal(chat_id=plain, objective="x"))).goal is None
     await link.chat_send(message(plain, "say hello", goal_mode=True))
@@ -168,7 +229,7 @@ async def test_what_cannot_be_changed(place, agents, message, wait_until) -> Non
     assert goal_of(entries) is None
     await link.chat_send(message(chat, "goal stuck", goal_mode=True))
     await settled(entries, wait_until, "blocked")
-    with pytest.raises(EngineRefused, match="blocked"):
+    with pytest.raises(EngineRefusedError, match="blocked"):
         await link.chat_goal(ChangeGoal(chat_id=chat, status="paused"))
 
 

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.engine.drafts import event, note
-from quarterdeck.engine.hidden import Hidden
-from quarterdeck.engine.journal import Journal
+from quarterdeck.engine.journal import Journal, Redactor, event, note
 from quarterdeck.wire.events import EventType
 from tests.support.trees import files_under
 
@@ -18,7 +16,7 @@ KEY = 'sk-"quoted"-and-long\\é'
 async def test_a_key_is_in_no_entry_and_no_note(tmp_path: Path, credential: str) -> None:
     journal = await Journal.open(tmp_path, lambda type, line: None)
     credentials = {"codex": "", "other": "short"}
-    journal.hide = Hidden(credentials)
+    journal.hide = Redactor(credentials)
     payload = {"output": f"OPENAI_API_KEY={KEY}\nHOME=/home/agent short\n"}
     await journal.append(event(EventType.ERROR, payload))
     credentials["codex"] = credential  # a claim gives it to an engine that runs

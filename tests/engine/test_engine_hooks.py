@@ -11,11 +11,13 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.engine.link import EngineRefused
-from quarterdeck.engine.setup.process import Hook, HookRunner
-from quarterdeck.wire.engine import EngineRepository, OpenChat
+from quarterdeck.engine.link import EngineRefusedError
+from quarterdeck.engine.setup.hooks import Hook, HookRunner
+from quarterdeck.wire.engine import OpenChat
+from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.setup import ClaimWorkspace, HookKind, HookLog, Setup, SetupHook
-from tests.engine.conftest import Entries, Place, until
+from tests.engine.conftest import Entries, Place
+from tests.support.waiting import eventually
 
 
 def hook(kind: str, name: str, script: str) -> SetupHook:
@@ -120,7 +122,7 @@ async def test_a_warm_hook_that_was_cut_off_runs_again_and_those_before_it_do_no
     )
     process = await place.spawn()
     ran = place.root / "home/ran"
-    await until(lambda: ran.exists() and "second" in ran.read_text())
+    await eventually(lambda: ran.exists() and "second" in ran.read_text())
     process.send_signal(signal.SIGKILL)
     await asyncio.to_thread(process.wait)
     (place.root / "home/go").touch()
@@ -157,12 +159,12 @@ async def test_a_hook_is_stopped_at_its_limit_with_all_it_started(place: Place) 
     await place.start()
     entries = await place.entries()
     failed = await entries.wait("hooks.failed")
-    assert "took too long and was stopped" in failed.payload["error"]
+    assert "timed out and was stopped" in failed.payload["error"]
     (log,) = logs(entries)
     assert (log.exit_code, log.timed_out, log.output) == (None, True, "begun\n")
     assert log.duration_ms is not None and 500 <= log.duration_ms < 60_000
     child = int((place.root / "home/pid").read_text())
-    await until(lambda: not Path(f"/proc/{child}/cmdline").exists() or not _command(child))
+    await eventually(lambda: not Path(f"/proc/{child}/cmdline").exists() or not _command(child))
 
 
 def _command(pid: int) -> bytes:
@@ -210,7 +212,7 @@ async def test_what_a_start_hook_leaves_running_can_go_on_printing(place: Place)
     await place.start()
     await finished(place)
     (place.root / "home/go").touch()
-    await until(lambda: (place.root / "home/late").exists())
+    await eventually(lambda: (place.root / "home/late").exists())
 
 
 async def test_a_hash_bang_chooses_the_interpreter(place: Place) -> None:
@@ -242,7 +244,7 @@ async def test_a_held_workspace_waits_for_its_owner(place: Place) -> None:
     )
     process = await place.spawn()
     entries = await place.entries()
-    await until(lambda: any(one.payload.get("held") for one in entries.all))
+    await eventually(lambda: any(one.payload.get("held") for one in entries.all))
     assert (place.root / "home/w").exists() and not (place.root / "home/s").exists()
     assert await state(place) == "held"
     link = await place.link()
@@ -252,14 +254,14 @@ async def test_a_held_workspace_waits_for_its_owner(place: Place) -> None:
     process.send_signal(signal.SIGKILL)
     await asyncio.to_thread(process.wait)
     await place.spawn()  # claimed for good, whatever its configuration says
-    await until(lambda: (place.root / "home/s").read_text().count("s") == 2)
+    await eventually(lambda: (place.root / "home/s").read_text().count("s") == 2)
 
 
 async def test_a_workspace_that_is_not_prepared_cannot_be_claimed(place: Place) -> None:
     place.setup = Setup(hooks=[hook("warm", "w", "sleep 1000")], hold=True)
     await place.start()
     await (await place.entries()).wait("hooks.started")
-    with pytest.raises(EngineRefused, match="not prepared"):
+    with pytest.raises(EngineRefusedError, match="not prepared"):
         await (await place.link()).claim(ClaimWorkspace(branch="x"))
 
 

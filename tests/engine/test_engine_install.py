@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.engine.setup.errors import SetupFailed
+from quarterdeck.engine.setup.home import SetupError
 from quarterdeck.engine.setup.install import install
 from quarterdeck.wire.engine import OpenChat
-from quarterdeck.wire.exec import ExecRequest
 from quarterdeck.wire.setup import McpServer, Setup, SetupFile, SetupSkill, SkillFile
+from quarterdeck.wire.terminals import ExecRequest
 from tests.engine.conftest import Place
 
 
@@ -51,7 +51,7 @@ def test_a_file_lies_at_its_path_for_its_owner_alone(home: Path) -> None:
 
 @pytest.mark.parametrize("path", ["~/../out", "/etc/out", "~/", "~", "~/a/../../out"])
 def test_a_path_that_leaves_the_home_is_refused(home: Path, path: str) -> None:
-    with pytest.raises(SetupFailed):
+    with pytest.raises(SetupError):
         put(home, files=[SetupFile(path=path, content="x")])
     assert not (home.parent / "out").exists()
 
@@ -60,7 +60,7 @@ def test_a_link_is_not_followed_out_of_the_home(home: Path) -> None:
     outside = home.parent / "outside"
     outside.mkdir()
     (home / "way").symlink_to(outside)
-    with pytest.raises(SetupFailed, match="way/out could not be written"):
+    with pytest.raises(SetupError, match="way/out could not be written"):
         put(home, files=[SetupFile(path="~/way/out", content="x")])
     (outside / "kept").write_text("mine")
     (home / "file").symlink_to(outside / "kept")
@@ -94,7 +94,7 @@ def test_a_skill_is_where_agents_look_and_goes_with_its_environment(home: Path) 
 
 @pytest.mark.parametrize("slug", ["../x", "a/b", "..", "~"])
 def test_a_skill_cannot_lie_elsewhere(home: Path, slug: str) -> None:
-    with pytest.raises(SetupFailed):
+    with pytest.raises(SetupError):
         put(home, skills=[skill(slug, **{"SKILL.md": "x"})])
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.engine import journal as journal_module
-from quarterdeck.engine.drafts import event, note
-from quarterdeck.engine.journal import INDEX_JUMP, Journal
+from quarterdeck.engine.journal import INDEX_JUMP, Journal, event, note
 from quarterdeck.wire.events import EventType
 
 
@@ -72,7 +71,7 @@ async def test_pieces_line_up_behind_the_disk_in_order_and_in_few_writes(
 
     monkeypatch.setattr(journal._file, "append", counted)
     for n in range(1, 1000):
-        await journal.append_behind(draft(n))
+        await journal.append_relaxed(draft(n))
     await journal.append(draft(1000), durable=True)
     assert [number_of(line) for _, line in await take(journal, 0, 1001)] == list(range(1001))
     assert written < 100
@@ -81,13 +80,13 @@ async def test_pieces_line_up_behind_the_disk_in_order_and_in_few_writes(
 
 async def test_a_piece_waits_when_much_is_in_line_or_it_is_large(tmp_path: Path):
     journal = await Journal.open(tmp_path, ignore)
-    most = journal_module.BEHIND_ENTRIES - 1  # the journal's own note of its boot is in line too
+    most = journal_module.RELAXED_ENTRIES - 1  # the journal's own note of its boot is in line too
     for n in range(most):
-        await journal.append_behind(draft(n))
+        await journal.append_relaxed(draft(n))
     assert journal.last_index == 0  # nothing gave way to the disk yet
-    await journal.append_behind(draft(most))
+    await journal.append_relaxed(draft(most))
     assert journal.last_index == most + 1
-    await journal.append_behind(draft(0, journal_module.BEHIND_BYTES))
+    await journal.append_relaxed(draft(0, journal_module.RELAXED_BYTES))
     assert journal.last_index == most + 2
     await journal.close()
 
@@ -147,11 +146,27 @@ async def test_numbers_jump_after_another_boot(tmp_path: Path, monkeypatch: pyte
     await again.close()
 
 
+async def test_numbers_go_on_above_those_that_are_known(tmp_path: Path):
+    """Also where nothing is left of the file, or only its beginning."""
+    journal = await Journal.open(tmp_path, ignore, 7)
+    assert journal.last_index == 7
+    assert await journal.append(draft(0)) == 8
+    await journal.close()
+    again = await Journal.open(tmp_path, ignore, 20)
+    assert await again.append(draft(1)) == 21
+    assert [i for i, _ in await take(again, 0, 2)] == [8, 21]
+    assert [i for i, _ in await take(again, 20, 1)] == [21]
+    await again.close()
+    last = await Journal.open(tmp_path, ignore, 15)
+    assert last.last_index == 21
+    await last.close()
+
+
 FULL_DISK = """
     import asyncio, json, resource, sys
     from pathlib import Path
-    from quarterdeck.engine.drafts import event
-    from quarterdeck.engine.errors import JournalFault
+    from quarterdeck.engine.journal import event
+    from quarterdeck.engine.errors import JournalError
     from quarterdeck.engine.journal import Journal
     from quarterdeck.wire.events import EventType
 
@@ -177,7 +192,7 @@ FULL_DISK = """
         held = [waiting] + [asyncio.create_task(journal.append(draft(number + n))) for n in (1, 2)]
         try:
             await journal.append(draft(999), durable=True, refusable=True)
-        except JournalFault as error:
+        except JournalError as error:
             print("refused:", error.message)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
         async with asyncio.timeout(60):

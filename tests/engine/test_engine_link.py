@@ -5,10 +5,15 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.engine.errors import EngineGone, EngineProtocolError, EngineRefused, WrongSecret
+from quarterdeck.engine.errors import (
+    EngineGoneError,
+    EngineProtocolError,
+    EngineRefusedError,
+    WrongSecretError,
+)
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.wire.engine import DeliverMessage, OpenChat
-from quarterdeck.wire.exec import ExecRequest
+from quarterdeck.wire.terminals import ExecRequest
 
 
 async def test_hello_and_calls_side_by_side(place):
@@ -23,7 +28,7 @@ async def test_hello_and_calls_side_by_side(place):
 
 async def test_a_wrong_secret_is_refused_and_the_link_closed(place):
     await place.start()
-    with pytest.raises(WrongSecret):
+    with pytest.raises(WrongSecretError):
         await EngineLink.open(*await place.connect(), "guess")
 
 
@@ -59,10 +64,10 @@ async def test_a_stranger_cannot_make_it_hold_a_long_line(place):
 async def test_unknown_methods_and_wrong_parameters(place):
     await place.start()
     link = await place.link()
-    with pytest.raises(EngineRefused) as unknown:
+    with pytest.raises(EngineRefusedError) as unknown:
         await link._send("no.such", None)
     assert unknown.value.code == "NOT_FOUND"
-    with pytest.raises(EngineRefused) as wrong:
+    with pytest.raises(EngineRefusedError) as wrong:
         await link._send("exec", {"command": "true", "timeout_seconds": 51})
     assert wrong.value.code == "INVALID_REQUEST"
     assert (wrong.value.details or "").startswith("timeout_seconds: ")
@@ -76,12 +81,12 @@ async def test_a_lost_engine_ends_calls_and_streams(place):
     assert (await anext(entries)).type == "engine.ready"
     await link.status()
     engine.kill()
-    with pytest.raises(EngineGone):
+    with pytest.raises(EngineGoneError):
         await call
-    with pytest.raises(EngineGone):
+    with pytest.raises(EngineGoneError):
         while True:
             await anext(entries)
-    with pytest.raises(EngineGone):
+    with pytest.raises(EngineGoneError):
         await link.status()
     assert link.closed
 
@@ -126,7 +131,7 @@ async def test_a_large_message_passes_both_ways(place, agents, message):
     spoken = [e for e in entries.all if e.type == "error"]
     assert spoken[0].payload["code"] == "PAYLOAD_TOO_LARGE"
     too_large = DeliverMessage(chat_id=chat, message_id=uuid4(), text="z" * 34_000_000)
-    with pytest.raises(EngineRefused) as refused:
+    with pytest.raises(EngineRefusedError) as refused:
         await link.chat_send(too_large)
     assert refused.value.code == "PAYLOAD_TOO_LARGE"
 

@@ -6,20 +6,18 @@ from uuid import uuid4
 import pytest
 
 from quarterdeck.agents.port import GoalReport, GoalWish, StopReason, TurnOutcome
-from quarterdeck.engine.chat_state import ChatState
+from quarterdeck.engine.chat_state import EngineChat
 from quarterdeck.engine.goals import Goals
 from quarterdeck.wire.base import utc_now
-from quarterdeck.wire.chats import EventChat
-from quarterdeck.wire.engine import DeliverMessage
-from quarterdeck.wire.engine_chats import ChangeGoal
-from quarterdeck.wire.goals import GoalStatus
+from quarterdeck.wire.chats import EventChat, GoalStatus
+from quarterdeck.wire.engine import ChangeGoal, DeliverMessage
 
 
 @dataclass
 class Desk:
     """One chat with its goal."""
 
-    chat: ChatState
+    chat: EngineChat
     goals: Goals = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,7 +45,7 @@ class Desk:
 @pytest.fixture
 def desk() -> Desk:
     now = utc_now()
-    return Desk(ChatState(EventChat(id=uuid4(), provider="codex", created_at=now, updated_at=now)))
+    return Desk(EngineChat(EventChat(id=uuid4(), provider="codex", created_at=now, updated_at=now)))
 
 
 def test_it_is_told_the_goal_and_no_rules(desk: Desk) -> None:

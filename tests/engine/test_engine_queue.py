@@ -6,9 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from quarterdeck.engine.errors import EngineRefused
-from quarterdeck.wire.engine import Answer, OpenChat
-from quarterdeck.wire.engine_chats import CancelQueued, DeleteEngineChat, OrderQueue
+from quarterdeck.engine.errors import EngineRefusedError
+from quarterdeck.wire.engine import Answer, CancelQueued, DeleteEngineChat, OpenChat, OrderQueue
 
 
 async def started(place, agents):
@@ -142,6 +141,7 @@ async def test_a_deleted_chat_is_gone_for_good(place, agents, message, told) -> 
     fake, entries, link = await started(place, agents)
     chat = await new_chat(link)
     await busy(link, entries, message, chat, 2)
+    await entries.wait("chat.turn.delta", 2)  # the message, and what the agent says
     state = place.root / "state" / "agents" / str(chat)
     assert state.is_dir()
     await link.chat_delete(DeleteEngineChat(chat_id=chat, told=told))
@@ -150,12 +150,12 @@ async def test_a_deleted_chat_is_gone_for_good(place, agents, message, told) -> 
     types = entries.types()
     assert ("chat.deleted" in types) is not told
     assert len(ran(entries)) == 1, "a queued message ran"
-    with pytest.raises(EngineRefused, match="deleted"):
+    with pytest.raises(EngineRefusedError, match="deleted"):
         await link.chat_open(OpenChat(chat_id=chat, provider="fake"))
     await link.chat_delete(DeleteEngineChat(chat_id=chat))  # again: nothing to do
     unknown = uuid4()
     await link.chat_delete(DeleteEngineChat(chat_id=unknown))
-    with pytest.raises(EngineRefused, match="deleted"):
+    with pytest.raises(EngineRefusedError, match="deleted"):
         await link.chat_open(OpenChat(chat_id=unknown, provider="fake"))
 
 
@@ -164,7 +164,7 @@ async def test_an_answer_that_is_none_is_the_callers_fault(place, agents, messag
     chat = await new_chat(link)
     await link.chat_send(message(chat, "ask"))
     await entries.wait("chat.turn.delta", 2)
-    with pytest.raises(EngineRefused) as refused:
+    with pytest.raises(EngineRefusedError) as refused:
         await link.chat_respond(Answer(chat_id=chat, request_id="q1", option_id="wrong"))
     assert refused.value.code == "INVALID_REQUEST"
     await link.chat_respond(Answer(chat_id=chat, request_id="q1", option_id="yes"))

@@ -6,9 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.wire.engine import EngineRepository
-from quarterdeck.wire.exec import ExecRequest
-from quarterdeck.wire.terminals import CreateTerminal
+from quarterdeck.wire.git_state import EngineRepository
+from quarterdeck.wire.terminals import CreateTerminal, ExecRequest
 
 GIT = {
     **os.environ,

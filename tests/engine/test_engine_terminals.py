@@ -10,7 +10,8 @@ from uuid import UUID, uuid4
 import pyte
 import pytest
 
-from quarterdeck.engine.errors import EngineRefused
+from quarterdeck.engine import terminals
+from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.input_order import InputOrder
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.wire.engine import TerminalFrame
@@ -126,7 +127,7 @@ async def test_exit_is_told_with_its_code_and_stays_listed(place, keys, wait_unt
     async with watching(place, session) as again:
         await wait_until(lambda: len(again.frames) == 2)
         assert [f.event.type for f in again.frames] == ["replay", "exit"]
-    with pytest.raises(EngineRefused, match="has ended"):
+    with pytest.raises(EngineRefusedError, match="has ended"):
         await link.terminal_input(session, TerminalInput(data="x", generation=9, sequence=0))
     await link.terminal_close(session)
     assert (await link.terminal_list()).sessions == []
@@ -230,7 +231,7 @@ async def test_the_ninth_is_refused_and_an_ended_one_makes_place(place, keys, wa
     link = await place.link()
     size = CreateTerminal(cols=80, rows=24)
     made = [(await link.terminal_create(size)).session.id for _ in range(8)]
-    with pytest.raises(EngineRefused) as refused:
+    with pytest.raises(EngineRefusedError) as refused:
         await link.terminal_create(size)
     assert refused.value.code == "TERMINAL_LIMIT_REACHED"
     async with watching(place, made[0]) as watch:
@@ -238,6 +239,28 @@ async def test_the_ninth_is_refused_and_an_ended_one_makes_place(place, keys, wa
         await wait_until(lambda: watch.frames and watch.frames[-1].event.type == "exit")
     await link.terminal_create(size)
     assert len((await link.terminal_list()).sessions) == 9
+
+
+async def test_an_ended_one_stays_listed_for_a_while(
+    place, keys, wait_until, monkeypatch: pytest.MonkeyPatch
+):
+    await place.start()
+    link, session = await opened(place)
+    other = (await link.terminal_create(CreateTerminal(cols=80, rows=24))).session
+    assert (other.ended, other.exited) == (False, False)
+    async with watching(place, session) as watch:
+        await keys(link, session)("exit 7\r")
+        await wait_until(lambda: watch.frames and watch.frames[-1].event.type == "exit")
+    shown = (await link.terminal_list()).sessions[0]
+    assert (shown.id, shown.ended, shown.exited, shown.exit_code) == (session, True, True, 7)
+    async with watching(place, session) as watch:
+        await wait_until(lambda: watch.frames and watch.frames[-1].event.type == "exit")
+    assert terminals.ENDED_SECONDS == 600
+    monkeypatch.setattr(terminals, "ENDED_SECONDS", 0.0)
+    assert [one.id for one in (await link.terminal_list()).sessions] == [other.id]
+    with pytest.raises(EngineRefusedError) as refused:
+        await link.terminal_close(session)
+    assert refused.value.code == "NOT_FOUND"
 
 
 async def test_input_is_typed_once_and_in_order(place, wait_until):
@@ -265,7 +288,7 @@ async def test_a_gap_is_a_conflict(place, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("quarterdeck.engine.terminal.InputOrder", lambda: InputOrder(0.1))
     await place.start()
     link, session = await opened(place)
-    with pytest.raises(EngineRefused) as refused:
+    with pytest.raises(EngineRefusedError) as refused:
         await link.terminal_input(session, TerminalInput(data="x", generation=0, sequence=4))
     assert refused.value.code == "CONFLICT"
 
@@ -292,10 +315,10 @@ def running(pid: int) -> bool:
 async def test_unknown_terminals_and_sizes_are_refused(place):
     await place.start()
     link = await place.link()
-    with pytest.raises(EngineRefused) as missing:
+    with pytest.raises(EngineRefusedError) as missing:
         await link.terminal_close(uuid4())
     assert missing.value.code == "NOT_FOUND"
     bad = CreateTerminal.model_construct(cols=5000, rows=5000)
-    with pytest.raises(EngineRefused) as invalid:
+    with pytest.raises(EngineRefusedError) as invalid:
         await link.terminal_create(bad)
     assert invalid.value.code == "INVALID_REQUEST" and "cols" in (invalid.value.details or "")

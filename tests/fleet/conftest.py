@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,11 +19,11 @@ from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.settings import FleetSettings
 from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
-from quarterdeck.service.start import open_service
+from quarterdeck.service.start import ServiceParts, build_service, open_service
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.base import utc_now
-from tests.fleet.doubles import DoubleDriver
-from tests.support.waiting import pauses
+from tests.fleet.doubles import AHEAD, DoubleDriver
+from tests.support.waiting import eventually
 
 AGENTS = [
     Agent(id="builtin", name="Built-in", available=True),
@@ -33,37 +33,30 @@ AGENTS = [
 SETTINGS = FleetSettings(
     link_wait=1.0,
     link_limit=5.0,
-    call_limit=5.0,
+    call_limit=10.0,
     drain_limit=5.0,
     backoff=(0.01, 0.05),
     redelivery=(0.05,),
 )
-PATIENCE = 60.0
-
-
-async def until(check: Callable[[], Awaitable[Any]], what: str = "the condition") -> Any:
-    """Returns the first true result of a check, or fails after some patience."""
-    try:
-        async with asyncio.timeout(PATIENCE):
-            for pause in pauses(0.01):
-                if found := await check():
-                    return found
-                await asyncio.sleep(pause)
-    except TimeoutError:
-        pytest.fail(f"waited in vain for {what}")
+WAIT_SECONDS = 60.0
 
 
 class Time:
-    """The service's clock, which tests move forward."""
+    """The time of a service and its engines, which tests move forward."""
 
-    def __init__(self) -> None:
+    def __init__(self, world: "World") -> None:
+        self._file = world.driver.root / AHEAD
         self._ahead = timedelta()
+        world.context.clock = self
 
     def __call__(self) -> datetime:
         return utc_now() + self._ahead
 
     def move(self, **by: float) -> None:
         self._ahead += timedelta(**by)
+        new = self._file.with_suffix(".new")
+        new.write_text(str(self._ahead.total_seconds()))
+        new.replace(self._file)
 
 
 @dataclass
@@ -76,7 +69,7 @@ class World:
     database_url: str | None = None
     agents: list[Agent] = field(default_factory=lambda: AGENTS)
     context: ServiceContext = field(init=False)
-    fleet: Fleet = field(init=False)
+    service: ServiceParts = field(init=False)
     client: httpx.AsyncClient = field(init=False)
     environment: str = field(init=False)
     _opened: Any = None
@@ -85,11 +78,10 @@ class World:
     async def start(self) -> None:
         self._opened = open_service(self.home, self.driver, lambda: self.agents, self.database_url)
         self.context = await self._opened.__aenter__()
-        self.fleet = Fleet(self.context, self.settings)
-        self.context.fleet = self.fleet
+        self.service = build_service(self.context, self.settings)
         await self.fleet.start()
         self.client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(build_app(self.context)),
+            transport=httpx.ASGITransport(build_app(self.service)),
             base_url="http://test",
             headers=self.headers,
         )
@@ -101,6 +93,10 @@ class World:
         await self.client.aclose()
         await self.fleet.close()
         await self._opened.__aexit__(None, None, None)
+
+    @property
+    def fleet(self) -> Fleet:
+        return self.service.fleet
 
     @property
     def headers(self) -> dict[str, str]:
@@ -130,7 +126,7 @@ class World:
             assert status == "error" or replica["status"] != "error", replica["error"]
             return replica if replica["status"] == status else None
 
-        return await until(there, f"{status}")
+        return await eventually(there, f"{status}")
 
     async def post(self, id: str, path: str, body: Any = None) -> httpx.Response:
         return await self.client.post(f"/v1/replica/{id}{path}", json=body)
@@ -162,7 +158,7 @@ class World:
             ends = await self.events(id, "chat.turn.completed")
             return [one for one in ends if one["messageId"] == message_id]
 
-        return await until(ended, "the end of a turn")
+        return await eventually(ended, "the end of a turn")
 
     async def queue(self, id: str, chat_id: str) -> dict[str, Any]:
         answer = await self.client.get(f"/v1/replica/{id}/chats/{chat_id}/queue")
@@ -205,7 +201,7 @@ async def scripted(
     from tests.fleet import scripted
 
     url = None if database_kind == "sqlite" else database_url
-    made = World(home, scripted.ScriptedDriver(home.workspaces), settings, url)
+    made = World(home, scripted.ForkedDriver(home.workspaces), settings, url)
     made.agents = scripted.AGENTS
     await made.start()
     try:
@@ -220,12 +216,12 @@ async def served(world: World) -> AsyncIterator[httpx.AsyncClient]:
     """The same service on a real server, for streams."""
     ready = asyncio.Event()
     running = asyncio.create_task(
-        serve(world.context, [UnixListener(world.home.socket)], lambda _: ready.set())
+        serve(world.service, [UnixListener(world.home.socket)], lambda _: ready.set())
     )
     await ready.wait()
     transport = httpx.AsyncHTTPTransport(uds=str(world.home.socket))
     async with httpx.AsyncClient(
-        transport=transport, base_url="http://test", headers=world.headers, timeout=PATIENCE
+        transport=transport, base_url="http://test", headers=world.headers, timeout=WAIT_SECONDS
     ) as client:
         yield client
     running.cancel()

@@ -2,7 +2,7 @@
 
 `RUN_DIR/report.json` holds what its report says beside the truth.
 
-Run as `python double_engine.py RUN_DIR`; it goes into the background once its socket answers. What
+Run as `python double_engine.py RUN_DIR SKEW`, where SKEW is how many seconds its clock is ahead; it goes into the background once its socket answers. What
 it should do wrong is told by files in `RUN_DIR/faults`: `refuse` (messages are refused), `hang` (no
 call is answered), `old` (it knows no terminals), `slow` (calls take 0.2 s), `unready` (it never reports ready), `die` (it ends at
 the first link). SIGUSR1 drops every link. A message that contains `wait` runs until `RUN_DIR/go` is there.
@@ -15,13 +15,15 @@ import json
 import os
 import signal
 import sys
+import time
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 
 def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = datetime.now(UTC) + timedelta(seconds=float(sys.argv[2]))
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Refused(Exception):
@@ -31,7 +33,8 @@ class Refused(Exception):
 
 
 class Journal:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, known: int) -> None:
+        self.known = known
         self.entries = []
         if path.exists():
             self.entries = [json.loads(line) for line in path.read_text().splitlines()]
@@ -50,7 +53,7 @@ class Journal:
 
     @property
     def last(self) -> int:
-        return self.entries[-1]["index"] if self.entries else 0
+        return self.entries[-1]["index"] if self.entries else self.known
 
     def add(self, type: str, payload: dict) -> None:
         entry = {"index": self.last + 1, "ts": now(), "type": type, "payload": payload}
@@ -82,7 +85,8 @@ class Engine:
     def __init__(self, run_dir: Path) -> None:
         self.run_dir = run_dir
         self.config = json.loads((run_dir / "engine.json").read_text())
-        self.journal = Journal(Path(self.config["stateDir"]) / "journal.jsonl")
+        path = Path(self.config["stateDir"]) / "journal.jsonl"
+        self.journal = Journal(path, self.config["knownIndex"])
         self.chats: dict[str, dict] = {}
         self.queues: dict[str, list[dict]] = {}
         self.known: set[str] = set()
@@ -91,8 +95,13 @@ class Engine:
         self.links: set[asyncio.StreamWriter] = set()
         self.tasks: set[asyncio.Task] = set()
         self.ending = asyncio.Event()
-        self.used_at = now()
+        self.used_at = self.elapsed()
         self.recall()
+
+    def elapsed(self) -> float:
+        """Seconds, as tests move them forward."""
+        moved = self.run_dir.parent / "ahead"
+        return time.monotonic() + (float(moved.read_text()) if moved.exists() else 0.0)
 
     def fault(self, name: str) -> bool:
         return (self.run_dir / "faults" / name).exists()
@@ -179,7 +188,8 @@ class Engine:
         return await result if asyncio.iscoroutine(result) else result
 
     def do_status(self, p: dict) -> dict:
-        report = {"uptimeSeconds": 1, "chatsTotal": len(self.chats), "lastActivityAt": self.used_at}
+        idle = self.elapsed() - self.used_at
+        report = {"uptimeSeconds": 1, "chatsTotal": len(self.chats), "idleSeconds": idle}
         report["chatsProcessing"] = len(self.running)
         told = self.run_dir / "report.json"
         return report | (json.loads(told.read_text()) if told.exists() else {})
@@ -189,7 +199,7 @@ class Engine:
 
     def do_chat_rename(self, p: dict) -> dict:
         self.chat_changed(self.chat(p)["id"], title=p["title"])
-        return self.chats[p["chatId"]]
+        return {**self.chats[p["chatId"]], "index": self.journal.last}
 
     def do_chat_respond(self, p: dict) -> None:
         raise Refused("CONFLICT", "Nothing is awaited.")
@@ -248,7 +258,7 @@ class Engine:
 
     def do_chat_send(self, p: dict) -> dict:
         chat_id = self.chat(p)["id"]
-        self.used_at = now()
+        self.used_at = self.elapsed()
         if self.fault("refuse"):
             raise Refused("INTERNAL_ERROR", "The disk is full.")
         if p["messageId"] not in self.known:
@@ -267,8 +277,9 @@ class Engine:
         waiting = [one["messageId"] for one in self.queues.get(chat_id, [])]
         done = {"interrupted": message is not None, "queue": waiting}
         self.journal.add("chat.interrupted", {"chatId": chat_id, **done})
+        index = self.journal.last
         self.go_on(chat_id)
-        return done
+        return {**done, "index": index}
 
     def do_queue_held(self, p: dict) -> dict:
         return {"held": False, "queues": {}}

@@ -7,8 +7,10 @@ import shutil
 import signal
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import AsyncGenerator, AsyncIterable, Collection, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 from quarterdeck.sandboxes.port import (
     ArchiveError,
@@ -18,12 +20,18 @@ from quarterdeck.sandboxes.port import (
     Layout,
     MirrorInfo,
     Progress,
+    RefUpdate,
     RepositorySource,
     SandboxError,
+    StartPoint,
+    UncommittedCommit,
+    UnknownBaseError,
 )
-from quarterdeck.wire.engine import EngineRepository
+from quarterdeck.wire.git_state import EngineRepository
 
 ENGINE = Path(__file__).with_name("double_engine.py")
+AHEAD = "ahead"
+"""File beside the workspaces: how many seconds the time of engines was moved forward."""
 
 
 class DoubleDriver:
@@ -44,7 +52,11 @@ class DoubleDriver:
         """Provisioning waits for it."""
         self.preparing = 0
         self.most_preparing = 0
-        self.branches: list[str] = []
+        self.made_on: list[str] = []
+        self.skew = timedelta()
+        """How far the clocks of engines that are started now are ahead of the service's."""
+        self.provisioned: dict[str, list[RepositorySource]] = {}
+        self.uncommitted: dict[str, dict[str, UncommittedCommit]] = {}
 
     def place(self, workspace_id: str) -> Path:
         return self.root / workspace_id
@@ -77,7 +89,7 @@ class DoubleDriver:
         pid = self.pid(workspace_id)
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             return False
         return state not in "ZX"
 
@@ -92,14 +104,41 @@ class DoubleDriver:
     async def isolation(self) -> Isolation:
         return Isolation("none", "tester", "This is a double.")
 
-    async def connect_repository(self, repository_id: str, url: str) -> MirrorInfo:
+    async def connect_repository(
+        self, repository_id: str, url: str, branch: str | None = None
+    ) -> MirrorInfo:
         return MirrorInfo("main", url.rsplit("/", 1)[-1])
 
+    async def branches(self, source: RepositorySource) -> list[str]:
+        return [source.default_branch, "feature"]
+
+    async def find_base(
+        self, source: RepositorySource, base: str, commit: str | None = None
+    ) -> StartPoint | None:
+        if base == source.default_branch and commit is None:
+            return None
+        if base == "feature":
+            return StartPoint((f"refs/heads/{base}",), commit, branch=base)
+        if base == commit:
+            return StartPoint((), commit)
+        raise UnknownBaseError(f"{source.name} has no branch, tag or commit {base}.")
+
+    async def require_ref(self, source: RepositorySource, refs: Sequence[str]) -> None:
+        if "refs/pull/7/head" not in refs:
+            raise UnknownBaseError(f"{source.name}: its source has no {' or '.join(refs)}.")
+
     async def provision(
-        self, workspace_id: str, repositories: list[RepositorySource], branch: str, report: Progress
+        self,
+        workspace_id: str,
+        repositories: list[RepositorySource],
+        branch: str,
+        report: Progress,
+        uncommitted: Mapping[str, UncommittedCommit] = MappingProxyType({}),
     ) -> list[EngineRepository]:
         self.calls["provision"] += 1
-        self.branches.append(branch)
+        self.made_on.append(branch)
+        self.provisioned[workspace_id] = repositories
+        self.uncommitted[workspace_id] = dict(uncommitted)
         self.preparing += 1
         self.most_preparing = max(self.most_preparing, self.preparing)
         try:
@@ -117,6 +156,9 @@ class DoubleDriver:
             for one in repositories
         ]
 
+    async def copy_files(self, source_id: str, workspace_id: str) -> None:
+        raise SandboxError("There are no files.")
+
     async def layout(self, workspace_id: str) -> Layout:
         place = str(self.place(workspace_id))
         return Layout(place, place, place, place)
@@ -132,7 +174,7 @@ class DoubleDriver:
             return
         place = str(self.place(workspace_id))
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-S", str(ENGINE), place
+            sys.executable, "-I", "-S", str(ENGINE), place, str(self.skew.total_seconds())
         )
         waiting = asyncio.create_task(process.wait())
         try:
@@ -144,6 +186,43 @@ class DoubleDriver:
 
     async def alive(self, workspace_id: str) -> bool:
         return self.running(workspace_id)
+
+    async def fetch_branch(self, source: RepositorySource, branch: str) -> str:
+        raise SandboxError("There are no mirrors.")
+
+    async def fetch_pull_requests(self, source: RepositorySource, refs: Sequence[str]) -> None:
+        raise SandboxError("There are no mirrors.")
+
+    async def source_refs(self, source: RepositorySource) -> dict[str, str]:
+        raise SandboxError("There are no mirrors.")
+
+    async def upload_pack(
+        self, source: RepositorySource, body: bytes | None, protocol: str
+    ) -> AsyncGenerator[bytes]:
+        raise SandboxError("There are no mirrors.")
+        yield b""
+
+    async def push(
+        self, source: RepositorySource, pack: AsyncIterable[bytes], updates: Sequence[RefUpdate]
+    ) -> str:
+        raise SandboxError("There are no mirrors.")
+
+    async def repositories(
+        self, workspace_id: str, sources: Sequence[RepositorySource]
+    ) -> list[EngineRepository]:
+        return []
+
+    async def stream_command(
+        self,
+        workspace_id: str,
+        command: Sequence[str],
+        *,
+        directory: str,
+        data: bytes = b"",
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> AsyncGenerator[bytes]:
+        raise SandboxError("There are no sandboxes.")
+        yield b""
 
     async def connect(self, workspace_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:

@@ -2,7 +2,9 @@
 
 wait ...   runs until it is canceled, or a file `go` lies in its directory
 goal N     works; complete in the N-th turn that this directory has seen (`turns` counts them)
-ask        asks for permission, then says which option was chosen
+ask        asks for permission, then says which option was chosen; `ask 2` asks twice at once
+models     announces other models than before
+fail       refuses the message
 else       says the text, and what came with it
 """
 
@@ -17,19 +19,22 @@ COMMANDS = [
     {"name": "plan", "description": "Its own plan."},
     {"name": "", "description": "nothing"},
 ]
-waiting = b""
+unread = b""
+messages = []
 
 
-def lines(timeout):
-    """Messages that are there, after at most some seconds."""
-    global waiting
-    if select.select([0], [], [], timeout)[0]:
+def next_message(timeout):
+    """Return the next message, or None when there is none within so many seconds."""
+    global unread
+    while not messages:
+        if not select.select([0], [], [], timeout)[0]:
+            return None
         data = sys.stdin.buffer.raw.read(1 << 16)
         if not data:
             sys.exit(0)
-        waiting += data
-    *whole, waiting = waiting.split(b"\n")
-    return [json.loads(line) for line in whole]
+        *whole, unread = (unread + data).split(b"\n")
+        messages.extend(json.loads(line) for line in whole)
+    return messages.pop(0)
 
 
 def send(**message):
@@ -47,7 +52,7 @@ def say(text):
 
 def canceled_or_let_go():
     while not Path("go").exists():
-        if any(one.get("method") == "session/cancel" for one in lines(0.01)):
+        if (next_message(0.01) or {}).get("method") == "session/cancel":
             return "cancelled"
     return "end_turn"
 
@@ -61,16 +66,24 @@ def pursue(wanted):
     return "end_turn"
 
 
-def ask():
+def ask(times):
     options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
-    call = {"toolCallId": "2", "title": "ask"}
-    params = {"sessionId": "s1", "toolCall": call, "options": options}
-    send(id="ask", method="session/request_permission", params=params)
-    while True:
-        for message in lines(1):
-            if message.get("id") == "ask":
-                say(json.dumps(message["result"]))
-                return "end_turn"
+    waiting_for = {f"ask {number}" for number in range(times)}
+    for id in waiting_for:
+        call = {"toolCallId": id, "title": "ask"}
+        params = {"sessionId": "s1", "toolCall": call, "options": options}
+        send(id=id, method="session/request_permission", params=params)
+    while waiting_for:
+        message = next_message(1) or {}
+        if message.get("id") in waiting_for:
+            waiting_for.discard(message["id"])
+            say(json.dumps(message["result"]))
+    return "end_turn"
+
+
+def model_option(*ids):
+    options = [{"value": id, "name": id.upper()} for id in ids]
+    return {"id": "model", "category": "model", "currentValue": ids[0], "options": options}
 
 
 def prompt(message):
@@ -82,8 +95,14 @@ def prompt(message):
         reason = pursue(int(goal[1]))
     elif text.startswith("wait"):
         reason = canceled_or_let_go()
-    elif text == "ask":
-        reason = ask()
+    elif asked := re.fullmatch(r"ask ?(\d*)", text):
+        reason = ask(int(asked[1] or 1))
+    elif text == "models":
+        update(sessionUpdate="config_option_update", configOptions=[model_option("b", "c")])
+        reason = "end_turn"
+    elif text == "fail":
+        send(id=message["id"], error={"code": -32603, "message": "It does not want to."})
+        return
     else:
         say(json.dumps(blocks))
         reason = "end_turn"
@@ -92,13 +111,16 @@ def prompt(message):
 
 
 while True:
-    for message in lines(None):
-        match message.get("method"):
-            case "initialize":
-                capabilities = {"promptCapabilities": {"image": True}, "loadSession": True}
-                result = {"protocolVersion": 1, "agentCapabilities": capabilities}
-                send(id=message["id"], result=result)
-            case "session/new" | "session/load":
-                send(id=message["id"], result={"sessionId": "s1"})
-            case "session/prompt":
-                prompt(message)
+    message = next_message(None)
+    match message.get("method"):
+        case "initialize":
+            capabilities = {"promptCapabilities": {"image": True}, "loadSession": True}
+            result = {"protocolVersion": 1, "agentCapabilities": capabilities}
+            send(id=message["id"], result=result)
+        case "session/new" | "session/load":
+            options = [model_option("a", "b")]
+            send(id=message["id"], result={"sessionId": "s1", "configOptions": options})
+        case "session/set_config_option":
+            send(id=message["id"], result={"configOptions": []})
+        case "session/prompt":
+            prompt(message)

@@ -6,12 +6,15 @@ Run as `python -m tests.fleet.scripted_engine RUN_DIR`.
 import os
 import sys
 from pathlib import Path
+from time import monotonic
 
 from quarterdeck.agents.catalog import PresetCatalog
 from quarterdeck.agents.port import AgentDriver
 from quarterdeck.agents.presets import Preset
+from quarterdeck.engine import watcher as watch
 from quarterdeck.engine.daemon import run
 from tests.engine.fake_agents import FakeDriver
+from tests.fleet.doubles import AHEAD
 
 AGENT = str(Path(__file__).with_name("scripted_agent.py"))
 
@@ -28,6 +31,17 @@ class Catalog(PresetCatalog):
         return FakeDriver() if agent_id == "claude" else super().driver(agent_id)
 
 
+def moved(run_dir: Path) -> float:
+    """Seconds, as tests move them forward."""
+    try:
+        return monotonic() + float((run_dir.parent / AHEAD).read_text())
+    except FileNotFoundError:
+        return monotonic()
+
+
 if __name__ == "__main__":
+    os.setsid()
+    watch.WATCH_SECONDS = 0.1
     catalog = Catalog({"builtin": preset(True), "gemini": preset(False)}, os.environ)
-    sys.exit(run(Path(sys.argv[1]), lambda: catalog))
+    here = Path(sys.argv[1])
+    sys.exit(run(here, lambda: catalog, lambda: moved(here)))

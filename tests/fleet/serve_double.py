@@ -5,10 +5,9 @@ import sys
 from pathlib import Path
 
 from quarterdeck.local.home import Home
-from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
-from quarterdeck.service.start import open_service
+from quarterdeck.service.start import build_service, open_service
 from quarterdeck.wire.agents import Agent
 from tests.fleet.doubles import DoubleDriver
 
@@ -20,8 +19,11 @@ async def main(root: Path, database_url: str | None = None) -> None:
     async with open_service(
         home, DoubleDriver(home.workspaces), lambda: AGENTS, database_url
     ) as context:
-        context.fleet = Fleet(context)
-        await serve(context, [UnixListener(home.socket)], lambda _: print("ready", flush=True))
+        await serve(
+            build_service(context),
+            [UnixListener(home.socket)],
+            lambda _: print("ready", flush=True),
+        )
 
 
 asyncio.run(main(Path(sys.argv[1]), *sys.argv[2:]))

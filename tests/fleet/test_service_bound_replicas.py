@@ -1,10 +1,11 @@
 """Replicas and the environments that they are made from: repositories, owners, what stays."""
 
 from typing import Any
+from uuid import uuid4
 
 import httpx
 
-from quarterdeck.service.records.repositories import needed_repositories
+from quarterdeck.service.repositories.rows import needed_repositories
 from tests.fleet.conftest import World
 from tests.service.people import People, bearing, key_of, settle
 
@@ -22,7 +23,7 @@ async def bound(world: World, *names: str) -> dict[str, Any]:
         (await made(world.client, "/v1/replica/repositories", url=f"/srv/{name}"))["id"]
         for name in names
     ]
-    body = {"name": "all", "repository_ids": ids}
+    body = {"name": "all", "repositories": ids}
     group = await made(world.client, "/v1/replica/repository-sets", **body)
     return await made(world.client, "/v1/environments", name="web", repository_set_id=group["id"])
 
@@ -78,3 +79,22 @@ async def test_a_personal_environment_makes_its_users_replicas(world: World) -> 
     replica = (await create(own)).json()["replica"]
     assert [one["name"] for one in replica["repositories"]] == ["shop", "api"]
     await world.reach(replica["id"], "active")
+
+
+async def test_who_may_delete_a_replica(world: World) -> None:
+    """One's own, one that is nobody's, and as an admin any."""
+    people = await settle(world.context)
+    member = bearing(await key_of(world.context, people.organization, people.member))
+    shared = bearing(await key_of(world.context, people.organization))
+
+    async def make(headers: dict[str, str]) -> str:
+        body = {"name": f"r-{uuid4()}", "environment_id": world.environment}
+        answer = await world.client.post("/v1/replica", json=body, headers=headers)
+        return answer.json()["replica"]["id"]
+
+    owners, nobodys, own, other = [await make(one) for one in ({}, shared, member, member)]
+    for id, status in ((owners, 403), (nobodys, 200), (own, 200)):
+        answer = await world.client.delete(f"/v1/replica/{id}", headers=member)
+        assert answer.status_code == status, answer.text
+    for id in (owners, other):
+        assert (await world.client.delete(f"/v1/workspaces/{id}")).status_code == 200

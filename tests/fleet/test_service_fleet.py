@@ -14,10 +14,11 @@ from quarterdeck.sandboxes.port import CloneError, SandboxError
 from quarterdeck.service.db.tables import workspaces
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.settings import FleetSettings
-from quarterdeck.service.moments import moment_text
-from quarterdeck.service.records.workspaces import find_workspace
-from quarterdeck.service.start import open_service
-from tests.fleet.conftest import SETTINGS, World, until
+from quarterdeck.service.formats import moment_text
+from quarterdeck.service.replicas.rows import find_workspace
+from quarterdeck.service.start import build_service, open_service
+from tests.fleet.conftest import SETTINGS, World
+from tests.support.waiting import eventually
 
 STATUS = "engine.status.changed"
 
@@ -44,7 +45,7 @@ async def test_the_status_tells_what_is_being_done(world: World) -> None:
         status = (await world.client.get(f"/v1/workspaces/{made}/status")).json()
         return status.get("message") == "Making directories"
 
-    await until(told)
+    await eventually(told)
     world.driver.gate.set()
     await world.reach(made, "active")
 
@@ -52,7 +53,7 @@ async def test_the_status_tells_what_is_being_done(world: World) -> None:
         status = (await world.client.get(f"/v1/workspaces/{made}/status")).json()
         return "uptimeSeconds" in status.get("engineHeartbeat", {})
 
-    await until(felt)
+    await eventually(felt)
     status = (await world.client.get(f"/v1/workspaces/{made}/status")).json()
     heartbeat = status["engineHeartbeat"]
     assert heartbeat["fresh"] is True
@@ -82,7 +83,7 @@ async def test_sleeping_keeps_everything_the_engine_journaled(world: World) -> N
     async def started() -> bool:
         return bool(await world.events(made, "chat.turn.started"))
 
-    await until(started)
+    await eventually(started)
     await world.post(made, "/sleep")
     ends = await world.done(made, sent["message_id"])
     assert [end["isComplete"] for end in ends] == [False]
@@ -110,7 +111,7 @@ async def test_a_message_accepted_while_falling_asleep_wakes_again(world: World)
     async def stopping() -> bool:
         return world.fleet.of(made).stopping
 
-    await until(stopping)
+    await eventually(stopping)
     sent = await world.send(made, "wake up")
     assert sent["status"] == "waking"
     world.driver.fault(made, "slow", on=False)
@@ -137,7 +138,7 @@ async def test_delete_while_preparing(world: World) -> None:
     async def provisioning() -> bool:
         return world.driver.preparing == 1
 
-    await until(provisioning)
+    await eventually(provisioning)
     assert (await world.client.delete(f"/v1/replica/{made}")).status_code == 200
     assert world.driver.preparing == 0
     assert not world.driver.place(made).exists()
@@ -158,7 +159,7 @@ async def test_files_that_cannot_be_removed_are_removed_at_the_next_start(world:
     async def gone() -> bool:
         return not world.driver.place(made).exists()
 
-    await until(gone)
+    await eventually(gone)
 
 
 def counts(**known: Any) -> dict[str, Any]:
@@ -205,7 +206,7 @@ async def test_a_failed_clone_is_an_error_that_waking_retries(world: World) -> N
     async def delivered() -> bool:
         return len(await world.events(made, "chat.turn.completed")) == 1
 
-    await until(delivered)
+    await eventually(delivered)
 
 
 async def test_an_engine_that_does_not_start_is_an_error(world: World) -> None:
@@ -222,7 +223,7 @@ async def test_a_dead_engine_is_started_again(world: World) -> None:
     async def again() -> bool:
         return world.driver.pid(made) != first and world.driver.running(made)
 
-    await until(again)
+    await eventually(again)
     sent = await world.send(made, "after")
     await world.done(made, sent["message_id"])
     assert await world.states(made) == ["preparing", "active"]
@@ -287,7 +288,7 @@ class TestLimits:
         async def begun() -> bool:
             return world.driver.preparing > 0
 
-        await until(begun)
+        await eventually(begun)
         world.driver.gate.set()
         for one in both:
             await world.reach(one, "active")
@@ -302,7 +303,7 @@ async def test_a_stopped_service_finds_its_engine_again(world: World) -> None:
     async def started() -> bool:
         return bool(await world.events(made, "chat.turn.started"))
 
-    await until(started)
+    await eventually(started)
     await world.stop()
     assert world.driver.running(made)
     world.driver.let_go(made)
@@ -350,7 +351,7 @@ class TestHanging:
         async def felt() -> bool:
             return world.fleet.of(made).site.pulse.report is not None
 
-        await until(felt, "a first pulse")  # or it would be the one that is not answered
+        await eventually(felt, "a first pulse")  # or it would be the one that is not answered
         world.driver.fault(made, "hang")
         answer = await world.client.get(f"/v1/replica/{made}/terminal/sessions")
         # The watch over it may notice first, and then it is being started anew.
@@ -384,25 +385,30 @@ class TestFaults:
             written = report.with_suffix(".new")
             written.write_text(json.dumps({"journalFault": "No space left on device"}))
             written.replace(report)
-            found = await until(lambda times=times: told(times), "the fault")
+            found = await eventually(lambda times=times: told(times), "the fault")
             for _ in range(3):  # it goes on, and is not told again
                 world.fleet.of(made).site.pulse.report = None
-                await until(lambda: felt("No space left on device"), "a pulse")
+                await eventually(lambda: felt("No space left on device"), "a pulse")
             assert await told(times)
             report.unlink()
-            await until(lambda: felt(None), "a journal that is well")
+            await eventually(lambda: felt(None), "a journal that is well")
         assert "No space left on device" in found[0]["message"]
         assert "Make room" in found[0]["message"]
         assert found[0]["code"] == "INTERNAL_ERROR"
 
 
-async def test_calls_wait_a_little_while_an_engine_is_started_again(world: World) -> None:
+@pytest.mark.parametrize("settings", [replace(SETTINGS, link_wait=60.0)])
+async def test_calls_wait_while_an_engine_is_started_again(world: World) -> None:
     made = await world.create()
     world.driver.signal(made, signal.SIGKILL)
     answer = await world.post(made, "/exec", {"command": "echo back"})
     if answer.status_code == 502:  # it was under way when the engine died
         answer = await world.post(made, "/exec", {"command": "echo back"})
     assert answer.is_success and answer.json()["output"] == "back\n", answer.text
+
+
+async def test_calls_do_not_wait_for_ever_for_an_engine(world: World) -> None:
+    made = await world.create()
     world.driver.start_error = SandboxError("It does not start.")
     world.driver.gate = asyncio.Event()
     world.driver.signal(made, signal.SIGKILL)
@@ -411,12 +417,12 @@ async def test_calls_wait_a_little_while_an_engine_is_started_again(world: World
         answer = await world.post(made, "/exec", {"command": "true"})
         return answer.status_code == 503 and answer.json()["code"] == "ENGINE_STARTING"
 
-    await until(starting)
+    await eventually(starting)
 
 
 async def test_the_branch_is_named_after_the_replica(world: World) -> None:
     await world.create(name="a~b..c")
-    assert world.driver.branches == ["qd/a-b-c"]
+    assert world.driver.made_on == ["qd/a-b-c"]
 
 
 async def test_what_is_left_of_a_hook_test_is_not_begun_again(world: World) -> None:
@@ -426,7 +432,7 @@ async def test_what_is_left_of_a_hook_test_is_not_begun_again(world: World) -> N
     async with open_service(world.home, world.driver, list, world.database_url) as context:
         testing = update(workspaces).where(workspaces.c.id == left)
         await context.database.write(lambda c: c.execute(testing.values(warm_state="testing")))
-        fleet = Fleet(context, world.settings)
+        fleet = build_service(context, world.settings).fleet
         await fleet.start()
         lives = {task.get_name() for task in asyncio.all_tasks()}
         await fleet.close()
@@ -436,7 +442,7 @@ async def test_what_is_left_of_a_hook_test_is_not_begun_again(world: World) -> N
     async def removed() -> bool:
         return await world.context.database.read(lambda c: find_workspace(c, left)) is None
 
-    await until(removed)
+    await eventually(removed)
     world.driver.gate.set()
     await world.reach(other, "active")
 
@@ -447,7 +453,7 @@ async def test_the_workspace_of_a_hook_test_that_nobody_begins_goes_after_a_minu
 ) -> None:
     world.driver.gate = asyncio.Event()
     left = await world.create(wait=False)
-    context, fleet = world.context, world.context.fleet
+    context, fleet = world.context, world.fleet
     assert isinstance(fleet, Fleet)
     since = moment_text(context.clock() - timedelta(seconds=made))
     values = {"warm_state": "testing", "created_at": since}

@@ -1,13 +1,15 @@
-"""Goals, commands, images and uploads, with a real engine and an agent with a script."""
+"""Goals, commands, models, images and uploads, with a real engine and an agent with a script."""
 
 import base64
 import json
 import signal
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
-from tests.fleet.conftest import World, until
+from tests.fleet.conftest import World
+from tests.support.waiting import eventually
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 
@@ -22,7 +24,7 @@ async def goal_status(world: World, made: str, status: str) -> dict[str, Any]:
         reached = chat["goal"] and chat["goal"]["status"] == status and not chat["processing"]
         return chat["goal"] if reached else None
 
-    return await until(there, f"a goal that is {status}")
+    return await eventually(there, f"a goal that is {status}")
 
 
 async def patch(world: World, made: str, chat: str, **body: Any) -> Any:
@@ -53,6 +55,42 @@ async def test_a_goal_by_message_and_by_hand(scripted: World) -> None:
     assert (await patch(world, made, chat, token_budget=10**12)).status_code == 200
 
 
+async def test_a_goal_is_removed(scripted: World) -> None:
+    """Whether it is worked towards or rests; a turn that runs goes on, and is the last."""
+    world, made = scripted, await scripted.create()
+    chat = (await chat_of(world, made))["id"]
+    path = f"/v1/replica/{made}/chats/{chat}/goal"
+    for _ in range(2):
+        answer = await world.client.delete(path)
+        assert (answer.status_code, answer.json()) == (200, {"goal": None})
+    await patch(world, made, chat, objective="goal 1000000")
+
+    async def begun() -> bool:
+        return len(await world.events(made, "chat.turn.completed")) >= 2
+
+    await eventually(begun)
+    assert (await world.client.delete(path)).status_code == 200
+    assert (await chat_of(world, made))["goal"] is None
+
+    async def at_rest() -> bool:
+        return not (await chat_of(world, made))["processing"]
+
+    await eventually(at_rest)
+    answer = await patch(world, made, chat, status="active")
+    assert (answer.status_code, answer.json()["code"]) == (409, "CONFLICT")
+    assert (await chat_of(world, made))["goal"] is None
+    world.driver.signal(made, signal.SIGKILL)
+    sent = await world.send(made, "hello")
+    await world.done(made, sent["message_id"])
+    assert (await chat_of(world, made))["goal"] is None
+    for wrong, status in (("x", 400), (str(uuid4()), 404)):
+        answer = await world.client.delete(f"/v1/replica/{made}/chats/{wrong}/goal")
+        assert answer.status_code == status
+    await world.post(made, "/sleep")
+    answer = await world.client.delete(path)
+    assert (answer.status_code, answer.json()["code"]) == (409, "WORKSPACE_NOT_ACTIVE")
+
+
 async def test_an_agent_without_goals(scripted: World) -> None:
     world, made = scripted, await scripted.create()
     sent = await world.send(made, "hello", coding_agent="gemini", goal_mode=True)
@@ -81,7 +119,7 @@ async def test_interrupting_pauses_the_goal(scripted: World) -> None:
     async def running() -> bool:
         return bool(await world.events(made, "chat.turn.started"))
 
-    await until(running)
+    await eventually(running)
     answer = await world.post(made, f"/chats/{sent['chat_id']}/interrupt")
     assert answer.json() == {"interrupted": True, "queue": []}
     await goal_status(world, made, "paused")
@@ -94,7 +132,7 @@ async def test_a_goal_goes_on_whatever_ends(scripted: World, victim: str) -> Non
     async def begun() -> bool:
         return len(await world.events(made, "chat.turn.completed")) >= 2
 
-    await until(begun)
+    await eventually(begun)
     match victim:
         case "engine":
             world.driver.signal(made, signal.SIGKILL)
@@ -169,3 +207,26 @@ async def test_uploads_are_written_before_the_message(scripted: World) -> None:
     assert item.json()["content"] == "# plan"
     spoken = json.dumps([one for one in events if "agent_message" in json.dumps(one)])
     assert upload.json()["filePath"] in spoken
+
+
+async def models_of(world: World, agent: str) -> dict[str, Any]:
+    answer = await world.client.get(f"/v1/agents/{agent}/models")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_the_models_that_an_agent_announces_are_offered(scripted: World) -> None:
+    world, made = scripted, await scripted.create()
+    known = await models_of(world, "gemini")
+    sent = await world.send(made, "hello", coding_agent="gemini")
+    await world.done(made, sent["message_id"])
+    told = await models_of(world, "gemini")
+    a, b, c = ({"id": id, "displayName": id.upper()} for id in "abc")
+    assert told == {"models": [*known["models"], a, b], "defaultModel": "a"}
+    # Of another agent nothing was announced, and what is said again is what counts.
+    assert await models_of(world, "builtin") == {"models": [], "defaultModel": None}
+    sent = await world.send(made, "models", chat_id=sent["chat_id"])
+    await world.done(made, sent["message_id"])
+    assert (await models_of(world, "gemini"))["models"] == [*known["models"], b, c]
+    changed = await world.events(made, "chat.updated")
+    assert changed and not any("models" in payload for payload in changed)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.fleet.conftest import World, until
+from tests.fleet.conftest import World
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.one_database
 
@@ -60,7 +61,7 @@ async def heard(world: World, made: str) -> list[dict[str, Any]]:
             if one["payload"].get("sessionUpdate") == "agent_message_chunk"
         ]
 
-    return json.loads((await until(spoken, "the agent's answer"))[0])
+    return json.loads((await eventually(spoken, "the agent's answer"))[0])
 
 
 def check(blocks: list[dict[str, Any]]) -> None:

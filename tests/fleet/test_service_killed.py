@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import pytest
 
 from quarterdeck.local.home import Home
 from tests.conftest import DATABASES
-from tests.fleet.conftest import PATIENCE, until
 from tests.fleet.doubles import DoubleDriver
 from tests.support.forked import ForkedPopen
+from tests.support.waiting import WAIT_SECONDS, eventually
 
 # Each takes seconds of waiting for processes; what the database does when it is cut off has tests
 # of its own on both.
@@ -39,6 +40,7 @@ class Killable:
         self.database_url = database_url
         self.driver = DoubleDriver(home.workspaces)
         self._process: ForkedPopen | None = None
+        self._names = 0
 
     async def start(self) -> None:
         words = [str(self.home.root), *([self.database_url] if self.database_url else [])]
@@ -51,7 +53,7 @@ class Killable:
         )
         assert self._process.stdout is not None
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 assert await asyncio.to_thread(self._process.stdout.readline) == b"ready\n"
         except BaseException:
             self._process.kill()  # else the thread reads for ever
@@ -69,13 +71,18 @@ class Killable:
             transport=httpx.AsyncHTTPTransport(uds=str(self.home.socket)),
             base_url="http://test",
             headers={"Authorization": f"Bearer {key}"},
-            timeout=PATIENCE,
+            timeout=WAIT_SECONDS,
         )
 
     async def create(self, message: str | None = None) -> str:
         async with self.client() as client:
             environment = (await client.get("/v1/environments/global")).json()["environment"]
-            body = {"name": "deck", "environment_id": environment["id"], "message": message}
+            self._names += 1
+            body = {
+                "name": f"deck{self._names}",
+                "environment_id": environment["id"],
+                "message": message,
+            }
             answer = await client.post("/v1/replica", json=body)
             assert answer.status_code == 201, answer.text
             return answer.json()["replica"]["id"]
@@ -88,7 +95,7 @@ class Killable:
         async def there() -> bool:
             return (await self.get(made))["replica"]["status"] == status
 
-        await until(there, status)
+        await eventually(there, status)
 
     async def history(self, made: str, type: str) -> list[dict[str, Any]]:
         events = (await self.get(made, "/history"))["events"]
@@ -100,7 +107,7 @@ class Killable:
         async def ended() -> bool:
             return len(await self.history(made, "turn-result")) >= count
 
-        await until(ended, f"{count} turns")
+        await eventually(ended, f"{count} turns")
         return [one["text"] for one in await self.history(made, "user-message")]
 
     async def log(self, made: str) -> list[tuple[int, str]]:
@@ -151,22 +158,22 @@ async def assert_complete(service: Killable, made: str) -> None:
             [one for one in service.journaled(made) if one.startswith("chat.")]
         )
 
-    await until(caught_up, "the whole journal")
+    await eventually(caught_up, "the whole journal")
     log = await service.log(made)
     assert [index for index, _ in log] == list(range(1, len(log) + 1))
     of_engine = [type for _, type in log if type not in TOLD_BY_THE_SERVICE]
     assert of_engine == service.journaled(made)
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.02, 0.05, 0.1, 0.2])
-async def test_killed_while_preparing(service: Killable, delay: float) -> None:
-    made = await service.create("hello")
-    await asyncio.sleep(delay)  # where in the preparation it dies is the point
-    await service.kill()
-    await service.start()
-    await service.reach(made, "active")
-    assert await service.answered(made, 1) == ["hello"]
-    await assert_complete(service, made)
+async def test_killed_while_preparing(service: Killable) -> None:
+    for delay in (0.0, 0.02, 0.05, 0.1, 0.2):
+        made = await service.create("hello")
+        await asyncio.sleep(delay)  # where in the preparation it dies is the point
+        await service.kill()
+        await service.start()
+        await service.reach(made, "active")
+        assert await service.answered(made, 1) == ["hello"], delay
+        await assert_complete(service, made)
 
 
 async def test_killed_in_the_middle_of_a_turn(service: Killable) -> None:
@@ -175,7 +182,7 @@ async def test_killed_in_the_middle_of_a_turn(service: Killable) -> None:
     async def running() -> bool:
         return len(await service.history(made, "user-message")) == 1
 
-    await until(running)
+    await eventually(running)
     pid = service.driver.pid(made)
     await service.kill()
     service.driver.let_go(made)  # the turn ends while there is no service
@@ -216,42 +223,45 @@ async def test_killed_with_a_message_to_a_sleeper(service: Killable) -> None:
     await assert_complete(service, made)
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.01, 0.03, 0.1])
-async def test_killed_while_falling_asleep(service: Killable, delay: float) -> None:
-    made = await service.create("one")
-    await service.answered(made, 1)
-    client = service.client()
-    asked = asyncio.create_task(client.post(f"/v1/workspaces/{made}/sleep"))
-    await asyncio.sleep(delay)
-    await service.kill()
-    await asyncio.gather(asked, return_exceptions=True)
-    await client.aclose()
-    await service.start()
-    async with service.client() as client:
-        await client.post(f"/v1/replica/{made}/messages", json={"message": "two"})
-    assert await service.answered(made, 2) == ["one", "two"]
-    await assert_complete(service, made)
-
-
-@pytest.mark.parametrize("delay", [0.0, 0.005, 0.02])
-async def test_killed_while_deleting(service: Killable, delay: float) -> None:
-    made = await service.create("one")
-    await service.answered(made, 1)
-    client = service.client()
-    asked = asyncio.create_task(client.delete(f"/v1/replica/{made}"))
-    await asyncio.sleep(delay)
-    await service.kill()
-    await asyncio.gather(asked, return_exceptions=True)
-    await client.aclose()
-    await service.start()
-
-    async def settled() -> bool:
+async def test_killed_while_falling_asleep(service: Killable) -> None:
+    made = await service.create("first")
+    said = ["first"]
+    for delay in (0.0, 0.01, 0.03, 0.1):
+        assert await service.answered(made, len(said)) == said
+        client = service.client()
+        asked = asyncio.create_task(client.post(f"/v1/workspaces/{made}/sleep"))
+        await asyncio.sleep(delay)
+        await service.kill()
+        await asyncio.gather(asked, return_exceptions=True)
+        await client.aclose()
+        await service.start()
+        said.append(f"after {delay}")
         async with service.client() as client:
-            found = (await client.get(f"/v1/replica/{made}")).status_code == 200
-        return found or not service.driver.place(made).exists()
+            await client.post(f"/v1/replica/{made}/messages", json={"message": said[-1]})
+        assert await service.answered(made, len(said)) == said
+        await assert_complete(service, made)
 
-    await until(settled)  # either not begun, or finished: never half of it
-    if service.driver.place(made).exists():
-        await service.reach(made, "active")
-    else:
-        assert not service.driver.running(made)
+
+async def test_killed_while_deleting(service: Killable) -> None:
+    for delay in (0.0, 0.005, 0.02):
+        made = await service.create("one")
+        await service.answered(made, 1)
+        client = service.client()
+        asked = asyncio.create_task(client.delete(f"/v1/replica/{made}"))
+        await asyncio.sleep(delay)
+        await service.kill()
+        await asyncio.gather(asked, return_exceptions=True)
+        await client.aclose()
+        await service.start()
+        await eventually(partial(_settled, service, made))
+        if service.driver.place(made).exists():
+            await service.reach(made, "active")
+        else:
+            assert not service.driver.running(made)
+
+
+async def _settled(service: Killable, made: str) -> bool:
+    """Whether its deletion has not begun, or is finished: never half of it."""
+    async with service.client() as client:
+        found = (await client.get(f"/v1/replica/{made}")).status_code == 200
+    return found or not service.driver.place(made).exists()

@@ -7,9 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.service.conversation.composing import split_modes
+from quarterdeck.service.chats.messages import split_modes
 from tests.conftest import DATABASES
-from tests.fleet.conftest import World, until
+from tests.fleet.conftest import World
+from tests.support.waiting import eventually
 
 # What is stored has tests of its own on both.
 pytestmark = pytest.mark.one_database
@@ -107,7 +108,7 @@ async def test_a_busy_chat_queues_in_order(world: World) -> None:
         queue = await world.queue(made, chat)
         return queue["processing"] and len(queue["queue"]) == 3
 
-    await until(running)
+    await eventually(running)
     queue = await world.queue(made, chat)
     assert [one["message"] for one in queue["queue"]] == ["1 wait", "2 wait", "3 wait"]
     fifth = await world.send(made, "4 wait")
@@ -141,7 +142,7 @@ async def test_a_refused_delivery_is_told_once_and_tried_again(world: World) -> 
         courier = world.fleet.of(made)._site.courier
         return courier._refused.get(sent["message_id"], 0) > 2
 
-    await until(tried)
+    await eventually(tried)
     (told,) = await world.events(made, "error")
     assert told["code"] == "INTERNAL_ERROR"
     assert "The disk is full." in told["message"]
@@ -178,7 +179,7 @@ async def test_a_killed_engine_loses_and_repeats_nothing(world: World) -> None:
     async def started() -> bool:
         return bool(await world.events(made, "chat.turn.started"))
 
-    await until(started)
+    await eventually(started)
     world.driver.signal(made, signal.SIGKILL)
     queued = await world.send(made, "next")
     assert len(await world.done(made, queued["message_id"])) == 1

@@ -5,7 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.fleet.conftest import World, until
+from tests.fleet.conftest import World
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.one_database
 
@@ -64,7 +65,7 @@ async def test_a_chat_made_while_hooks_run_is_known_when_they_end(scripted: Worl
     saved = await world.client.post("/v1/environments/global/start-hooks/save", json=hook)
     assert saved.status_code == 200, saved.text
     made = await world.create(wait=False)
-    await until(lambda: world.events(made, "hooks.started"), "the hook")
+    await eventually(lambda: world.events(made, "hooks.started"), "the hook")
     chat = await make(world, made, "early")
     go.touch()
     await world.reach(made, "active")

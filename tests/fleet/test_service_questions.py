@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from quarterdeck.wire.agents import Agent
-from tests.fleet.conftest import World, until
+from tests.fleet.conftest import World
 from tests.fleet.scripted import AGENTS
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.one_database
 
@@ -32,7 +33,7 @@ async def awaits(world: World, made: str, wanted: bool) -> bool:
 async def asking(world: World, agent: str = "builtin") -> tuple[str, str, str]:
     """A replica whose agent asks: its id, its chat's, and the question's."""
     made = await world.create(message="ask", coding_agent=agent)
-    await until(lambda: awaits(world, made, True), "the question")
+    await eventually(lambda: awaits(world, made, True), "the question")
     (question,) = await history(world, made, "acp-permission_request")
     return made, (await world.get(made))["chats"][0]["id"], question["requestId"]
 
@@ -59,7 +60,7 @@ async def test_a_question_is_answered_once_with_one_of_its_options(scripted: Wor
     answer = await scripted.client.post(path, json=body)
     assert (answer.status_code, answer.json()) == (200, {"success": True})
     assert await respond(scripted, made, chat, **body) == late
-    await until(lambda: scripted.events(made, "chat.turn.completed"), "the turn")
+    await eventually(lambda: scripted.events(made, "chat.turn.completed"), "the turn")
     assert await awaits(scripted, made, False)
     chosen = {"outcome": "selected", "optionId": "yes"}
     assert [json.loads(one) for one in await said(scripted, made)] == [{"outcome": chosen}]
@@ -74,7 +75,7 @@ async def test_a_question_is_answered_in_words(scripted: World) -> None:
         200,
         None,
     )
-    await until(lambda: scripted.events(made, "chat.turn.completed"), "the turn")
+    await eventually(lambda: scripted.events(made, "chat.turn.completed"), "the turn")
     assert await said(scripted, made) == ["was told blue, please"]
     assert await respond(scripted, made, chat, requestId=question, text="red") == (409, "CONFLICT")
 
@@ -88,8 +89,8 @@ async def test_a_question_of_a_turn_that_ended_is_no_longer_awaited(
         await scripted.post(made, f"/chats/{chat}/interrupt")
     else:
         scripted.driver.signal(made, signal.SIGKILL)
-    await until(lambda: scripted.events(made, "chat.turn.completed"), "the turn")
-    await until(lambda: awaits(scripted, made, False), "the end of the question")
+    await eventually(lambda: scripted.events(made, "chat.turn.completed"), "the turn")
+    await eventually(lambda: awaits(scripted, made, False), "the end of the question")
     answer = await respond(scripted, made, chat, requestId=question, optionId="yes")
     assert answer == (409, "CONFLICT")
 

@@ -10,7 +10,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.fleet.conftest import World, until
+from tests.fleet.conftest import World
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ async def busy(world: World, count: int) -> tuple[str, str, list[str]]:
         accepted = await world.events(made, "chat.turn.accepted")
         return len(accepted) > count and bool(await world.events(made, "chat.turn.started"))
 
-    await until(delivered, "delivery")
+    await eventually(delivered, "delivery")
     return made, sent[0]["chat_id"], [one["message_id"] for one in sent]
 
 
@@ -58,7 +59,7 @@ async def finish(world: World, made: str, count: int) -> list[str]:
     async def ended() -> bool:
         return len(await world.events(made, "chat.turn.completed")) >= count
 
-    await until(ended, f"{count} turns")
+    await eventually(ended, f"{count} turns")
     return await ran(world, made)
 
 
@@ -70,10 +71,10 @@ async def test_an_active_queue(world: World) -> None:
     assert set(queue["queue"][0]) == {
         "id", "message", "queuedAt", "senderUserId", "senderEmail",
     }  # fmt: skip
-    for position, expected in ((1, [d, a, b, c]), (4, waiting), (99, waiting), (2, [a, d, b, c])):
+    for position, expected in ((0, [d, a, b, c]), (3, waiting), (99, waiting), (1, [a, d, b, c])):
         assert ids(await reorder(world, made, chat, d, position)) == expected
     assert ids(await world.client.delete(path(made, chat, f"/{b}"))) == [a, d, c]
-    for wrong in (0, -1, "1", 1.5, True, None):
+    for wrong in (-1, "1", 1.5, True, None):
         assert (await reorder(world, made, chat, a, wrong)).status_code == 400
     for message, status in ((running, 409), (b, 404), (str(uuid4()), 404), ("x", 400)):
         assert (await reorder(world, made, chat, message, 1)).status_code == status
@@ -103,7 +104,7 @@ async def test_a_sleeping_queue_is_changed_without_waking(world: World) -> None:
     made, chat, (running, a, b, c) = await busy(world, 3)
     assert (await world.post(made, "/sleep")).status_code == 200
     starts = world.driver.calls["start"]
-    assert ids(await reorder(world, made, chat, c, 1)) == [c, a, b]
+    assert ids(await reorder(world, made, chat, c, 0)) == [c, a, b]
     assert ids(await world.client.delete(path(made, chat, f"/{a}"))) == [c, b]
     assert (await world.client.delete(path(made, chat, f"/{running}"))).status_code == 409
     assert (await world.get(made))["status"] == "sleeping"
@@ -113,7 +114,7 @@ async def test_a_sleeping_queue_is_changed_without_waking(world: World) -> None:
     world.driver.gate = asyncio.Event()
     waking = await world.send(made, "say late")
     assert waking["status"] == "waking"
-    ids(await reorder(world, made, chat, waking["message_id"], 1))
+    ids(await reorder(world, made, chat, waking["message_id"], 0))
     assert (await world.get(made))["status"] == "preparing"
     world.driver.gate.set()
     assert (await finish(world, made, 4))[1:] == [waking["message_id"], c, b]
@@ -130,14 +131,14 @@ async def test_the_queue_of_a_replica_in_error(world: World) -> None:
     await world.fleet.of(made).close()
     await world.driver.stop(made)
     await world.context.event_log.write(give_up)
-    assert ids(await reorder(world, made, chat, b, 1)) == [b, a]
+    assert ids(await reorder(world, made, chat, b, 0)) == [b, a]
     assert ids(await world.client.delete(path(made, chat))) == []
 
 
 @pytest.mark.parametrize("victim", ["engine", "agent"])
 async def test_changes_outlive_the_engine(world: World, victim: str) -> None:
     made, chat, (running, a, b, c) = await busy(world, 3)
-    ids(await reorder(world, made, chat, c, 1))
+    ids(await reorder(world, made, chat, c, 0))
     ids(await world.client.delete(path(made, chat, f"/{a}")))
     world.driver.signal(made, signal.SIGKILL) if victim == "engine" else kill_agent(world, made)
     assert await finish(world, made, 3) == [running, c, b]

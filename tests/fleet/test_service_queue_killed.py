@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from quarterdeck.local.home import Home
-from tests.fleet.conftest import until
 from tests.fleet.scripted import ScriptedDriver
 from tests.fleet.test_service_killed import Killable
+from tests.support.waiting import eventually
 
 
 class Scripted(Killable):
@@ -55,7 +55,7 @@ async def busy(service: Scripted, count: int) -> tuple[str, str, list[str]]:
     async def running() -> bool:
         return len(await service.history(made, "user-message")) == 1
 
-    await until(running)
+    await eventually(running)
     return made, chat, [one["message_id"] for one in sent]
 
 
@@ -64,7 +64,7 @@ async def queue(service: Scripted, made: str, chat: str) -> list[str]:
         found = await service.get(made, f"/chats/{chat}/queue")
         return [[one["id"] for one in found["queue"]]]
 
-    return (await until(read))[0]
+    return (await eventually(read))[0]
 
 
 @pytest.mark.parametrize("victim", ["service", "engine"])
@@ -79,7 +79,7 @@ async def test_killed_while_the_queue_is_changed(
     moved = next(one for one in sent if one not in gone)
     asked = [
         asyncio.create_task(service.ask("DELETE", f"{base}/{gone[0]}")),
-        asyncio.create_task(service.ask("PATCH", f"{base}/reorder", messageId=moved, position=3)),
+        asyncio.create_task(service.ask("PATCH", f"{base}/reorder", messageId=moved, position=2)),
         asyncio.create_task(service.ask("DELETE", f"{base}/{gone[1]}")),
     ]
     await asyncio.sleep(delay)  # where in the change it dies is the point
@@ -99,7 +99,7 @@ async def test_killed_while_the_queue_is_changed(
         }
         return ended | set(history["canceledMessageIds"]) >= set(sent)
 
-    await until(all_done, "every message run or canceled")
+    await eventually(all_done, "every message run or canceled")
     history = await service.get(made, "/history")
     ran = [
         one["payload"]["messageId"] for one in history["events"] if one["type"] == "user-message"
@@ -128,7 +128,7 @@ async def test_killed_while_a_chat_is_deleted(service: Scripted, delay: float) -
     async def ended() -> bool:
         return [type for _, type in await service.log(made)].count("chat.deleted") == 1
 
-    await until(ended, "the chat's end")
+    await eventually(ended, "the chat's end")
     service.driver.let_go(made)
     fresh = await service.send(made, "say more")
     assert fresh["chat_id"] != chat
@@ -136,7 +136,7 @@ async def test_killed_while_a_chat_is_deleted(service: Scripted, delay: float) -
     async def ran() -> list[str]:
         return [one["messageId"] for one in await service.history(made, "user-message")]
 
-    await until(lambda: _has(ran, fresh["message_id"]))
+    await eventually(lambda: _has(ran, fresh["message_id"]))
     assert not set(await ran()) & set(sent), "a message of a deleted chat ran"
 
 
@@ -150,7 +150,7 @@ async def test_a_goal_goes_on_without_the_service(service: Scripted) -> None:
     async def begun() -> bool:
         return len(await service.history(made, "turn-result")) >= 2
 
-    await until(begun)
+    await eventually(begun)
     await service.kill()
     turns = service.driver.place(made) / "turns"
     seen = len(turns.read_text())
@@ -158,13 +158,13 @@ async def test_a_goal_goes_on_without_the_service(service: Scripted) -> None:
     async def further() -> bool:
         return len(turns.read_text()) > min(seen + 2, 19)
 
-    await until(further, "turns without a service")
+    await eventually(further, "turns without a service")
     await service.start()
 
     async def complete() -> bool:
         goal = (await service.get(made, "/chats"))["chats"][0]["goal"]
         return goal is not None and goal["status"] == "complete"
 
-    await until(complete)
+    await eventually(complete)
     said = [one["messageId"] for one in await service.history(made, "user-message")]
     assert len(said) == len(set(said)) == 20

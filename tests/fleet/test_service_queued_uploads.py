@@ -2,16 +2,15 @@
 
 import pytest
 
-from tests.fleet.conftest import Time, World, until
+from tests.fleet.conftest import Time, World
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.one_database
 
 
 @pytest.fixture
 async def time(scripted: World) -> Time:
-    made = Time()
-    scripted.context.clock = made
-    return made
+    return Time(scripted)
 
 
 async def asleep(world: World) -> str:
@@ -67,5 +66,5 @@ async def test_a_late_wake_writes_only_what_is_younger_than_a_day(
     async def written() -> bool:
         return "young.md" in await canvas(scripted, made)
 
-    await until(written, "the upload")
+    await eventually(written, "the upload")
     assert await canvas(scripted, made) == ["young.md"]

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,13 +11,13 @@ import pytest
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.process import ProcessDriver
-from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
-from quarterdeck.service.start import open_service
+from quarterdeck.service.start import build_service, open_service
 from quarterdeck.wire.agents import Agent
 from tests.conftest import DATABASES
-from tests.fleet.conftest import PATIENCE, until
+from tests.support.git import git
+from tests.support.waiting import WAIT_SECONDS, eventually
 
 
 @pytest.fixture(params=DATABASES)
@@ -27,11 +26,6 @@ def database_kind(request: pytest.FixtureRequest) -> str:
 
 
 AGENTS = [Agent(id="builtin", name="Built-in", available=True)]
-
-
-def git(directory: Path, *words: str) -> None:
-    command = ["git", "-c", "user.name=t", "-c", "user.email=t@t", *words]
-    subprocess.run(command, cwd=directory, check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -50,9 +44,8 @@ def repository(home: Home) -> Path:
 async def client(home: Home, database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     ready = asyncio.Event()
     async with open_service(home, ProcessDriver(home), lambda: AGENTS, database_url) as context:
-        context.fleet = Fleet(context)
         running = asyncio.create_task(
-            serve(context, [UnixListener(home.socket)], lambda _: ready.set())
+            serve(build_service(context), [UnixListener(home.socket)], lambda _: ready.set())
         )
         await ready.wait()
         key = home.key.read_text().strip()
@@ -60,7 +53,7 @@ async def client(home: Home, database_url: str) -> AsyncIterator[httpx.AsyncClie
             transport=httpx.AsyncHTTPTransport(uds=str(home.socket)),
             base_url="http://test",
             headers={"Authorization": f"Bearer {key}"},
-            timeout=PATIENCE * 2,
+            timeout=WAIT_SECONDS * 2,
         ) as opened:
             try:
                 yield opened
@@ -89,7 +82,7 @@ async def turns(client: httpx.AsyncClient, made: str, count: int) -> list[dict]:
         events = (await client.get(f"/v1/replica/{made}/history")).json()["events"]
         return len([one for one in events if one["type"] == "turn-result"]) >= count
 
-    await until(ended, f"{count} turns")
+    await eventually(ended, f"{count} turns")
     return (await client.get(f"/v1/replica/{made}/history")).json()["events"]
 
 
@@ -104,7 +97,7 @@ async def test_the_main_job(client: httpx.AsyncClient, repository: Path, require
         (status,) = replica["repository_statuses"]
         return status["branch"] == "qd/r" and status["git_diff"]["added"] == 1
 
-    await until(counted, "the change count")
+    await eventually(counted, "the change count")
     assert (repository / "README").read_text() == "hello\n"
     done = await client.post(f"/v1/replica/{made}/exec", json={"command": "cat deck/README"})
     assert done.json()["output"] == "hello\nx\n"
@@ -131,7 +124,7 @@ async def test_a_command_that_is_cut_off_by_rest_is_told_so(
         answer = await client.post(path, json={"command": "test -e begun"})
         return answer.json()["exit_code"] == 0
 
-    await until(begun, "the command")
+    await eventually(begun, "the command")
     assert (await client.post(f"/v1/workspaces/{made}/{how}")).status_code == 200
     answer = await running
     assert (answer.status_code, answer.json()["code"]) == (409, "WORKSPACE_NOT_ACTIVE")

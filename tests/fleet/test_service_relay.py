@@ -9,13 +9,14 @@ from uuid import uuid4
 
 import pytest
 
+from quarterdeck.service.chats.rows import rest_chats
 from quarterdeck.service.errors import UnknownWorkspaceError
-from quarterdeck.service.records.chats import rest_chats
-from quarterdeck.service.records.workspaces import find_workspace
-from quarterdeck.service.relay.relay import store_entries
+from quarterdeck.service.relay import store_entries
+from quarterdeck.service.replicas.rows import find_workspace
 from quarterdeck.wire.engine import JournalEntry
 from tests.conftest import DATABASES
-from tests.fleet.conftest import World, until
+from tests.fleet.conftest import World
+from tests.support.waiting import eventually
 
 # What is stored has tests of its own on both.
 pytestmark = pytest.mark.one_database
@@ -71,6 +72,18 @@ async def test_repositories_of_the_record(world: World) -> None:
         "prUrls": ["https://host/deck/pull/7"],
         "gitDiff": {"added": 3, "removed": 1, "fullDiff": "+x"},
         "startHooksCompleted": True,
+        "baseBranch": "main",
+        "baseCommit": "a" * 40,
+        "head": "b" * 40,
+        "ahead": 2,
+        "behind": 1,
+        "unpushed": 2,
+        "uncommitted": {"files": 1, "added": 3, "removed": 0},
+        "conflicts": ["README"],
+        "operation": "merge",
+        "commits": [
+            {"sha": "b" * 40, "title": "Fix", "author": "Me", "at": "2026-01-01T00:00:00.000Z"}
+        ],
     }
     await store(world, made, entry(last + 1, "repo.status.changed", repos=[repo]))
     replica = await world.get(made)
@@ -82,6 +95,17 @@ async def test_repositories_of_the_record(world: World) -> None:
             "pr_urls": ["https://host/deck/pull/7"],
             "start_hooks_completed": True,
             "git_diff": {"added": 3, "removed": 1},
+            "base_branch": "main",
+            "base_commit": "a" * 40,
+            "head": "b" * 40,
+            "ahead": 2,
+            "behind": 1,
+            "upstream": None,
+            "unpushed": 2,
+            "uncommitted": {"files": 1, "added": 3, "removed": 0},
+            "conflicts": ["README"],
+            "operation": "merge",
+            "commits": repo["commits"],
         }
     ]
     assert replica["pull_requests"] == [
@@ -196,13 +220,13 @@ async def test_history_of_a_chat_made_in_the_same_batch(world: World) -> None:
     assert [one["payload"] for one in answer.json()["events"]] == [{"text": "hi"}]
 
 
-async def test_a_removed_journal_begins_anew(world: World) -> None:
+async def test_numbers_go_on_where_a_journal_was_removed(world: World) -> None:
     made = await world.create(message="one")
 
     async def finished() -> bool:
         return bool(await world.events(made, "chat.turn.completed"))
 
-    await until(finished)
+    await eventually(finished)
     await world.stop()
     world.driver.kill_all()
     (world.driver.place(made) / "journal.jsonl").unlink()

@@ -7,9 +7,10 @@ import pytest
 
 from quarterdeck.service.environments.bundle import bundle_for_start
 from quarterdeck.service.first_start import owner_of
-from quarterdeck.service.records.workspaces import find_workspace
+from quarterdeck.service.replicas.rows import find_workspace
 from tests.conftest import DATABASES
-from tests.fleet.conftest import World, until
+from tests.fleet.conftest import World
+from tests.support.waiting import eventually
 
 # What is stored has tests of its own on both.
 pytestmark = pytest.mark.one_database
@@ -145,7 +146,7 @@ class TestChats:
             created = await world.events(made, "chat.created")
             return any(one.get("clientRequestId") == "c" for one in created)
 
-        await until(told)
+        await eventually(told)
         path = f"/v1/replica/{made}/chats/{chosen}"
         renamed = await world.client.patch(path, json={"display_name": "Two"})
         assert renamed.json()["chat"]["title"] == "Two"
@@ -154,7 +155,7 @@ class TestChats:
             chats = (await world.client.get(f"/v1/replica/{made}/chats")).json()["chats"]
             return [chat["title"] for chat in chats] == [None, "Two"]
 
-        await until(kept)
+        await eventually(kept)
         for wrong in ("", "x" * 101, None):
             answer = await world.client.patch(path, json={"display_name": wrong})
             assert answer.status_code == 400
@@ -183,7 +184,7 @@ class TestChats:
         async def running() -> bool:
             return len(await world.events(made, "chat.turn.accepted")) == 2
 
-        await until(running)
+        await eventually(running)
         stopped = await world.post(made, f"/chats/{chat}/interrupt")
         assert stopped.json() == {"interrupted": True, "queue": [queued["message_id"]]}
         assert (await world.done(made, sent["message_id"]))[0]["isComplete"] is False

@@ -2,21 +2,20 @@
 
 import asyncio
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from quarterdeck.sandboxes.port import SandboxError
-from quarterdeck.service.records.workspaces import find_workspace
-from tests.fleet.conftest import Time, World, until
+from quarterdeck.service.replicas.rows import find_workspace
+from tests.fleet.conftest import Time, World
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
 async def time(world: World) -> Time:
-    made = Time()
-    world.context.clock = made
-    return made
+    return Time(world)
 
 
 async def look(world: World) -> None:
@@ -112,8 +111,19 @@ async def test_what_goes_on_keeps_it_awake(world: World, time: Time, busy: dict[
 async def test_use_counts_from_its_end(world: World, time: Time) -> None:
     made = await idle(world)
     time.move(hours=3)
+    report(world, made, idleSeconds=59 * 60)
+    await look(world)
+    assert await status(world, made) == "active"
+    report(world, made, idleSeconds=61 * 60)
+    await look(world)
+    assert await status(world, made) == "sleeping"
+
+
+async def test_an_engine_of_an_earlier_version_tells_a_moment(world: World, time: Time) -> None:
+    made = await idle(world)
+    time.move(hours=3)
     ended = (time() - timedelta(minutes=59)).isoformat()
-    report(world, made, lastActivityAt=ended)
+    report(world, made, idleSeconds=None, lastActivityAt=ended)
     await look(world)
     assert await status(world, made) == "active"
     time.move(minutes=2)
@@ -121,9 +131,38 @@ async def test_use_counts_from_its_end(world: World, time: Time) -> None:
     assert await status(world, made) == "sleeping"
 
 
+@pytest.mark.parametrize("minutes", [-90, 90])
+async def test_an_engine_whose_clock_is_wrong_sleeps_when_it_is_time(
+    world: World, time: Time, minutes: int
+) -> None:
+    world.driver.skew = timedelta(minutes=minutes)
+    made = await idle(world, message="hello")
+    await eventually(lambda: world.events(made, "chat.turn.completed"))
+    at = datetime.fromisoformat((await world.get(made))["last_activity_at"])
+    assert abs(at - time()) < timedelta(minutes=30)
+    time.move(minutes=59)
+    await look(world)
+    assert await status(world, made) == "active"
+    time.move(minutes=2)
+    await look(world)
+    assert await status(world, made) == "sleeping"
+
+
+async def test_what_happened_while_there_was_no_service_is_not_in_the_future(world: World) -> None:
+    world.driver.skew = timedelta(minutes=90)
+    made = await world.create(message="wait")
+    await eventually(lambda: world.events(made, "chat.turn.started"))
+    await world.stop()
+    world.driver.let_go(made)
+    await world.start()
+    await eventually(lambda: world.events(made, "chat.turn.completed"))
+    at = datetime.fromisoformat((await world.get(made))["last_activity_at"])
+    assert at <= world.context.clock()
+
+
 async def test_a_running_turn_keeps_it_awake(world: World, time: Time) -> None:
     made = await world.create(message="wait")
-    await until(lambda: world.events(made, "chat.turn.started"))
+    await eventually(lambda: world.events(made, "chat.turn.started"))
     await felt(world, made)
     time.move(days=2)
     await look(world)
@@ -169,7 +208,7 @@ async def test_sleep_when_done(world: World, time: Time) -> None:
     assert await status(world, made) == "active"
     world.driver.let_go(made)
     chat = (await world.get(made))["chats"][0]["id"]
-    await until(lambda: world.events(made, "chat.turn.completed"))
+    await eventually(lambda: world.events(made, "chat.turn.completed"))
     await felt(world, made)
     assert (await world.queue(made, chat))["queue"] == []
     time.move(seconds=10)
@@ -186,7 +225,7 @@ async def test_sleep_when_done(world: World, time: Time) -> None:
 
 async def test_a_queue_is_worked_off_before_it_is_done(world: World, time: Time) -> None:
     made = await world.create(message="first", lifecycle_policy="sleep_when_done")
-    await until(lambda: world.events(made, "chat.turn.completed"))
+    await eventually(lambda: world.events(made, "chat.turn.completed"))
     await world.send(made, "wait")
     await felt(world, made)
     time.move(minutes=1)
@@ -203,7 +242,7 @@ async def test_without_a_turn_nothing_is_done(world: World, time: Time) -> None:
 
 async def test_archive_when_done(world: World, time: Time) -> None:
     made = await world.create(message="one", lifecycle_policy="archive_when_done")
-    await until(lambda: world.events(made, "chat.turn.completed"))
+    await eventually(lambda: world.events(made, "chat.turn.completed"))
     await felt(world, made)
     time.move(seconds=10)
     await look(world)
@@ -215,7 +254,7 @@ async def test_a_service_that_was_killed_after_the_turn_knows_that_it_is_done(
     world: World, time: Time
 ) -> None:
     made = await world.create(message="one", lifecycle_policy="sleep_when_done")
-    await until(lambda: world.events(made, "chat.turn.completed"))
+    await eventually(lambda: world.events(made, "chat.turn.completed"))
     await world.stop()
     await world.start()
     world.context.clock = time
@@ -223,7 +262,7 @@ async def test_a_service_that_was_killed_after_the_turn_knows_that_it_is_done(
     async def linked() -> bool:
         return world.fleet.of(made).site.line.link is not None
 
-    await until(linked)
+    await eventually(linked)
     await felt(world, made)
     time.move(seconds=10)
     await look(world)
@@ -311,7 +350,7 @@ async def test_what_cannot_be_archived_is_tried_again_later(world: World, time: 
 
 async def test_archived_files_come_back_with_a_message(world: World) -> None:
     made = await world.create(message="one")
-    await until(lambda: world.events(made, "chat.turn.completed"))
+    await eventually(lambda: world.events(made, "chat.turn.completed"))
     assert (await world.post(made, "/archive")).json() == {"success": True}
     assert not world.driver.place(made).exists()
     history = (await world.client.get(f"/v1/replica/{made}/history")).json()["events"]

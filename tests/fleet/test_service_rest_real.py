@@ -12,7 +12,8 @@ import pytest
 from quarterdeck.service.fleet.settings import FleetSettings
 from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
-from tests.fleet.conftest import PATIENCE, SETTINGS, Time, World, until
+from tests.fleet.conftest import SETTINGS, Time, World
+from tests.support.waiting import WAIT_SECONDS, eventually
 
 pytestmark = pytest.mark.one_database
 
@@ -25,9 +26,7 @@ def settings() -> FleetSettings:
 
 @pytest.fixture
 async def time(scripted: World) -> Time:
-    made = Time()
-    scripted.context.clock = made
-    return made
+    return Time(scripted)
 
 
 @pytest.fixture
@@ -35,11 +34,11 @@ async def streams(scripted: World) -> AsyncIterator[httpx.AsyncClient]:
     """The same service on a real server, for streams."""
     ready = asyncio.Event()
     listeners = [UnixListener(scripted.home.socket)]
-    running = asyncio.create_task(serve(scripted.context, listeners, lambda _: ready.set()))
+    running = asyncio.create_task(serve(scripted.service, listeners, lambda _: ready.set()))
     await ready.wait()
     transport = httpx.AsyncHTTPTransport(uds=str(scripted.home.socket))
     async with httpx.AsyncClient(
-        transport=transport, base_url="http://test", headers=scripted.headers, timeout=PATIENCE
+        transport=transport, base_url="http://test", headers=scripted.headers, timeout=WAIT_SECONDS
     ) as client:
         yield client
     running.cancel()
@@ -52,6 +51,16 @@ async def stays_active(world: World, made: str) -> None:
         await world.fleet.upkeep.round()
         await world.fleet.upkeep.settled()
     assert (await world.get(made))["status"] == "active"
+
+
+async def sleeps(world: World, time: Time, made: str) -> None:
+    """Waits until it sleeps, while hours pass."""
+
+    async def asleep() -> bool:
+        time.move(hours=1)
+        return (await world.get(made))["status"] == "sleeping"
+
+    await eventually(asleep, "sleeping")
 
 
 @pytest.mark.parametrize("minutes", [3, None, 1440])
@@ -69,24 +78,49 @@ async def test_it_sleeps_after_its_idle_time_and_not_before(
 
 async def test_a_processing_chat_is_not_idle(scripted: World, time: Time) -> None:
     made = await scripted.create(message="wait")
-    await until(lambda: scripted.events(made, "chat.turn.started"), "the turn")
+    await eventually(lambda: scripted.events(made, "chat.turn.started"), "the turn")
     time.move(days=2)
     await stays_active(scripted, made)
     scripted.driver.let_go(made)
-    await scripted.reach(made, "sleeping")
+    await eventually(lambda: scripted.events(made, "chat.turn.completed"), "the turn's end")
+    await sleeps(scripted, time, made)
     (end,) = await scripted.events(made, "chat.turn.completed")
     assert end["isComplete"] is True
 
 
-async def test_a_question_that_nobody_answers_is_not_idle(scripted: World, time: Time) -> None:
-    made = await scripted.create(message="ask")
+async def asked(world: World) -> str:
+    """A replica with one chat whose agent waits for an answer."""
+    made = await world.create(message="ask")
 
-    async def asked() -> bool:
-        return (await scripted.get(made))["chats"][0]["awaiting_input"]
+    async def awaited() -> bool:
+        return (await world.get(made))["chats"][0]["awaiting_input"]
 
-    await until(asked, "the question")
+    await eventually(awaited, "the question")
+    return made
+
+
+async def test_a_question_is_not_idle_for_a_day(scripted: World, time: Time) -> None:
+    made = await asked(scripted)
+    queued = await scripted.send(made, "hello")
+    time.move(hours=23, minutes=59)
+    await stays_active(scripted, made)
+    await sleeps(scripted, time, made)
+    # What was queued behind the question is kept.
+    await scripted.client.post(f"/v1/workspaces/{made}/wake")
+    await scripted.done(made, queued["message_id"])
+
+
+async def test_a_chat_that_works_beside_a_question_is_not_idle(scripted: World, time: Time) -> None:
+    made = await asked(scripted)
+    chat = await scripted.client.post(f"/v1/replica/{made}/chats", json={"provider": "builtin"})
+    await scripted.send(made, "wait", chat_id=chat.json()["chat"]["id"])
+    await eventually(lambda: _started(scripted, made, 2), "the second turn")
     time.move(days=2)
     await stays_active(scripted, made)
+
+
+async def _started(world: World, made: str, count: int) -> bool:
+    return len(await world.events(made, "chat.turn.started")) == count
 
 
 async def test_an_attached_terminal_is_not_idle(
@@ -103,8 +137,9 @@ async def test_an_attached_terminal_is_not_idle(
         time.move(days=2)
         await stays_active(scripted, made)
         assert len((await streams.get(sessions)).json()["sessions"]) == 1
+
     # Its shell still runs, but nobody looks.
-    await scripted.reach(made, "sleeping")
+    await sleeps(scripted, time, made)
 
 
 async def test_a_running_hook_is_not_idle(scripted: World, time: Time) -> None:
@@ -120,7 +155,7 @@ async def test_a_running_hook_is_not_idle(scripted: World, time: Time) -> None:
     async def again() -> bool:
         return len(await scripted.events(made, "hooks.started")) == 2
 
-    await until(again, "the hook")
+    await eventually(again, "the hook")
     time.move(days=2)
     await stays_active(scripted, made)
     go.touch()
@@ -137,7 +172,7 @@ async def test_work_that_is_done_ends_it(
     scripted: World, time: Time, policy: str, end: str
 ) -> None:
     made = await scripted.create(message="wait", lifecycle_policy=policy)
-    await until(lambda: scripted.events(made, "chat.turn.started"), "the turn")
+    await eventually(lambda: scripted.events(made, "chat.turn.started"), "the turn")
     queued = await scripted.send(made, "and this")
     time.move(minutes=1)
     await stays_active(scripted, made)
@@ -165,7 +200,7 @@ async def test_seven_days_asleep_then_archived_and_a_message_restores(
     scripted: World, time: Time
 ) -> None:
     made = await scripted.create(message="hello")
-    await until(lambda: scripted.events(made, "chat.turn.completed"), "the turn")
+    await eventually(lambda: scripted.events(made, "chat.turn.completed"), "the turn")
     await scripted.post(made, "/sleep")
     time.move(days=6, hours=23)
     await scripted.fleet.upkeep.round()
@@ -190,9 +225,64 @@ async def test_delete_after_inactivity_leaves_nothing(scripted: World, time: Tim
     async def gone() -> bool:
         return await status_of(scripted, made) == 404
 
-    await until(gone, "the deletion")
+    await eventually(gone, "the deletion")
 
     async def removed() -> bool:
         return not scripted.driver.place(made).exists()
 
-    await until(removed, "the removal of its files")
+    await eventually(removed, "the removal of its files")
+
+
+# Without a service
+
+
+async def ended_alone(world: World, time: Time, made: str) -> None:
+    """Hours pass until the engine has ended by itself."""
+
+    async def ended() -> bool:
+        time.move(hours=1)
+        return not world.driver.running(made)
+
+    await eventually(ended, "the engine's end")
+
+
+async def test_an_engine_that_nobody_uses_ends_without_a_service(
+    scripted: World, time: Time
+) -> None:
+    made = await scripted.create(message="wait")
+    await eventually(lambda: scripted.events(made, "chat.turn.started"), "the turn")
+    queued = await scripted.send(made, "and this")
+
+    async def delivered() -> bool:
+        return len(await scripted.events(made, "chat.turn.accepted")) == 2
+
+    await eventually(delivered, "the message in the engine")
+    starts = scripted.driver.calls["start"]
+    await scripted.stop()
+    scripted.driver.let_go(made)  # what it has to do is done first
+    await ended_alone(scripted, time, made)
+    await scripted.start()
+    scripted.context.clock = time
+    await scripted.reach(made, "sleeping")
+    assert scripted.driver.calls["start"] == starts + 1, "its journal was read"
+    ends = await scripted.events(made, "chat.turn.completed")
+    assert [end["isComplete"] for end in ends] == [True, True]
+    assert ends[1]["messageId"] == queued["message_id"]
+    assert await scripted.states(made) == ["preparing", "active", "sleeping"]
+    sent = await scripted.send(made, "again")
+    assert sent["status"] == "waking"
+    assert len(await scripted.done(made, sent["message_id"])) == 1
+    await stays_active(scripted, made)
+
+
+async def test_one_that_ended_alone_goes_on_for_who_asks(scripted: World, time: Time) -> None:
+    made = await scripted.create(message="hello")
+    await eventually(lambda: scripted.events(made, "chat.turn.completed"), "the turn")
+    await scripted.stop()
+    await ended_alone(scripted, time, made)
+    scripted.settings = replace(scripted.settings, upkeep_interval=3600)
+    await scripted.start()
+    scripted.context.clock = time
+    sent = await scripted.send(made, "are you there?")
+    assert len(await scripted.done(made, sent["message_id"])) == 1
+    await stays_active(scripted, made)

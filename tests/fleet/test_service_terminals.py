@@ -11,9 +11,10 @@ import httpx
 import pytest
 
 from quarterdeck.engine.link import EngineLink
-from quarterdeck.service.records.workspaces import find_workspace
-from quarterdeck.service.terminal_feed import TerminalFeed
-from tests.fleet.conftest import World, until
+from quarterdeck.service.replicas.rows import find_workspace
+from quarterdeck.service.streams import TerminalFeed
+from tests.fleet.conftest import World
+from tests.support.waiting import eventually
 
 SIZE = {"cols": 80, "rows": 24}
 
@@ -142,7 +143,7 @@ async def test_pings_between_output(world: World) -> None:
         async def output() -> bool:
             return (await anext(feed)).startswith(b"id: 8\n")
 
-        await until(output)
+        await eventually(output)
     finally:
         await feed.aclose()
 

@@ -1,6 +1,6 @@
 """Automations with a run, none of which does anything while requests are made."""
 
-from tests.system.installation import Installation
+from tests.support.installation import Installation
 
 DAY = 86_400
 

@@ -12,7 +12,7 @@ import httpx
 from tests.fuzz.automations import automated
 from tests.fuzz.calls import Operation, Request, operations
 from tests.fuzz.schemas import misfits
-from tests.system.installation import Installation
+from tests.support.installation import Installation
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 SECONDS = 30.0

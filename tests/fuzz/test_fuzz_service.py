@@ -35,6 +35,7 @@ GROUPS = (
     "events",
     "exec",
     "files",
+    "git",
     "health",
     "history",
     "hooks",

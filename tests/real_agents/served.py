@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.real_agents.codex import notes
-from tests.system.installation import Installation, until
+from tests.support.installation import Installation
+from tests.support.waiting import until
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 INSTRUCTIONS = "Speak of nothing but pears."

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.bubblewrap import Wanted
 from quarterdeck.sandboxes.process import ProcessDriver
-from quarterdeck.sandboxes.shown import Wanted
 from quarterdeck.wire.setup import Setup, SetupSkill, SkillFile
 from tests.sandboxes.conftest import ENGINE, Bench
 

@@ -9,9 +9,10 @@ from uuid import uuid4
 import pytest
 
 from quarterdeck.sandboxes.clones import Provisioner
-from quarterdeck.sandboxes.identity import sandbox_user
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import CloneError, RepositorySource, SandboxError
+from quarterdeck.sandboxes.processes import sandbox_user
+from tests.support.tools import require
 
 
 async def command(*words: str) -> None:
@@ -211,7 +212,7 @@ async def test_a_full_disk_while_cloning(bench, checkout, tmp_path, git):
     workspace = str(uuid4())
     place = bench.home.workspaces / workspace
     place.mkdir(parents=True, mode=0o700)
-    small = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "tmpfs", str(place)]
+    small = [require("mount"), "-t", "tmpfs", "-o", "size=2m,mode=0700", "tmpfs", str(place)]
     await command(*small)
     try:
         with pytest.raises(SandboxError, match="disk is full") as caught:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.sandboxes import git as module
-from quarterdeck.sandboxes.git import Git, write_configuration
+from quarterdeck.sandboxes.git import GitRunner, write_configuration
 
 
 async def test_many_may_write_the_configuration_at_once(tmp_path: Path) -> None:
@@ -33,8 +33,8 @@ async def test_a_cancellation_that_comes_with_the_end_is_not_lost(
         process = await start(*command, **options)
         communicate = process.communicate
 
-        async def until_told():
-            said = await communicate()
+        async def until_told(data=None):
+            said = await communicate(data)
             ended.set()
             return said
 
@@ -44,7 +44,7 @@ async def test_a_cancellation_that_comes_with_the_end_is_not_lost(
     monkeypatch.setattr(module.asyncio, "create_subprocess_exec", started)
 
     async def life() -> None:
-        await Git(tmp_path / "gitconfig").run("--version")
+        await GitRunner(tmp_path / "gitconfig").run("--version")
         await asyncio.Event().wait()
 
     task = asyncio.create_task(life())

@@ -1,11 +1,23 @@
 """What the processes of a sandbox can and cannot reach, asked from inside."""
 
 import os
+import resource
+import shutil
 import socket
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes import bubblewrap, interpreter, sandbox
+from quarterdeck.sandboxes.bubblewrap import Wanted
+from quarterdeck.sandboxes.process import ProcessDriver
+from tests.sandboxes.conftest import ENGINE, Bench
+from tests.sandboxes.installed import put
 
 
 def listed(directory: str) -> list[str]:
@@ -119,6 +131,13 @@ async def test_the_network_is_shared(walled):
     assert inside == network()
 
 
+async def test_the_limit_of_open_files_is_the_one_the_service_began_with(walled, monkeypatch):
+    """It may have more itself."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    monkeypatch.setattr(sandbox, "STARTED_WITH", soft - 1)
+    assert await walled.said(await walled.started(), "ulimit -Sn") == str(soft - 1)
+
+
 async def test_a_sandbox_within_the_sandbox(walled):
     workspace = await walled.started()
     nested = "bwrap --unshare-user --unshare-pid --ro-bind / / --proc /proc --dev /dev -- id -u"
@@ -127,7 +146,8 @@ async def test_a_sandbox_within_the_sandbox(walled):
 
 async def test_a_terminal_with_job_control(walled):
     workspace = await walled.started()
-    told = await walled.said(workspace, "script -qec 'tty; set -m; sleep 0 & wait; jobs' /dev/null")
+    shell = ["sh", "-c", "tty; set -m; sleep 0 & wait; jobs"]
+    told = await walled.said(workspace, f'{sys.executable} -c "import pty; pty.spawn({shell})"')
     assert "/dev/pts/" in told
     assert "no job control" not in told
 
@@ -153,5 +173,131 @@ async def test_the_limits_are_told(walled):
 
 @pytest.mark.parametrize("name", ["../x", "", "a/b", ".hidden"])
 async def test_ids_that_could_leave_are_refused(bench, name):
-    with pytest.raises(Exception, match="no workspace id"):
+    with pytest.raises(Exception, match="not a workspace id"):
         await bench.driver.layout(name)
+
+
+SECRET = "of the installation alone"
+
+
+def furnish(home: Home) -> None:
+    """Put what nobody inside may read into an installation's home, open to every user."""
+    for directory in (
+        home.service,
+        home.workspaces / "other" / "files",
+        home.mirrors,
+        home.archives,
+    ):
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "kept").write_text(SECRET)
+    for directory in (home.root, *home.root.rglob("*")):
+        directory.chmod(0o755)
+
+
+@pytest.fixture
+def system(tmp_path, monkeypatch):
+    """Return a directory that every sandbox sees: in `/opt`, or like it where only root may write there."""
+    if os.geteuid() == 0:
+        directory = Path(tempfile.mkdtemp(dir="/opt"))
+        directory.chmod(0o755)
+        yield directory
+        shutil.rmtree(directory)
+        return
+    for module in (bubblewrap, interpreter):
+        monkeypatch.setattr(module, "SYSTEM", (*interpreter.SYSTEM, tmp_path))
+    yield tmp_path
+
+
+@pytest.fixture
+async def installed(system):
+    """A bench whose home lies in a directory of the system, with a program that is shown."""
+    home = Home(system / "home")
+    put(home.agents / "bin/agent", "#!/bin/sh\necho agent of the home\n")
+    wanted = Wanted(("agent",))
+    bench = Bench(home, ProcessDriver(home, engine=ENGINE, grace=1.0, wanted=lambda: wanted))
+    yield bench
+    await bench.close()
+
+
+async def test_a_home_below_the_system_directories_is_not_seen(
+    installed, system, checkout, require_tool
+):
+    require_tool("bwrap")
+    home = installed.home
+    workspace = await installed.started(await installed.connect(checkout))
+    assert (await installed.driver.isolation()).mode == "bubblewrap"
+    furnish(home)
+    put(system / "neighbour", "seen")
+    assert await installed.said(workspace, f"cat {system}/neighbour") == "seen"
+    assert await installed.said(workspace, f"grep -rs '{SECRET}' {system} || true") == ""
+    assert await installed.said(workspace, "agent") == "agent of the home"
+    for attempt in (
+        f"touch {home.root}/x",
+        f"unshare -Urm sh -c 'umount -l {home.root}; ls {home.service}'",
+    ):
+        code, said = await installed.inside(workspace, attempt)
+        assert code != 0, said
+    assert await installed.said(workspace, "cat tools/file.txt") == "line 1"
+    await installed.said(workspace, "qd --version")
+
+
+async def test_a_home_that_is_named_by_a_link_is_not_seen(system, require_tool):
+    require_tool("bwrap")
+    true = Home(system / "home")
+    true.root.mkdir()
+    (system / "alias").symlink_to(true.root)
+    home = Home(system / "alias")
+    bench = Bench(home, ProcessDriver(home, engine=ENGINE, grace=1.0))
+    try:
+        workspace = await bench.started()
+        assert (await bench.driver.isolation()).mode == "bubblewrap"
+        furnish(true)
+        assert (
+            await bench.said(workspace, f"grep -rs '{SECRET}' {system} {home.root} || true") == ""
+        )
+    finally:
+        await bench.close()
+
+
+async def test_a_part_of_a_home_that_lies_elsewhere_is_not_seen(system, home, walled):
+    elsewhere = system / "disk"
+    elsewhere.mkdir(mode=0o755)
+    (elsewhere / "kept").write_text(SECRET)
+    home.archives.symlink_to(elsewhere)
+    workspace = await walled.started()
+    assert await walled.said(workspace, f"ls {elsewhere}") == ""
+
+
+@pytest.fixture
+def mounted_again(system, home, require_tool):
+    """The home once more, in a directory that every sandbox sees."""
+    require_tool("mount")
+    home.root.mkdir(mode=0o755)
+    alias = system / "alias of it"
+    alias.mkdir()
+    subprocess.run(["mount", "--bind", home.root, alias], check=True)
+    yield alias
+    subprocess.run(["umount", "--lazy", alias], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+async def test_a_home_that_is_mounted_elsewhere_is_not_seen(mounted_again, home, walled):
+    workspace = await walled.started()
+    furnish(home)
+    assert await walled.said(workspace, f"ls '{mounted_again}'") == ""
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="tested in the round as an ordinary user")
+async def test_a_home_within_a_directory_that_is_shown_is_not_seen(home, monkeypatch, require_tool):
+    """The package may lie in a directory with the home in it: in a checkout, for example."""
+    require_tool("bwrap")
+    needed = interpreter.needed_directories
+    monkeypatch.setattr(sandbox, "needed_directories", lambda own: [*needed(own), home.root.parent])
+    bench = Bench(home, ProcessDriver(home, engine=ENGINE, grace=1.0))
+    try:
+        workspace = await bench.started()
+        assert (await bench.driver.isolation()).mode == "bubblewrap"
+        furnish(home)
+        assert await bench.said(workspace, f"grep -rs '{SECRET}' {home.root} || true") == ""
+    finally:
+        await bench.close()

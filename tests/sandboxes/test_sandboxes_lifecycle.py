@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,8 +14,9 @@ from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.sandboxes.process import ProcessDriver
-from quarterdeck.sandboxes.processes import ProcessRef, find, is_running, send, wait_gone
-from quarterdeck.sandboxes.record import load_record, store
+from quarterdeck.sandboxes.processes import ProcessRef, find, is_running, send, wait_for_end
+from quarterdeck.sandboxes.record import load_record, store_record
+from tests.support.installation import command_of, pids
 
 STARTER = """
 import asyncio, os, signal, sys
@@ -46,8 +48,7 @@ def bystander() -> Generator[ProcessRef]:
 
 
 def running(marker: str) -> list[str]:
-    done = subprocess.run(["pgrep", "-f", marker], capture_output=True, text=True)
-    return done.stdout.split()
+    return [str(pid) for pid in pids() if re.search(marker, command_of(pid))]
 
 
 async def test_starting_twice_leaves_the_engine_alone(bench):
@@ -106,7 +107,7 @@ async def test_a_recycled_pid_is_not_killed(bench, bystander):
     record = load_record(places.record)
     assert record
     await bench.driver.stop(workspace)
-    store(places.record, record.model_copy(update={"init": old, "engine": old}))
+    store_record(places.record, record.model_copy(update={"init": old, "engine": old}))
     assert not await bench.driver.alive(workspace)
     await bench.driver.stop(workspace)
     send(old, signal.SIGKILL)
@@ -120,7 +121,7 @@ async def test_another_boot_means_nothing_runs(bench, bystander):
     assert record
     await bench.driver.stop(workspace)
     foreign = {"boot": "other", "init": bystander, "engine": bystander}
-    store(places.record, record.model_copy(update=foreign))
+    store_record(places.record, record.model_copy(update=foreign))
     assert not await bench.driver.alive(workspace)
     await bench.driver.stop(workspace)
     assert is_running(bystander)
@@ -144,7 +145,7 @@ async def test_a_dead_engine_is_noticed_and_started_again(bench):
     assert record
     assert record.engine
     send(record.engine, signal.SIGKILL)
-    assert await wait_gone(record.engine, 10)
+    assert await wait_for_end(record.engine, 10)
     assert not await bench.driver.alive(workspace)
     with pytest.raises(ConnectionError):
         await bench.driver.connect(workspace)
@@ -260,7 +261,7 @@ async def test_without_bubblewrap_a_killed_supervisor_leaves_nothing_marked(bare
     record = load_record(places_of(bare.home, workspace).record)
     assert record
     send(record.init, signal.SIGKILL)
-    assert await wait_gone(record.init, 10)
+    assert await wait_for_end(record.init, 10)
     await bare.driver.stop(workspace)
     assert running("sleep 98.25") == []
 

@@ -7,10 +7,11 @@ import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from quarterdeck.sandboxes.port import CloneError, NotARepositoryError
+from quarterdeck.sandboxes.port import CloneError, NotARepositoryError, UnknownBranchError
 
 REPOSITORY = "11111111-2222-4333-8444-555555555555"
 
@@ -81,10 +82,10 @@ async def test_a_path_within(bench, checkout, inner):
 
 
 async def test_a_bare_repository(bench, checkout, tmp_path, git):
-    bare = tmp_path / "shelf.git"
+    bare = tmp_path / "site.git"
     git("clone", "--quiet", "--bare", str(checkout), str(bare), at=tmp_path)
     info = await bench.driver.connect_repository(REPOSITORY, f"file://{bare}")
-    assert (info.default_branch, info.suggested_name) == ("trunk", "shelf")
+    assert (info.default_branch, info.suggested_name) == ("trunk", "site")
 
 
 async def test_a_linked_worktree_has_its_own_branch(bench, checkout, tmp_path, git):
@@ -219,3 +220,13 @@ async def test_mirrors_that_nothing_needs_are_removed(bench, checkout):
     left = {path.parent.name for path in bench.home.mirrors.glob("*/HEAD")}
     assert left == {connected.id, just_made.id}
     assert not list(bench.home.mirrors.glob(".old*"))
+
+
+async def test_a_default_branch_has_to_be_there(bench, checkout, tmp_path, git):
+    for branch in ("side", "trunk"):
+        await bench.driver.connect_repository(str(uuid4()), str(checkout), branch)
+    for branch in ("sid", "a..b", "-x", "HEAD~1", "refs/heads/side"):
+        with pytest.raises(UnknownBranchError, match="no branch"):
+            await bench.driver.connect_repository(str(uuid4()), str(checkout), branch)
+    git("init", "--quiet", "--initial-branch=later", str(tmp_path / "empty"), at=tmp_path)
+    await bench.driver.connect_repository(str(uuid4()), str(tmp_path / "empty"), "later")

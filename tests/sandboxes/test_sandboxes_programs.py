@@ -8,8 +8,8 @@ import pytest
 
 from quarterdeck.local.home import Home
 from quarterdeck.local.programs import person_path
+from quarterdeck.sandboxes.bubblewrap import Wanted, shown_to_sandboxes
 from quarterdeck.sandboxes.process import ProcessDriver
-from quarterdeck.sandboxes.shown import Wanted, shown_to_sandboxes
 from tests.sandboxes.conftest import ENGINE, Bench
 from tests.sandboxes.installed import WAYS, cargo, npm_global, put
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.identity import SPARE_UID, sandbox_user
 from quarterdeck.sandboxes.interpreter import needed_directories
 from quarterdeck.sandboxes.launch import LAUNCHER
 from quarterdeck.sandboxes.launcher import closed_ancestor
 from quarterdeck.sandboxes.port import IsolationError
 from quarterdeck.sandboxes.process import ProcessDriver
+from quarterdeck.sandboxes.processes import SPARE_UID, sandbox_user
 
 ROOT = Path(__file__).parents[2]
 AGAIN = "QD_TESTS_AS_A_USER"
@@ -124,7 +124,7 @@ def test_a_program_that_runs_is_shown_beside_its_directory(tmp_path, order):
     directory = tmp_path / "python/bin"
     directory.mkdir(parents=True)
     program = Path(shutil.copy2("/bin/sleep", directory / "sleep"))
-    own = [str(path) for path in needed_directories()]
+    own = [str(path) for path in needed_directories(Path("/nowhere"))]
     shown = [*own, *[str(directory.parent), str(program)][::order]]
     running = subprocess.Popen([program, "60"])
     try:
@@ -133,6 +133,33 @@ def test_a_program_that_runs_is_shown_beside_its_directory(tmp_path, order):
         running.kill()
         running.wait()
     assert said.returncode == 0, said.stderr
+
+
+@only_root
+def test_files_that_their_owner_may_not_read_are_archived(tmp_path):
+    tree = tmp_path / "tree"
+    (tree / "shut").mkdir(parents=True)
+    (tree / "shut" / "in").write_text("inside")
+    (tree / "secret").write_text("secret")
+    for path in (tmp_path, tree, tree / "shut", tree / "shut" / "in", tree / "secret"):
+        os.chown(path, SPARE_UID, SPARE_UID)
+    (tree / "secret").chmod(0)
+    (tree / "shut").chmod(0)
+    work = """
+import sys
+from pathlib import Path
+from quarterdeck.sandboxes.archive.packing import pack, unpack
+base = Path(sys.argv[1])
+pack(base / "tree", base / "packed", frozenset())
+unpack(base / "packed", base / "again")
+"""
+    shown = [str(path) for path in [*needed_directories(Path("/nowhere")), tmp_path]]
+    done = _launch([sys.executable, "-c", work, str(tmp_path)], Path("/"), SPARE_UID, shown)
+    assert done.returncode == 0, done.stderr
+    for name in ("tree", "again"):
+        assert (tmp_path / name / "secret").stat().st_mode & 0o777 == 0
+        assert (tmp_path / name / "shut").stat().st_mode & 0o777 == 0
+        assert (tmp_path / name / "shut" / "in").read_text() == "inside"
 
 
 @only_root
@@ -147,7 +174,9 @@ def test_everything_again_as_an_ordinary_user(tmp_path):
     paths = [str(Path(__file__).with_name(name)) for name in files]
     tests = [sys.executable, "-m", "pytest", *paths, "-q", "-x", "-n", "0"]
     options = ["-p", "no:cacheprovider", "--basetemp", str(base / "tests"), "--rootdir", str(ROOT)]
-    needed = [str(path) for path in [*needed_directories(), base, ROOT] if path.exists()]
+    needed = [
+        str(path) for path in [*needed_directories(Path("/nowhere")), base, ROOT] if path.exists()
+    ]
     said = _launch([*tests, *options], ROOT, SPARE_UID, needed, {AGAIN: "1", "HOME": str(base)})
     assert said.returncode == 0, said.stdout[-6000:] + said.stderr
 
@@ -170,6 +199,7 @@ def _launch(
         "uid": uid,
         "gid": uid,
         "expose": expose or [],
+        "open_files": 1024,
     }
     launcher = f"exec {sys.executable} -I -S {LAUNCHER} 3>/dev/null"
     return subprocess.run(

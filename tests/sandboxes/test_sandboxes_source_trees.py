@@ -1,7 +1,6 @@
 """Directories of sources, from this machine's disk and from git, within bounds."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,7 @@ from quarterdeck.sandboxes import source_trees as trees
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.sandboxes.source_trees import Trees
-
-GIT = ("git", "-c", "user.name=t", "-c", "user.email=t@t")
-
-
-def git(directory: Path, *words: str) -> None:
-    subprocess.run([*GIT, *words], cwd=directory, check=True, capture_output=True)
+from tests.support.git import commit_files, git
 
 
 @pytest.fixture
@@ -27,9 +21,7 @@ def source(tmp_path: Path) -> Path:
     (root / "review/scripts/run.sh").write_text("true\n")
     (root / "review/scripts/run.sh").chmod(0o755)
     (root / "review/logo").write_bytes(b"\0\xff\n\n")
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", ".")
-    git(root, "commit", "-q", "-m", "one")
+    commit_files(root)
     (root / "review/NEW").write_text("new")
     return root
 

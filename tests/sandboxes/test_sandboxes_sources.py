@@ -1,11 +1,19 @@
 """Reading addresses, without touching a repository."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from quarterdeck.sandboxes.port import NotARepositoryError
-from quarterdeck.sandboxes.sources import local_path, name_from, safe_name, without_password
+from quarterdeck.sandboxes.sources import (
+    local_path,
+    name_from,
+    safe_name,
+    spellings,
+    without_password,
+)
+from quarterdeck.wire.repositories import REPOSITORY_NAME
 
 
 @pytest.mark.parametrize(
@@ -49,13 +57,11 @@ def test_names(url, name):
     assert name_from(url) == name
 
 
-@pytest.mark.parametrize("name", ["..", ".", "", "a/../b", "\x1b[31m", "x" * 500, "-rf", ".git"])
+@pytest.mark.parametrize(
+    "name", ["..", ".", "", "a/../b", "\x1b[31m", "x" * 500, "-rf", ".git", "_x"]
+)
 def test_safe_names(name):
-    safe = safe_name(name)
-    assert safe
-    assert "/" not in safe
-    assert safe[0] not in ".-"
-    assert len(safe) <= 100
+    assert re.fullmatch(REPOSITORY_NAME, safe_name(name))
 
 
 @pytest.mark.parametrize(
@@ -71,3 +77,23 @@ def test_safe_names(name):
 )
 def test_without_password(url, shown):
     assert without_password(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "others", "own"),
+    [
+        ("https://a.example/sea/shop.git", {"ssh://git@a.example", "git@a.example"}, True),
+        ("https://a.example/sea/shop", {"ssh://git@a.example", "git@a.example", "https"}, False),
+        ("git@a.example:sea/shop.git", {"ssh://git@a.example", "https"}, True),
+        ("ssh://me@a.example/sea/shop.git", {"ssh", "https", "git@a.example"}, True),
+        ("https://a.example:8443/sea/shop.git", set(), True),
+        ("/home/me/shop", set(), False),
+        ("https://a.example", set(), False),
+    ],
+)
+def test_spellings_of_an_address(url: str, others: set[str], own: bool) -> None:
+    found, prefix = spellings(url)
+    assert prefix is own
+    assert len(found) == len(others)
+    assert all(any(one.startswith(other) for one in found) for other in others)
+    assert all(one.endswith("sea/shop.git") and not url.startswith(one) for one in found)

@@ -1,6 +1,6 @@
 """A service over a real database, with a sandbox driver that only knows repositories."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -15,17 +15,20 @@ from quarterdeck.sandboxes.port import (
     CloneError,
     MirrorInfo,
     NotARepositoryError,
+    RepositorySource,
     SandboxDriver,
     SandboxError,
+    UnknownBranchError,
 )
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import chats, environments, workspaces
-from quarterdeck.service.moments import now_text
-from quarterdeck.service.records.organizations import only_organization
-from quarterdeck.service.start import open_service
+from quarterdeck.service.formats import now_text
+from quarterdeck.service.identity.rows import only_organization
+from quarterdeck.service.start import build_service, open_service
 from quarterdeck.wire.agents import Agent, AgentModel
+from quarterdeck.wire.git_state import EngineRepository
 from tests.conftest import DATABASES
 from tests.service.callers import Callers, calling
 
@@ -36,15 +39,24 @@ class Mirrors:
     def __init__(self) -> None:
         self.connected: list[str] = []
 
-    async def connect_repository(self, repository_id: str, url: str) -> MirrorInfo:
+    async def connect_repository(
+        self, repository_id: str, url: str, branch: str | None = None
+    ) -> MirrorInfo:
+        if branch not in (None, "main", "dev"):
+            raise UnknownBranchError(f"{url} has no branch {branch}.")
         if "broken" in url:
             raise CloneError("The repository could not be cloned.", "fatal: early EOF")
         if "full" in url:
             raise SandboxError("The disk is full.", "No space left on device")
         if "nothing" in url:
-            raise NotARepositoryError(f"{url} is no git repository.")
+            raise NotARepositoryError(f"{url} is not a git repository.")
         self.connected.append(url)
         return MirrorInfo("main", url.rstrip("/").rsplit("/", 1)[-1])
+
+    async def repositories(
+        self, workspace_id: str, sources: Sequence[RepositorySource]
+    ) -> list[EngineRepository]:
+        return []
 
     async def require_source(self, url: str) -> None:
         if "nothing" in url:
@@ -86,7 +98,7 @@ async def context(home: Home, mirrors: Mirrors, database_url: str) -> AsyncItera
 
 @pytest.fixture
 def app(context: ServiceContext) -> FastAPI:
-    return build_app(context)
+    return build_app(build_service(context))
 
 
 @pytest.fixture
@@ -126,7 +138,7 @@ def new_workspace() -> NewWorkspace:
 def _insert_workspace(connection: Any, workspace_id: str, values: dict[str, Any]) -> None:
     organization = only_organization(connection)
     if organization is None:
-        from quarterdeck.service.records.organizations import add_organization
+        from quarterdeck.service.identity.rows import add_organization
 
         organization = add_organization(connection, "Test", now_text())
     environment = str(uuid4())

@@ -1,7 +1,7 @@
 """Every operation of the contract: its route, its client method, and the tests that prove it.
 
 Routes of one replica stand under the first family's name; `{id}` and the like are the served names.
-`S` and a number is an operation of the specification, `I` and a number a section of INTERFACE.md.
+`S` and a number is an operation of the specification, `I` and a number a section of docs/interface.md.
 `absent` says what is not there yet; a test holds that it is really absent, so that the table is
 corrected when it comes.
 """
@@ -40,6 +40,7 @@ def _of(source: str, line: str, *tests: str, absent: str = "") -> Operation:
 
 
 FLEET = "fleet/test_service_fleet.py"
+STARTS = "fleet/test_service_starts.py"
 STATES = "fleet/test_service_states.py"
 TERMINALS = "fleet/test_service_terminals.py"
 PARTS = "service/test_service_environment_parts.py"
@@ -57,19 +58,31 @@ DEVICE = "service/test_service_device.py"
 CANVAS = "workspace_files/test_canvas.py"
 SEARCH = "workspace_files/test_file_search.py"
 PREVIEWS = "workspace_files/test_previews.py"
+GIT = "git/test_git_operations.py"
+GIT_FETCH = "git/test_git_fetch.py"
+GIT_REWIND = "git/test_git_rewind.py"
+GIT_FORK = "git/test_git_fork.py"
+GIT_PUSH = "git/test_git_push.py"
+GIT_ORIGIN = "git/test_git_origin.py"
+PULLS = "git/test_pull_requests.py"
 AUTOMATED = "automations/test_automation_records.py"
+APPROVED = "automations/test_approval.py"
+CONTROLLED = "automations/test_run_control.py"
+WEBHOOKS = "automations/test_own_webhooks.py"
 RUNS = "automations/test_schedules_and_runs.py"
 NOTIFICATIONS = "fleet/test_service_webhooks.py"
 
 OPERATIONS: tuple[Operation, ...] = (
     # Replicas
     _of("S4 I3", "POST /v1/replica replicas.create", "fleet/test_service_replicas.py"),
+    _of("own", "POST /v1/replica/uncommitted replicas.upload_uncommitted", STARTS),
     _of("I3", "GET /v1/replica replicas.list", "fleet/test_service_replicas.py"),
     _of("I3", f"GET {REPLICA} replicas.get", FLEET),
     _of("I3", f"DELETE {REPLICA} replicas.delete", FLEET),
     _of("I3", f"POST {REPLICA}/sleep replicas.sleep", STATES),
     _of("I3", f"POST {REPLICA}/archive replicas.archive", "fleet/test_service_rest.py"),
     _of("I3", f"POST {REPLICA}/wake replicas.wake", STATES),
+    _of("I3", f"POST {REPLICA}/forget replicas.forget", "service/test_service_several.py"),
     _of("I3", f"GET {REPLICA}/status replicas.status", "fleet/test_service_replicas.py"),
     # Chats, messages, queue, goal
     _of("I4", f"GET {REPLICA}/chats chats.list", STATES),
@@ -87,6 +100,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("I4", CHAT.join(("DELETE ", "/queue/{message_id} messages.remove_queued")), QUEUE),
     _of("I4", f"PATCH {CHAT}/queue/reorder messages.reorder_queue", QUEUE),
     _of("S6 I4", f"PATCH {CHAT}/goal chats.update_goal", GOALS),
+    _of("I11", f"DELETE {CHAT}/goal chats.delete_goal", GOALS),
     # History and events
     _of("S15 I5", f"GET {REPLICA}/history history.page", "service/test_service_history.py"),
     _of("S16 I5", f"GET {REPLICA}/events events.stream", "client/test_client_events.py", FLEET),
@@ -108,6 +122,28 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("I6", REPLICA.join(("DELETE ", "/previews/{port} previews.close")), PREVIEWS),
     _of("I6", "POST /v1/previews previews.open_own", PREVIEWS),
     _of("I6", "DELETE /v1/previews/{port} previews.close_own", PREVIEWS),
+    # Git
+    _of("I11", f"POST {REPLICA}/fork replicas.fork", GIT_FORK),
+    _of("I11", f"GET {REPLICA}/checkpoints git.checkpoints", GIT_REWIND),
+    _of("I11", f"POST {REPLICA}/rewind git.rewind", GIT_REWIND),
+    _of("I11", "GET /v1/origin/{repository}/refs origin.source_refs", GIT_ORIGIN),
+    _of("I11", "GET /v1/origin/{repository}/info/refs origin.refs", GIT_ORIGIN),
+    _of("I11", "POST /v1/origin/{repository}/git-upload-pack origin.upload_pack", GIT_ORIGIN),
+    _of("I11", "POST /v1/origin/{repository}/push origin.push", GIT_ORIGIN),
+    _of("I11", f"GET {REPLICA}/git git.states", GIT),
+    _of("I11", REPLICA.join(("GET ", "/git/{repository}/diff git.diff")), GIT),
+    _of("I11", REPLICA.join(("GET ", "/git/{repository}/repo.git/info/refs git.refs")), GIT_FETCH),
+    _of(
+        "I11",
+        REPLICA.join(("POST ", "/git/{repository}/repo.git/git-upload-pack git.upload_pack")),
+        GIT_FETCH,
+    ),
+    _of("I11", REPLICA.join(("POST ", "/git/{repository}/commit git.commit")), GIT),
+    _of("I11", REPLICA.join(("POST ", "/git/{repository}/update git.update")), GIT),
+    _of("I11", REPLICA.join(("POST ", "/git/{repository}/push git.push")), GIT_PUSH),
+    _of("I11", f"GET {REPLICA}/pull-requests pull_requests.list", PULLS),
+    _of("I11", f"POST {REPLICA}/pull-requests pull_requests.create", PULLS),
+    _of("I11", REPLICA.join(("POST ", "/pull-requests/{number}/merge pull_requests.merge")), PULLS),
     # Environments and their parts
     _of("I7", "GET /v1/environments environments.list", ENVIRONMENTS),
     _of("I7", "POST /v1/environments environments.create", ENVIRONMENTS),
@@ -143,9 +179,12 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("I7", "GET /v1/warm-pools/{id}/workspaces warm_pools.workspaces", POOLS),
     _of("I7", "GET /v1/replica/repositories repositories.list", RESOURCES),
     _of("I7", "POST /v1/replica/repositories repositories.connect", RESOURCES),
+    _of("own", "GET /v1/replica/repositories/{id}/branches repositories.branches", STARTS),
     _of("I7", "DELETE /v1/replica/repositories/{id} repositories.disconnect", RESOURCES, SETS),
     _of("I7", "GET /v1/replica/repository-sets repository_sets.list", SETS),
     _of("I7", "POST /v1/replica/repository-sets repository_sets.create", SETS),
+    _of("I11", "GET /v1/replica/repository-sets/{id} repository_sets.get", SETS),
+    _of("I11", "PATCH /v1/replica/repository-sets/{id} repository_sets.change", SETS),
     _of("I7", "DELETE /v1/replica/repository-sets/{id} repository_sets.delete", SETS),
     _of("I7", "GET /v1/health health.get", "service/test_service_contract.py"),
     _of(
@@ -168,6 +207,17 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("I8", f"POST {AUTOMATION}/trigger automations.trigger", RUNS),
     _of("I8", f"GET {AUTOMATION}/executions automations.executions", RUNS),
     _of("I8", AUTOMATION.join(("GET ", "/executions/{execution_id} automations.execution")), RUNS),
+    _of(
+        "I8",
+        AUTOMATION.join(("POST ", "/executions/{execution_id}/approve automations.approve")),
+        APPROVED,
+    ),
+    _of(
+        "I8",
+        AUTOMATION.join(("POST ", "/executions/{execution_id}/cancel automations.cancel")),
+        CONTROLLED,
+    ),
+    _of("I8", f"POST {AUTOMATION}/webhook/rotate automations.rotate_webhook", WEBHOOKS),
     _of(
         "S17 I8",
         AUTOMATION.join(("POST ", "/executions/{execution_id}/retry automations.retry")),
@@ -199,8 +249,13 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("I9", "GET /v1/chatapp/user/connection chatapp.get", NOTIFICATIONS),
     _of("I9", "POST /v1/chatapp/user/connection chatapp.connect", NOTIFICATIONS),
     _of("S23 I9", "DELETE /v1/chatapp/user/connection chatapp.disconnect", NOTIFICATIONS),
-    _of("own", "POST /v1/chatapp/user/connection/test chatapp.test", NOTIFICATIONS),
-    _of("own", "GET /v1/organization/webhook-secret chatapp.webhook_secret", NOTIFICATIONS),
+    _of("I11", "POST /v1/chatapp/user/connection/test chatapp.test", NOTIFICATIONS),
+    _of("I11", "GET /v1/organization/webhook-secret chatapp.webhook_secret", NOTIFICATIONS),
+    _of(
+        "I11",
+        "POST /v1/organization/webhook-secret/rotate chatapp.rotate_webhook_secret",
+        NOTIFICATIONS,
+    ),
     _of("I9", "GET /v1/user/profile account.profile", "service/test_service_tokens.py"),
     _of("I9", "GET /v1/organizations account.organizations", "service/test_service_tokens.py"),
     _of("I2", "POST /v1/auth/device auth.device", DEVICE),

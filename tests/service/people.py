@@ -6,14 +6,20 @@ from uuid import uuid4
 from sqlalchemy import Connection
 
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.environments.rows import add_global_environment
 from quarterdeck.service.first_start import owner_of
-from quarterdeck.service.identity.keys import hash_of, new_key, shown_prefix
+from quarterdeck.service.formats import now_text
+from quarterdeck.service.identity.authentication import hash_of, new_key, shown_prefix
+from quarterdeck.service.identity.rows import (
+    KeyScope,
+    Person,
+    add_key,
+    add_member,
+    add_organization,
+    add_user,
+    only_organization,
+)
 from quarterdeck.service.identity.tokens import USE, Tokens
-from quarterdeck.service.moments import now_text
-from quarterdeck.service.records.api_keys import KeyScope, add_key
-from quarterdeck.service.records.environments import add_global_environment
-from quarterdeck.service.records.organizations import add_organization, only_organization
-from quarterdeck.service.records.users import Person, add_member, add_user
 
 
 @dataclass(frozen=True)

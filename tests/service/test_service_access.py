@@ -13,6 +13,7 @@ from sqlalchemy import text
 
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.start import build_service
 from quarterdeck.wire.errors import ErrorCode
 from tests.service.access import ACCESS, CALLERS, NOBODIES, PASS, RULES, written
 from tests.service.people import People, bearing, key_of, settle, token_of
@@ -53,10 +54,10 @@ def filled(path: str, ids: dict[str, str] | None = None) -> str:
 @pytest.fixture
 async def app(context: ServiceContext) -> AsyncIterator[FastAPI]:
     """Some operations open what only the end of the service closes."""
-    built = build_app(context)
-    yield built
-    await built.state.previews.close()
-    await built.state.file_search.close()
+    service = build_service(context)
+    yield build_app(service)
+    await service.previews.close()
+    await service.file_search.close()
 
 
 @pytest.fixture
@@ -113,6 +114,16 @@ def outcome(answer: httpx.Response) -> str:
     return code if at_the_door else PASS
 
 
+async def test_what_only_begins_like_a_public_path_takes_keys(
+    client: httpx.AsyncClient, shown: dict[str, Headers]
+) -> None:
+    path = f"/v1/automations/webhook/executions/{uuid4()}"
+    answer = await ask(client, "GET", path, shown["no key"])
+    assert (answer.status_code, outcome(answer)) == (401, "UNAUTHORIZED")
+    answer = await ask(client, "POST", f"/v1/automations/webhook/{uuid4()}/more", shown["no key"])
+    assert (answer.status_code, answer.json()["code"]) == (404, "NOT_FOUND")
+
+
 def test_every_operation_has_a_rule_and_every_rule_an_operation(app: FastAPI) -> None:
     served = {written(method, path) for method, path in operations(app)}
     assert served - ACCESS.keys() == set(), "served, and nobody says who may"
@@ -149,6 +160,76 @@ async def test_who_may_do_what(
         if found == "UNAUTHORIZED":
             assert answer.headers["www-authenticate"] == "Bearer"
     assert wrong == []
+
+
+async def test_what_a_member_may_not_change(
+    client: httpx.AsyncClient, people: People, shown: dict[str, Headers]
+) -> None:
+    """What the organization shares is read by its members, and changed by its admins (docs/interface.md 11)."""
+    environment = await made(client, "/v1/environments", {"name": "e"}, "environment")
+    personal = {"name": "mine", "scope": "user"}
+    automation = {"name": "a", "prompt": "p", "environment_id": environment}
+    shared = await made(client, "/v1/automations", automation, "automation")
+    variable = await made(
+        client,
+        f"/v1/environments/{environment}/variables",
+        {"key": "K", "value": "v"},
+        "environment_variable",
+    )
+
+    def below(of: str) -> list[tuple[str, str, Any]]:
+        path = f"/v1/environments/{of}"
+        hook = {"content": "true"}
+        mcp = {"name": "m", "transport": "stdio", "config": {"command": "m"}}
+        return [
+            ("PATCH", path, {"description": "other"}),
+            ("POST", f"{path}/variables", {"key": "L", "value": "v"}),
+            ("POST", f"{path}/files", {"name": "f", "path": "~/f", "content": "c"}),
+            ("POST", f"{path}/skills", {"name": "s", "slug": "s", "source": "/s"}),
+            ("POST", f"{path}/mcps", mcp),
+            ("POST", f"{path}/warm-hooks/save", hook),
+            ("POST", f"{path}/start-hooks/save", hook),
+        ]
+
+    refused = [
+        *below(environment),
+        *below("global")[1:],
+        ("PATCH", f"/v1/environments/{environment}/variables/{variable}", {"value": "w"}),
+        ("DELETE", f"/v1/environments/{environment}/variables/{variable}", None),
+        ("PUT", f"/v1/environments/{environment}/warm-pools", {"enabled": True}),
+        ("POST", f"/v1/environments/{environment}/warm-hooks/save-test", {"content": "true"}),
+        ("DELETE", f"/v1/environments/{environment}", None),
+        ("POST", "/v1/environments", {"name": "f"}),
+        ("POST", "/v1/automations", automation),
+        ("PATCH", f"/v1/automations/{shared}", {"description": "other"}),
+        ("POST", f"/v1/automations/{shared}/webhook/rotate", None),
+        ("DELETE", f"/v1/automations/{shared}", None),
+    ]
+    for who in ("member's key", "member's token"):
+        for method, path, body in refused:
+            answer = await client.request(method, path, json=body, headers=shown[who])
+            if "warm-pools" in path or "save-test" in path:  # they need a fleet
+                assert answer.status_code in (403, 500, 503), (method, path, answer.text)
+                continue
+            assert outcome(answer) == "FORBIDDEN", (who, method, path, answer.text)
+        for path in ("", "/variables", "/files", "/skills", "/mcps", "/warm-hooks"):
+            url = f"/v1/environments/{environment}{path}"
+            assert (await client.get(url, headers=shown[who])).status_code == 200, path
+        url = f"/v1/automations/{shared}"
+        assert (await client.get(url, headers=shown[who])).status_code == 200
+    member = shown["member's key"]
+    answer = await client.post("/v1/environments", json=personal, headers=member)
+    own = answer.json()["environment"]["id"]
+    for method, path, body in below(own):
+        answer = await client.request(method, path, json=body, headers=member)
+        assert answer.status_code in (200, 201), (method, path, answer.text)
+    body = {**automation, "environment_id": own, "scope": "user"}
+    answer = await client.post("/v1/automations", json=body, headers=member)
+    assert answer.status_code == 201, answer.text
+    path = f"/v1/automations/{answer.json()['automation']['id']}"
+    for method in ("PATCH", "DELETE"):
+        answer = await client.request(method, path, json={}, headers=member)
+        assert answer.status_code == 200, answer.text
 
 
 async def test_an_engine_gets_at_its_own_workspace_only(

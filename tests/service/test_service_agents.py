@@ -131,6 +131,7 @@ async def test_who_has_no_key_for_it_is_refused_with_the_reason(callers: Callers
             "environment_id": environment,
             "agent_provider": agent,
             "triggers": [{"type": "custom", "config": {}}],
+            "scope": "user",
         }
         answer = await callers.member.post("/v1/automations", json=body)
         assert answer.status_code == 400, answer.text

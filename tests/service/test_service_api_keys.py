@@ -12,15 +12,15 @@ from sqlalchemy import text, update
 
 from quarterdeck.local.home import Home
 from quarterdeck.service.app import build_app
-from quarterdeck.service.auth import Caller, CallerKind
+from quarterdeck.service.caches import OUTAGE_SECONDS, SECONDS, Remembered
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import api_keys
-from quarterdeck.service.errors import ApiError, StorageError
+from quarterdeck.service.errors import ApiError, DatabaseLostError, StorageError
 from quarterdeck.service.first_start import ensure_installation, owner_of
-from quarterdeck.service.identity.key_use import KeyUse
-from quarterdeck.service.identity.rate import RateLimit
-from quarterdeck.service.identity.remembered import Remembered
-from quarterdeck.service.identity.settings import IdentitySettings
+from quarterdeck.service.identity.authentication import KeyUse, RateLimit
+from quarterdeck.service.identity.service import Caller, CallerKind
+from quarterdeck.service.identity.tokens import IdentitySettings
+from quarterdeck.service.start import build_service
 from tests.service.people import People, bearing, key_of, settle, token_of
 
 OWN = "/v1/user/api-keys"
@@ -198,7 +198,7 @@ async def test_a_personal_key_ends_with_the_membership(
     assert (await anyone.get("/v1/agents", headers=headers)).status_code == 200
     statement = text("DELETE FROM members WHERE user_id = :u")
     await context.database.write(lambda c: c.execute(statement, {"u": people.member}))
-    app.state.authenticator.keys.forget()
+    app.state.service.authenticator.keys.forget()
     refused(await anyone.get("/v1/agents", headers=headers), 401, "UNAUTHORIZED")
 
 
@@ -274,7 +274,7 @@ async def test_requests_note_the_use_of_their_key(
     client: httpx.AsyncClient, context: ServiceContext, app: FastAPI
 ) -> None:
     assert (await client.get("/v1/agents")).status_code == 200
-    await app.state.authenticator.uses.store()
+    await app.state.service.authenticator.uses.store()
     listed = (await client.get(OWN)).json()["api_keys"]
     assert listed[0]["last_used_at"] is not None
 
@@ -299,6 +299,34 @@ async def test_what_is_read_before_forgetting_is_not_kept_after() -> None:
     assert await remembered.get("k", gone) is None
 
 
+async def test_while_the_database_is_lost_a_value_is_kept_longer_but_not_for_ever() -> None:
+    now, lost = [0.0], [False]
+    remembered: Remembered[str, str] = Remembered(lambda: now[0], lost=lambda: lost[0])
+    looks: list[float] = []
+
+    async def look() -> str:
+        looks.append(now[0])
+        if now[0] > 0:
+            raise DatabaseLostError("away")
+        return "kept"
+
+    assert await remembered.get("k", look) == "kept"
+    now[0] = SECONDS + 1
+    assert await remembered.get("k", look) == "kept"  # it was asked, in vain
+    lost[0] = True
+    assert await remembered.get("k", look) == "kept"  # it is not even asked
+    assert looks == [0.0, SECONDS + 1]
+    with pytest.raises(DatabaseLostError):
+        await remembered.get("other", look)
+    now[0] = SECONDS + OUTAGE_SECONDS
+    with pytest.raises(DatabaseLostError):
+        await remembered.get("k", look)
+    now[0] = SECONDS + 1
+    remembered.forget()
+    with pytest.raises(DatabaseLostError):
+        await remembered.get("k", look)
+
+
 def caller(key: str) -> Caller:
     return Caller("o", None, CallerKind.ORGANIZATION_KEY, key_id=key)
 
@@ -321,7 +349,7 @@ def test_the_rate_limit_is_per_key_and_says_when() -> None:
 
 async def test_a_configured_rate_is_answered_with_429(context: ServiceContext, home: Home) -> None:
     limited = replace(context, identity=IdentitySettings(requests_per_minute=2))
-    transport = httpx.ASGITransport(build_app(limited))
+    transport = httpx.ASGITransport(build_app(build_service(limited)))
     headers = bearing(home.key.read_text().strip())
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         for _ in range(2):

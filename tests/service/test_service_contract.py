@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated
 from urllib.parse import quote
@@ -10,17 +11,19 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 from fastapi import APIRouter, FastAPI
+from fastapi.routing import iter_route_contexts
 from pydantic import Field
 from sqlalchemy import text
 
 from quarterdeck.local.home import Home
-from quarterdeck.service.bodies import BODY_LIMIT
+from quarterdeck.service.app import ROUTES
 from quarterdeck.service.context import ServiceContext, Workspace
 from quarterdeck.service.db.database import Database
-from quarterdeck.service.errors import DatabaseFullError
+from quarterdeck.service.errors import DatabaseFullError, DatabaseLockedError, StorageError
 from quarterdeck.service.first_start import ensure_installation
-from quarterdeck.service.identity.keys import Keys
-from quarterdeck.service.routes import both_families, replica_router
+from quarterdeck.service.identity.authentication import Keys
+from quarterdeck.service.middleware import BODY_LIMIT
+from quarterdeck.service.routing import both_families, replica_router
 from quarterdeck.wire import base as wire
 from quarterdeck.wire.errors import ErrorObject
 
@@ -50,6 +53,14 @@ def app(app: FastAPI) -> FastAPI:
     @router.get("/v1/test/full")
     async def full() -> None:
         raise DatabaseFullError("The disk is full.")
+
+    @router.get("/v1/test/held")
+    async def held() -> None:
+        raise DatabaseLockedError("The database is held.", "at /the/secret/path")
+
+    @router.get("/v1/test/broken")
+    async def broken() -> None:
+        raise StorageError("The database failed.", "at /the/secret/path")
 
     @replica.get("/test/{item_id}")
     async def read(workspace: Workspace, item_id: UUID) -> dict[str, str]:
@@ -146,6 +157,41 @@ async def test_a_bad_body_names_its_field(
     assert details is not None and details.startswith(f"{field}:")
 
 
+@pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded", "json"])
+async def test_a_body_of_another_type_names_the_header(
+    client: httpx.AsyncClient, kind: str
+) -> None:
+    headers = {"Content-Type": kind} if kind else {}
+    for path in ("/v1/test/body", "/v1/replica", "/v1/environments"):
+        request = client.build_request("POST", path, content=b'{"text": "a"}', headers=headers)
+        error = failed(await client.send(request), 400, "INVALID_REQUEST")
+        assert error.details == "Content-Type: a body is sent as application/json"
+
+
+async def test_what_is_wrong_is_told_in_the_contracts_words(client: httpx.AsyncClient) -> None:
+    """And not in those of the library that found it."""
+    for path, body in (
+        ("/v1/environments", {"name": "a", "repository_id": "x"}),
+        ("/v1/environments", {"name": "a\n"}),
+        ("/v1/environments/global/files", {"name": "a", "path": "/x", "content": ""}),
+        ("/v1/environments/global/mcps", {"name": "a", "transport": "sse", "config": {}}),
+    ):
+        details = failed(await client.post(path, json=body), 400, "INVALID_REQUEST").details
+        assert details and not re.search("value error|assertion", details, re.IGNORECASE), details
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["x", "", "7a0e8b8e111142228333444455556666", "{7a0e8b8e-1111-4222-8333-444455556666}"],
+)
+async def test_an_organization_that_is_no_id_is_refused_also_beside_a_key(
+    client: httpx.AsyncClient, header: str
+) -> None:
+    answer = await client.get("/v1/environments", headers={"Service-Org-Id": header})
+    error = failed(answer, 400, "INVALID_REQUEST")
+    assert error.details == "Service-Org-Id: must be a UUID"
+
+
 ONE = "7a0e8b8e-1111-4222-8333-444455556666"
 OTHER_WAYS = (
     ONE.replace("-", ""),
@@ -222,11 +268,54 @@ async def test_a_nul_character_in_an_address_is_refused(
     failed(await client.get(path), 400, "INVALID_REQUEST")
 
 
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
-async def test_a_wrong_method_is_405(client: httpx.AsyncClient, method: str) -> None:
-    response = await client.request(method, "/v1/environments")
-    failed(response, 405, "METHOD_NOT_ALLOWED")
-    assert response.headers["allow"]
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+
+def served() -> dict[str, set[str]]:
+    """The methods of every path; wherever GET is, HEAD is."""
+    found: dict[str, set[str]] = {}
+    for context in iter_route_contexts(ROUTES):
+        methods = found.setdefault(context.path_format or "", set())
+        methods |= context.methods or set()
+    return {path: own | ({"HEAD"} if "GET" in own else set()) for path, own in found.items()}
+
+
+def any_parameter(path: str) -> str:
+    return re.sub(r"\{.*?\}", "{}", path)
+
+
+async def test_a_wrong_method_is_told_every_right_one(client: httpx.AsyncClient) -> None:
+    """Also at an address that could hold an id: `/v1/replica/repositories` is no replica."""
+    for path in served():
+        allowed = {
+            method
+            for other, methods in served().items()
+            for method in methods
+            if any_parameter(other) == any_parameter(path)
+        }
+        for method in sorted(METHODS - allowed):
+            response = await client.request(method, any_parameter(path).replace("{}", ONE))
+            if method == "HEAD":
+                assert (response.status_code, response.content) == (405, b""), path
+            else:
+                assert response.status_code == 405, (method, path)
+                failed(response, 405, "METHOD_NOT_ALLOWED")
+            assert response.headers["allow"] == ", ".join(sorted(allowed)), (method, path)
+
+
+async def test_head_is_answered_as_get_is(
+    client: httpx.AsyncClient, context: ServiceContext, new_workspace: New
+) -> None:
+    """With the same headers and no body. Streams: `test_service_server`."""
+    paths = [path for path, methods in served().items() if "GET" in methods]
+    for id in (await new_workspace(context.database), "x"):
+        for path in paths:
+            if path.endswith(("/events", "/stream")):
+                continue
+            url = any_parameter(path).replace("{}", id)
+            got, head = await client.get(url), await client.head(url)
+            assert (head.status_code, head.content) == (got.status_code, b""), url
+            assert head.headers == got.headers, url
 
 
 @pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/environments/", "/docs"])
@@ -264,6 +353,24 @@ async def test_an_unexpected_error_is_logged_and_not_told(
 async def test_a_full_disk_is_a_clear_500(client: httpx.AsyncClient) -> None:
     error = failed(await client.get("/v1/test/full"), 500, "INTERNAL_ERROR")
     assert error.error == "The disk is full."
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "code"),
+    [("held", 503, "SERVICE_UNAVAILABLE"), ("broken", 500, "INTERNAL_ERROR")],
+)
+async def test_what_the_driver_said_is_only_logged(
+    client: httpx.AsyncClient,
+    caplog: pytest.LogCaptureFixture,
+    fault: str,
+    status: int,
+    code: str,
+) -> None:
+    answer = await client.get(f"/v1/test/{fault}")
+    failed(answer, status, code)
+    assert "secret" not in answer.text
+    assert ("retry-after" in answer.headers) is (status == 503)
+    assert "/the/secret/path" in caplog.text
 
 
 @pytest.mark.parametrize("family", ["replica", "workspaces"])

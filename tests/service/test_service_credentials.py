@@ -11,7 +11,7 @@ from fastapi.routing import iter_route_contexts
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.bundle import bundle_for_start
-from quarterdeck.wire.credentials import NO_PROVIDERS
+from quarterdeck.wire.agents import NO_PROVIDERS
 from tests.service.callers import Callers, Client, environment, refused
 
 pytestmark = pytest.mark.one_database

@@ -14,7 +14,7 @@ from quarterdeck.service.errors import (
     DatabaseReadOnlyError,
 )
 
-PATIENCE = 60.0
+WAIT_SECONDS = 60.0
 
 
 def put(name: str, value: str = "x"):
@@ -40,13 +40,13 @@ class Gate:
 
     def __call__(self, connection: Connection) -> None:
         self.entered.set()
-        assert self.release.wait(PATIENCE)
+        assert self.release.wait(WAIT_SECONDS)
 
 
 async def grouped(database: Database, *writes: asyncio.Future | object) -> list[object]:
     gate = Gate()
     first = asyncio.create_task(database.write(gate))
-    await asyncio.to_thread(gate.entered.wait, PATIENCE)
+    await asyncio.to_thread(gate.entered.wait, WAIT_SECONDS)
     tasks = [asyncio.ensure_future(write) for write in writes]  # type: ignore[arg-type]
     await asyncio.sleep(0)  # each has put its job into the queue once it ran to its first await
     gate.release.set()
@@ -107,7 +107,7 @@ async def test_after_is_called_in_order_and_for_a_canceled_caller(database: Data
     done: list[str] = []
     gate = Gate()
     first = asyncio.create_task(database.write(gate))
-    await asyncio.to_thread(gate.entered.wait, PATIENCE)
+    await asyncio.to_thread(gate.entered.wait, WAIT_SECONDS)
     tasks = [asyncio.create_task(database.write(put(n), done.append)) for n in "abc"]
     await asyncio.sleep(0)
     tasks[1].cancel()
@@ -131,11 +131,11 @@ async def test_a_read_sees_one_moment(database: Database) -> None:
     def twice(connection: Connection) -> tuple[int, int]:
         first = connection.execute(count).scalar_one()
         entered.set()
-        assert release.wait(PATIENCE)
+        assert release.wait(WAIT_SECONDS)
         return first, connection.execute(count).scalar_one()
 
     reading = asyncio.create_task(database.read(twice))
-    await asyncio.to_thread(entered.wait, PATIENCE)
+    await asyncio.to_thread(entered.wait, WAIT_SECONDS)
     await database.write(put("a"))
     release.set()
     assert await reading == (0, 0)

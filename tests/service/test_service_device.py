@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,15 +17,16 @@ import pytest
 from sqlalchemy import text
 
 from quarterdeck.local.home import Home
+from quarterdeck.local.sockets import socket_address
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.first_start import owner_of
-from quarterdeck.service.identity.device import begin, collect
-from quarterdeck.service.identity.settings import DeviceSettings
-from quarterdeck.service.identity.tokens import USE, Tokens
+from quarterdeck.service.identity.sign_in import begin, collect
+from quarterdeck.service.identity.tokens import USE, DeviceSettings, Tokens
 from quarterdeck.service.listeners import TcpListener, UnixListener
-from quarterdeck.service.peers import is_owner
+from quarterdeck.service.middleware import is_owner
 from quarterdeck.service.server import serve
+from quarterdeck.service.start import build_service
 from quarterdeck.wire.base import utc_now
 from tests.service.people import bearing, key_of, settle, token_of
 
@@ -47,7 +48,7 @@ class Doors:
 async def serving(context: ServiceContext, path: Path) -> AsyncIterator[tuple[str, int]]:
     ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     listeners = [UnixListener(path), TcpListener("127.0.0.1", 0)]
-    running = asyncio.create_task(serve(context, listeners, ready.set_result))
+    running = asyncio.create_task(serve(build_service(context), listeners, ready.set_result))
     await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
     try:
         yield ready.result()[1].address
@@ -173,25 +174,65 @@ async def test_the_owner_is_known_by_the_kernel() -> None:
         assert is_owner(left)
     with socket.create_server(("127.0.0.1", 0)) as tcp:
         assert not is_owner(tcp)
-    assert not is_owner(None)
+
+
+ASK = """
+import socket, sys
+asking = socket.socket(socket.AF_UNIX)
+asking.connect(sys.argv[1])
+head = b"POST /v1/auth/device HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\nContent-Length: 0"
+asking.sendall(head + b"\\r\\n\\r\\n")
+print(b"".join(iter(lambda: asking.recv(4096), b"")).decode().split("\\r\\n\\r\\n")[1])
+"""
+
+
+async def asked_by(*command: str, path: Path, **options: Any) -> dict[str, Any]:
+    """Return the device request that a process of another program opens on the socket."""
+    process = await asyncio.create_subprocess_exec(
+        *command, "/usr/bin/python3", "-c", ASK, str(path), stdout=-1, stderr=-1, **options
+    )
+    out, errors = await process.communicate()
+    assert out, errors.decode()
+    return httpx.Response(200, content=out).json()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user too")
 async def test_another_user_on_the_socket_is_not_the_owner(doors: Doors) -> None:
     doors.path.parent.chmod(0o755)
     doors.path.chmod(0o666)
-    script = (
-        "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
-        "s.sendall(b'POST /v1/auth/device HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n"
-        "Content-Length: 0\\r\\n\\r\\n');"
-        "print(b''.join(iter(lambda: s.recv(4096), b'')).decode().split('\\r\\n\\r\\n')[1])"
-    )
-    process = await asyncio.create_subprocess_exec(
-        "/usr/bin/python3", "-c", script, str(doors.path), stdout=-1, user=65534, group=65534
-    )
-    out, _ = await process.communicate()
-    device = httpx.Response(200, content=out).json()
+    device = await asked_by(path=doors.path, user=65534, group=65534)
     says(await doors.tcp.post("/v1/auth/token", json=asking(device)), "authorization_pending")
+
+
+async def test_another_process_of_the_owner_is_the_owner(doors: Doors) -> None:
+    device = await asked_by(path=doors.path)
+    assert (await doors.tcp.post("/v1/auth/token", json=asking(device))).status_code == 200
+
+
+NAMESPACES = [("--unshare-user",), ("--unshare-user", "--unshare-pid"), ("--unshare-pid",)]
+
+
+@pytest.mark.parametrize("namespaces", NAMESPACES, ids=" ".join)
+async def test_nobody_in_a_sandbox_is_the_owner(
+    doors: Doors, require_tool: Callable[[str], str], namespaces: tuple[str, ...]
+) -> None:
+    """The user is the owner's, and nothing else than the namespaces tells."""
+    sandbox = (require_tool("bwrap"), *namespaces, "--bind", "/", "/", "--proc", "/proc")
+    device = await asked_by(*sandbox, path=doors.path)
+    says(await doors.tcp.post("/v1/auth/token", json=asking(device)), "authorization_pending")
+
+
+async def test_a_caller_that_has_ended_is_not_the_owner(tmp_path: Path) -> None:
+    """Its number may be another process's by then; the connection may be in other hands."""
+    with socket.socket(socket.AF_UNIX) as listener, socket_address(tmp_path / "s") as name:
+        listener.bind(name)
+        listener.listen()
+        calling = f"import socket; socket.socket(socket.AF_UNIX).connect({name!r})"
+        caller = await asyncio.create_subprocess_exec("/usr/bin/python3", "-c", calling)
+        await caller.wait()
+        accepted, _ = listener.accept()
+        with accepted:
+            assert not is_owner(accepted)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.bundle import Bundle, compose_bundle
-from quarterdeck.service.environments.sources import repositories_for
+from quarterdeck.service.environments.service import repositories_for
 from quarterdeck.service.errors import ApiError
 from tests.service.callers import Callers, Client, environment, made, repository
 

@@ -10,7 +10,7 @@ from sqlalchemy import insert, select, update
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import environment_hooks, environment_variables, warm_pools
-from quarterdeck.service.moments import now_text
+from quarterdeck.service.formats import now_text
 from tests.service.callers import Callers, Client, environment, made, refused
 
 pytestmark = pytest.mark.one_database
@@ -69,7 +69,7 @@ async def test_a_part_is_made_listed_and_removed(callers: Callers, kind: str, sc
 async def test_only_what_is_given_of_a_part_changes(callers: Callers, kind: str) -> None:
     path = await environment(callers.key)
     one = await made(callers.key, f"{path}/{kind}", **PARTS[kind])
-    answer = await callers.member.patch(f"{path}/{kind}/{one['id']}", json=CHANGES[kind])
+    answer = await callers.owner.patch(f"{path}/{kind}/{one['id']}", json=CHANGES[kind])
     assert answer.status_code == 200, answer.text
     (after,) = answer.json().values()
     assert after == {**one, **CHANGES[kind], "updated_at": after["updated_at"]}
@@ -283,8 +283,14 @@ async def test_the_uppermost_inherited_variable_decides(callers: Callers) -> Non
         callers.key, f"{source}/variables", key="A", value="s", personal_override_allowed=True
     )
     own = await made(callers.owner, f"{mine}/variables", key="A", value="own")
+    assert own["suppressed"] is False
+    assert (await listed(callers.owner, mine, "variables"))[0]["suppressed"] is False
     closed = {"personal_override_allowed": False}
     await callers.key.patch(f"{source}/variables/{above['id']}", json=closed)
+    (shown,) = await listed(callers.owner, mine, "variables")
+    assert shown == {**own, "suppressed": True}
+    for path in (source, GLOBAL):
+        assert not any(one["suppressed"] for one in await listed(callers.key, path, "variables"))
     address = f"{mine}/variables/{own['id']}"
     refused(await callers.owner.patch(address, json={"value": "new"}), 403, "FORBIDDEN")
     assert (await callers.owner.delete(address)).status_code == 200
@@ -538,7 +544,7 @@ async def test_versions_of_a_hook_only_grow(
     assert (await callers.key.get(f"{path}/{kind}-hooks")).json()[key] is None
     for version in (1, 2, 3):
         body = {"content": f"echo {version}"}
-        answer = await callers.member.post(f"{path}/{kind}-hooks/save", json=body)
+        answer = await callers.owner.post(f"{path}/{kind}-hooks/save", json=body)
         assert answer.status_code == 200, answer.text
         hook = answer.json()[key]
         assert (hook["version"], hook["content"]) == (version, f"echo {version}")

@@ -9,7 +9,7 @@ from sqlalchemy import insert, update
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import warm_pools, workspaces
-from quarterdeck.service.moments import now_text
+from quarterdeck.service.formats import now_text
 from tests.service.callers import Callers, Client, environment, made, refused, repository
 
 ALL = "/v1/environments"
@@ -34,7 +34,7 @@ async def test_only_what_is_given_changes(callers: Callers) -> None:
     shop = await repository(callers.key)
     path = await environment(callers.key, description="d", repository_id=shop, system_prompt="p")
     before = await record(callers.key, path)
-    answer = await callers.member.patch(path, json={"description": "other"})
+    answer = await callers.owner.patch(path, json={"description": "other"})
     assert answer.status_code == 200
     after = answer.json()["environment"]
     assert after == {**before, "description": "other", "updated_at": after["updated_at"]}
@@ -134,6 +134,44 @@ async def test_the_record_counts_its_own_parts(callers: Callers) -> None:
     assert [below[f"{kind}_count"] for kind in kinds] == [1, 0, 0, 0]
 
 
+# Entity tags (docs/interface.md 11)
+
+
+async def test_a_change_of_an_older_state_is_refused(callers: Callers) -> None:
+    answer = await callers.key.post("/v1/environments", json={"name": "web"})
+    path = f"/v1/environments/{answer.json()['environment']['id']}"
+    first = answer.headers["etag"]
+    assert (await callers.member.get(path)).headers["etag"] == first
+    changed = await callers.key.patch(
+        path, json={"description": "one"}, headers={"If-Match": f'"x", {first}'}
+    )
+    assert changed.status_code == 200
+    second = changed.headers["etag"]
+    assert second != first and (await callers.key.get(path)).headers["etag"] == second
+    for tag in (first, f"W/{second}", second.strip('"'), '""', "x"):
+        body = {"description": "two"}
+        late = await callers.key.patch(path, json=body, headers={"If-Match": tag})
+        refused(late, 412, "PRECONDITION_FAILED", "If-Match")
+    assert (await record(callers.key, path))["description"] == "one"
+    await made(callers.key, f"{path}/variables", key="A", value="x")
+    for tag in (second, "*"):
+        body = {"description": f"by {tag}"}
+        answer = await callers.key.patch(path, json=body, headers={"If-Match": tag})
+        assert answer.status_code == 200, answer.text
+    gone = await callers.key.patch(
+        f"/v1/environments/{uuid4()}", json={}, headers={"If-Match": "*"}
+    )
+    refused(gone, 404, "NOT_FOUND")
+
+
+async def test_of_two_changes_of_one_state_one_is_made(callers: Callers) -> None:
+    path = await environment(callers.key)
+    tag = {"If-Match": (await callers.key.get(path)).headers["etag"]}
+    changes = [callers.key.patch(path, json={"description": str(n)}, headers=tag) for n in range(4)]
+    answers = await asyncio.gather(*changes)
+    assert sorted(one.status_code for one in answers) == [200, 412, 412, 412]
+
+
 # Removing
 
 
@@ -141,7 +179,7 @@ async def test_a_removed_environment_is_gone_with_its_parts(callers: Callers) ->
     path = await environment(callers.key)
     await made(callers.key, f"{path}/variables", key="A", value="x")
     await callers.key.post(f"{path}/warm-hooks/save", json={"content": "true"})
-    answer = await callers.member.delete(path)
+    answer = await callers.owner.delete(path)
     assert (answer.status_code, answer.json()) == (200, {"success": True})
     for gone in (path, f"{path}/variables", f"{path}/warm-hooks"):
         refused(await callers.key.get(gone), 404, "NOT_FOUND")
@@ -251,18 +289,18 @@ async def test_what_comes_from_the_source_is_locked(callers: Callers, field: str
 async def test_a_source_is_never_another(callers: Callers) -> None:
     shared, other = await environment(callers.key), await environment(callers.key, "other")
     ids = [path.rsplit("/", 1)[-1] for path in (shared, other)]
-    mine = await environment(callers.member, "mine", scope="user", source_environment_id=ids[0])
+    mine = await environment(callers.owner, "mine", scope="user", source_environment_id=ids[0])
     for path, source in ((mine, ids[0]), (shared, None)):
         body = {"source_environment_id": source, "description": "the same"}
-        answer = await callers.member.patch(path, json=body)
+        answer = await callers.owner.patch(path, json=body)
         assert answer.status_code == 200, answer.text
         assert answer.json()["environment"]["source_environment_id"] == source
     for path, source in ((mine, ids[1]), (mine, None), (shared, ids[1]), (shared, ids[0])):
         body = {"source_environment_id": source, "description": "other"}
-        answer = await callers.member.patch(path, json=body)
+        answer = await callers.owner.patch(path, json=body)
         refused(answer, 400, "INVALID_REQUEST", "source_environment_id")
         assert "cannot be changed" in answer.json()["error"]
-        assert (await record(callers.member, path))["description"] == "the same"
+        assert (await record(callers.owner, path))["description"] == "the same"
 
 
 async def test_what_can_be_a_source(callers: Callers) -> None:

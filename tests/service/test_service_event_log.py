@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, delete, insert, select, text, update
 
-from quarterdeck.service import ring
-from quarterdeck.service.broadcast import PING, Subscription
+from quarterdeck.service import caches as ring
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import chats, events, workspaces
 from quarterdeck.service.errors import UnknownWorkspaceError
 from quarterdeck.service.event_log import EventLog
-from quarterdeck.service.moments import now_text
-from quarterdeck.service.records.events import NewEvent
+from quarterdeck.service.event_rows import NewEvent
+from quarterdeck.service.formats import now_text
+from quarterdeck.service.streams import PING, Subscription
 from quarterdeck.wire.events import Event
 
 New = Callable[..., Awaitable[str]]
-PATIENCE = 60.0
+WAIT_SECONDS = 60.0
 
 
 def delta(chat_id: str, text: str = "hello") -> NewEvent:
@@ -48,14 +48,14 @@ def indices(chunk: bytes) -> list[int]:
 
 async def collect(subscription: Subscription, count: int) -> list[int]:
     got: list[int] = []
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         while len(got) < count:
             got += indices(await anext(subscription))
     return got
 
 
 async def ended(subscription: Subscription) -> list[int]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         return [index async for chunk in subscription for index in indices(chunk)]
 
 
@@ -220,7 +220,7 @@ async def test_a_chunk_is_bounded(log: EventLog, workspace: str) -> None:
 async def test_pings_come_in_quiet_and_in_traffic(database: Database, workspace: str) -> None:
     log = EventLog(database, ping_seconds=0.05)
     subscription = await log.subscribe(workspace, None)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         assert await anext(subscription) == PING
         writing = asyncio.create_task(_write_on(log, workspace))
         chunks = [await anext(subscription) for _ in range(2)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quarterdeck.service.skills.describing import front_matter
+from quarterdeck.service.environments.skill_registries import front_matter
 
 
 @pytest.mark.parametrize(

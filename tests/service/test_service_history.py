@@ -8,11 +8,11 @@ import httpx
 import pytest
 from sqlalchemy import insert, update
 
-from quarterdeck.service import history
+from quarterdeck.service.chats import history
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import messages, workspaces
-from quarterdeck.service.moments import now_text
-from quarterdeck.service.records.events import NewEvent
+from quarterdeck.service.event_rows import NewEvent
+from quarterdeck.service.formats import now_text
 from quarterdeck.wire.history import History
 
 New = Callable[..., Awaitable[str]]

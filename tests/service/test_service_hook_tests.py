@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.environments.hook_tests import follow_test
+from quarterdeck.service.environments.setup import TESTED
+from quarterdeck.service.event_rows import NewEvent, StoredEvent
 from quarterdeck.service.fleet.fleet import Fleet
-from quarterdeck.service.hook_tests.running import follow_test
-from quarterdeck.service.records.events import NewEvent, StoredEvent
-from quarterdeck.service.records.hook_logs import add_hook_log
-from quarterdeck.service.workspace_setup.trial import TESTED
+from quarterdeck.service.replicas.rows import add_hook_log
 
 
 @pytest.fixture

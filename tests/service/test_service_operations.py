@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
-from quarterdeck.client import Client, Connection
+from quarterdeck.client import Client, HttpConnection
 from tests.service.operations import OPERATIONS, WITHOUT_CLIENT, Operation
 
 TESTS = Path(__file__).parents[1]
@@ -59,7 +59,7 @@ def test_what_is_in_the_table_is_served(served: set[tuple[str, str]]) -> None:
 @each
 async def test_each_has_a_client_method(operation: Operation) -> None:
     resource, _, name = operation.client.partition(".")
-    client = Client(Connection("http://127.0.0.1:1", None))
+    client = Client(HttpConnection("http://127.0.0.1:1", None))
     await client.aclose()
     method = getattr(getattr(client, resource, None), name, None)
     assert callable(method) != ("client" in operation.absent), operation.client

@@ -7,8 +7,10 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, text
 
-from quarterdeck.service.db import engines, postgresql
+from quarterdeck.service.db import database as engines
+from quarterdeck.service.db import postgresql
 from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.faults import Outage
 from quarterdeck.service.errors import (
     DatabaseLockedError,
     DatabaseLostError,
@@ -17,7 +19,7 @@ from quarterdeck.service.errors import (
 )
 from tests.support.postgresql import OWNER, Server, running
 
-PATIENCE = 60.0
+WAIT_SECONDS = 60.0
 HERE, ELSEWHERE = "home-1", "home-2"
 WRITES = 200
 
@@ -92,11 +94,11 @@ async def test_a_write_waits_for_those_of_other_services_and_is_told_when_it_can
 
     def held(connection: Connection) -> str:
         entered.set()
-        assert release.wait(PATIENCE)
+        assert release.wait(WAIT_SECONDS)
         return put("a")(connection)
 
     writing = asyncio.create_task(first.write(held))
-    await asyncio.to_thread(entered.wait, PATIENCE)
+    await asyncio.to_thread(entered.wait, WAIT_SECONDS)
     with pytest.raises(DatabaseLockedError, match="nothing was changed"):
         await second.write(put("b"))
     beside = await asyncio.gather(
@@ -125,11 +127,11 @@ async def test_a_service_that_is_stopped_in_the_middle_of_a_write_holds_up_nobod
     def held(connection: Connection) -> str:
         put("a")(connection)
         entered.set()
-        assert release.wait(PATIENCE)
+        assert release.wait(WAIT_SECONDS)
         return put("b")(connection)
 
     writing = asyncio.create_task(first.write(held))
-    await asyncio.to_thread(entered.wait, PATIENCE)
+    await asyncio.to_thread(entered.wait, WAIT_SECONDS)
     assert await second.write(put("c")) == "c"
     assert await names(second) == ["c"]
     release.set()
@@ -197,11 +199,11 @@ async def test_a_connection_killed_during_a_write_loses_and_doubles_nothing(
         runs.append(1)
         put("held")(connection)
         entered.set()
-        assert release.wait(PATIENCE)
+        assert release.wait(WAIT_SECONDS)
         return put("held too")(connection)
 
     writing = asyncio.create_task(database.write(held))
-    await asyncio.to_thread(entered.wait, PATIENCE)
+    await asyncio.to_thread(entered.wait, WAIT_SECONDS)
     beside = [asyncio.create_task(database.write(put(name))) for name in "ab"]
     await asyncio.to_thread(postgresql.cut, name_of(database_url))
     release.set()
@@ -220,10 +222,10 @@ async def test_a_connection_killed_during_the_commit_is_told_and_not_repeated(
         runs.append(1)
         put("a")(connection)
         entered.set()
-        assert release.wait(PATIENCE)
+        assert release.wait(WAIT_SECONDS)
 
     writing = asyncio.create_task(database.write(held))
-    await asyncio.to_thread(entered.wait, PATIENCE)
+    await asyncio.to_thread(entered.wait, WAIT_SECONDS)
     await asyncio.to_thread(postgresql.cut, name_of(database_url))
     release.set()
     with pytest.raises(DatabaseLostError):
@@ -235,10 +237,7 @@ async def test_a_connection_killed_during_the_commit_is_told_and_not_repeated(
 async def test_a_server_that_stops_and_starts_again() -> None:
     from tests.support.postgresql import find_programs
 
-    programs = find_programs()
-    if programs is None:
-        pytest.skip("postgresql is not installed")
-    with running(programs) as server:
+    with running(find_programs()) as server:
         database = await Database.open(server.url(server.create()))
         await database.write(put("a"))
         server.stop()
@@ -253,6 +252,30 @@ async def test_a_server_that_stops_and_starts_again() -> None:
         assert await database.write(put("d")) == "d"
         assert await names(database) == ["a", "d"]
         await database.close()
+
+
+def test_a_lost_server_is_asked_seldom_and_told_twice(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    outage = Outage(lambda: now[0])
+    fault = DatabaseLostError("away", "at host:5432")
+    assert not outage.admit() and not outage.lost
+    for _ in range(3):  # which were under way
+        outage.ended(False, fault)
+    assert outage.lost and outage.admit()
+    with pytest.raises(DatabaseLostError):
+        outage.admit()  # the first has not ended
+    outage.ended(True, fault)
+    now[0] = 0.9
+    with pytest.raises(DatabaseLostError):
+        outage.admit()
+    now[0] = 1.0
+    assert outage.admit()
+    outage.ended(True, ValueError("of who asked"))
+    assert not outage.lost and not outage.admit()
+    assert [one.getMessage() for one in caplog.records] == [
+        "The database cannot be reached",
+        "The database is reached again",
+    ]
 
 
 async def test_a_database_that_takes_no_writes(

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from quarterdeck.service.files.prepared import Prepared, prepare
-from quarterdeck.service.files.ranking import CANDIDATES, rank
+from quarterdeck.service.replicas.file_indexes import Prepared, prepare
+from quarterdeck.service.replicas.file_search import CANDIDATES, rank
 from tests.service.big_tree import big_tree
 
 

@@ -64,6 +64,33 @@ async def test_what_is_no_repository_is_refused(client: httpx.AsyncClient, url: 
     assert (await client.get("/v1/replica/repositories")).json() == {"repositories": []}
 
 
+NAMES = ["acme/site", "..", ".", ".git", "-rf", "_x", "a b", "", "x" * 101, "a\n", "\u00e9", "a:b"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_what_cannot_be_a_repositorys_name_is_refused(
+    client: httpx.AsyncClient, name: str
+) -> None:
+    """It is a directory of every replica, a part of addresses, and the same everywhere."""
+    body = {"url": "/srv/project", "name": name}
+    response = await client.post("/v1/replica/repositories", json=body)
+    assert response.status_code == 400
+    assert response.json()["details"].startswith("name:")
+
+
+async def test_a_repositorys_name_is_plain(client: httpx.AsyncClient) -> None:
+    for n, name in enumerate(("a", "9.x", "A_b-c.D", "x" * 100)):
+        assert (await connect(client, f"/srv/{n}", name=name))["name"] == name
+
+
+async def test_a_default_branch_that_is_not_there_is_refused(client: httpx.AsyncClient) -> None:
+    body = {"url": "/srv/project", "default_branch": "gone"}
+    response = await client.post("/v1/replica/repositories", json=body)
+    assert (response.status_code, response.json()["code"]) == (400, "INVALID_REQUEST")
+    assert response.json()["details"].startswith("default_branch")
+    assert (await client.get("/v1/replica/repositories")).json() == {"repositories": []}
+
+
 async def test_a_mirror_that_finds_no_room_is_the_services_failure(
     client: httpx.AsyncClient,
 ) -> None:

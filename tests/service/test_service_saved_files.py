@@ -7,15 +7,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from quarterdeck.service.db.database import Database
-from quarterdeck.service.files.packing import BadIndexError, pack, unpack
-from quarterdeck.service.records.file_indexes import (
-    Origin,
-    SavedIndex,
-    files_of,
-    find_index,
-    save_index,
-)
-from quarterdeck.service.records.previews import (
+from quarterdeck.service.previews.rows import (
     PreviewRow,
     add_preview,
     count_previews,
@@ -25,6 +17,16 @@ from quarterdeck.service.records.previews import (
     previews_of,
     remove_preview,
 )
+from quarterdeck.service.replicas.file_indexes import (
+    BadIndexError,
+    IndexOrigin,
+    SavedIndex,
+    files_of,
+    find_index,
+    pack,
+    save_index,
+    unpack,
+)
 
 EARLY, LATE = "2026-11-21T10:00:00.000Z", "2026-11-21T11:00:00.000Z"
 
@@ -33,21 +35,21 @@ async def test_an_index_takes_the_place_of_the_one_before(
     database: Database, new_workspace: Any
 ) -> None:
     workspace = await new_workspace(database)
-    first = SavedIndex(workspace, Origin.ENGINE, False, EARLY)
-    second = SavedIndex(workspace, Origin.ENGINE, True, LATE)
-    other = SavedIndex(workspace, Origin.FALLBACK, False, EARLY)
+    first = SavedIndex(workspace, IndexOrigin.ENGINE, False, EARLY)
+    second = SavedIndex(workspace, IndexOrigin.ENGINE, True, LATE)
+    other = SavedIndex(workspace, IndexOrigin.FALLBACK, False, EARLY)
 
     def run(connection: Connection) -> None:
         for index, files in ((first, b"\0one"), (other, b"other"), (second, b"\xfftwo")):
             save_index(connection, index, files)
-        assert find_index(connection, workspace, Origin.ENGINE, EARLY) == second
-        assert find_index(connection, workspace, Origin.FALLBACK, EARLY) == other
-        assert find_index(connection, workspace, Origin.FALLBACK, LATE) is None
+        assert find_index(connection, workspace, IndexOrigin.ENGINE, EARLY) == second
+        assert find_index(connection, workspace, IndexOrigin.FALLBACK, EARLY) == other
+        assert find_index(connection, workspace, IndexOrigin.FALLBACK, LATE) is None
         assert files_of(connection, second) == b"\xfftwo"
         assert files_of(connection, first) is None
-        gone = SavedIndex("no-workspace", Origin.ENGINE, False, LATE)
+        gone = SavedIndex("no-workspace", IndexOrigin.ENGINE, False, LATE)
         save_index(connection, gone, b"")
-        assert find_index(connection, "no-workspace", Origin.ENGINE, EARLY) is None
+        assert find_index(connection, "no-workspace", IndexOrigin.ENGINE, EARLY) is None
 
     await database.write(run)
 

@@ -8,8 +8,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
-from quarterdeck.service.db.database import Database
-from quarterdeck.service.db.engines import writing_engine
+from quarterdeck.service.db.database import Database, writing_engine
 from quarterdeck.service.db.migrations import configuration, upgrade
 from quarterdeck.service.db.schema import HEAD, REVISIONS, prepare, stored_revision
 from quarterdeck.service.db.tables import metadata

@@ -19,16 +19,15 @@ from quarterdeck.local.home import Home
 from quarterdeck.service import server
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import AddressInUseError, HomeInUseError, ListenError
-from quarterdeck.service.home import take_home
+from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.listeners import Bound, Listener, TcpListener, UnixListener, bind
-from quarterdeck.service.probe import answers_health
-from quarterdeck.service.records.events import NewEvent
 from quarterdeck.service.server import serve
+from quarterdeck.service.start import answers_health, build_service, take_home
 
 pytestmark = pytest.mark.one_database
 
 New = Callable[..., Awaitable[str]]
-PATIENCE = 60.0
+WAIT_SECONDS = 60.0
 
 CHILD = """
 import asyncio, os, sys
@@ -36,10 +35,10 @@ from pathlib import Path
 from quarterdeck.local.home import Home
 from quarterdeck.service.errors import ServiceError
 from quarterdeck.service.listeners import UnixListener
-from quarterdeck.service.logs import configure_logging
-from quarterdeck.service.records.events import NewEvent
+from quarterdeck.service.server import configure_logging
+from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.server import serve
-from quarterdeck.service.start import open_service
+from quarterdeck.service.start import build_service, open_service
 
 async def append(context, workspace):
     n = 0
@@ -58,7 +57,7 @@ async def main():
         tasks = []
         for workspace in sys.argv[2:]:
             tasks.append(asyncio.create_task(append(context, workspace)))
-        await serve(context, [UnixListener(home.socket)], ready)
+        await serve(build_service(context), [UnixListener(home.socket)], ready)
         for task in tasks:
             task.cancel()
 
@@ -73,9 +72,9 @@ except ServiceError as e:
 @asynccontextmanager
 async def running(context: ServiceContext, *listeners: Listener) -> AsyncIterator[list[Bound]]:
     ready: asyncio.Future[list[Bound]] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(serve(context, listeners, ready.set_result))
+    task = asyncio.create_task(serve(build_service(context), listeners, ready.set_result))
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 await task
@@ -112,7 +111,7 @@ async def child(home: Home, *workspaces: str) -> AsyncIterator[asyncio.subproces
 
 async def until_ready(process: asyncio.subprocess.Process) -> None:
     assert process.stdout is not None
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         while (line := await process.stdout.readline()) != b"ready\n":
             assert line, "the service ended before it was ready"
 
@@ -173,7 +172,24 @@ async def test_a_stream_goes_on_after_an_index(
             response = await http.get(path, headers={"Last-Event-ID": bad})
             assert response.status_code == 400
             assert response.json()["details"].startswith("Last-Event-ID")
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
+            while context.event_log.listeners(workspace):  # noqa: ASYNC110 - nothing tells it
+                await asyncio.sleep(0.01)
+
+
+async def test_a_stream_is_not_begun_for_its_head(
+    context: ServiceContext, home: Home, new_workspace: New
+) -> None:
+    workspace = await new_workspace(context.database)
+    async with running(context, UnixListener(home.socket)), over(home.socket, key_of(home)) as http:
+        for path in (f"/v1/replica/{workspace}/events", "/v1/automations/events"):
+            async with http.stream("GET", path) as got:
+                head = await http.head(path)
+                assert (head.status_code, head.content) == (200, b"")
+                got.headers.pop("transfer-encoding")
+                assert head.headers == got.headers
+        assert (await http.get("/v1/health")).status_code == 200
+        async with asyncio.timeout(WAIT_SECONDS):
             while context.event_log.listeners(workspace):  # noqa: ASYNC110 - nothing tells it
                 await asyncio.sleep(0.01)
 
@@ -203,16 +219,16 @@ async def test_a_port_in_use_is_told(context: ServiceContext) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(AddressInUseError, match=rf"Port {port} .* is in use"):
-            await serve(context, [TcpListener("127.0.0.1", port)])
+            await serve(build_service(context), [TcpListener("127.0.0.1", port)])
 
 
 async def test_an_address_that_is_none(context: ServiceContext, tmp_path: Path) -> None:
     # The second is nobody's: an address set aside for documentation.
     for bad in (TcpListener("127.0.0.1", 70_000), TcpListener("192.0.2.1", 0)):
         with pytest.raises(ListenError):
-            await serve(context, [bad])
+            await serve(build_service(context), [bad])
     with pytest.raises(ListenError):
-        await serve(context, [UnixListener(tmp_path / "missing" / "qd.sock")])
+        await serve(build_service(context), [UnixListener(tmp_path / "missing" / "qd.sock")])
 
 
 async def test_a_stale_socket_is_replaced_and_a_live_one_is_not(
@@ -247,7 +263,7 @@ async def test_two_services_on_one_home(home: Home) -> None:
     async with child(home) as first:
         await until_ready(first)
         async with child(home) as second:
-            _, errors = await asyncio.wait_for(second.communicate(), PATIENCE)
+            _, errors = await asyncio.wait_for(second.communicate(), WAIT_SECONDS)
         assert second.returncode == 1
         assert f"refused: A service of {home.root} runs already: process {first.pid}." in (
             errors.decode()
@@ -272,16 +288,15 @@ async def test_a_signal_ends_open_streams_and_the_service_at_once(
                 # A regular end: a cut connection raises here.
                 assert [chunk async for chunk in a.aiter_bytes()] == []
                 assert [chunk async for chunk in b.aiter_bytes()] == []
-                _, errors = await asyncio.wait_for(process.communicate(), PATIENCE)
-                assert time.monotonic() - started < PATIENCE  # 0.5 s when nothing else runs
+                _, errors = await asyncio.wait_for(process.communicate(), WAIT_SECONDS)
+                assert time.monotonic() - started < WAIT_SECONDS  # 0.5 s when nothing else runs
         assert process.returncode == 0, errors.decode()
         assert b"Traceback" not in errors and b"sk_" not in errors
         assert not other.socket.exists()
 
 
 async def _workspace_in(home: Home, new_workspace: New, process: asyncio.subprocess.Process) -> str:
-    from quarterdeck.service.db.database import Database
-    from quarterdeck.service.db.engines import sqlite_url
+    from quarterdeck.service.db.database import Database, sqlite_url
 
     database = await Database.open(sqlite_url(home.database))
     try:
@@ -293,8 +308,7 @@ async def _workspace_in(home: Home, new_workspace: New, process: asyncio.subproc
 async def test_what_was_acknowledged_survives_a_kill(
     home: Home, new_workspace: New, context: ServiceContext, tmp_path: Path
 ) -> None:
-    from quarterdeck.service.db.database import Database
-    from quarterdeck.service.db.engines import sqlite_url
+    from quarterdeck.service.db.database import Database, sqlite_url
     from quarterdeck.service.event_log import EventLog
 
     other = Home(tmp_path / "other")
@@ -305,7 +319,7 @@ async def test_what_was_acknowledged_survives_a_kill(
     for _ in range(2):
         async with child(other, workspace) as process:
             assert process.stdout is not None
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 out = b"".join([await process.stdout.readline() for _ in range(100)])
             process.kill()
             out += (await process.communicate())[0]

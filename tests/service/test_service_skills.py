@@ -10,6 +10,7 @@ from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.process import ProcessDriver
 from quarterdeck.service.context import ServiceContext
 from tests.service.callers import Callers, environment, made, refused
+from tests.support.git import commit_files
 
 SEARCH = "/v1/environment-skills/search"
 
@@ -29,13 +30,6 @@ def skill(folder: Path, name: str | None = None, description: str = "") -> None:
 def mirrored(source: Path, bare: Path) -> None:
     """A bare clone of a repository."""
     subprocess.run(["git", "clone", "-q", "--bare", source, bare], check=True)
-
-
-def commit(repository: Path) -> None:
-    identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "init", "-qb", "main", repository], check=True)
-    subprocess.run(["git", "-C", repository, "add", "."], check=True)
-    subprocess.run(["git", "-C", repository, *identity, "commit", "-qm", "x"], check=True)
 
 
 @pytest.fixture
@@ -97,7 +91,7 @@ async def test_a_git_repository_is_a_registry_also_when_it_is_away(
     source = tmp_path / "skills"
     skill(source / "tools" / "pdf", "Pdf")
     skill(source, "Top")
-    commit(source)
+    commit_files(source)
     bare = tmp_path / "origin.git"
     mirrored(source, bare)
     home.skill_registries.write_text(f"# ours\n\n{bare}\n{bare}\n/nothing/here\n")
@@ -144,7 +138,7 @@ async def test_a_source_that_is_away_but_mirrored_can_be_enabled(
     search: Any, callers: Callers, home: Home, tmp_path: Path
 ) -> None:
     skill(tmp_path / "skills" / "pdf", "Pdf")
-    commit(tmp_path / "skills")
+    commit_files(tmp_path / "skills")
     bare = tmp_path / "origin.git"
     mirrored(tmp_path / "skills", bare)
     home.skill_registries.write_text(f"{bare}\n")

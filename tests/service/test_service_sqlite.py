@@ -7,8 +7,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from quarterdeck.service.db import sqlite
-from quarterdeck.service.db.database import Database
-from quarterdeck.service.db.engines import sqlite_url
+from quarterdeck.service.db.database import Database, sqlite_url
 from quarterdeck.service.errors import DatabaseLockedError, StorageError
 
 

@@ -19,9 +19,15 @@ from sqlalchemy import text
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import StartError
-from quarterdeck.service.identity.jwks import FRESH_SECONDS, RETRY_SECONDS, KeySet
-from quarterdeck.service.identity.settings import IdentitySettings, IssuerSettings
-from quarterdeck.service.identity.tokens import USE
+from quarterdeck.service.identity.tokens import (
+    FRESH_SECONDS,
+    RETRY_SECONDS,
+    USE,
+    IdentitySettings,
+    IssuerSettings,
+    KeySet,
+)
+from quarterdeck.service.start import build_service
 from quarterdeck.wire.base import utc_now
 from tests.service.people import People, bearing, key_of, settle, token_of
 
@@ -105,7 +111,7 @@ async def opened(context: ServiceContext, jwks_url: str) -> AsyncIterator[Open]:
         issuer = IssuerSettings(
             **{"issuer": ISSUER, "jwks_url": jwks_url, "audience": AUDIENCE} | settings
         )
-        app = build_app(replace(context, identity=IdentitySettings(issuer)))
+        app = build_app(build_service(replace(context, identity=IdentitySettings(issuer))))
         transport = httpx.ASGITransport(app)
         clients.append(httpx.AsyncClient(transport=transport, base_url="http://test"))
         return clients[-1]
@@ -176,6 +182,17 @@ async def test_our_own_token_with_a_wrong_claim_is_refused(
     refused(answer)
     assert answer.headers["www-authenticate"] == "Bearer"
     assert answer.json()["details"]
+
+
+@pytest.mark.parametrize(("ahead", "status"), [(90, 200), (150, 401), (-90, 200), (-150, 401)])
+async def test_a_token_of_a_service_whose_clock_is_a_little_wrong_is_taken(
+    client: httpx.AsyncClient, context: ServiceContext, people: People, ahead: int, status: int
+) -> None:
+    """One ahead issues it in our future; to one behind it seems to be over."""
+    moment = utc_now() + timedelta(seconds=ahead)
+    over = {"exp": moment} if ahead < 0 else {}
+    token = own(context, people, **{"iat": moment, **over})
+    assert (await profile(client, token)).status_code == status
 
 
 async def test_a_token_of_another_key_or_algorithm_is_refused(

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.records.events import NewEvent
+from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.wire.history import History
 
 New = Callable[..., Awaitable[str]]
@@ -96,8 +96,8 @@ async def test_a_turn_has_codexs_own_items(
         assert found == {
             "id": "m1",
             "status": "completed",
-            "startedAt": 1767225600,
-            "completedAt": 1767225600,
+            "startedAt": "2026-01-01T00:00:00.000Z",
+            "completedAt": "2026-01-01T00:00:00.000Z",
             "items": [
                 {"type": "userMessage", "id": "m1", "content": [{"type": "text", "text": "do 1"}]},
                 {"type": "reasoning", "id": "r", "summary": ["Hm.", "So."], "content": []},

@@ -7,16 +7,18 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Connection
 
-from quarterdeck.service.canvas.names import free_name
-from quarterdeck.service.canvas.queued import claim_uploads, kept_since, uploads_for_message
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.errors import ApiError
-from quarterdeck.service.moments import moment_text
-from quarterdeck.service.records.canvas_uploads import (
+from quarterdeck.service.formats import moment_text
+from quarterdeck.service.replicas.canvas import free_name
+from quarterdeck.service.replicas.queued_canvas import (
     add_upload,
+    claim_uploads,
     content_of,
     drop_uploads,
+    kept_since,
     mark_written,
+    uploads_for_message,
     uploads_of_message,
     waiting_uploads,
 )

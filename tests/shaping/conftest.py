@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -21,20 +20,16 @@ from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.settings import FleetSettings
 from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
-from quarterdeck.service.start import open_service
+from quarterdeck.service.start import ServiceParts, build_service, open_service
 from quarterdeck.wire.agents import Agent
-from tests.fleet.conftest import until
+from tests.support.git import commit_files
+from tests.support.waiting import eventually
 
-GIT = ("git", "-c", "user.name=t", "-c", "user.email=t@t")
 AGENTS = [
     Agent(id="builtin", name="Built-in", available=True),
     Agent(id="gemini", name="Gemini", available=False, missing_keys=["GEMINI_API_KEY"]),
 ]
 SETTINGS = FleetSettings(pool_interval=0.2)
-
-
-def git(directory: Path, *words: str) -> None:
-    subprocess.run([*GIT, *words], cwd=directory, check=True, capture_output=True)
 
 
 @dataclass
@@ -44,7 +39,7 @@ class Shop:
     home: Home
     settings: FleetSettings = SETTINGS
     context: ServiceContext = field(init=False)
-    fleet: Fleet = field(init=False)
+    service: ServiceParts = field(init=False)
     client: httpx.AsyncClient = field(init=False)
     _opened: Any = None
     _running: Any = None
@@ -54,10 +49,9 @@ class Shop:
         ready = asyncio.Event()
         self._opened = open_service(self.home, ProcessDriver(self.home), lambda: AGENTS)
         self.context = await self._opened.__aenter__()
-        self.fleet = Fleet(self.context, self.settings)
-        self.context.fleet = self.fleet
+        self.service = build_service(self.context, self.settings)
         self._running = asyncio.create_task(
-            serve(self.context, [UnixListener(self.home.socket)], lambda _: ready.set())
+            serve(self.service, [UnixListener(self.home.socket)], lambda _: ready.set())
         )
         waiting = asyncio.create_task(ready.wait())
         await asyncio.wait({self._running, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -76,6 +70,10 @@ class Shop:
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
         await self._opened.__aexit__(None, None, None)
+
+    @property
+    def fleet(self) -> Fleet:
+        return self.service.fleet
 
     async def call(self, method: str, path: str, body: Any = None, status: int = 200) -> Any:
         answer = await self.client.request(method, path, json=body)
@@ -105,7 +103,7 @@ class Shop:
             assert status == "error" or replica["status"] != "error", replica["error"]
             return replica if replica["status"] == status else None
 
-        return await until(there, status)
+        return await eventually(there, status)
 
     async def make(self, environment: str, **more: Any) -> str:
         made = await self.begin(environment, **more)
@@ -129,7 +127,7 @@ class Shop:
             pool = await self.pool(environment)
             return pool if wanted.items() <= pool.items() else None
 
-        return await until(there, f"a pool with {wanted}")
+        return await eventually(there, f"a pool with {wanted}")
 
     def workspaces(self) -> list[str]:
         """The workspaces on the disk."""
@@ -149,7 +147,7 @@ class Shop:
             self.fleet.pools.nudge()
             return not self.workspaces()
 
-        await until(empty, "the end of every workspace")
+        await eventually(empty, "the end of every workspace")
 
 
 @pytest.fixture
@@ -173,9 +171,7 @@ def skills(shop: Shop) -> Path:
     root = shop.home.root / "source" / "skills"
     (root / "review").mkdir(parents=True)
     (root / "review/SKILL.md").write_text("---\nname: review\ndescription: Reviews.\n---\nLook.\n")
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", ".")
-    git(root, "commit", "-q", "-m", "first")
+    commit_files(root)
     return root
 
 

@@ -9,14 +9,8 @@ from uuid import uuid4
 
 import httpx
 
-from tests.system.installation import (
-    PATIENCE,
-    Follower,
-    Installation,
-    command_of,
-    of_engine,
-    until,
-)
+from tests.support.installation import Follower, Installation, command_of, of_engine
+from tests.support.waiting import WAIT_SECONDS, until
 
 
 def waiting_hook(kind: str) -> str:
@@ -120,7 +114,7 @@ class Background:
             return
 
     def end(self) -> httpx.Response | None:
-        self._thread.join(PATIENCE)
+        self._thread.join(WAIT_SECONDS)
         assert not self._thread.is_alive()
         return self.answer
 

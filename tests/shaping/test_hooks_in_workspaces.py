@@ -3,13 +3,15 @@
 import json
 import os
 import signal
+from typing import Any
 
 import httpx
 import pytest
 
-from tests.fleet.conftest import until
-from tests.shaping.conftest import Shop, git
+from tests.shaping.conftest import Shop
+from tests.support.git import commit_files
 from tests.support.trees import files_under
+from tests.support.waiting import eventually
 
 
 async def logs(shop: Shop, id: str, family: str = "replica") -> tuple[list[dict], list[dict]]:
@@ -23,9 +25,7 @@ async def with_repository(shop: Shop) -> str:
     (root / ".quarterdeck/hooks").mkdir(parents=True)
     for kind in ("warm", "start"):
         (root / f".quarterdeck/hooks/{kind}.sh").write_text(f"pwd; echo {kind} deck >> ~/order\n")
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", ".")
-    git(root, "commit", "-q", "-m", "first")
+    commit_files(root)
     answer = await shop.call("POST", "/v1/replica/repositories", {"url": str(root)}, 201)
     return await shop.environment(repository_id=answer["repository"]["id"])
 
@@ -47,8 +47,11 @@ async def test_the_order_of_the_contract_and_logs_that_outlive_sleep(shop: Shop)
         *("hookType", "hookName", "hookScript", "hookCommands", "output", "outputTruncated"),
         *("outputTotalChars", "exitCode", "timedOut", "executedAt", "durationMs"),
     }
-    replica = await shop.reach(made, "active")
-    (status,) = replica["repository_statuses"]
+
+    async def told() -> list[dict[str, Any]]:
+        return (await shop.reach(made, "active"))["repository_statuses"]
+
+    (status,) = await eventually(told, "the status of the repository")
     assert status["start_hooks_completed"] is True
     types = [one["type"] for one in await shop.events(made)]
     ready = types.index("engine.ready")
@@ -87,7 +90,7 @@ async def test_a_hook_is_stopped_at_the_environments_limit(shop: Shop) -> None:
     await shop.hook(environment, "start", "echo begun; sleep 600")
     made = await shop.begin(environment)
     replica = await shop.reach(made, "error")
-    assert "took too long" in replica["error"]
+    assert "timed out" in replica["error"]
     _, (log,) = await logs(shop, made)
     assert (log["timedOut"], log["exitCode"], log["output"]) == (True, None, "begun\n")
 
@@ -101,7 +104,7 @@ async def test_a_service_that_stops_in_a_hook_takes_it_up_again(shop: Shop) -> N
     async def begun() -> bool:
         return ran.exists()
 
-    await until(begun, "the hook's begin")
+    await eventually(begun, "the hook's begin")
     await shop.stop()
     (ran.parent / "go").touch()
     await shop.start()
@@ -121,7 +124,7 @@ async def test_a_hook_that_failed_while_no_service_ran_has_its_log(shop: Shop) -
     async def begun() -> bool:
         return ran.exists()
 
-    await until(begun, "the hook's begin")
+    await eventually(begun, "the hook's begin")
     await shop.stop()
     (ran.parent / "go").touch()
     place = shop.home.workspaces / made
@@ -130,7 +133,7 @@ async def test_a_hook_that_failed_while_no_service_ran_has_its_log(shop: Shop) -
         journals = (content for path, content in files_under(place) if "journal" in path.name)
         return any(b"hooks.failed" in content for content in journals)
 
-    await until(failed, "the hook's end")
+    await eventually(failed, "the hook's end")
     await shop.start()
     replica = await shop.reach(made, "error")
     assert "ended with code 4" in replica["error"]
@@ -150,7 +153,7 @@ async def test_an_engine_killed_in_a_hook_goes_on_with_that_hook(shop: Shop) -> 
     async def begun() -> bool:
         return ran.exists() and "second" in ran.read_text()
 
-    await until(begun, "the second hook")
+    await eventually(begun, "the second hook")
     record = json.loads((shop.home.workspaces / made / "sandbox.json").read_text())
     os.kill(record["engine"]["pid"], signal.SIGKILL)
     (ran.parent / "go").touch()
@@ -236,7 +239,7 @@ async def test_a_streamed_test_tells_while_it_runs_and_ends_when_nobody_listens(
     async def gone() -> bool:
         return not shop.workspaces()
 
-    await until(gone, "the end of the workspace")
+    await eventually(gone, "the end of the workspace")
 
 
 async def test_a_test_that_a_stopped_service_left_is_removed_at_the_next_start(shop: Shop) -> None:
@@ -255,7 +258,7 @@ async def test_a_test_that_a_stopped_service_left_is_removed_at_the_next_start(s
     async def gone() -> bool:
         return not shop.workspaces()
 
-    await until(gone, "the end of the workspace")
+    await eventually(gone, "the end of the workspace")
 
 
 async def _never(*_: object) -> bool:

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import update
 
 from quarterdeck.service.db.tables import environment_variables
-from tests.fleet.conftest import until
 from tests.shaping.conftest import SPY, Shop
 from tests.support.trees import files_under
+from tests.support.waiting import eventually
 
 
 async def typed(shop: Shop, id: str, line: str) -> str:
@@ -52,7 +52,7 @@ async def test_variables_reach_exec_terminal_hooks_and_agent(shop: Shop) -> None
     async def ran() -> bool:
         return await shop.run(made, "cat ~/agent 2>/dev/null") == "agent-own-below\n"
 
-    await until(ran, "the agent's turn")
+    await eventually(ran, "the agent's turn")
 
 
 async def test_variables_too_large_for_a_process_are_the_replicas_error(shop: Shop) -> None:
@@ -176,7 +176,7 @@ async def test_an_agent_gets_its_key_and_servers_and_nobody_else_the_key(shop: S
     async def seen() -> str:
         return await shop.run(made, "cat ~/seen.json 2>/dev/null")
 
-    told = json.loads(await until(seen, "the agent"))
+    told = json.loads(await eventually(seen, "the agent"))
     assert told["environment"]["GEMINI_API_KEY"] == "sk-for-gemini-alone"
     assert told["params"]["mcpServers"] == [
         {
@@ -206,4 +206,4 @@ async def test_an_agent_gets_its_key_and_servers_and_nobody_else_the_key(shop: S
     async def told_of_the_old() -> bool:
         return "cannot use these MCP servers: old" in json.dumps(await shop.events(made))
 
-    await until(told_of_the_old, "a word on the server that was left out")
+    await eventually(told_of_the_old, "a word on the server that was left out")

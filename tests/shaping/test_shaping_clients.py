@@ -8,15 +8,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from quarterdeck.client import LOCAL_URL, Client, Connection
-from quarterdeck.client.errors import Conflict
+from quarterdeck.client import LOCAL_URL, Client, HttpConnection
+from quarterdeck.client.errors import ConflictError
 from tests.shaping.conftest import Shop
 from tests.support import forked
 
 
 @pytest.fixture
 async def client(shop: Shop) -> AsyncIterator[Client]:
-    connection = Connection(LOCAL_URL, shop.home.key.read_text().strip(), socket=shop.home.socket)
+    connection = HttpConnection(
+        LOCAL_URL, shop.home.key.read_text().strip(), socket=shop.home.socket
+    )
     async with Client(connection) as opened:
         yield opened
 
@@ -43,7 +45,7 @@ async def test_the_client_tests_hooks_and_reads_their_logs(shop: Shop, client: C
         told = [event async for event in stream(environment, "echo on")]
         assert [event.type for event in told][-1] == "complete"
         assert "on\n" in [event.output for event in told if event.type == "output"]
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         await _broken(shop, client)
     made = await shop.make(environment)
     logs = await client.hook_logs.read(made)
@@ -80,12 +82,12 @@ async def test_qd_on_hooks_and_pools(shop: Shop) -> None:
     await shop.make(environment)
     status, out, said = await qd(shop, "replica", "hooks", "r2")
     assert (status, out) == (0, "from the hook\n")
-    assert "warm e1: ended with 0" in said
+    assert "warm e1: exit status 0" in said
     status, out, _ = await qd(shop, "replica", "hooks", "r2", "--json")
     assert json.loads(out)["warm_hooks"]["logs"][0]["hookName"] == "e1"
 
     status, _, said = await qd(shop, "env", "pool", "e1")
-    assert "no warm pool" in said
+    assert "No warm pool." in said
     status, out, _ = await qd(shop, "env", "pool", "e1", "on", "--json")
     assert json.loads(out)["warm_pool"]["enabled"] is True
     status, _, said = await qd(shop, "env", "pool", "e1", "off")

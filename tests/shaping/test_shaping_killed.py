@@ -22,8 +22,10 @@ from tests.shaping.killing import (
     until_ran,
     waiting_hook,
 )
+from tests.support.git import make_repository
+from tests.support.installation import Follower, Installation, block, runs
+from tests.support.waiting import until
 from tests.system.conftest import installed
-from tests.system.installation import Follower, Installation, block, make_repository, runs, until
 
 MESSAGE = block("echo said >> ~/said")
 
@@ -44,7 +46,7 @@ def deck(_deck: Installation, require_tool: Callable[[str], str]) -> Installatio
 
 
 @pytest.fixture(scope="module")
-def _shelf(_deck: Installation) -> Iterator[Shaped]:
+def _pool(_deck: Installation) -> Iterator[Shaped]:
     repository = _deck.connect(str(make_repository(_deck.base / "shop")))
     made = Shaped.make(_deck, repository, warm="echo warm >> ~/ran", start=START)
     made.switch(True)
@@ -54,9 +56,9 @@ def _shelf(_deck: Installation) -> Iterator[Shaped]:
 
 
 @pytest.fixture
-def shelf(deck: Installation, _shelf: Shaped) -> Shaped:
+def pool(deck: Installation, _pool: Shaped) -> Shaped:
     """An environment with a repository, a hook of each kind, and a pool."""
-    return _shelf
+    return _pool
 
 
 def restart(deck: Installation) -> None:
@@ -80,16 +82,16 @@ def branch(deck: Installation, id: str) -> str:
     return deck.run(id, "git -C /workspace/shop branch --show-current")["output"].strip()
 
 
-def claim(shelf: Shaped, name: str) -> str:
+def claim(pool: Shaped, name: str) -> str:
     """Makes a replica of the next one in the pool."""
-    wanted = shelf.filled()[0]
-    assert shelf.deck.create(shelf.environment, wait=False, name=name, message=MESSAGE) == wanted
+    wanted = pool.filled()[0]
+    assert pool.deck.create(pool.environment, wait=False, name=name, message=MESSAGE) == wanted
     return wanted
 
 
-def stopped_engine(shelf: Shaped) -> int:
+def stopped_engine(pool: Shaped) -> int:
     """The engine that is claimed next; it answers nothing."""
-    engine = shelf.deck.engine(shelf.filled()[0])
+    engine = pool.deck.engine(pool.filled()[0])
     os.kill(engine, signal.SIGSTOP)
     return engine
 
@@ -120,9 +122,9 @@ def test_the_service_is_killed_in_a_warm_and_in_a_start_hook(deck: Installation)
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.01, 0.03])
-def test_the_service_is_killed_around_a_claim(shelf: Shaped, delay: float) -> None:
-    deck, held, name = shelf.deck, shelf.filled(), f"around{delay}"
-    body = {"name": name, "environment_id": shelf.environment, "message": MESSAGE}
+def test_the_service_is_killed_around_a_claim(pool: Shaped, delay: float) -> None:
+    deck, held, name = pool.deck, pool.filled(), f"around{delay}"
+    body = {"name": name, "environment_id": pool.environment, "message": MESSAGE}
     asked = Background(deck, "/v1/replica", body)
     time.sleep(delay)  # where in the claim it dies is the point
     deck.kill()
@@ -134,41 +136,36 @@ def test_the_service_is_killed_around_a_claim(shelf: Shaped, delay: float) -> No
         made = [deck.post("/v1/replica", body, 201)["replica"]["id"]]
     assert made == [held[0]]
     check_ran_once(deck, made[0], name)
-    left = shelf.filled()
+    left = pool.filled()
     assert held[1] == left[0]
     assert made[0] not in left
     deck.delete(made[0])
 
 
-def test_the_service_is_killed_while_the_engine_is_told(shelf: Shaped) -> None:
-    deck, engine = shelf.deck, stopped_engine(shelf)
-    id = claim(shelf, "told")
+def test_the_service_is_killed_while_the_engine_is_told_and_in_its_start_hook(
+    pool: Shaped,
+) -> None:
+    deck, engine = pool.deck, stopped_engine(pool)
+    stay = home_of(deck, pool.filled()[0]) / "stay"
+    stay.touch()
+    id = claim(pool, "told")
     deck.kill()
     os.kill(engine, signal.SIGCONT)
     deck.start()
+    until_ran(deck, id, "warm", "start")
+    restart(deck)
+    assert deck.replica(id)["status"] == "preparing"
+    stay.unlink()
     check_ran_once(deck, id, "told")
     assert deck.engine(id) == engine
     deck.delete(id)
 
 
-def test_the_service_is_killed_in_the_start_hook_after_a_claim(shelf: Shaped) -> None:
-    deck = shelf.deck
-    stay = home_of(deck, shelf.filled()[0]) / "stay"
-    stay.touch()
-    id = claim(shelf, "hooked")
-    until_ran(deck, id, "warm", "start")
-    restart(deck)
-    assert deck.replica(id)["status"] == "preparing"
-    stay.unlink()
-    check_ran_once(deck, id, "hooked")
-    deck.delete(id)
-
-
 @pytest.mark.parametrize("also_the_service", [False, True])
-def test_the_engine_is_killed_in_a_claim(shelf: Shaped, also_the_service: bool) -> None:
-    deck, engine = shelf.deck, stopped_engine(shelf)
+def test_the_engine_is_killed_in_a_claim(pool: Shaped, also_the_service: bool) -> None:
+    deck, engine = pool.deck, stopped_engine(pool)
     name = f"claimed-{also_the_service}"
-    id = claim(shelf, name)
+    id = claim(pool, name)
     if also_the_service:
         deck.kill()
     os.kill(engine, signal.SIGKILL)
@@ -179,11 +176,11 @@ def test_the_engine_is_killed_in_a_claim(shelf: Shaped, also_the_service: bool) 
     deck.delete(id)
 
 
-def test_the_engine_is_killed_in_the_start_hook_after_a_claim(shelf: Shaped) -> None:
-    deck = shelf.deck
-    stay = home_of(deck, shelf.filled()[0]) / "stay"
+def test_the_engine_is_killed_in_the_start_hook_after_a_claim(pool: Shaped) -> None:
+    deck = pool.deck
+    stay = home_of(deck, pool.filled()[0]) / "stay"
     stay.touch()
-    id = claim(shelf, "rehooked")
+    id = claim(pool, "rehooked")
     until_ran(deck, id, "warm", "start")
     os.kill(deck.engine(id), signal.SIGKILL)
     until_ran(deck, id, "warm", "start", "start")  # the one cut off begins again
@@ -197,11 +194,11 @@ def test_the_engine_is_killed_in_the_start_hook_after_a_claim(shelf: Shaped) -> 
     deck.delete(id)
 
 
-def test_the_agent_is_killed_in_the_first_message_after_a_claim(shelf: Shaped) -> None:
-    deck = shelf.deck
-    id = shelf.filled()[0]
+def test_the_agent_is_killed_in_the_first_message_after_a_claim(pool: Shaped) -> None:
+    deck = pool.deck
+    id = pool.filled()[0]
     message = block("echo said >> ~/said; sleep 1000")
-    assert deck.create(shelf.environment, wait=False, name="agent", message=message) == id
+    assert deck.create(pool.environment, wait=False, name="agent", message=message) == id
     follower = Follower(deck, id)
     until(lambda: (home_of(deck, id) / "said").exists(), "the message")
     later = deck.send(id, block("echo later >> ~/said"))
@@ -252,8 +249,8 @@ def test_the_service_is_killed_while_a_pool_is_filled(deck: Installation) -> Non
     shaped.empty()
 
 
-def test_the_service_is_killed_wherever_pools_are_replaced(shelf: Shaped) -> None:
-    deck, shaped = shelf.deck, Shaped.make(shelf.deck)
+def test_the_service_is_killed_wherever_pools_are_replaced(pool: Shaped) -> None:
+    deck, shaped = pool.deck, Shaped.make(pool.deck)
     shaped.switch(True)
     for delay in (0.0, 0.05, 0.2):
         shaped.save("warm", f"echo {delay} > ~/ran")
@@ -261,5 +258,5 @@ def test_the_service_is_killed_wherever_pools_are_replaced(shelf: Shaped) -> Non
         restart(deck)
     held = shaped.filled()
     assert [ran(deck, id) for id in held] == [["0.2"], ["0.2"]]
-    eventually(deck, lambda: {*held, *shelf.pooled()})
+    eventually(deck, lambda: {*held, *pool.pooled()})
     shaped.empty()

@@ -4,12 +4,16 @@ import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import pytest
-
-from quarterdeck.service.records.warm_pools import FIRST_PAUSE, all_pools, mark_ready, note_failure
+from quarterdeck.service.environments.warm_pool_rows import (
+    FIRST_PAUSE,
+    all_pools,
+    mark_ready,
+    note_failure,
+)
 from quarterdeck.wire.base import utc_now
-from tests.fleet.conftest import until
-from tests.shaping.conftest import Shop, git
+from tests.shaping.conftest import Shop
+from tests.support.git import git
+from tests.support.waiting import eventually
 
 
 async def switch(shop: Shop, environment: str, enabled: bool = True) -> dict:
@@ -57,7 +61,7 @@ async def test_a_prepared_workspace_is_claimed_and_soon_active(shop: Shop) -> No
     async def ran_on_its_branch() -> bool:
         return await shop.run(made, "cat ~/branch 2>/dev/null") == "qd/r2\n"
 
-    await until(ran_on_its_branch, "the message")
+    await eventually(ran_on_its_branch, "the message")
     page = await shop.call("GET", "/v1/replica")
     assert [(one["id"], one["name"]) for one in page["replicas"]] == [(made, "r2")]
     await shop.pool_until(environment, ready_count=2)
@@ -85,20 +89,20 @@ async def test_a_workspace_is_claimed_once_whatever_its_engine_forgets(shop: Sho
     assert await shop.run(made, "git -C /workspace/deck branch --show-current") == "mine\n"
 
 
-@pytest.mark.parametrize("kind", ["warm", "start"])
-async def test_a_saved_hook_is_taken_up_at_once(shop: Shop, kind: str) -> None:
+async def test_a_saved_hook_is_taken_up_at_once(shop: Shop) -> None:
     await shop.stop()
     shop.settings = replace(shop.settings, pool_interval=3600)
     await shop.start()
     environment = await shop.environment()
     pool = await switch(shop, environment)  # this too
     await shop.pool_until(environment, ready_count=2)
-    await shop.hook(environment, kind, "echo new > ~/version")
-    await shop.pool_until(environment, generation=2, ready_count=2, stale_count=0)
-    assert len(await waiting(shop, pool)) == 2
+    for generation, kind in enumerate(("warm", "start"), 2):
+        await shop.hook(environment, kind, "echo new > ~/version")
+        await shop.pool_until(environment, generation=generation, ready_count=2, stale_count=0)
+        assert len(await waiting(shop, pool)) == 2
 
 
-async def test_each_is_claimed_once(shop: Shop) -> None:
+async def test_each_is_claimed_once_and_a_pool_that_is_switched_off_empties(shop: Shop) -> None:
     environment = await shop.environment()
     pool = await switch(shop, environment)
     await shop.pool_until(environment, ready_count=2)
@@ -108,6 +112,14 @@ async def test_each_is_claimed_once(shop: Shop) -> None:
     assert held <= set(made)
     for one in made:
         await shop.reach(one, "active")
+    await shop.pool_until(environment, ready_count=2)
+    assert not (await switch(shop, environment, False))["enabled"]
+    await shop.pool_until(environment, ready_count=0, warming_count=0, stale_count=0)
+
+    async def empty() -> bool:
+        return set(shop.workspaces()) == set(made)
+
+    await eventually(empty, "the end of the pool")
 
 
 async def test_a_changed_environment_replaces_what_was_prepared(shop: Shop) -> None:
@@ -128,10 +140,10 @@ async def test_a_changed_environment_replaces_what_was_prepared(shop: Shop) -> N
     async def old_gone() -> bool:
         return not old & set(shop.workspaces())
 
-    await until(old_gone, "the end of the stale ones")
+    await eventually(old_gone, "the end of the stale ones")
 
 
-async def test_a_failing_pool_rests_and_tells_why(shop: Shop) -> None:
+async def test_a_failing_pool_rests_until_its_hook_is_saved_and_tells_why(shop: Shop) -> None:
     environment = await shop.environment()
     await shop.hook(environment, "warm", "echo broken; exit 7")
     pool = await switch(shop, environment)
@@ -140,38 +152,25 @@ async def test_a_failing_pool_rests_and_tells_why(shop: Shop) -> None:
         now = await shop.pool(environment)
         return now if now["last_failure_at"] else None
 
-    told = await until(failed, "a failure")
+    told = await eventually(failed, "a failure")
     assert "ended with code 7" in told["last_failure_reason"]
 
     async def removed() -> bool:
         return not await waiting(shop, pool)
 
-    await until(removed, "the end of the failed ones")
+    await eventually(removed, "the end of the failed ones")
     for _ in range(3):  # it rests: looking again makes none
         shop.fleet.pools.nudge()
         await shop.call("GET", f"/v1/environments/{environment}/warm-hooks")
     assert await waiting(shop, pool) == []
-    await shop.hook(environment, "warm", "true")
-    await switch(shop, environment)  # a person may try again at once
-    await shop.pool_until(environment, ready_count=2)
-
-
-async def test_a_saved_hook_ends_the_rest_of_the_one_that_failed(shop: Shop) -> None:
-    environment = await shop.environment()
-    await shop.hook(environment, "warm", "exit 7")
-    pool = await switch(shop, environment)
-
-    async def rests() -> bool:
-        (row,) = await shop.context.database.read(all_pools)
-        return row["failures"] > 0 and not await waiting(shop, pool)
-
-    await until(rests, "the rest after the failures")
+    (row,) = await shop.context.database.read(all_pools)
+    assert row["failures"] > 0
     await shop.hook(environment, "warm", "true")
     told = await shop.pool_until(environment, ready_count=2)
     assert (told["last_failure_at"], told["last_failure_reason"]) == (None, None)
 
 
-async def test_only_the_present_generation_speaks_for_a_pool(shop: Shop) -> None:
+async def test_only_the_present_generation_speaks_for_a_pool_and_its_rest_grows(shop: Shop) -> None:
     environment = await shop.environment()
     pool = await switch(shop, environment)
     await shop.pool_until(environment, ready_count=2)
@@ -183,33 +182,13 @@ async def test_only_the_present_generation_speaks_for_a_pool(shop: Shop) -> None
     ready = (await waiting(shop, pool))[0]["id"]
     await write(lambda c: mark_ready(c, ready))
     assert (await shop.pool(environment))["last_failure_reason"] is None
-
-
-async def test_the_rest_after_failures_grows(shop: Shop) -> None:
-    environment = await shop.environment()
-    pool = await switch(shop, environment)
-    await shop.pool_until(environment, ready_count=2)
-    now = utc_now()
+    # The rest after failures grows.
     pauses: list[timedelta] = []
     for _ in range(3):
-        await shop.context.database.write(lambda c: note_failure(c, pool["id"], 1, "why", now))
+        await write(lambda c: note_failure(c, pool["id"], 1, "why", now))
         (row,) = await shop.context.database.read(all_pools)
         pauses.append(datetime.fromisoformat(row["retry_at"]) - now)
-    ratio = [round(pause / FIRST_PAUSE, 2) for pause in pauses]
-    assert ratio == [1, 2, 4]
-
-
-async def test_a_pool_that_is_switched_off_empties(shop: Shop) -> None:
-    environment = await shop.environment()
-    await switch(shop, environment)
-    await shop.pool_until(environment, ready_count=2)
-    assert not (await switch(shop, environment, False))["enabled"]
-    await shop.pool_until(environment, ready_count=0, warming_count=0, stale_count=0)
-
-    async def empty() -> bool:
-        return not shop.workspaces()
-
-    await until(empty, "the end of the pool")
+    assert [round(pause / FIRST_PAUSE, 2) for pause in pauses] == [1, 2, 4]
 
 
 async def test_a_pool_outlives_its_service(shop: Shop) -> None:
@@ -225,11 +204,7 @@ async def test_a_pool_outlives_its_service(shop: Shop) -> None:
     made = await shop.make(environment)
     assert made in held
     assert await shop.run(made, "cat ~/ran") == "warm\n"
-
-
-async def test_a_service_that_stops_before_the_engine_knows_of_the_claim(shop: Shop) -> None:
-    environment = await shop.environment()
-    await switch(shop, environment)
+    # It stops before the engine knows of a claim.
     await shop.pool_until(environment, ready_count=2)
     shop.fleet.of = _deaf(shop.fleet.of)
     made = await shop.begin(environment)
@@ -248,15 +223,12 @@ def _deaf(of):
     return lambda _: Deaf()
 
 
-@pytest.mark.parametrize("body", [{}, {"enabled": "true"}, {"enabled": 1}])
-async def test_a_bad_switch_is_refused(shop: Shop, body: dict) -> None:
+async def test_bad_switches_and_unknown_pools_are_refused(shop: Shop) -> None:
     environment = await shop.environment()
     path = f"/v1/environments/{environment}/warm-pools"
-    answer = await shop.call("PUT", path, body, 400)
-    assert "enabled" in answer["details"]
-
-
-async def test_an_unknown_pool_is_not_found(shop: Shop) -> None:
+    for body in ({}, {"enabled": "true"}, {"enabled": 1}):
+        answer = await shop.call("PUT", path, body, 400)
+        assert "enabled" in answer["details"]
     path = "/v1/warm-pools/00000000-0000-4000-8000-000000000000/workspaces"
     assert (await shop.call("GET", path, status=404))["code"] == "NOT_FOUND"
     await shop.call("GET", "/v1/warm-pools/no-id/workspaces", status=400)

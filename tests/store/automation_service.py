@@ -46,6 +46,7 @@ class AutomationService(PlayedService):
         super().__init__()
         self.automations: dict[str, dict[str, Any]] = {}
         self.runs: dict[str, list[dict[str, Any]]] = {}
+        self.skipped: dict[str, list[dict[str, Any]]] = {}
         self.bodies: list[dict[str, Any]] = []
         self.page_size = 2
         self.refuses: set[str] = set()
@@ -82,23 +83,35 @@ class AutomationService(PlayedService):
                 self.automations[id] |= self.bodies[-1]
                 return httpx.Response(200, json={"automation": self.automations[id]})
             case "GET", [id, "executions"] if id in self.automations:
-                return self._listed("executions", self.runs[id], min(self._limit, self.page_size))
+                size = min(self._limit, self.page_size)
+                more = {"skipped": self.skipped.get(id, [])}
+                return self._listed("executions", self.runs[id], size, **more)
             case "POST", [id, "executions", old, "retry"] if id in self.automations:
                 made = run(id, "pending", HOUR_LATER, retry_of=old)
                 self.runs[id].insert(0, made)
                 told = {"execution_id": made["id"], "workspace_id": str(uuid4())}
                 return httpx.Response(200, json=told)
+            case "POST", [id, "executions", wanted, ("approve" | "cancel") as verb]:
+                found = next(one for one in self.runs[id] if one["id"] == wanted)
+                found |= {"awaiting_approval": False}
+                found |= {"status": "failed", "reason": "canceled"} if verb == "cancel" else {}
+                return httpx.Response(200, json={"execution": found})
+            case "POST", [id, "webhook", "rotate"]:
+                self.automations[id] |= {"webhook_token": "another"}
+                return httpx.Response(200, json={"automation": self.automations[id]})
             case "GET", [id, "executions", wanted] if id in self.automations:
                 found = next(one for one in self.runs[id] if one["id"] == wanted)
                 return httpx.Response(200, json={"execution": found})
             case _:
                 return httpx.Response(404, json={"error": "None.", "code": "NOT_FOUND"})
 
-    def _listed(self, name: str, found: list[dict[str, Any]], size: int) -> httpx.Response:
+    def _listed(
+        self, name: str, found: list[dict[str, Any]], size: int, **more: Any
+    ) -> httpx.Response:
         begin = (self._page - 1) * size
         page = {"total": len(found), "page": self._page, "limit": size}
         pages = -(-len(found) // size)
-        told = {name: found[begin : begin + size], **page, "totalPages": pages}
+        told = {name: found[begin : begin + size], **page, "totalPages": pages, **more}
         return httpx.Response(200, json=told)
 
     def tell(self, index: int, type: str, **payload: Any) -> None:

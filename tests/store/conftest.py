@@ -11,10 +11,9 @@ import httpx
 import pytest
 
 from quarterdeck.client.client import Client
-from quarterdeck.client.connection import Connection
-from quarterdeck.client.retry import Pace
+from quarterdeck.client.connection import Backoff, HttpConnection
+from quarterdeck.store.app_state import AppState
 from quarterdeck.store.changes import Change
-from quarterdeck.store.deck import Deck
 from quarterdeck.store.disk import ClientDisk
 
 NOW = "2026-11-20T12:00:00.000Z"
@@ -32,6 +31,8 @@ class PlayedService(httpx.AsyncBaseTransport):
         self.down = False
         self.added: Callable[[], None] = lambda: None
         self.cut: Callable[[httpx.Request], bool] = lambda request: False
+        self.held: dict[str, asyncio.Event] = {}
+        """Events that answers wait for, once they are made, by the end of their paths."""
 
     def add(self, name: str, status: str = "active") -> UUID:
         id, chat = str(uuid4()), str(uuid4())
@@ -56,7 +57,11 @@ class PlayedService(httpx.AsyncBaseTransport):
             self._take(await request.aread())
         if self.cut(request):
             raise httpx.ReadError("broken")
-        return self._answer(request.method, path)
+        answer = self._answer(request.method, path)
+        for end, event in self.held.items():
+            if path.endswith(end):
+                await event.wait()
+        return answer
 
     def _take(self, body: bytes) -> None:
         import json
@@ -123,13 +128,13 @@ class Watched:
     def __init__(self, service: PlayedService, disk: ClientDisk) -> None:
         self.service = service
         self.told: list[Change] = []
-        self.deck = Deck(self._client, endpoint="test", disk=disk)
+        self.deck = AppState(self._client, endpoint="test", disk=disk)
         self.deck.changed.watch(self.told.append)
         service.added = self.deck.reconnect_now
 
     def _client(self) -> Client:
-        pace = Pace(first=0.001, longest=0.01)
-        return Client(Connection("http://test", "key", transport=self.service, pace=pace))
+        pace = Backoff(first=0.001, longest=0.01)
+        return Client(HttpConnection("http://test", "key", transport=self.service, pace=pace))
 
     async def until(self, check: Callable[[], Any], what: str = "the condition") -> Any:
         """The first true result of a check."""

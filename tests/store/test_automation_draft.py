@@ -64,6 +64,9 @@ def test_what_was_not_touched_is_not_sent() -> None:
     sent = edited(before, report=False)
     assert sent is not None
     assert sent["config"] == {"theirs": 1, "report": False, "skip_while_running": False}
+    assert edited(before, base="release")["config"]["base"] == "release"
+    before = record(CRON, config={"base": "release"})
+    assert "base" not in edited(before, base=None)["config"]
 
 
 def test_events_keep_what_is_their_own() -> None:
@@ -98,7 +101,7 @@ def test_triggers_go_when_they_are_taken_out() -> None:
 def test_a_trigger_of_a_newer_service_is_not_lost() -> None:
     before = record({"type": "tide", "config": {"high": True}})
     assert edited(before, name="daily") == {"name": "daily"}
-    with pytest.raises(ValueError, match="does not know"):
+    with pytest.raises(ValueError, match="unknown to this version"):
         edited(before, webhook=True)
 
 
@@ -111,7 +114,7 @@ def test_a_schedule_is_refused_in_plain_words_beside_its_field() -> None:
     with pytest.raises(ValidationError) as refused:
         AutomationDraft.model_validate({**given, "schedule": "0 9 * * *", "timezone": "Mars"})
     (wrong,) = refused.value.errors()
-    assert wrong["loc"] == ("timezone",) and "There is no zone 'Mars'" in wrong["msg"]
+    assert wrong["loc"] == ("timezone",) and "Unknown time zone 'Mars'" in wrong["msg"]
     AutomationDraft.model_validate({**given, "timezone": "Mars"})  # nothing asks for it
 
 
@@ -129,3 +132,25 @@ def test_a_schedule_is_refused_in_plain_words_beside_its_field() -> None:
 )
 def test_refusals_of_the_service_find_their_field(path: str, field: str) -> None:
     assert field_of(path) == field
+
+
+def test_limits_and_trust_are_sent_when_they_were_changed() -> None:
+    before = record(max_minutes=5, trust="all")
+    assert edited(before) is None
+    assert edited(before, max_minutes=None, trust="members", concurrency=2) == {
+        "max_minutes": None,
+        "trust": "members",
+        "concurrency": 2,
+    }
+
+
+def test_a_secret_is_sent_when_it_was_typed() -> None:
+    before = record(WEBHOOK, webhook_signed=True)
+    assert "webhook_secret" not in draft_values(before)
+    assert edited(before) is None
+    secret = "a secret of its own"
+    assert edited(before, webhook_secret=secret) == {"webhook_secret": secret}
+    draft = AutomationDraft(
+        name="n", prompt="p", environment_id=SHOP, webhook=True, webhook_secret=secret
+    )
+    assert new_body(draft).webhook_secret == secret and secret not in repr(draft)

@@ -8,12 +8,20 @@ import httpx
 import pytest
 
 from quarterdeck.client.client import Client
-from quarterdeck.client.connection import Connection
-from quarterdeck.client.errors import InvalidRequest, PayloadTooLarge, TimedOut
-from quarterdeck.store.automation_prompts import composed_prompt
-from quarterdeck.store.automation_schedule import coming
-from quarterdeck.store.automation_triggering import Wrong, refused, trigger_of
-from quarterdeck.wire.automations import Execution
+from quarterdeck.client.connection import HttpConnection
+from quarterdeck.client.errors import InvalidRequestError, PayloadTooLargeError, RequestTimeoutError
+from quarterdeck.store.automation_draft import (
+    Wrong,
+    coming,
+    composed_prompt,
+    refused,
+    trigger_of,
+    webhook_call,
+    webhook_url,
+)
+from quarterdeck.wire.automation_runs import Execution
+from quarterdeck.wire.automations import Automation
+from tests.store.automation_service import automation
 
 NOW = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)  # a Friday
 REPLICA = UUID(int=7)
@@ -42,10 +50,10 @@ def test_the_coming_runs_of_a_schedule_are_in_its_zone() -> None:
         ("0 0 * 13 *", "UTC", "schedule", "The month '13' is none"),
         ("0 0 * * 8", "UTC", "schedule", "The day of the week '8' is none"),
         ("0 9 * * *", "", "timezone", "A zone is needed"),
-        ("0 9 * * *", "Mars/Olympus", "timezone", "There is no zone 'Mars/Olympus'"),
-        ("0 9 * * *", "../etc/passwd", "timezone", "There is no zone"),
-        ("0 9 * * *", "localtime", "timezone", "There is no zone"),
-        ("0 9 * * *", "right/UTC", "timezone", "There is no zone"),
+        ("0 9 * * *", "Mars/Olympus", "timezone", "Unknown time zone 'Mars/Olympus'"),
+        ("0 9 * * *", "../etc/passwd", "timezone", "Unknown time zone"),
+        ("0 9 * * *", "localtime", "timezone", "Unknown time zone"),
+        ("0 9 * * *", "right/UTC", "timezone", "Unknown time zone"),
     ],
 )
 def test_what_is_wrong_with_a_schedule_is_said_plainly(
@@ -83,10 +91,12 @@ def test_what_cannot_be_is_said_beside_its_field(payload: str, about: str, field
 
 
 def test_refusals_stand_beside_the_field_that_they_speak_of() -> None:
-    about = InvalidRequest("Not valid.", status=400, details="pr.repository: not connected")
+    about = InvalidRequestError("Not valid.", status=400, details="pr.repository: not connected")
     assert refused(about) == Wrong("pr", "Not valid. not connected")
-    assert refused(PayloadTooLarge("Too large.", status=413)).field == "payload"
-    assert refused(TimedOut("No answer.")).text.endswith("look at the runs first.")
+    assert refused(PayloadTooLargeError("Too large.", status=413)).field == "payload"
+    assert refused(RequestTimeoutError("No answer.")).text.endswith(
+        "check the runs before retrying."
+    )
 
 
 def said(at: datetime, text: str) -> dict[str, Any]:
@@ -111,7 +121,7 @@ class Replica:
         return httpx.Response(200, json={**page, **before, "events": self._events[begin:end]})
 
     def client(self) -> Client:
-        return Client(Connection("http://test", "key", transport=httpx.MockTransport(self)))
+        return Client(HttpConnection("http://test", "key", transport=httpx.MockTransport(self)))
 
 
 def a_run(at: datetime, workspace: UUID | None = REPLICA) -> Execution:
@@ -149,3 +159,35 @@ async def test_the_prompt_of_a_run_that_joined_is_found_in_a_long_history() -> N
     async with replica.client() as client:
         assert await composed_prompt(client, a_run(later)) == second
         assert await composed_prompt(client, a_run(later + timedelta(hours=9))) is None
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "told", "url"),
+    [
+        (
+            "https://deck.example/",
+            "http://10.0.0.1:80/x",
+            "https://deck.example/v1/automations/webhook/t",
+        ),
+        ("unix:/run/qd.sock", "http://10.0.0.1:80/x", "http://10.0.0.1:80/x"),
+        ("unix:/run/qd.sock", None, None),
+    ],
+)
+def test_where_a_webhook_is_called(endpoint: str, told: str | None, url: str | None) -> None:
+    record = Automation.model_validate(automation("a", webhook_token="t", webhook_url=told))
+    assert webhook_url(record, endpoint) == url
+    call = webhook_call(record, endpoint)
+    assert call is not None and "X-Signature-256" not in call
+    if url is None:
+        assert "--unix-socket /run/qd.sock" in call
+        assert call.endswith("http://localhost/v1/automations/webhook/t")
+    else:
+        assert call.endswith(f' -d "$body" {url}')
+
+
+def test_a_signed_call_takes_the_secret_from_a_variable() -> None:
+    record = Automation.model_validate(automation("a", webhook_token="t", webhook_signed=True))
+    call = webhook_call(record, "https://deck.example")
+    assert call is not None and "X-Signature-256: sha256=$(printf" in call and "$SECRET" in call
+    none = Automation.model_validate(automation("a"))
+    assert webhook_call(none, "https://deck.example") is None

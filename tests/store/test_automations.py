@@ -7,11 +7,11 @@ from uuid import UUID
 import pytest
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.automation_states import AutomationState, Standing
+from quarterdeck.store.automation_state import AutomationState, Standing
 from quarterdeck.store.changes import AutomationsChanged
 from quarterdeck.wire.base import utc_now
 from tests.store.automation_service import HOUR_LATER, AutomationService, automation, run
-from tests.store.conftest import Watched
+from tests.store.conftest import NOW, Watched
 
 
 @pytest.fixture
@@ -43,10 +43,61 @@ async def test_those_that_need_a_person_come_first(
     state = await known(watched, out)
     order = [one.name for one in watched.deck.automations.ordered()]
     assert order == ["out", "fails", "runs", "soon", "later", "waits", "off"]
-    assert state.trouble == "Five failures."
-    assert watched.deck.automations.states[UUID(fails["id"])].trouble == "No disk."
+    assert state.problem == "Five failures."
+    assert watched.deck.automations.states[UUID(fails["id"])].problem == "No disk."
     told = watched.deck.automations.summary()
-    assert (told.failing, told.running, told.due, told.words) == (2, 1, 1, "2 failing")
+    assert (told.failing, told.running, told.due, told.text) == (2, 1, 1, "2 failing")
+
+
+@pytest.mark.parametrize("reason", ["interrupted", "canceled", "superseded", "disabled", "expired"])
+async def test_what_a_person_or_a_push_ended_is_no_failure(
+    watched: Watched, service: AutomationService, reason: str
+) -> None:
+    record = automation("one")
+    state = await known(watched, service.put(record, run(record["id"], "failed", reason=reason)))
+    assert (state.standing, state.problem) == (Standing.WAITING, None)
+    timed_out = run(record["id"], "failed", HOUR_LATER, reason="timeout")
+    service.tell(1, "execution.changed", execution=timed_out)
+    await watched.until(lambda: state.standing == Standing.FAILING, "a failure")
+
+
+async def test_a_run_that_waits_for_approval_needs_a_person(
+    watched: Watched, service: AutomationService
+) -> None:
+    runs = automation("runs")
+    service.put(runs, run(runs["id"], "running"))
+    record = automation("waits")
+    waiting = run(record["id"], "pending", awaiting_approval=True)
+    state = await known(watched, service.put(record, waiting))
+    assert state.standing == Standing.APPROVAL
+    assert watched.deck.automations.ordered()[0] is state
+    assert watched.deck.automations.summary().text == "1 to approve"
+
+
+async def test_skipped_moments_are_read_with_the_runs_and_when_there_are_more(
+    watched: Watched, service: AutomationService
+) -> None:
+    record = automation("one", cron_expression="* * * * *", cron_timezone="UTC")
+    state = await known(watched, service.put(record, run(record["id"])))
+    skip = {
+        "id": str(UUID(int=9)),
+        "automation_id": record["id"],
+        "reason": "running",
+        "count": 1,
+        "first_at": NOW,
+        "last_at": NOW,
+    }
+    service.skipped[record["id"]] = [skip]
+    await watched.deck.automations.commands.open_runs(state.id)
+    assert state.history is not None
+    assert [one.count for one in state.history.skipped] == [1]
+    service.skipped[record["id"]] = [{**skip, "count": 2}]
+    service.tell(1, "automation.changed", automation_id=record["id"])
+
+    def more() -> bool:
+        return state.history is not None and [s.count for s in state.history.skipped] == [2]
+
+    await watched.until(more, "another skipped moment")
 
 
 async def test_what_the_stream_tells_is_known_without_asking_for_more(
@@ -148,10 +199,26 @@ async def test_a_change_that_could_not_be_read_is_read_when_the_line_is_back(
     service.automations[id]["name"] = "renamed"
     service.tell(1, "automation.changed", automation_id=id)
     await watched.until(lambda: f"GET {path}" in service.asked, "the try")
-    await watched.until(lambda: UUID(id) in watched.deck.automations.behind, "the failure")
+    await watched.until(lambda: UUID(id) in watched.deck.automations.stale, "the failure")
     service.refuses.clear()
     service.streams["automations"].put_nowait(b"")  # the line is cut
     await watched.until(lambda: state.name == "renamed", "the change")
+
+
+async def test_what_another_start_of_the_service_tells_of_its_settings_is_read(
+    watched: Watched, service: AutomationService
+) -> None:
+    record = automation("review", notices=["host-a is not set up."])
+    id = service.put(record, run(record["id"]))
+    state = await known(watched, id)
+    await watched.until(lambda: watched.deck.automations.complete, "the newest run")
+    later = run(id, at=HOUR_LATER)
+    service.tell(1, "execution.changed", execution=later)  # where to resume
+    await watched.until(lambda: state.newest and str(state.newest.id) == later["id"], "the event")
+    service.automations[id]["notices"] = []  # it was set up, and the service started again
+    service.streams["automations"].put_nowait(b"")  # the line is cut
+    await watched.until(lambda: not state.record.notices, "the records")
+    assert state.newest is not None and str(state.newest.id) == later["id"]
 
 
 async def test_a_service_without_the_stream_is_read_when_asked(
@@ -238,3 +305,18 @@ async def test_a_command_is_known_before_the_stream_tells_it(
     state = await known(watched, id)
     await watched.deck.automations.commands.switch(state.id, on=False)
     assert state.standing == Standing.OFF and service.bodies == [{"enabled": False}]
+
+
+async def test_what_is_approved_canceled_and_rotated_is_known_at_once(
+    watched: Watched, service: AutomationService
+) -> None:
+    record = automation("one", webhook_token="t0ken")
+    waiting = run(record["id"], "pending", awaiting_approval=True)
+    state = await known(watched, service.put(record, waiting))
+    commands, id = watched.deck.automations.commands, UUID(waiting["id"])
+    await commands.approve(state.id, id)
+    assert state.standing == Standing.RUNNING
+    await commands.cancel(state.id, id)
+    assert state.standing == Standing.WAITING
+    await commands.rotate_webhook(state.id)
+    assert state.record.webhook_token == "another"

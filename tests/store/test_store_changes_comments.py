@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.store.changes_comments import (
+    MOST_QUOTED,
     Comment,
     CommentsOnDisk,
     find_lines,
     lines_of,
+    message_of,
     whole_file,
 )
-from quarterdeck.store.changes_message import MOST_QUOTED, message_of
-from quarterdeck.store.changes_model import Numbered
-from quarterdeck.store.changes_parse import parse_changes
+from quarterdeck.store.changes_diff import Numbered, parse_changes
 from quarterdeck.store.disk import ClientDisk
 
 REPLICA = UUID(int=7)

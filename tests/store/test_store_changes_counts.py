@@ -2,8 +2,8 @@
 
 import pytest
 
-from quarterdeck.store.changes_review import repositories_of
-from quarterdeck.wire.replicas import RepositoryStatus
+from quarterdeck.store.review import repositories_of
+from quarterdeck.wire.git_state import RepositoryStatus
 
 DIFF = "diff --git a/x b/x\n@@ -1,1 +1,2 @@\n a\n+b\n"
 

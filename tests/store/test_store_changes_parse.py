@@ -1,15 +1,14 @@
 """Differences as git prints them, read back."""
 
 import difflib
-import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.store.changes_model import ChangeKind, FileChange
-from quarterdeck.store.changes_parse import parse_changes, unquoted
+from quarterdeck.store.changes_diff import ChangeKind, FileChange, parse_changes, unquoted
+from tests.support.git import git
 
 LINE = st.text(
     st.characters(codec="utf-8", exclude_characters="\n"), max_size=20
@@ -17,14 +16,6 @@ LINE = st.text(
     ["--- a/x", "+++ b/x", "diff --git a/x b/x", "@@ -1 +1 @@", "\\ No newline", "", "same", "same"]
 )
 LINES = st.lists(LINE, max_size=30)
-
-
-def git(directory: Path, *arguments: str) -> str:
-    names = ["-c", "user.name=Someone", "-c", "user.email=someone@example.invalid"]
-    done = subprocess.run(
-        ["git", *names, *arguments], cwd=directory, check=True, capture_output=True, text=True
-    )
-    return done.stdout
 
 
 @pytest.fixture
@@ -44,7 +35,9 @@ def checkout(tmp_path: Path) -> Path:
 
 def difference(checkout: Path, *options: str) -> dict[str, FileChange]:
     git(checkout, "add", "-A")
-    return {one.path: one for one in parse_changes(git(checkout, *options, "diff", "-M", "HEAD"))}
+    return {
+        one.path: one for one in parse_changes(git(checkout, *options, "diff", "-M", "HEAD") + "\n")
+    }
 
 
 def test_every_kind_of_change_is_read(checkout: Path) -> None:

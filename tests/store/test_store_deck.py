@@ -1,15 +1,15 @@
 """The deck: what it follows, what it tells, and what happens to messages on a bad line."""
 
+import asyncio
 import json
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.changes import ConnectionChanged, ListChanged, Noticed, ReplicaGone
-from quarterdeck.store.connection import Phase
-from quarterdeck.store.outbox import Extras
-from quarterdeck.store.queue_places import Place, place_behind
+from quarterdeck.store.connection import ConnectionPhase
+from quarterdeck.store.outbox import Extras, QueuePlace, place_after
 from tests.store.conftest import NOW, PlayedService, Watched
 
 
@@ -56,6 +56,22 @@ async def test_one_that_falls_asleep_is_followed_no_longer_and_nothing_runs_in_i
     service.streams[str(id)].put_nowait(told)
     await watched.until(lambda: watched.deck.following.feed(id) is None, "the end of following")
     assert state.status == "sleeping" and not state.works
+
+
+async def test_a_queue_that_changes_while_it_is_read_is_read_again(
+    watched: Watched, service: PlayedService
+) -> None:
+    id = service.add("one")
+    await detailed(watched, id)
+    chat = watched.deck.replicas[id].chats[chat_of(watched, id)]
+    path = f"GET /v1/replica/{id}/chats/{chat.id}/queue"
+    service.held["/queue"] = asyncio.Event()
+    watched.deck.want_queue(id, chat.id)
+    await watched.until(lambda: path in service.asked, "the first reading")
+    service.queue.append({"id": str(uuid4()), "message": "late", "queuedAt": NOW})
+    watched.deck.want_queue(id, chat.id)
+    service.held["/queue"].set()
+    await watched.until(lambda: [one.message for one in chat.queue] == ["late"], "the queue")
 
 
 async def test_a_look_at_the_list_that_shows_nothing_new_tells_nothing(
@@ -120,7 +136,9 @@ async def test_what_is_sent_without_a_line_goes_out_later_in_its_order_and_once(
     await detailed(watched, id)
     service.down = True
     watched.deck.reconnect_now()
-    await watched.until(lambda: watched.deck.connection.phase == Phase.RECONNECTING, "the loss")
+    await watched.until(
+        lambda: watched.deck.connection.phase == ConnectionPhase.RECONNECTING, "the loss"
+    )
     for text in ("first", "second", "third"):
         assert await watched.deck.outbox.send(id, chat_of(watched, id), text) is None
     assert [m.state for m in watched.deck.outbox.of_chat(chat_of(watched, id))] == ["unsent"] * 3
@@ -165,13 +183,13 @@ async def test_one_of_unknown_fate_waits_for_the_person(
 
 @pytest.mark.parametrize(
     ("queue", "before", "place"),
-    [((), (), 1), ((5, 6), (), 1), ((1, 2, 5), (1, 2), 3), ((2, 5), (1, 2), 2), ((5, 1), (1,), 3)],
+    [((), (), 0), ((5, 6), (), 0), ((1, 2, 5), (1, 2), 2), ((2, 5), (1, 2), 1), ((5, 1), (1,), 2)],
 )
 def test_an_edited_message_goes_behind_what_was_before_it(
     queue: tuple[int, ...], before: tuple[int, ...], place: int
 ) -> None:
     ids = [UUID(int=number) for number in queue]
-    assert place_behind(ids, [UUID(int=number) for number in before]) == place
+    assert place_after(ids, [UUID(int=number) for number in before]) == place
 
 
 async def test_an_edited_message_is_there_though_its_place_is_lost(
@@ -180,12 +198,12 @@ async def test_an_edited_message_is_there_though_its_place_is_lost(
     id = service.add("one")
     await detailed(watched, id)
     service.cut = lambda request: request.url.path.endswith("/queue")
-    extras = Extras(place=Place(behind=()))
+    extras = Extras(place=QueuePlace(behind=()))
     assert await watched.deck.outbox.send(id, chat_of(watched, id), "edited", extras=extras)
     assert [sent["message"] for sent in service.messages] == ["edited"]
     assert not watched.deck.outbox.of_chat(chat_of(watched, id))
     (notice,) = [change for change in watched.told if isinstance(change, Noticed)]
-    assert "waits as the last one" in notice.text
+    assert "Moved to the end" in notice.text
 
 
 async def test_a_refused_message_is_not_kept_and_the_sender_hears_why(
@@ -224,6 +242,6 @@ async def test_a_refused_key_says_what_to_do(watched: Watched, service: PlayedSe
     await watched.until(lambda: watched.deck.online, "the line")
     refusal = ClientError("That key is not known.", next_step="Check it.")
     watched.deck.refused(refusal)
-    assert watched.deck.connection.phase == Phase.REFUSED
+    assert watched.deck.connection.phase == ConnectionPhase.REFUSED
     assert watched.deck.connection.problem == "That key is not known. Check it."
     assert ConnectionChanged() in watched.told

@@ -7,12 +7,12 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.store.disk import ClientDisk, Outgoing
+from quarterdeck.store.disk import ClientDisk, OutgoingMessage
 from quarterdeck.wire.base import utc_now
 
 
-def outgoing(key: str, state: str = "sending") -> Outgoing:
-    return Outgoing.model_validate(
+def outgoing(key: str, state: str = "sending") -> OutgoingMessage:
+    return OutgoingMessage.model_validate(
         {
             "key": key,
             "replica_id": str(uuid4()),

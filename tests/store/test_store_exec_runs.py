@@ -1,17 +1,17 @@
 """Runs of single commands, without a service."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from quarterdeck.client.errors import NotConnected
+from quarterdeck.client.errors import NotConnectedError
 from quarterdeck.store.changes import ReplicaChanged
 from quarterdeck.store.exec_runs import MOST_RUNS, ExecRuns
-from quarterdeck.store.tasks import Tasks
-from quarterdeck.wire.exec import ExecResponse
+from quarterdeck.store.signals import KeyedTasks
+from quarterdeck.wire.terminals import ExecResponse
+from tests.support.waiting import eventually
 
 REPLICA = UUID(int=1)
 
@@ -48,19 +48,13 @@ class Owner:
         self.told.append(change)
 
 
-async def until(check: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not check():  # noqa: ASYNC110  (plain state, nothing to be told by)
-            await asyncio.sleep(0)
-
-
 async def ended(runs: ExecRuns) -> None:
-    await until(lambda: not runs.running(REPLICA))
+    await eventually(lambda: not runs.running(REPLICA))
 
 
 async def test_a_run_keeps_what_came_out_and_tells_it() -> None:
     owner = Owner()
-    async with Tasks() as tasks:
+    async with KeyedTasks() as tasks:
         runs = ExecRuns(owner, tasks)
         run = runs.start(REPLICA, "echo hi")
         assert run.running and run.seconds is None
@@ -73,8 +67,8 @@ async def test_a_run_keeps_what_came_out_and_tells_it() -> None:
 
 async def test_what_could_not_be_asked_says_why() -> None:
     owner = Owner()
-    owner.answer = NotConnected("No line.", next_step="Wait.")
-    async with Tasks() as tasks:
+    owner.answer = NotConnectedError("No line.", next_step="Wait.")
+    async with KeyedTasks() as tasks:
         runs = ExecRuns(owner, tasks)
         run = runs.start(REPLICA, "echo hi")
         await ended(runs)
@@ -83,7 +77,7 @@ async def test_what_could_not_be_asked_says_why() -> None:
 
 async def test_history_and_runs_have_bounds() -> None:
     owner = Owner()
-    async with Tasks() as tasks:
+    async with KeyedTasks() as tasks:
         runs = ExecRuns(owner, tasks)
         for number in range(MOST_RUNS + 5):
             runs.start(REPLICA, f"echo {number % 7}")
@@ -97,13 +91,13 @@ async def test_history_and_runs_have_bounds() -> None:
 @pytest.mark.parametrize(("code", "problem"), [(0, ""), (1, "not interrupted: its process was")])
 async def test_an_interrupt_is_another_command(code: int, problem: str) -> None:
     owner = Owner()
-    async with Tasks() as tasks:
+    async with KeyedTasks() as tasks:
         runs = ExecRuns(owner, tasks)
         run = runs.start(REPLICA, "sleep 9")
-        await until(lambda: bool(owner.asked))
+        await eventually(lambda: bool(owner.asked))
         owner.answer = ExecResponse(output="", exit_code=code, timed_out=False, truncated=False)
         runs.interrupt(run)
-        await until(lambda: run.interrupted == 1 or bool(run.problem))
+        await eventually(lambda: run.interrupted == 1 or bool(run.problem))
         owner.end.set()
         await ended(runs)
     assert run.problem.startswith(problem) and bool(run.problem) == bool(code)

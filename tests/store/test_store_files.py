@@ -7,8 +7,7 @@ from uuid import uuid4
 import pytest
 
 from quarterdeck.store import files
-from quarterdeck.store.files import FileFinder
-from quarterdeck.store.files_content import content_words, open_file, size_words
+from quarterdeck.store.files import FileFinder, content_words, open_file, size_words
 from quarterdeck.wire.files import FileContent, FoundFiles
 from tests.store.conftest import NOW, NOW_LATE
 
@@ -76,7 +75,7 @@ async def test_an_older_answer_never_replaces_a_newer_one() -> None:
     assert await found.search("on")
     late.set_result(page("old"))
     assert not await older
-    assert (found.asked, paths(found)) == ("on", ["new"])
+    assert (found.query, paths(found)) == ("on", ["new"])
 
 
 async def test_it_asks_again_only_while_the_index_is_being_made(

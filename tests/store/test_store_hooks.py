@@ -3,8 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from quarterdeck.store.hook_runs import runs_of
-from quarterdeck.store.hooks import HookWatch
+from quarterdeck.store.hooks import HookWatch, runs_of
 from quarterdeck.wire.events import HooksChanged
 from quarterdeck.wire.setup import HOOK_OUTPUT_LIMIT, HookLogs
 

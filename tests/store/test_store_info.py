@@ -6,8 +6,8 @@ from uuid import UUID
 import httpx
 import pytest
 
-from quarterdeck.store.info import is_missing, read_info
-from quarterdeck.store.tokens import TokenUse
+from quarterdeck.store.chats import TokenUse
+from quarterdeck.store.replicas import is_missing, read_info
 from quarterdeck.wire.history import AgentEvent
 from tests.store.conftest import NOW, PlayedService, Watched
 from tests.store.test_store_deck import detailed, event
@@ -31,6 +31,22 @@ def test_tokens_are_what_the_last_update_and_the_last_turn_said() -> None:
     assert use == TokenUse(context=4_100, window=200_000, turn=99)
     odd = agent_event("acp-session_update", sessionUpdate="usage_update", used="x", size=-1)
     assert use.after(odd) == TokenUse(turn=99)
+
+
+def cost(amount: Any, currency: Any = "USD") -> AgentEvent:
+    told = {"amount": amount, "currency": currency}
+    return agent_event("acp-session_update", sessionUpdate="usage_update", used=1, cost=told)
+
+
+def test_the_cost_is_the_sum_over_the_sessions_of_the_agent() -> None:
+    plain = agent_event("acp-session_update", sessionUpdate="usage_update", used=1, size=2)
+    use = TokenUse().after_all([cost(0.25), plain, cost(0.5), plain])
+    assert (use.cost, use.currency) == (0.5, "USD")
+    # The agent was started again and counts from nothing.
+    assert use.after_all([cost(0.125), cost(0.25)]).cost == 0.75
+    for odd in (cost("much"), cost(-1), cost(True), cost(float("inf")), cost(1, "\x1b[31m")):
+        assert use.after(odd).cost == 0.5
+    assert TokenUse().after(plain).cost is None
 
 
 async def test_it_is_read_once_and_events_are_newer(

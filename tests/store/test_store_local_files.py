@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.store.local_files import (
+from quarterdeck.store.files import (
     FileThereError,
     LocalFileError,
     completed,

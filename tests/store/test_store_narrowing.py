@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from quarterdeck.store.narrowing import Narrowing
+from quarterdeck.store.replica_list import Narrowing
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.replicas import ReplicaDetail
@@ -45,7 +45,7 @@ def asking() -> ReplicaState:
         "LOGIN",
         "log fix",
         "cookies",
-        "is:asks",
+        "is:asking",
         "is:active",
         "env:stag",
         "from:auto",
@@ -62,7 +62,16 @@ def test_it_is_shown(typed: str) -> None:
 
 @pytest.mark.parametrize(
     "typed",
-    ["flaky", "login flaky", "is:sleeping", "env:prod", "!login", "!is:asks", "staging", "is:log"],
+    [
+        "flaky",
+        "login flaky",
+        "is:sleeping",
+        "env:prod",
+        "!login",
+        "!is:asking",
+        "staging",
+        "is:log",
+    ],
 )
 def test_it_is_not_shown(typed: str) -> None:
     assert not Narrowing.of(typed).shows(asking(), NAMES)
@@ -70,12 +79,12 @@ def test_it_is_not_shown(typed: str) -> None:
 
 def test_a_plain_word_is_also_a_state() -> None:
     asleep = replica("one", "sleeping")
-    for typed in ("sleeping", "Sleep", "one sleeping", "!asks"):
+    for typed in ("sleeping", "Sleep", "one sleeping", "!asking"):
         assert Narrowing.of(typed).shows(asleep, {}), typed
         assert not Narrowing.of(typed).shows(asking(), NAMES), typed
-    for typed in ("!sleeping", "leep", "asks"):
+    for typed in ("!sleeping", "leep", "asking"):
         assert not Narrowing.of(typed).shows(asleep, {}), typed
-    assert Narrowing.of("asks").shows(asking(), NAMES)
+    assert Narrowing.of("asking").shows(asking(), NAMES)
 
 
 def test_plans_that_wait_are_asked_for() -> None:
@@ -84,7 +93,7 @@ def test_plans_that_wait_are_asked_for() -> None:
     assert not Narrowing.of("is:plan").shows(state, NAMES)
     chat.record = chat.record.model_copy(update={"awaiting_input": False, "plan_ready": True})
     assert Narrowing.of("is:plan").shows(state, NAMES)
-    assert not Narrowing.of("is:asks").shows(state, NAMES)
+    assert not Narrowing.of("is:asking").shows(state, NAMES)
 
 
 def test_an_unknown_key_is_text() -> None:
@@ -106,5 +115,5 @@ def test_a_repository_is_found_by_name_address_and_branch() -> None:
 
 def test_names_of_environments_are_read_only_for_words_that_ask_for_them() -> None:
     assert Narrowing.of("x env:y").needs_names
-    assert not Narrowing.of("x is:asks").needs_names
+    assert not Narrowing.of("x is:asking").needs_names
     assert not Narrowing.of("env:").needs_names

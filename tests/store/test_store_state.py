@@ -10,10 +10,9 @@ from quarterdeck.store.chats import ChatState
 from quarterdeck.store.creation import suggest_name
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.wire.base import utc_now
-from quarterdeck.wire.chats import Chat
+from quarterdeck.wire.chats import Chat, QueuedMessage
 from quarterdeck.wire.events import TurnDelta
 from quarterdeck.wire.history import AgentEvent, History
-from quarterdeck.wire.messages import QueuedMessage
 from quarterdeck.wire.replicas import Replica
 
 

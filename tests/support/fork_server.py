@@ -6,25 +6,37 @@ end; only reading the program's code again, which is most of a start, is left ou
 descriptors and the pipe that is told how it ended.
 """
 
+import atexit
 import contextlib
 import gc
 import json
 import os
+import pkgutil
 import runpy
 import selectors
 import signal
 import socket
 import sys
+import threading
+from collections.abc import Iterator
 from typing import Any
 
+WHOLE = ("quarterdeck.cli", "quarterdeck.client", "quarterdeck.store", "quarterdeck.transcript")
+"""Packages of which a verb reads what it needs when it needs it."""
 PRELOADED = (
     "uvloop",
-    "quarterdeck.cli",
-    "quarterdeck.cli.compose",
-    "quarterdeck.client",
-    "quarterdeck.client.client",
-    "quarterdeck.service.routes.api_keys",
+    "quarterdeck.agents.catalog",
+    "quarterdeck.engine.daemon",
+    "quarterdeck.service.server",
+    "quarterdeck.service.identity.routes",
     "sqlite3",
+    # What libraries read with their first request.
+    "anyio._backends._asyncio",
+    "encodings.idna",
+    "fastapi.telemetry._runtime",
+    "httpcore",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.auto",
 )
 REQUEST_BYTES = 1 << 20
 
@@ -32,7 +44,7 @@ REQUEST_BYTES = 1 << 20
 def main(descriptor: int) -> None:
     """Serves until the other end is closed; in each fork it returns once the program has run."""
     gc.disable()
-    for name in PRELOADED:
+    for name in (*PRELOADED, *_modules()):
         __import__(name)
     gc.freeze()
     channel = socket.socket(fileno=descriptor)
@@ -67,6 +79,13 @@ def main(descriptor: int) -> None:
             channel.send(json.dumps(pid).encode())
 
 
+def _modules() -> Iterator[str]:
+    for name in WHOLE:
+        yield name
+        for one in pkgutil.walk_packages(__import__(name, fromlist=["_"]).__path__, f"{name}."):
+            yield one.name
+
+
 def _reap(told: dict[int, int]) -> None:
     for pid in list(told):
         found, status = os.waitpid(pid, os.WNOHANG)
@@ -89,7 +108,27 @@ def _become(request: dict[str, Any], passed: list[int]) -> None:
     os.environ.update(request["environment"])
     os.chdir(request["directory"])
     sys.argv = [request["module"], *request["arguments"]]
-    runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        with contextlib.suppress(OSError):  # nobody reads what is left to print
+            _exit(ended.code)
+        raise
+
+
+def _exit(code: Any) -> None:
+    """End as an interpreter does, but leave all that was loaded to the system.
+
+    To take it apart object by object would copy each of its pages, which costs more than most verbs.
+    """
+    if code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit((code or 0) & 0xFF)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,11 @@ def run(args: Any, *, input: Any = None, timeout: float | None = None, **more: A
     return subprocess.CompletedProcess(args, process.returncode, out, said)
 
 
+def prepare() -> None:
+    """Start the fork server now, not with the first program: it takes a second."""
+    _server()
+
+
 def _request(args: Any, cwd: Any, env: Any) -> dict[str, Any] | None:
     words = [os.fspath(word) for word in args]
     if not words or words[0] != sys.executable:

@@ -20,6 +20,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from tests.support.tools import missing
+
 OWNER = "deck"
 """The role that all tests use."""
 UNPRIVILEGED = "nobody"
@@ -29,12 +31,15 @@ START_SECONDS = 60.0
 _QUICK = ("fsync=off", "full_page_writes=off", "max_connections=100", "shared_buffers=16MB")
 
 
-def find_programs() -> Path | None:
-    """The directory of `initdb` and `postgres`; Debian keeps them out of the path."""
-    if found := shutil.which("initdb"):
-        return Path(found).parent
+def find_programs() -> Path:
+    """The directory of `initdb` and `postgres`; Debian keeps them out of the path. Without them the
+    test is skipped.
+    """
+    if program := shutil.which("initdb"):
+        return Path(program).parent
     places = Path("/").glob(DEBIAN.lstrip("/"))
-    return max((one for one in places if (one / "initdb").exists()), default=None)
+    found = [one for one in places if (one / "initdb").exists()]
+    return max(found) if found else missing("postgresql")
 
 
 @dataclass
@@ -45,6 +50,8 @@ class Server:
     base: Path
     process: "subprocess.Popen[bytes] | None" = None
     _made: int = 0
+    _chooses: bool = False
+    """How a database is copied can be chosen from version 15 on."""
 
     @property
     def log(self) -> Path:
@@ -63,7 +70,8 @@ class Server:
         end = time.monotonic() + START_SECONDS
         while True:
             try:
-                psycopg.connect(self.url("postgres")).close()
+                with psycopg.connect(self.url("postgres")) as connection:
+                    self._chooses = connection.info.server_version >= 150_000
                 return
             except psycopg.OperationalError:
                 assert self.process.poll() is None, self.log.read_text()
@@ -90,8 +98,11 @@ class Server:
         """A new database, empty or like another one; its name."""
         self._made += 1
         name = f"test{self._made}"
-        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
-            sql.Identifier(name), sql.Identifier(template)
+        # Copying the files takes a third of what writing them through the log does.
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}{}").format(
+            sql.Identifier(name),
+            sql.Identifier(template),
+            sql.SQL(" STRATEGY FILE_COPY" if self._chooses else ""),
         )
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement)

@@ -40,6 +40,8 @@ class Program:
     ) -> None:
         self.screen = pyte.Screen(columns, lines)
         self.raw = bytearray()
+        self._shown = (-1, 0, 0)
+        self._text = ""
         self._stream = pyte.ByteStream(self.screen)
         self._master, slave = os.openpty()
         self._set_size(columns, lines)
@@ -77,7 +79,11 @@ class Program:
     @property
     def text(self) -> str:
         """The screen as lines without trailing blanks."""
-        return "\n".join(line.rstrip() for line in self.screen.display)
+        shown = len(self.raw), self.screen.columns, self.screen.lines
+        if shown != self._shown:  # whoever waits asks again and again
+            self._shown = shown
+            self._text = "\n".join(line.rstrip() for line in self.screen.display)
+        return self._text
 
     def type(self, keys: str) -> None:
         """Sends keys as a terminal would."""
@@ -134,6 +140,7 @@ class Program:
     def resize(self, columns: int, lines: int) -> None:
         """Gives the terminal another size and tells the program."""
         self.screen.resize(lines, columns)
+        self._shown = (-1, 0, 0)
         self._set_size(columns, lines)
         os.killpg(self.process.pid, signal.SIGWINCH)
 
@@ -167,4 +174,4 @@ def _take_terminal() -> None:
 def _without_unknown(data: bytes) -> bytes:
     import re
 
-    return re.sub(rb"\x1b\[[<>=?][0-9;]*[u$cpq]+|\x1b\[\?[0-9;]*\$p", b"", data)
+    return re.sub(rb"\x1b\[[<>=?][0-9;]*[u$cpqn]+|\x1b\[\?[0-9;]*\$p", b"", data)

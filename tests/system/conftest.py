@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.installation import Installation, make_repository, remove
+from tests.support.git import make_repository
+from tests.support.installation import Installation, remove
 
 
 @contextmanager

@@ -12,9 +12,10 @@ from typing import Any
 import httpx
 import psycopg
 
+from tests.support.installation import Installation
 from tests.support.postgresql import Server
+from tests.support.waiting import WAIT_SECONDS
 from tests.system.conftest import installed
-from tests.system.installation import PATIENCE, Installation
 
 DATABASE = "QUARTERDECK_DATABASE_URL"
 
@@ -76,14 +77,14 @@ class Screen:
         self._thread.start()
 
     def end(self) -> None:
-        self._thread.join(PATIENCE)
+        self._thread.join(WAIT_SECONDS)
         assert not self._thread.is_alive()
 
     def _read(self) -> None:
         headers = {"Authorization": f"Bearer {self._service.key}"}
         with (
             self._service.client(**headers) as client,
-            client.stream("GET", self._path, timeout=httpx.Timeout(PATIENCE)) as response,
+            client.stream("GET", self._path, timeout=httpx.Timeout(WAIT_SECONDS)) as response,
         ):
             for line in response.iter_lines():
                 if line.startswith("data:"):

@@ -7,7 +7,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.system.installation import git, make_repository
+from tests.support.git import git, make_repository
 
 
 class _Handler(SimpleHTTPRequestHandler):

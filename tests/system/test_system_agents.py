@@ -10,16 +10,10 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support.installation import Installation, command_of, environment_of, pids, refused
 from tests.support.trees import files_under
+from tests.support.waiting import until
 from tests.system.conftest import installed
-from tests.system.installation import (
-    Installation,
-    command_of,
-    environment_of,
-    pids,
-    refused,
-    until,
-)
 
 ROBOT = Path(__file__).with_name("robot.py")
 CONFIG = """

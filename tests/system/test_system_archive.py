@@ -11,15 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.git import make_repository
+from tests.support.installation import Installation, block, snapshot
+from tests.support.waiting import WAIT_SECONDS, until
 from tests.system.conftest import installed
-from tests.system.installation import (
-    PATIENCE,
-    Installation,
-    block,
-    make_repository,
-    snapshot,
-    until,
-)
 
 WORK = """cd shop 2>/dev/null; echo more >> README; git commit -qam mine
 ln -s README link; mkdir -p ../deep/er; printf '\\0\\1' > ../deep/er/bytes; chmod 600 ../deep/er/bytes
@@ -27,6 +22,8 @@ head -c {size} /dev/urandom > ../big"""
 LOOK = (
     "cd shop 2>/dev/null; git log --format=%s; git status --short; git fsck 2>&1 | grep -c missing"
 )
+ANYHOW = f"{{ {LOOK}; }} || true"
+"""The same as a block, which a command that finds nothing must not end as failed."""
 SAYS = "mine\nCommit 1\nCommit 0\n?? link\n0\n"
 
 
@@ -97,7 +94,7 @@ def test_a_message_brings_everything_back(deck: Installation, stocked: str) -> N
     listed = deck.get("/v1/replica?status=archived")["replicas"]
     assert id in [one["id"] for one in listed]
 
-    sent = deck.send(id, block(LOOK))
+    sent = deck.send(id, block(ANYHOW))
     assert sent["status"] == "waking"
     assert deck.result(id, sent["message_id"])["stopReason"] == "end_turn"
     after = files(deck, id)
@@ -110,7 +107,8 @@ def test_a_message_brings_everything_back(deck: Installation, stocked: str) -> N
     assert not archive(deck, id).exists()
 
 
-@pytest.mark.parametrize("moment", [0.0, 0.15, 0.6])
+# Every step of packing and unpacking is killed in tests/sandboxes/test_sandboxes_archives.py.
+@pytest.mark.parametrize("moment", [0.0, 0.3])
 def test_killed_in_the_midst_of_archiving(deck: Installation, stocked: str, moment: float) -> None:
     id = filled(deck, stocked, 20_000_000)
     deck.post(f"/v1/workspaces/{id}/sleep")
@@ -134,14 +132,13 @@ def test_killed_in_the_midst_of_archiving(deck: Installation, stocked: str, mome
     until(lambda: not list(deck.home.archives.glob(f"{id}*")), "the end of leftovers")
 
 
-@pytest.mark.parametrize("moment", [0.0, 0.3])
-def test_killed_in_the_midst_of_restoring(deck: Installation, stocked: str, moment: float) -> None:
+def test_killed_in_the_midst_of_restoring(deck: Installation, stocked: str) -> None:
     id = filled(deck, stocked, 20_000_000)
     deck.post(f"/v1/workspaces/{id}/sleep")
     before = files(deck, id)
     put_away(deck, id)
     sent = deck.send(id, block("echo back"))
-    wait(moment)
+    wait(0.15)
     deck.kill()
     assert deck.place(id).exists() or archive(deck, id).exists()
     deck.start()
@@ -153,15 +150,12 @@ def test_killed_in_the_midst_of_restoring(deck: Installation, stocked: str, mome
     assert not archive(deck, id).exists()
 
 
-@pytest.mark.parametrize("moment", [0.0, 0.05])
-def test_killed_while_an_archived_one_is_deleted(
-    deck: Installation, stocked: str, moment: float
-) -> None:
+def test_killed_while_an_archived_one_is_deleted(deck: Installation, stocked: str) -> None:
     id = filled(deck, stocked)
     put_away(deck, id)
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(deck.ask, "DELETE", f"/v1/replica/{id}")
-        wait(moment)
+        wait(0.02)
         deck.kill()
         assert asked.exception() is None or isinstance(asked.exception(), httpx.HTTPError)
     deck.start()
@@ -178,7 +172,7 @@ def test_a_damaged_archive_is_told_and_can_be_mended(deck: Installation, stocked
     put_away(deck, id)
     whole = archive(deck, id).read_bytes()
     archive(deck, id).write_bytes(whole[: len(whole) // 2])
-    sent = deck.send(id, block(LOOK))
+    sent = deck.send(id, block(ANYHOW))
     failed = deck.reach(id, "error")
     assert "archive with the replica's files is damaged" in failed["error"]
     assert deck.get(f"/v1/workspaces/{id}/status")["error"] == failed["error"]
@@ -227,7 +221,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.told.append(json.loads(body))
         if len(self.server.told) <= self.server.hanging:
-            self.server.ended.wait(PATIENCE)
+            self.server.ended.wait(WAIT_SECONDS)
             return
         self.send_response(204)
         self.end_headers()
@@ -257,7 +251,8 @@ def test_archiving_from_the_command_line(deck: Installation, stocked: str) -> No
     id = deck.create(stocked)
     name = deck.replica(id)["name"]
     done = deck.qd("replica", "archive", name, "--json")
-    assert (done.returncode, json.loads(done.stdout)) == (0, {"success": True}), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"success": True, "replicas": [id]}
     listed = deck.qd("replica", "ls", "--status", "archived", "--json")
     assert id in [one["id"] for one in json.loads(listed.stdout)["replicas"]]
     secret = deck.qd("auth", "webhook-secret")
@@ -271,7 +266,7 @@ def test_notifications_from_the_command_line(deck: Installation) -> None:
     assert "go nowhere" in deck.qd("notify", "show").stderr
     assert deck.qd("notify", "test").returncode == 1
     refused = deck.qd("notify", "set", "nonsense")
-    assert (refused.returncode, "notification service" in refused.stderr) == (1, True)
+    assert (refused.returncode, "Not a notification URL" in refused.stderr) == (1, True)
     assert deck.qd("notify", "set", stdin=f"{target}\n").returncode == 0
     shown = deck.qd("notify", "show", "--json")
     assert json.loads(shown.stdout)["service"] == "json"

@@ -9,18 +9,17 @@ from uuid import uuid4
 
 import pytest
 
-from tests.system.installation import (
+from tests.support.git import git, make_repository
+from tests.support.installation import (
     Follower,
     Installation,
     block,
     command_of,
-    git,
-    make_repository,
     refused,
     remove,
     runs,
-    until,
 )
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -61,9 +60,9 @@ def test_agents_that_cannot_be_used(deck: Installation, known: None) -> None:
 def test_a_path_that_is_no_repository(deck: Installation, what: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     url, sentence = {
-        "directory": (str(tmp_path), "is no git repository."),
-        "file": (str(tmp_path / "file"), "is no git repository."),
-        "nothing": (str(tmp_path / "nothing"), "is no git repository."),
+        "directory": (str(tmp_path), "is not a git repository."),
+        "file": (str(tmp_path / "file"), "is not a git repository."),
+        "nothing": (str(tmp_path / "nothing"), "is not a git repository."),
         "relative": ("some/where", "is a relative path."),
         "scheme": ("ext::sh -c true", "are not supported"),
         "far": ("http://127.0.0.1:9/shop.git", "git cannot read"),
@@ -100,11 +99,13 @@ def test_a_clone_that_fails_and_a_wake_after_it_was_mended(
     remove(mirror)
     id = deck.create(environment, wait=False, message=block("cat README"))
     failed = deck.reach(id, "error")
-    assert "is no git repository." in failed["error"]
+    assert "is not a git repository." in failed["error"]
     status = deck.get(f"/v1/workspaces/{id}/status")
     assert (status["status"], status["error"]) == ("error", failed["error"])
     answer = deck.ask("POST", f"/v1/replica/{id}/messages", {"message": "hello"})
-    refused(answer, 409, "WORKSPACE_ERROR_STATE", "Wake it to try again", "is no git repository.")
+    refused(
+        answer, 409, "WORKSPACE_ERROR_STATE", "Wake it to try again", "is not a git repository."
+    )
     assert deck.history(id) == []
 
     away.rename(source)
@@ -128,7 +129,7 @@ def test_a_source_that_is_gone_is_told_where_its_mirror_serves(
     told = [event for _, event in follower.events if event["type"] == "error"]
     assert len(told) == 1
     assert "shop: its source cannot be reached now" in told[0]["payload"]["message"]
-    assert "going on with what was fetched before" in told[0]["payload"]["message"]
+    assert "using what was fetched earlier" in told[0]["payload"]["message"]
     assert deck.replica(id)["error"] is None
     deck.delete(id)
 

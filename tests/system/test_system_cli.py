@@ -11,16 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.git import make_repository
+from tests.support.installation import PROGRAM, Installation, block, runs
+from tests.support.waiting import WAIT_SECONDS, until
 from tests.system.conftest import installed
-from tests.system.installation import (
-    PATIENCE,
-    PROGRAM,
-    Installation,
-    block,
-    make_repository,
-    runs,
-    until,
-)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +58,7 @@ def test_0_done(deck: Installation, probe: str) -> None:
 
 def test_1_refused_or_failed(deck: Installation, probe: str) -> None:
     told(deck.qd("replica", "show", "nobody"), 1, "There is no replica 'nobody'.")
-    told(deck.qd("replica", "exec", "probe", "--", "exit 3"), 1, "ended with status 3")
+    told(deck.qd("replica", "exec", "probe", "--", "exit 3"), 1, "exit status 3")
     told(
         deck.qd("replica", "create", "--name", "probe", "--environment", "global"),
         1,
@@ -80,9 +74,9 @@ def test_1_refused_or_failed(deck: Installation, probe: str) -> None:
 
 def test_2_usage(deck: Installation) -> None:
     told(deck.qd("replica", "exec", "--timeout", "51", "probe", "--", "true"), 2, "timeout")
-    told(deck.qd("replica", "create", "--name", "two words"), 2, "white space is not allowed")
+    told(deck.qd("replica", "create", "--name", "two words"), 2, "contains white space")
     told(deck.qd("replica", "send", "probe", "  "), 2, "The message is empty.")
-    told(deck.qd("replica", "rm", "probe"), 2, "stdin is no terminal")
+    told(deck.qd("replica", "rm", "probe"), 2, "stdin is not a terminal")
     told(deck.qd("nothing"), 2, "nothing")
 
 
@@ -131,7 +125,7 @@ def test_130_interrupted(deck: Installation, probe: str) -> None:
     process = follow(deck, "replica", "watch", "probe", "--json", "--after", "0")
     read_until(process, "engine.ready")
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=PATIENCE)
+    _, said = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 130
     assert "Traceback" not in said
 
@@ -151,7 +145,7 @@ def test_a_watch_through_a_killed_service(deck: Installation, probe: str) -> Non
     newest = deck.replica(probe)["log_index"]
     got += read_until(process, f'"index": {newest}')
     process.send_signal(signal.SIGINT)
-    rest, said = process.communicate(timeout=PATIENCE)
+    rest, said = process.communicate(timeout=WAIT_SECONDS)
     indices = [json.loads(line)["index"] for line in (got + rest).splitlines()]
     assert indices == list(range(1, len(indices) + 1))
     assert indices[-1] >= newest
@@ -184,7 +178,8 @@ def test_every_verb_speaks_json(deck: Installation, probe: str) -> None:
     assert ran["exit_code"] == 4
     watched = lines(deck.qd("replica", "watch", "--json", "--once", "--after", "0", "other"))
     assert [one["index"] for one in watched] == list(range(1, len(watched) + 1))
-    assert lines(deck.qd("replica", "sleep", "--json", "other")) == [{"success": True}]
+    (slept,) = lines(deck.qd("replica", "sleep", "--json", "other"))
+    assert slept == {"success": True, "replicas": [made[0]["replica"]["id"]]}
     (woken,) = lines(deck.qd("replica", "wake", "--json", "other"))
     assert woken["status"] == "waking"
     (gone,) = lines(deck.qd("replica", "rm", "--yes", "--json", "other"))

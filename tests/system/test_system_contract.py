@@ -8,7 +8,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.system.installation import Installation, refused
+from tests.support.installation import Installation, refused
 
 SOME = "7a0e8b8e-1111-4222-8333-444455556666"
 REPLICA_ROUTES = [
@@ -344,7 +344,7 @@ def test_the_ninth_terminal(deck: Installation, active: str) -> None:
 # Types
 
 WRONG = [
-    ("/exec", "timeout_seconds", ["30", 30.0, True, None, [30]]),
+    ("/exec", "timeout_seconds", ["30", 30.5, True, None, [30]]),
     ("/exec", "command", [7, None, ["true"], {}]),
     ("/messages", "message", [7, None, ["x"]]),
     ("/messages", "plan_mode", ["true", 1, 0.0]),
@@ -353,10 +353,10 @@ WRONG = [
     ("/messages", "images", ["x", [{"type": "image"}]]),
     ("/chats", "provider", [7, "", None]),
     ("/chats", "parentChatId", ["x", 7]),
-    ("/terminal/sessions", "cols", [80.0, "80", True, None]),
+    ("/terminal/sessions", "cols", [80.5, "80", True, None]),
     ("/terminal/sessions", "rows", [24.5, "24", False]),
-    (f"/terminal/sessions/{SOME}/input", "sequence", [0.0, "0", False, None]),
-    (f"/terminal/sessions/{SOME}/input", "generation", [0.0, "0", False, None]),
+    (f"/terminal/sessions/{SOME}/input", "sequence", [0.5, "0", False, None]),
+    (f"/terminal/sessions/{SOME}/input", "generation", [0.5, "0", False, None]),
     (f"/terminal/sessions/{SOME}/input", "data", [7, None]),
 ]
 

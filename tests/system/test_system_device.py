@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.system.installation import Installation, refused
+from tests.support.installation import Installation, refused
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 

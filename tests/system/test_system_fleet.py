@@ -1,22 +1,16 @@
-"""Twenty replicas at once."""
+"""Several replicas at once."""
 
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.system.installation import (
-    Follower,
-    Installation,
-    block,
-    command_of,
-    make_repository,
-    megabytes,
-    until,
-)
+from tests.support.git import make_repository
+from tests.support.installation import Follower, Installation, block, command_of, megabytes
+from tests.support.waiting import until
 
-COUNT = 20
+COUNT = 6
 ENGINE_MEGABYTES = 45
 
 
-def test_twenty_replicas_at_once(own: Installation) -> None:
+def test_several_replicas_at_once(own: Installation) -> None:
     environment = own.environment_with(own.connect(str(make_repository(own.base / "shop"))))
     with ThreadPoolExecutor(COUNT) as pool:
         made = list(pool.map(lambda _: own.create(environment), range(COUNT)))

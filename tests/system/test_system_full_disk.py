@@ -9,16 +9,9 @@ from tempfile import mkdtemp
 
 import pytest
 
-from tests.system.installation import (
-    Follower,
-    Installation,
-    block,
-    make_repository,
-    of_engine,
-    refused,
-    remove,
-    until,
-)
+from tests.support.git import make_repository
+from tests.support.installation import Follower, Installation, block, of_engine, refused, remove
+from tests.support.waiting import until
 
 SIZE = "48m"
 
@@ -47,6 +40,7 @@ class Disk:
 def own(require_tool: Callable[[str], str]) -> Iterator[Installation]:
     """An installation on a disk of its own."""
     require_tool("bwrap")
+    require_tool("mount")
     base = Path(mkdtemp(prefix="qd-system-"))
     base.chmod(0o755)
     home = base / "home"

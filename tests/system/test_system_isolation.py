@@ -6,14 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.installation import (
-    Installation,
-    block,
-    git,
-    make_repository,
-    snapshot,
-    until,
-)
+from tests.support.git import git, make_repository
+from tests.support.installation import Installation, block, snapshot
+from tests.support.waiting import until
 
 
 def see(deck: Installation, id: str, path: object) -> str:
@@ -43,6 +38,7 @@ def in_terminal(deck: Installation, id: str, command: str) -> str:
 def test_how_a_replica_is_kept_apart_is_told(deck: Installation, active: str) -> None:
     told = deck.get(f"/v1/replica/{active}?include=environment")["replica"]["environment"]
     assert (told["isolation"], told["isolation_note"]) == ("bubblewrap", None)
+    assert told["size_limited"] is False
 
 
 def test_nothing_of_the_service_can_be_seen(deck: Installation, active: str) -> None:

@@ -1,9 +1,11 @@
-"""A command that prints a gigabyte: memory stays bounded, and the end of it is kept."""
+"""A command that prints a quarter of a gigabyte: memory stays bounded, and the end of it is kept."""
 
-from tests.system.installation import Installation, block, megabytes, until
+from tests.support.installation import Installation, block, megabytes
+from tests.support.waiting import until
 
-GIGABYTE = 1 << 30
-PRINT = f"yes 0123456789abcde | head -c {GIGABYTE}; echo the end"
+PRINTED = 256 << 20
+"""Bytes: several times what any process may take."""
+PRINT = f"yes 0123456789abcde | head -c {PRINTED}; echo the end"
 ENGINE_LIMIT, AGENT_LIMIT, SERVICE_GROWTH = 90, 90, 30
 """Megabytes at the highest."""
 
@@ -38,7 +40,7 @@ def test_a_block(deck: Installation, stocked: str) -> None:
     events = deck.history(id)
     ends = [e["payload"] for e in events if e["payload"].get("status") == "completed"]
     shown = ends[-1]["content"][0]["content"]["text"]
-    assert shown.startswith("[1,07") or "bytes of earlier output left out" in shown[:60]
+    assert "bytes of earlier output left out" in shown[:60]
     assert shown.endswith("0123456789abcde\nthe end\n")
     assert len(shown) < 66_000
     assert sum(len(str(event)) for event in events) < 10 << 20

@@ -5,15 +5,17 @@ from uuid import uuid4
 
 import pytest
 
-from tests.system.installation import Installation, block, git, make_repository, until
+from tests.support.git import git, make_repository
+from tests.support.installation import Installation, block
+from tests.support.waiting import until
 
 SETS = "/v1/replica/repository-sets"
 
 
 @pytest.fixture
 def sources(tmp_path: Path) -> list[Path]:
-    """Two repositories, told apart by a file."""
-    made = [make_repository(tmp_path / name) for name in ("web", "api")]
+    """Three repositories, told apart by a file; two have the same name."""
+    made = [make_repository(tmp_path / name) for name in ("web", "api", "other/web")]
     for one in made:
         (one / f"only-{one.name}").write_text(one.name)
         git(one, "add", ".")
@@ -21,13 +23,11 @@ def sources(tmp_path: Path) -> list[Path]:
     return made
 
 
-def test_a_set_of_two_repositories_in_a_real_replica(
-    deck: Installation, sources: list[Path]
-) -> None:
+def test_a_set_of_repositories_in_a_real_replica(deck: Installation, sources: list[Path]) -> None:
     ids = [deck.connect(str(one)) for one in sources]
-    body = {"name": f"both {uuid4()}", "repository_ids": ids}
+    body = {"name": f"both {uuid4()}", "repositories": ids}
     group = deck.post(SETS, body, 201)["repository_set"]
-    assert [one["name"] for one in group["repositories"]] == ["web", "api"]
+    assert group["repositories"] == ids
     assert group in deck.get(SETS)["repository_sets"]
     body = {"name": f"set {uuid4()}", "repository_set_id": group["id"]}
     environment = deck.post("/v1/environments", body, 201)["environment"]["id"]
@@ -35,8 +35,15 @@ def test_a_set_of_two_repositories_in_a_real_replica(
     made = deck.create(environment)
     replica = deck.replica(made)
     assert [one["id"] for one in replica["repositories"]] == ids
+    names = [one["name"] for one in replica["repositories"]]
+
+    def read() -> list[str]:
+        return [one["repository"] for one in deck.replica(made)["repository_statuses"]]
+
+    until(lambda: read() == names, "the statuses of all")
+    assert names == ["web", "api", "web-2"]
     ran = deck.run(made, "ls; cat web/only-web api/only-api; git -C api log --format=%s -1")
-    assert ran["output"] == "api\nweb\nwebapiapi\n"
+    assert ran["output"] == "api\nweb\nweb-2\nwebapiapi\n"
 
     result = deck.turn(made, block("echo more >> api/README && rm web/only-web"))
     assert result["stopReason"] == "end_turn"
@@ -46,9 +53,9 @@ def test_a_set_of_two_repositories_in_a_real_replica(
         diffs = {one["repository"]: one["git_diff"] for one in found}
         return {name: (one["added"], one["removed"]) for name, one in diffs.items() if one}
 
-    until(lambda: told() == {"web": (0, 1), "api": (1, 0)}, "the changes of both")
+    until(lambda: told() == {"web": (0, 1), "api": (1, 0), "web-2": (0, 0)}, "the changes of both")
     page = deck.get(f"/v1/workspaces/{made}/repo-files/search?q=only&refresh=true")
-    assert [one["displayPath"] for one in page["files"]] == ["api/only-api"]
+    assert [one["displayPath"] for one in page["files"]] == ["api/only-api", "web-2/only-web"]
 
     assert deck.ask("DELETE", f"{SETS}/{group['id']}").status_code == 409
     deck.post(f"/v1/workspaces/{made}/archive")

@@ -9,13 +9,14 @@ import httpx
 import psycopg
 import pytest
 
+from tests.support.installation import Follower, block, refused, runs
 from tests.support.postgresql import Server
-from tests.system.installation import Follower, block, refused, runs, until
+from tests.support.waiting import until
 from tests.system.several import Pair, Screen, paired
 
 AWAY = (502, "ENGINE_UNREACHABLE", "The service that has this replica cannot be reached")
 AT_ONCE = 16
-MESSAGES = 150
+RENAMES = 100
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +168,7 @@ def test_many_writes_through_both_leave_no_gap(pair: Pair, replica: str) -> None
         return service.ask("PATCH", path, {"display_name": f"n{number}"}).status_code
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        assert set(pool.map(rename, range(2 * MESSAGES))) == {200}
+        assert set(pool.map(rename, range(RENAMES))) == {200}
     for follower in followers:
         stored = pair.rows('SELECT "index" FROM events WHERE workspace_id = %s', follower.id)
         wanted = list(range(1, len(stored) + 1))
@@ -213,10 +214,14 @@ def test_status_and_doctor_tell_who_shares_the_database(pair: Pair) -> None:
     pair.one.kill()
     away = "UPDATE services SET seen_at = '2020-01-01T00:00:00Z' WHERE home_id = %s"
     pair.rows(away, pair.home_id(pair.one))
+    (url,) = [one["url"] for one in told["services"] if not one["own"]]
     checks = json.loads(pair.other.qd("doctor", "--json").stdout)["checks"]
     (found,) = [one for one in checks if one["name"] == "services"]
     assert (found["level"], "2, 1 of them away" in found["message"]) == ("warn", True)
-    assert pair.home_id(pair.one) in found["next_step"]
+    assert f"{pair.home_id(pair.one)} ({url}, last seen " in found["next_step"]
+    assert "qd replica forget" in found["next_step"]
+    told = pair.other.qd("status").stdout
+    assert f"away      home {pair.home_id(pair.one)}, last seen " in told
     pair.one.start()
 
 
@@ -303,6 +308,36 @@ def test_a_service_that_was_not_seen_is_not_asked(pair: Pair, replica: str) -> N
     refused(answer, *AWAY, "last seen at 2020-01-01T00:00:00Z")
     pair.one.start()
     assert pair.other.post(f"/v1/workspaces/{replica}/wake", status=202)
+
+
+def test_a_replica_of_a_lost_home_is_forgotten(pair: Pair) -> None:
+    made = pair.one.create()
+    name, engine = pair.one.replica(made)["name"], pair.one.engine(made)
+    refusal = pair.other.qd("replica", "forget", name, "--yes")
+    assert (refusal.returncode, "Delete the replica instead" in refusal.stderr) == (1, True)
+    pair.one.kill()
+    away = "UPDATE services SET seen_at = '2020-01-01T00:00:00.000Z' WHERE home_id = %s"
+    pair.rows(away, pair.home_id(pair.one))
+    (row,) = [
+        line for line in pair.other.qd("replica", "ls").stdout.splitlines() if name in line.split()
+    ]
+    assert row.split()[1] == "unreachable"
+    assert "its service was last seen" in pair.other.qd("replica", "show", name).stdout
+    refused(pair.other.ask("DELETE", f"/v1/replica/{made}"), *AWAY)
+    assert "qd replica forget" in pair.other.qd("replica", "rm", name, "--yes").stderr
+    unasked = pair.other.qd("replica", "forget", name)
+    assert (unasked.returncode, "Add --yes" in unasked.stderr) == (2, True)
+    forgotten = pair.other.qd("replica", "forget", name, "--yes", "--json")
+    assert json.loads(forgotten.stdout) == {"success": True}
+    assert pair.other.ask("DELETE", f"/v1/replica/{made}").status_code == 404
+    body = {"name": name, "environment_id": pair.other.plain_environment}
+    again = pair.other.post("/v1/replica", body, 201)["replica"]["id"]
+    pair.other.reach(again, "active")
+    pair.other.delete(again)
+    # The home was not lost after all: it removes what is left there.
+    pair.one.start()
+    until(lambda: not runs(engine), "the end of its engine")
+    until(lambda: not pair.one.place(made).exists(), "the removal of its files")
 
 
 def test_calls_that_wait_at_a_service_that_is_gone_are_made_by_another(pair: Pair) -> None:

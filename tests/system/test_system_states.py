@@ -1,4 +1,7 @@
-"""Every state against every operation, on real replicas: what it answers, and what it changes."""
+"""Every state against every operation, on real replicas: what it answers, and what it changes.
+
+A replica is taken through as many of its states as it can have: to make one costs more than to ask it.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,7 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.system.installation import Installation, make_repository, refused, remove
+from tests.support.git import make_repository
+from tests.support.installation import Installation, refused, remove
 from tests.system.sources import Source, serve_source
 
 SESSION = str(uuid4())
@@ -15,7 +19,6 @@ INACTIVE = (409, "WORKSPACE_NOT_ACTIVE")
 FAILED = (409, "WORKSPACE_ERROR_STATE")
 NONE = (404, "NOT_FOUND")
 OK = (200, None)
-STATES = ("active", "preparing", "sleeping", "error", "archived")
 COLUMN = {"active": 0, "preparing": 1, "sleeping": 2, "error": 3, "archived": 2}
 
 # method, path, body; then what the states of COLUMN answer
@@ -81,12 +84,6 @@ def place_in(
                 source.hold()
                 made.append(deck.create(environment, wait=False))
                 source.wait_asked()
-            case "sleeping":
-                made.append(deck.create(stocked))
-                deck.post(f"/v1/workspaces/{made[-1]}/sleep")
-            case "archived":
-                made.append(deck.create(stocked))
-                deck.post(f"/v1/workspaces/{made[-1]}/archive")
             case _:
                 broken = make_repository(tmp_path / f"broken-{len(made)}")
                 repository = deck.connect(str(broken))
@@ -103,11 +100,7 @@ def place_in(
         deck.ask("DELETE", f"/v1/replica/{id}")
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_what_changes_no_state(
-    deck: Installation, place_in: Callable[[str], str], state: str
-) -> None:
-    id = place_in(state)
+def changes_no_state(deck: Installation, id: str, state: str) -> None:
     chat = deck.chat(id)
     for family in ("/v1/replica", "/v1/workspaces"):
         for method, path, body, expected in TABLE:
@@ -127,77 +120,114 @@ def test_what_changes_no_state(
         assert not [pid for pid in deck.processes(id) if state != "preparing"]
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_sleep(deck: Installation, place_in: Callable[[str], str], state: str) -> None:
-    id = place_in(state)
+def sleeps(deck: Installation, id: str, state: str) -> None:
     answer = deck.ask("POST", f"/v1/workspaces/{id}/sleep")
-    match state:
-        case "active" | "sleeping" | "archived":
-            assert (answer.status_code, answer.json()) == (200, {"success": True})
-            rests = "archived" if state == "archived" else "sleeping"
-            assert deck.replica(id)["status"] == rests
-            assert deck.processes(id) == []
-        case "preparing":
-            refused(answer, *INACTIVE, "cannot be put to sleep yet", "preparing")
-            assert deck.replica(id)["status"] == "preparing"
-        case _:
-            refused(answer, *FAILED, "wake it to try again")
-            assert deck.replica(id)["status"] == "error"
+    assert (answer.status_code, answer.json()) == (200, {"success": True})
+    rests = "archived" if state == "archived" else "sleeping"
+    assert deck.replica(id)["status"] == rests
+    assert deck.processes(id) == []
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_archive(deck: Installation, place_in: Callable[[str], str], state: str) -> None:
-    id = place_in(state)
+def is_archived(deck: Installation, id: str) -> None:
     answer = deck.ask("POST", f"/v1/workspaces/{id}/archive")
-    match state:
-        case "preparing":
-            refused(answer, *INACTIVE, "cannot be archived yet", "preparing")
-            assert deck.replica(id)["status"] == "preparing"
-        case "error":
-            refused(answer, *FAILED, "wake it to try again")
-            assert deck.replica(id)["status"] == "error"
-        case _:
-            assert (answer.status_code, answer.json()) == (200, {"success": True})
-            assert deck.replica(id)["status"] == "archived"
-            assert deck.processes(id) == []
-            assert not deck.place(id).exists()
+    assert (answer.status_code, answer.json()) == (200, {"success": True})
+    assert deck.replica(id)["status"] == "archived"
+    assert deck.processes(id) == []
+    assert not deck.place(id).exists()
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_wake(
-    deck: Installation, place_in: Callable[[str], str], state: str, source: Source
-) -> None:
-    id = place_in(state)
+def wakes(deck: Installation, id: str) -> None:
     answer = deck.ask("POST", f"/v1/workspaces/{id}/wake")
     assert (answer.status_code, answer.json()) == (202, {"status": "waking"})
-    source.release()
-    # What broke the failed one is still broken.
-    deck.reach(id, "error" if state == "error" else "active")
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_send(
-    deck: Installation, place_in: Callable[[str], str], state: str, source: Source
-) -> None:
-    id = place_in(state)
-    answer = deck.ask("POST", f"/v1/replica/{id}/messages", {"message": "hello"})
-    if state == "error":
-        refused(answer, *FAILED, "Wake it to try again, then send the message.", "no git rep")
-        assert deck.get(f"/v1/replica/{id}/chats/{deck.chat(id)}/queue")["queue"] == []
-        return
-    body = answer.json()
+def takes(deck: Installation, id: str, state: str) -> str:
+    """A message; its id."""
+    body = deck.ask("POST", f"/v1/replica/{id}/messages", {"message": "hello"}).json()
     assert body["status"] == ("sent" if state == "active" else "waking")
     assert body["position"] is None
-    source.release()
-    deck.result(id, body["message_id"])
+    return body["message_id"]
+
+
+def runs_once(deck: Installation, id: str, message_id: str) -> None:
+    deck.result(id, message_id)
     assert deck.said(id) == ["hello"]
     assert deck.replica(id)["status"] == "active"
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_delete(deck: Installation, place_in: Callable[[str], str], state: str) -> None:
-    id = place_in(state)
+def goes(deck: Installation, id: str) -> None:
     deck.delete(id)
     refused(deck.ask("GET", f"/v1/replica/{id}"), *NONE, "No replica has this id.")
     refused(deck.ask("DELETE", f"/v1/replica/{id}"), *NONE, "No replica has this id.")
     deck.check_gone(id)
+
+
+def test_active(deck: Installation, place_in: Callable[[str], str]) -> None:
+    id = place_in("active")
+    changes_no_state(deck, id, "active")
+    wakes(deck, id)
+    deck.reach(id, "active")
+    runs_once(deck, id, takes(deck, id, "active"))
+    goes(deck, id)
+
+
+def test_sleeping(deck: Installation, place_in: Callable[[str], str]) -> None:
+    id = place_in("active")
+    sleeps(deck, id, "active")
+    changes_no_state(deck, id, "sleeping")
+    sleeps(deck, id, "sleeping")
+    wakes(deck, id)
+    deck.reach(id, "active")
+    sleeps(deck, id, "active")
+    runs_once(deck, id, takes(deck, id, "sleeping"))
+    sleeps(deck, id, "active")
+    goes(deck, id)
+
+
+def test_archived(deck: Installation, place_in: Callable[[str], str]) -> None:
+    id = place_in("active")
+    is_archived(deck, id)
+    changes_no_state(deck, id, "archived")
+    sleeps(deck, id, "archived")
+    is_archived(deck, id)
+    wakes(deck, id)
+    deck.reach(id, "active")
+    sleeps(deck, id, "active")
+    is_archived(deck, id)
+    runs_once(deck, id, takes(deck, id, "archived"))
+    is_archived(deck, id)
+    goes(deck, id)
+
+
+def test_preparing(deck: Installation, place_in: Callable[[str], str], source: Source) -> None:
+    id = place_in("preparing")
+    changes_no_state(deck, id, "preparing")
+    answer = deck.ask("POST", f"/v1/workspaces/{id}/sleep")
+    refused(answer, *INACTIVE, "cannot be put to sleep yet", "preparing")
+    answer = deck.ask("POST", f"/v1/workspaces/{id}/archive")
+    refused(answer, *INACTIVE, "cannot be archived yet", "preparing")
+    assert deck.replica(id)["status"] == "preparing"
+    wakes(deck, id)
+    sent = takes(deck, id, "preparing")
+    source.release()
+    deck.reach(id, "active")
+    runs_once(deck, id, sent)
+
+
+def test_preparing_and_deleted(deck: Installation, place_in: Callable[[str], str]) -> None:
+    goes(deck, place_in("preparing"))
+
+
+def test_failed(deck: Installation, place_in: Callable[[str], str]) -> None:
+    id = place_in("error")
+    changes_no_state(deck, id, "error")
+    for path in ("sleep", "archive"):
+        answer = deck.ask("POST", f"/v1/workspaces/{id}/{path}")
+        refused(answer, *FAILED, "wake it to try again")
+        assert deck.replica(id)["status"] == "error"
+    answer = deck.ask("POST", f"/v1/replica/{id}/messages", {"message": "hello"})
+    refused(answer, *FAILED, "Wake it to try again, then send the message.", "not a git rep")
+    assert deck.get(f"/v1/replica/{id}/chats/{deck.chat(id)}/queue")["queue"] == []
+    wakes(deck, id)
+    deck.reach(id, "error")  # what broke it is still broken
+    goes(deck, id)

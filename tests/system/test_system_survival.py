@@ -12,19 +12,18 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.system.conftest import installed
-from tests.system.installation import (
-    PATIENCE,
+from tests.support.git import make_repository
+from tests.support.installation import (
     Follower,
     Installation,
     block,
     command_of,
-    make_repository,
     of_engine,
     refused,
     runs,
-    until,
 )
+from tests.support.waiting import WAIT_SECONDS, until
+from tests.system.conftest import installed
 from tests.system.sources import Source, serve_source
 
 RESTARTED = "The engine was restarted in the middle of this turn."
@@ -249,7 +248,7 @@ def test_killed_while_a_replica_is_deleted(deck: Installation, stocked: str) -> 
     deleting.start()
     until(lambda: not deck.place(id).exists() or answers, "the removal")
     restart(deck)
-    deleting.join(PATIENCE)
+    deleting.join(WAIT_SECONDS)
     refused(deck.ask("GET", f"/v1/replica/{id}"), 404, "NOT_FOUND", "No replica has this id.")
     until(lambda: not list(deck.home.workspaces.glob(f"*{id}*")), "the removal of the files")
     deck.check_gone(id)

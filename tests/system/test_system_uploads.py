@@ -6,7 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.system.installation import Installation, block, until
+from tests.support.installation import Installation, block
+from tests.support.waiting import until
 
 COUNT = 12
 
@@ -70,14 +71,14 @@ def test_the_engine_is_killed_while_uploads_are_written(own: Installation) -> No
 
 
 def test_the_memory_of_uploads_is_flat(own: Installation) -> None:
-    from tests.system.installation import megabytes
+    from tests.support.installation import megabytes
 
     id = asleep(own)
     content = b"x" * (5 << 20)
     for n in range(3):
         upload(own, id, f"{n}.bin", content)
     before = megabytes(own.pid, "VmHWM")
-    for n in range(20):
+    for n in range(10):
         upload(own, id, f"more-{n}.bin", content)
         answer = own.ask(
             "POST",

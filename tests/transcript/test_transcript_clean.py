@@ -5,8 +5,7 @@ import re
 
 import pytest
 
-from quarterdeck.transcript.clean import clean, clean_output, one_line
-from quarterdeck.transcript.flow import Flow
+from quarterdeck.transcript.text import Flow, clean, clean_output, one_line
 
 HARMFUL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b\ufeff\ud800-\udfff]"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.transcript import (
-    Change,
+    BlockChanges,
     DiffPart,
     MessageBlock,
     NoteBlock,
@@ -41,9 +41,9 @@ def test_changes_name_blocks(chat: Any) -> None:
     transcript = Transcript()
     chat.user("x").say("a").say("b").update("usage_update", used=1, size=2)
     first, second, third, silent = (transcript.append(event) for event in chat.events)
-    assert first == Change(added=(transcript.blocks[0].id,))
-    assert second == Change(added=(transcript.blocks[1].id,))
-    assert third == Change(changed=(transcript.blocks[1].id,))
+    assert first == BlockChanges(added=(transcript.blocks[0].id,))
+    assert second == BlockChanges(added=(transcript.blocks[1].id,))
+    assert third == BlockChanges(changed=(transcript.blocks[1].id,))
     assert not silent
 
 
@@ -104,12 +104,32 @@ def test_the_end_of_a_turn_closes_its_questions(chat: Any) -> None:
     assert not only(Transcript(chat.events), QuestionBlock).is_open
 
 
+def test_a_question_after_a_turn_stays_open_until_it_is_answered(chat: Any) -> None:
+    chat.user("x").end("end_turn").ask("q", "t").user("y").end("end_turn")
+    assert only(Transcript(chat.events), QuestionBlock).is_open
+    assert not only(Transcript(chat.answer("q", "yes").events), QuestionBlock).is_open
+
+
 def test_unknown_events_are_kept_as_notes(chat: Any) -> None:
     chat.add("claude-thing", a=1).update("from_the_future", x=1).add("acp-session_update")
     chat.update("tool_call", title=5).update("plan", entries="no").add("user-message", text=1)
     blocks = Transcript(chat.events).blocks
     assert all(isinstance(block, NoteBlock) for block in blocks) and len(blocks) == 6
     assert plain_lines(blocks[1]) == ["(acp-session_update: from_the_future)"]
+
+
+def test_an_operation_with_git_is_one_line_and_cuts_no_message_in_two(chat: Any) -> None:
+    chat.user("x").say("Half a ", "m").add(
+        "git-operation", operation="push", text="Pushed\nmain\x1b[2J"
+    )
+    chat.say("sentence", "m").add("git-operation", text="no operation")
+    blocks = Transcript(chat.events).blocks
+    assert [plain_lines(block) for block in blocks] == [
+        ["> x"],
+        ["Half a sentence"],
+        ["(Pushed main)"],
+        ["(git-operation)"],
+    ]
 
 
 def test_everything_shown_is_cleaned(chat: Any) -> None:

@@ -56,6 +56,7 @@ def story(chat: Any) -> list[AgentEvent]:
     chat.user("again", "m2").told("t2", status="completed").plan(("b", "pending"))
     chat.say("x", "s1").say("y", "s1").say("z", "s2").say("w").call("t4", title="Long")
     chat.user("third", "m3").say("end").told("t4", title="Longer").end("failed", "no key")
+    chat.ask("q3", "t5").user("last", "m4").ask("q4", "t6").end("end_turn").ask("q5", "t7")
     return chat.events
 
 

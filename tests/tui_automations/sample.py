@@ -4,10 +4,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from quarterdeck.store.automation_states import AutomationState, RunPages
-from quarterdeck.store.creation import Choices
+from quarterdeck.store.automation_state import AutomationState, RunPages
+from quarterdeck.store.creation import CreationChoices
 from quarterdeck.wire.agents import Agent
-from quarterdeck.wire.automations import Automation, Execution
+from quarterdeck.wire.automation_runs import Execution
+from quarterdeck.wire.automations import Automation
 from quarterdeck.wire.environments import Environment
 from quarterdeck.wire.repositories import Repository
 from tests.tui_shell.frozen import START, FrozenCockpit
@@ -17,7 +18,7 @@ ENVIRONMENT = UUID(int=5000)
 
 def add(app: FrozenCockpit, name: str, *runs: Execution, **fields: Any) -> AutomationState:
     """An automation with the runs that were read, newest first."""
-    automations = app.deck.automations
+    automations = app.app_state.automations
     record = Automation.model_validate(
         {
             "id": UUID(int=6000 + len(automations.states)),
@@ -128,13 +129,13 @@ def fill(app: FrozenCockpit) -> None:
     add(app, "a-very-long-name-" + "x" * 60, **later)
 
 
-def offered() -> Choices:
+def offered() -> CreationChoices:
     """What can be chosen."""
     common = {"organization_id": UUID(int=1), "created_at": START, "updated_at": START}
     shop = Environment.model_validate({"id": ENVIRONMENT, "name": "shop", **common})
     agents = [Agent(id="codex", name="Codex", available=True)]
     repository = Repository(id=UUID(int=5100), name="shop", url="/shop", default_branch="main")
-    return Choices([repository], [shop], agents)
+    return CreationChoices([repository], [shop], agents)
 
 
 def moment() -> datetime:

@@ -1,16 +1,19 @@
 """The automations over the real service: made, run, looked into, mended, deleted."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quarterdeck.client.client import Client
 from quarterdeck.wire.automations import Automation, ChangeAutomation, CreateAutomation
-from quarterdeck.wire.environments import GLOBAL
+from quarterdeck.wire.environments import GLOBAL, CreateEnvironment
 from quarterdeck.wire.repositories import ConnectRepository
-from tests.system.installation import make_repository
-from tests.tui_shell.live import Desk, Installation, until
+from tests.support.git import make_repository
+from tests.support.waiting import WAIT_SECONDS, eventually, pauses
+from tests.tui_shell.live import Desk, Installation
 
 SLOW = "```sh\nsleep 600\n```"
 
@@ -38,7 +41,7 @@ async def made(office: Installation, name: str, **fields: Any) -> Automation:
 
 async def look(desk: Desk, *texts: str) -> None:
     """Opens the automations and waits for these."""
-    await until(lambda: desk.app.deck.automations.complete, "the automations")
+    await eventually(lambda: desk.app.app_state.automations.complete, "the automations")
     await desk.press("a")
     await desk.see(*texts)
 
@@ -67,11 +70,10 @@ async def test_one_is_made_run_and_looked_into(office: Installation) -> None:
         assert desk.text.count("09:00 UTC") == 5
         await desk.press("ctrl+s")
         await desk.miss("New automation")
-        await desk.see("Next runs", "0 9 * * * UTC", "It has not run yet.")
+        await desk.see("Next runs", "0 9 * * * UTC", "No runs yet.")
 
         await desk.press("r")
-        await desk.see("Payload: JSON")
-        await desk.press("shift+tab", "shift+tab", "shift+tab")
+        await desk.see("Payload (JSON")
         await desk.write('{"why": "a test"}')
         await desk.press("ctrl+s")
         await desk.see("completed")
@@ -80,7 +82,7 @@ async def test_one_is_made_run_and_looked_into(office: Installation) -> None:
         await desk.press("end")
         await desk.see("data that came from outside")
         await desk.press("enter")
-        await until(lambda: desk.focus == "Composer", "the chat of the replica")
+        await eventually(lambda: desk.focus == "Composer", "the chat of the replica")
         await desk.see("hello")
 
 
@@ -101,7 +103,7 @@ async def test_a_refusal_stands_beside_its_field_and_nothing_typed_is_lost(
         await desk.press("ctrl+s")
         await desk.see("Edit nightly", "nightly-b", "No automation has this id.")
         await desk.press("escape")
-        await desk.see("Not saved yet")
+        await desk.see("Unsaved changes")
         await desk.press("d")
         await desk.see("No automations yet")
 
@@ -117,11 +119,11 @@ async def test_a_failed_run_is_seen_and_run_again(office: Installation) -> None:
         await client.replicas.delete(begun.workspace_id)
         await desk.see("failing", "Its replica was deleted before the run had ended.", "gone")
         await desk.press("w")
-        await desk.see("It was deleted; the run stays in the history.")
+        await desk.see("Deleted; the run stays in the history.")
         await desk.press("t")
-        await desk.see("retry", "running since")
-        await desk.press("home", "w")
-        await until(lambda: desk.focus == "Composer", "the chat of the new replica")
+        await desk.see("running since", "gone")
+        await desk.press("w")
+        await eventually(lambda: desk.focus == "Composer", "the chat of the new replica")
 
 
 async def test_what_happens_elsewhere_is_seen_and_switches_work(office: Installation) -> None:
@@ -139,7 +141,7 @@ async def test_what_happens_elsewhere_is_seen_and_switches_work(office: Installa
         assert token in desk.app.clipboard
         await desk.press("o")
         await desk.see("Next runs if it were on")
-        await until(lambda: desk.app.deck.automations.summary().words == "", "the summary")
+        await eventually(lambda: desk.app.app_state.automations.summary().text == "", "the summary")
         await client.automations.change(record.id, ChangeAutomation(name="renamed", enabled=True))
         await desk.see("renamed")
         await desk.miss("if it were on")
@@ -167,14 +169,16 @@ async def test_a_run_of_a_pull_request_is_begun_by_hand(office: Installation) ->
         await look(desk, "review")
         await desk.press("r")
         await desk.see("Pull request")
-        await desk.press("shift+tab", "shift+tab")
+        await desk.press("tab")
         await desk.write("shop")
         await desk.press("enter")
         await desk.see("Write REPOSITORY#NUMBER", "shop")
         await desk.write("#3")
         await desk.press("enter")
         await desk.see("no verdict")
-        await desk.press("enter", "enter", "end")
+        await desk.press("enter", "enter")
+        await desk.see("## Trigger")
+        await desk.press("end")
         await desk.see("qd check report")
 
 
@@ -191,3 +195,114 @@ async def test_a_service_that_comes_back_is_caught_up_with(office: Installation)
         await made(office, "afterwards")
         await desk.press("ctrl+r")
         await desk.see("before", "afterwards")
+
+
+def bottom(desk: Desk) -> str:
+    """The line of keys."""
+    return desk.text.rstrip().splitlines()[-1]
+
+
+async def ended(client: Client, record: Automation, count: int) -> None:
+    """Waits until so many runs of an automation have ended."""
+
+    async def done() -> bool:
+        found = (await client.automations.executions(record.id)).executions
+        return sum(run.completed_at is not None for run in found) >= count
+
+    async with asyncio.timeout(WAIT_SECONDS):
+        for pause in pauses(0.02):
+            if await done():
+                return
+            await asyncio.sleep(pause)
+
+
+async def test_the_runs_of_every_automation_are_read(office: Installation) -> None:
+    async with office.client() as client:
+        for name in ("first", "second", "third"):
+            record = await made(office, name)
+            await client.automations.trigger(record.id)
+            await ended(client, record, 1)
+    async with office.cockpit((110, 40)) as desk:
+        await look(desk, "first", "second", "third")
+        for _ in range(3):
+            await desk.see("manual")
+            await desk.miss("Reading …")
+            await desk.press("down")
+
+
+async def test_a_new_environment_has_its_name_at_once(office: Installation) -> None:
+    async with office.client() as client, office.cockpit((110, 40)) as desk:
+        await look(desk, "No automations yet")
+        environment = await client.environments.create(CreateEnvironment(name="made-since"))
+        try:
+            record = await made(office, "late", environment_id=str(environment.id))
+            await desk.see("late", "made-since")
+        finally:
+            await client.automations.delete(record.id)
+            await client.environments.delete(environment.id)
+
+
+async def test_the_form_offers_the_repository_here(office: Installation) -> None:
+    async with office.client() as client, office.cockpit((110, 40)) as desk:
+        await look(desk, "No automations yet")
+        await desk.press("n")
+        await desk.see("New automation", f"{office.repository.name} (the repository here)")
+        await desk.write("here")
+        await desk.press("tab", "tab", "tab", "tab")
+        await desk.write("Look.")
+        await desk.press("ctrl+s")
+        await desk.miss("New automation")
+        (record,) = [one async for one in client.automations.all()]
+        environment = await client.environments.get(record.environment_id)
+        assert environment.repository_id is not None
+        await desk.see(environment.name)
+
+
+async def test_a_run_can_be_canceled_and_what_is_offered_follows_its_state(
+    office: Installation,
+) -> None:
+    record = await made(office, "slow", prompt=SLOW)
+    async with office.client() as client, office.cockpit((110, 40)) as desk:
+        await client.automations.trigger(record.id)
+        await look(desk, "running since", "· manual")
+        await desk.press("enter")
+        await eventually(lambda: "x cancel" in bottom(desk), "the offer to cancel")
+        assert "retry" not in bottom(desk) and "approve" not in bottom(desk)
+        await desk.press("a")
+        await desk.see("The run does not wait for approval.")
+        await desk.press("x")
+        await desk.see("Cancel the run?")
+        await desk.press("y")
+        await desk.see("canceled", "The run was canceled.")
+        await eventually(lambda: "t retry" in bottom(desk), "the offer to retry")
+        assert "cancel" not in bottom(desk).replace("canceled", "")
+        await desk.miss("failing")
+        await desk.press("t")
+        await desk.see("running since")
+        newest = (await client.automations.executions(record.id)).executions[0]
+        await desk.press("enter")
+        await desk.see("A run of slow", f"of {str(newest.retry_of)[:8]}")
+
+
+async def test_the_keys_of_the_page_are_told(office: Installation) -> None:
+    await made(office, "one")
+    async with office.cockpit((110, 50)) as desk:
+        await look(desk, "one")
+        await desk.press("question_mark")
+        await desk.see("Approve a run from a fork", "Delete with its runs", "Cancel a run")
+        assert "Tabs" not in desk.text
+
+
+async def test_a_webhook_is_shown_in_whole_and_rotated(office: Installation) -> None:
+    record = await made(office, "hook", triggers=[{"type": "custom", "config": {}}])
+    async with office.client() as client, office.cockpit((120, 40)) as desk:
+        await look(desk, "hook", "sockets only", "••••••••")
+        await desk.press("v")
+        await desk.see("curl -X POST", (record.webhook_token or "")[:20])
+        await desk.press("R")
+        await desk.see("a new token?")
+        await desk.press("y")
+        await desk.see("The webhook of hook", "curl -X POST")
+        rotated = await client.automations.get(record.id)
+        assert rotated.webhook_token != record.webhook_token
+        await desk.see((rotated.webhook_token or "")[:20])

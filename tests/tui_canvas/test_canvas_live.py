@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.tui_shell.live import Installation, until
+from tests.support.waiting import eventually
+from tests.tui_shell.live import Installation
 
 MAKES_A_PLAN = (
     "```sh\n"
@@ -52,7 +53,7 @@ async def test_an_upload_is_there_at_once_or_waits_for_the_start(
     async with live.cockpit() as desk:
         await desk.see("○ idle")
         await desk.press("5")
-        await desk.see("Nothing is on the canvas.")
+        await desk.see("The canvas is empty.")
         await desk.press("u", *str(tmp_path / "no"), "tab")
         await desk.see("notes.txt")
         await desk.press("enter")
@@ -61,10 +62,10 @@ async def test_an_upload_is_there_at_once_or_waits_for_the_start(
             await client.replicas.sleep(record.id)
         await desk.see("It is sleeping: w wakes it")
         await desk.press("u", *str(tmp_path / "notes.txt"), "enter")
-        await desk.see("It waits", "◌ notes-2.txt", "waits for the start")
+        await desk.see("Queued", "◌ notes-2.txt", "waits for the start")
         assert desk.replica("alpha").status == "sleeping"
         await desk.press("m")
-        await until(lambda: desk.focus == "Composer")
+        await eventually(lambda: desk.focus == "Composer")
         await desk.see("~/.quarterdeck/canvas/notes-2.txt", "with the next message: notes-2.txt")
         await desk.write("read it")
         await desk.press("enter")
@@ -86,10 +87,10 @@ async def test_what_cannot_be_uploaded_is_said_beside_the_path(
     async with live.cockpit() as desk:
         await desk.see("○ idle")
         await desk.press("5")
-        await desk.see("Nothing is on the canvas.")
+        await desk.see("The canvas is empty.")
         await desk.press("u", *str(tmp_path / "huge"), "enter")
         await desk.see("It is larger than 5 MB.", "huge")
         await desk.press(*"x", "enter")
         await desk.see("No such file or directory.", "hugex")
         await desk.press("escape")
-        await until(lambda: desk.focus == "ItemList")
+        await eventually(lambda: desk.focus == "ItemList")

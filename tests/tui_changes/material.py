@@ -1,21 +1,19 @@
 """Differences and a cockpit that shows them, without a service."""
 
-import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from textual.pilot import Pilot
 
-from quarterdeck.store.changes_model import RepositoryChange
-from quarterdeck.store.changes_parse import parse_changes
-from quarterdeck.store.changes_review import Review
+from quarterdeck.store.changes_diff import RepositoryChange, parse_changes
+from quarterdeck.store.review import Review
 from quarterdeck.tui.panes.changes import ChangesPane
-from tests.support.waiting import pauses
-from tests.tui_shell.frozen import FrozenCockpit, screen_text
+from tests.support.waiting import eventually
+from tests.tui_shell.frozen import FrozenCockpit, screen_text, shows
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
-PATIENCE = 60.0
+WAIT_SECONDS = 60.0
 
 LOGIN = """\
 diff --git a/shop/login.py b/shop/login.py
@@ -108,17 +106,14 @@ class Reading:
 
     async def until(self, check: Callable[[], Any]) -> None:
         try:
-            async with asyncio.timeout(PATIENCE):
-                for pause in pauses(0.01):
-                    if check():
-                        break
-                    await asyncio.sleep(pause)
-        except TimeoutError:
-            raise AssertionError(f"waited in vain\n{self.text}") from None
+            await eventually(check)
+        except AssertionError as failure:
+            failure.add_note(self.text)
+            raise
         await self.pilot.pause()
 
     async def see(self, *texts: str) -> None:
-        await self.until(lambda: all(text in self.text for text in texts))
+        await self.until(lambda: shows(self.app, texts))
 
     async def open(self) -> None:
         """Goes to the changes of the only replica."""
@@ -131,7 +126,7 @@ class Reading:
 def changing(app: FrozenCockpit, *texts: str, **fields: Any) -> Review:
     """A replica with changes that were read."""
     state = app.add("fix-login", **fields)
-    review = app.deck.reviews.of(state.id)
+    review = app.app_state.reviews.of(state.id)
     take(review, *texts)
     review.settle()
     return review

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.store.changes_model import Side
-from quarterdeck.store.changes_review import Review
-from quarterdeck.store.connection import Phase
-from quarterdeck.tui.changes.document import Address
-from quarterdeck.tui.changes.model import Kind
-from quarterdeck.tui.changes.words import counts
+from quarterdeck.store.changes_diff import DiffSide
+from quarterdeck.store.connection import ConnectionPhase
+from quarterdeck.store.review import Review
+from quarterdeck.tui.changes.document import ItemAddress
+from quarterdeck.tui.changes.model import ItemKind, counts
 from tests.tui_changes.material import EVERYTHING, LOGIN, Reading, changing, take
 from tests.tui_shell.frozen import FrozenCockpit
 
@@ -26,9 +25,9 @@ async def to(reading: Reading, line: str) -> None:
     view._go(
         next(
             at
-            for at in document.walk(Address(0, 0), 1)
+            for at in document.walk(ItemAddress(0, 0), 1)
             if document.item(at).line >= 0
-            and document.item(at).kind in {Kind.LINE, Kind.PAIR}
+            and document.item(at).kind in {ItemKind.LINE, ItemKind.PAIR}
             and document.placed[at.section].section.lines[document.item(at).line].text == line
         )
     )
@@ -104,7 +103,7 @@ async def test_a_narrow_window_says_why_it_shows_one_side(frozen: FrozenCockpit)
         reading = Reading(frozen, pilot)
         await reading.open()
         await reading.press("u")
-        await reading.see("Too narrow for both sides")
+        await reading.see("too narrow for split")
         assert not reading.pane.view.split
         await pilot.resize_terminal(160, 40)
         await reading.see("side by side")
@@ -158,15 +157,15 @@ async def test_a_file_is_commented_on_as_a_whole(frozen: FrozenCockpit) -> None:
         view = reading.pane.view
         head = next(
             at
-            for at in view._document.walk(Address(0, 0), 1)
-            if view._document.item(at).kind == Kind.FILE
+            for at in view._document.walk(ItemAddress(0, 0), 1)
+            if view._document.item(at).kind == ItemKind.FILE
         )
         view._go(head)
         await reading.press("c")
         await reading.see("Comment on shop/login.py as a whole")
         await reading.press(*"Split it", "enter")
         await reading.see("Comment, as a whole", "Split it", "1 comment, S sends")
-        assert view.item is not None and view.item.kind == Kind.FILE
+        assert view.item is not None and view.item.kind == ItemKind.FILE
         await reading.press("c", *"!", "enter")
         [comment] = review.comments
         assert (comment.path, comment.quoted, comment.text) == ("shop/login.py", [], "Split it!")
@@ -182,7 +181,7 @@ async def test_several_lines_are_one_comment(frozen: FrozenCockpit) -> None:
         await reading.open()
         await to(reading, "def login(name, limit=3):")
         await reading.press("v", "down", "down")
-        await reading.see("choosing lines")
+        await reading.see("selecting lines")
         await reading.press("c", *"No", "enter")
         [comment] = review.comments
         assert comment.quoted == [
@@ -190,7 +189,7 @@ async def test_several_lines_are_one_comment(frozen: FrozenCockpit) -> None:
             "+def login(name, limit=30):",
             "+    # Minutes, as everywhere.",
         ]
-        assert (comment.side, comment.start, comment.end) == (Side.NEW, 4, 5)
+        assert (comment.side, comment.start, comment.end) == (DiffSide.NEW, 4, 5)
 
 
 async def test_a_comment_follows_its_line_and_is_outdated_without_it(
@@ -249,7 +248,7 @@ async def test_searching_opens_what_is_folded(frozen: FrozenCockpit) -> None:
         await reading.press("n", "N", "N")
         assert reading.at == "    return None"
         await reading.press("slash", *"nowhere", "enter")
-        await reading.see("Nowhere in these changes: nowhere", "not found")
+        await reading.see("No match for nowhere", "not found")
         await reading.press("escape")
         assert "nowhere" not in reading.text
 
@@ -280,27 +279,33 @@ async def test_lines_and_files_are_copied(frozen: FrozenCockpit) -> None:
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        ("sleeping", "It sleeps; w wakes it."),
-        ("archived", "It is archived; w restores it."),
-        ("preparing", "It is getting ready."),
-        ("error", "It has failed; w tries again."),
+        ("archived", "Archived: w restores the files."),
+        ("preparing", "Preparing."),
     ],
 )
-async def test_a_replica_at_rest_is_not_asked(
+async def test_a_replica_without_files_in_place_is_not_asked(
     frozen: FrozenCockpit, status: str, words: str
 ) -> None:
-    numbers = {"repository": "shop", "git_diff": {"added": 12, "removed": 3}}
+    left = {"files": 1, "added": 1, "removed": 0}
+    numbers = {
+        "repository": "shop",
+        "branch": "qd/old",
+        "ahead": 2,
+        "uncommitted": left,
+        "git_diff": {"added": 12, "removed": 3},
+    }
     state = frozen.add("old-idea", status, repository_statuses=[numbers])
     async with frozen.run_test(size=WIDE) as pilot:
         reading = Reading(frozen, pilot)
         await reading.open()
-        await reading.see(words, f"Changed lines: shop {counts(12, 3)}")
-        await reading.press("r")
-        await reading.see("Only an active replica")
-        take(frozen.deck.reviews.of(state.id), LOGIN)
+        await reading.see(words, f"shop qd/old: {counts(12, 3)}, 2 commits, 1 file uncommitted")
+        for key in ("r", "C", "U"):
+            await reading.press(key)
+            await reading.see("The files are not loaded. w wakes")
+        take(frozen.app_state.reviews.of(state.id), LOGIN)
         reading.pane._show_changes()
         await reading.press("down")
-        await reading.see(words, "This is how it was at 12:00.", "def login")
+        await reading.see(words, "As of 12:00.", "def login")
 
 
 async def test_nothing_is_sent_without_comments(frozen: FrozenCockpit) -> None:
@@ -309,12 +314,12 @@ async def test_nothing_is_sent_without_comments(frozen: FrozenCockpit) -> None:
         reading = Reading(frozen, pilot)
         await reading.open()
         await reading.press("S")
-        await reading.see("There are no comments to send")
+        await reading.see("No comments to send")
 
 
 async def test_without_a_line_comments_wait_in_the_outbox(frozen: FrozenCockpit) -> None:
     review = changing(frozen, LOGIN)
-    frozen.deck.connection.phase = Phase.RECONNECTING
+    frozen.app_state.connection.phase = ConnectionPhase.RECONNECTING
     async with frozen.run_test(size=WIDE) as pilot:
         reading = Reading(frozen, pilot)
         await reading.open()
@@ -323,7 +328,7 @@ async def test_without_a_line_comments_wait_in_the_outbox(frozen: FrozenCockpit)
         await reading.see("The comment is in the chat")
         state = review.state
         assert state is not None and state.first_chat is not None
-        [message] = frozen.deck.outbox.of_chat(state.first_chat.id)
+        [message] = frozen.app_state.outbox.of_chat(state.first_chat.id)
         assert message.state == "unsent"
         assert message.text == (
             "Hello\n\nA comment on your changes:\n\n"

@@ -5,15 +5,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from quarterdeck.store.changes_model import RepositoryChange
-from quarterdeck.store.changes_parse import parse_changes
-from quarterdeck.tui.changes.colors import Colors, language_of
-from quarterdeck.tui.changes.document import Address, Document
-from quarterdeck.tui.changes.layout import Placed
-from quarterdeck.tui.changes.model import Kind, Section, sections_of
-from quarterdeck.tui.changes.pieces import cut, difference, fold, matches
+from quarterdeck.store.changes_diff import RepositoryChange, parse_changes
+from quarterdeck.tui.changes.document import (
+    Document,
+    ItemAddress,
+    PlacedSection,
+    cut,
+    difference,
+    fold,
+    matches,
+)
+from quarterdeck.tui.changes.drawing import Colors
+from quarterdeck.tui.changes.model import DiffSection, ItemKind, sections_of
 from quarterdeck.tui.changes.visible import visible
-from quarterdeck.tui.transcript_view.lines import Span, plain
+from quarterdeck.tui.kit.highlight import language_of
+from quarterdeck.tui.kit.spans import Span, plain
 from tests.tui_changes.material import EVERYTHING
 
 WIDE = st.text(st.sampled_from("ab 你😀é\u0301x_"), max_size=60)
@@ -95,19 +101,19 @@ def test_every_line_of_a_hunk_is_shown_once(lines: list[str], split: bool) -> No
     new = sum(line[0] != "-" for line in lines)
     head = f"diff --git a/x b/x\n@@ -1,{old} +1,{new} @@\n"
     [change] = parse_changes(head + "\n".join(lines) + "\n")
-    placed = Placed(Section(RepositoryChange("shop"), change), 100, split=split)
+    placed = PlacedSection(DiffSection(RepositoryChange("shop"), change), 100, split=split)
     shown = [
         index
         for item in placed.items
         for index in dict.fromkeys([item.line, item.partner] if split else [item.line])
-        if item.kind in {Kind.LINE, Kind.PAIR} and index >= 0
+        if item.kind in {ItemKind.LINE, ItemKind.PAIR} and index >= 0
     ]
     assert sorted(shown) == list(range(len(lines)))
 
 
 def test_colors_never_change_the_text() -> None:
     for change in parse_changes(EVERYTHING):
-        section = Section(RepositoryChange("shop"), change)
+        section = DiffSection(RepositoryChange("shop"), change)
         for index, line in enumerate(section.lines):
             if line.sign != "\\":
                 spans = Colors().line(section, index)
@@ -129,14 +135,14 @@ def test_a_document_finds_rows_and_items() -> None:
     document.resize(60, split=False)
     document.show(sections_of([repository], [], {}, {}))
     row = 0
-    for address in [Address(0, 0), *document.walk(Address(0, 0), 1)]:
+    for address in [ItemAddress(0, 0), *document.walk(ItemAddress(0, 0), 1)]:
         assert document.row_of(address) == row
         for inside in range(document.height_of(address)):
             assert document.locate(row + inside) == (address, inside)
         row += document.height_of(address)
     assert document.height == row
     assert document.locate(row) is None
-    assert list(document.walk(Address(0, 0), -1)) == []
+    assert list(document.walk(ItemAddress(0, 0), -1)) == []
 
 
 def test_a_file_that_is_the_same_keeps_its_rows() -> None:

@@ -6,14 +6,13 @@ from pathlib import Path
 from uuid import UUID
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.tui.attachments import Attachment
+from quarterdeck.tui.host_services import Attachment
+from quarterdeck.tui.kit.prompts import AskField, AskScreen, Choice, ChooseScreen
 from quarterdeck.tui.panes.chat import ChatPane
-from quarterdeck.tui.panes.chat_ask import AskField, AskScreen
-from quarterdeck.tui.panes.chat_choose import Choice, ChooseScreen
+from quarterdeck.tui.panes.chat_dialogs import tell
 from quarterdeck.tui.screens.deck import DeckScreen
 from quarterdeck.tui.widgets.completions import Completion, Completions
-from quarterdeck.wire.chats import Chat
-from quarterdeck.wire.goals import ChatGoal
+from quarterdeck.wire.chats import Chat, ChatGoal
 from tests.tui_chat.hostile import HOSTILE
 from tests.tui_shell.frozen import START, FrozenCockpit, Story, queued, said
 
@@ -54,18 +53,18 @@ class Hostile(FrozenCockpit):
         )
         state.take_chat(other)
 
-    def _begin(self) -> None:
+    def _start_up(self) -> None:
         self.call_after_refresh(self._show)
 
     async def _show(self) -> None:
         assert isinstance(self.screen, DeckScreen)
-        await self.screen.action_open()
+        await self.screen.action_show("chat")
         pane = self.screen.query_one(ChatPane)
-        pane.attachments = [Attachment(HOSTILE)]
+        pane.messages.draft.attachments = [Attachment(HOSTILE)]
         pane.composer.insert(HOSTILE)
         pane.query_one(Completions).offer([Completion(HOSTILE, HOSTILE)])
-        pane.tell(HOSTILE)
-        pane.refused(HOSTILE, ClientError(HOSTILE, next_step=HOSTILE))
+        tell(pane, HOSTILE)
+        pane.shown.refused(HOSTILE, ClientError(HOSTILE, next_step=HOSTILE))
         pane.query_one("#turn").border_title = "staged"
 
     def key_f9(self) -> None:

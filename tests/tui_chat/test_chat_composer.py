@@ -9,14 +9,14 @@ from uuid import UUID
 from textual import events
 
 from quarterdeck.client.client import Client
-from quarterdeck.store.prompt_history import PromptHistory
-from quarterdeck.tui.widgets.completions import Completions
-from quarterdeck.tui.widgets.composer_tokens import Token, token_at
+from quarterdeck.store.drafts import PromptHistory
+from quarterdeck.tui.widgets.completions import Completions, Token, token_at
 from quarterdeck.wire.environments import CreateEnvironment
 from quarterdeck.wire.replicas import CreateReplica
 from quarterdeck.wire.repositories import ConnectRepository
+from tests.support.waiting import eventually
 from tests.tui_chat.desk import opened
-from tests.tui_shell.live import Desk, Installation, until
+from tests.tui_shell.live import Desk, Installation
 
 
 def test_a_word_is_named_at_the_cursor_only() -> None:
@@ -38,18 +38,18 @@ async def test_commands_of_the_server_are_offered_and_taken(live: Installation) 
         await desk.write("f")
         await desk.miss("/plan")
         await desk.press("enter")
-        await until(lambda: composer.text == "/fast ", "the command")
+        await eventually(lambda: composer.text == "/fast ", "the command")
         assert not desk.app.screen.query_one(Completions).is_open
         await desk.press("ctrl+u")
         await desk.write("/")
         await desk.see("/plan")
         await desk.press("down", "tab")
-        await until(lambda: composer.text == "/fast ", "the second command")
+        await eventually(lambda: composer.text == "/fast ", "the second command")
         await desk.press("ctrl+u")
         await desk.write("/")
         await desk.see("/plan")
         await desk.press("escape")
-        await until(lambda: not desk.app.screen.query_one(Completions).is_open)
+        await eventually(lambda: not desk.app.screen.query_one(Completions).is_open)
         assert desk.focus == "Composer"
 
 
@@ -72,7 +72,7 @@ async def test_files_of_the_repository_are_named(live: Installation) -> None:
         await desk.write("see @REA")
         await desk.see("@shop/README")
         await desk.press("tab")
-        await until(lambda: composer.text.endswith("README "), "the file")
+        await eventually(lambda: composer.text.endswith("README "), "the file")
         assert composer.text.startswith("see @")
 
 
@@ -90,11 +90,11 @@ async def test_what_was_written_before_is_gone_back_to(live: Installation) -> No
         composer = (await opened(desk, "alpha")).composer
         await desk.write("unsent")
         await desk.press("up")
-        await until(lambda: composer.text == "second")
+        await eventually(lambda: composer.text == "second")
         await desk.press("up")
-        await until(lambda: composer.text == "first")
+        await eventually(lambda: composer.text == "first")
         await desk.press("up", "down", "down")
-        await until(lambda: composer.text == "unsent")
+        await eventually(lambda: composer.text == "unsent")
 
 
 def test_history_keeps_each_prompt_once_and_survives(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ async def test_what_is_pasted_has_no_control_characters(live: Installation) -> N
     async with live.cockpit() as desk:
         composer = (await opened(desk, "alpha")).composer
         desk.app.post_message(events.Paste("a\x1b]52;c;AAAA\x07b\x1b[2J\u202ec"))
-        await until(lambda: composer.text, "the paste")
+        await eventually(lambda: composer.text, "the paste")
         assert composer.text == "abc"
 
 
@@ -125,7 +125,7 @@ async def test_a_model_is_chosen_for_the_messages_to_come(live: Installation) ->
         await opened(desk, "alpha")
         await desk.see("○ idle")
         await desk.press("alt+m")
-        await desk.see("Model from the next message on", "the agent's own choice")
+        await desk.see("Model (from the next message)", "Agent default")
         await desk.write("nobody-1")
         await desk.press("enter")
         await desk.see("Message · nobody-1")
@@ -167,7 +167,7 @@ async def test_files_go_with_a_message(live: Installation, tmp_path: Path) -> No
         await desk.write("see")
         await attach(desk, report)
         place = "see ~/.quarterdeck/canvas/report.txt "
-        await until(lambda: pane.composer.text == place, "the file's place")
+        await eventually(lambda: pane.composer.text == place, "the file's place")
         await attach(desk, picture)
         await desk.see("with the next message: p.png")
         await desk.write("look")
@@ -195,14 +195,14 @@ async def test_an_upload_for_a_sleeping_replica_comes_with_the_message(
         await desk.see("with the next message: late.txt")
         assert "You" not in desk.text
         await desk.press("enter")
-        await desk.see("○ idle")
-        await desk.see("You")  # it was delivered, some time after the replica woke
-        await until(lambda: not desk.replica("alpha").works)
+        # Its delivery, some time after the replica woke; the answer may move it off the screen.
+        await desk.see("Other agents here")
+        await eventually(lambda: not desk.replica("alpha").works)
         page = await client.history.page(made.id)
         [sent] = [one for one in page.events if one.type == "user-message"]
         assert sent.payload["uploads"] == ["~/.quarterdeck/canvas/late.txt"]
         assert [one.filename for one in await client.canvas.list(made.id)] == ["late.txt"]
-        assert pane.attachments == []
+        assert pane.messages.draft.attachments == []
 
 
 def test_every_key_of_the_pane_has_its_action() -> None:

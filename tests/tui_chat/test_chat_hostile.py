@@ -17,7 +17,7 @@ def test_nothing_that_comes_from_elsewhere_commands_the_terminal(tmp_path: Path)
         program.wait_for("gnp.exe")
         program.settle(0.5)
         # Every block, folded and open.
-        for key in ("\x1b", "\t", "g", "\r", "j", "\r", "j", "\r", "j", "\r", "G", "\x1b[6~"):
+        for key in ("\x1b", "\t", "g", "\r", "j", "\r", "j", "\r", "j", "\r", "\x1b[F", "\x1b[6~"):
             program.type(key)
             program.settle(0.2)
         program.type("\x1b[20~")

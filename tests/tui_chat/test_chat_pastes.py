@@ -6,10 +6,10 @@ from textual import events, on
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from quarterdeck.tui.widgets.composer import Composer
-from quarterdeck.tui.widgets.pastes import LONG_LINES, Pastes, is_long
+from quarterdeck.tui.widgets.composer import LONG_LINES, Composer, Pastes, is_long
+from tests.support.waiting import eventually
 from tests.tui_chat.desk import opened
-from tests.tui_shell.live import Installation, until
+from tests.tui_shell.live import Installation
 
 LONG = "\n".join(f"line {number}" for number in range(100))
 TOKEN = "[paste 1: 100 lines, 789 bytes]"
@@ -118,9 +118,9 @@ async def test_the_draft_and_the_message_hold_what_was_pasted(live: Installation
         await desk.see("○ idle")
         await paste(desk.app, desk.pilot, LONG)
         await desk.see(TOKEN)
-        drafts = desk.app.deck.disk
-        await until(lambda: drafts.draft(pane.chat_id) == LONG, "the draft")
+        drafts = desk.app.app_state.disk
+        await eventually(lambda: drafts.draft(pane.chat_id) == LONG, "the draft")
         await desk.write(" thanks")
         await desk.press("enter")
         await desk.see("line 99 thanks")
-        await until(lambda: drafts.draft(pane.chat_id) == "", "the end of the draft")
+        await eventually(lambda: drafts.draft(pane.chat_id) == "", "the end of the draft")

@@ -16,19 +16,19 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widgets import Static
 
-from quarterdeck.tui import outer
+from quarterdeck.tui import host_terminal as outer
 from quarterdeck.tui.app import Cockpit
 from quarterdeck.tui.frames.cells import CellMaker
-from quarterdeck.tui.frames.pens import Pens
-from quarterdeck.tui.pictures.decoding import BEHIND, LONGEST_SIDE, decoded
+from quarterdeck.tui.frames.sgr import Pens
+from quarterdeck.tui.pictures.decoding import BACKDROP, LONGEST_SIDE, decoded
 from quarterdeck.tui.pictures.half_blocks import UPPER, fitted, half_blocks
-from quarterdeck.tui.pictures.screen import PictureScreen, PictureView
-from quarterdeck.tui.pictures.words import NotShownError
+from quarterdeck.tui.pictures.screen import NotShownError, PictureScreen, PictureView
 from quarterdeck.tui.screens.deck import DeckScreen
-from quarterdeck.wire.messages import Base64Source, Image, SendMessage
+from quarterdeck.wire.chats import Base64Source, Image, SendMessage
+from tests.support.waiting import eventually
 from tests.tui_chat.desk import opened
 from tests.tui_shell.frozen import FrozenCockpit, screen_text
-from tests.tui_shell.live import Installation, until
+from tests.tui_shell.live import Installation
 
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
 
@@ -112,7 +112,7 @@ def test_every_way_to_keep_pixels_ends_in_colors(mode: str) -> None:
 
 def test_what_can_be_seen_through_stands_on_gray() -> None:
     image = Pillow.new("RGBA", (10, 10), (255, 0, 0, 0))
-    assert decoded(encoded(image)).pixels.getpixel((5, 5)) == BEHIND
+    assert decoded(encoded(image)).pixels.getpixel((5, 5)) == BACKDROP
 
 
 def test_a_photo_is_turned_as_its_camera_was() -> None:
@@ -133,7 +133,7 @@ def test_a_bomb_is_not_decoded(size: tuple[int, int]) -> None:
     content = says_it_is(*size)
     tracemalloc.start()
     try:
-        with pytest.raises(NotShownError, match="more than 40 million pixels"):
+        with pytest.raises(NotShownError, match="More than 40 million pixels"):
             decoded(content)
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
@@ -143,15 +143,15 @@ def test_a_bomb_is_not_decoded(size: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "no PNG"),
-        (b"<svg/>", "no PNG"),
-        (b"BM" + bytes(100), "no PNG"),
+        (b"", "Not a PNG"),
+        (b"<svg/>", "Not a PNG"),
+        (b"BM" + bytes(100), "Not a PNG"),
         (quarters()[:60], "damaged"),
         (quarters("JPEG")[:300], "damaged"),
         (says_it_is(100, 1_000), "damaged"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(50), "damaged|no PNG"),
-        (b"GIF89a", "damaged|no PNG"),
-        (b"RIFF\xff\xff\xff\xffWEBPVP8 ", "damaged|no PNG"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(50), "damaged|Not a PNG"),
+        (b"GIF89a", "damaged|Not a PNG"),
+        (b"RIFF\xff\xff\xff\xffWEBPVP8 ", "damaged|Not a PNG"),
     ],
 )
 def test_what_is_no_image_is_said_to_be_none(content: bytes, words: str) -> None:
@@ -216,8 +216,8 @@ def test_the_cockpit_starts_without_the_decoder() -> None:
 
 async def show(app: Cockpit, *images: bytes) -> None:
     """Opens the page over the list."""
-    await until(lambda: isinstance(app.screen, DeckScreen), "the list")
-    await app.push_screen(PictureScreen(app.deck, images))
+    await eventually(lambda: isinstance(app.screen, DeckScreen), "the list")
+    await app.push_screen(PictureScreen(app.app_state, images))
 
 
 async def test_a_picture_fills_the_page_and_is_drawn_anew_in_another_size(
@@ -225,7 +225,7 @@ async def test_a_picture_fills_the_page_and_is_drawn_anew_in_another_size(
 ) -> None:
     async with frozen.run_test(size=(60, 24)) as pilot:
         await show(frozen, quarters())
-        await until(lambda: "Image: PNG, 40 x 40" in screen_text(frozen))
+        await eventually(lambda: "Image: PNG, 40 x 40" in screen_text(frozen))
         rows = shown_cells(frozen)
         assert len(rows) == 21
         top, bottom = halves(rows[2]), halves(rows[-2])
@@ -234,10 +234,12 @@ async def test_a_picture_fills_the_page_and_is_drawn_anew_in_another_size(
         ground = halves(rows[2])[0]
         assert ground not in (top[11], top[31]) and top[59] == ground
         await pilot.resize_terminal(100, 40)
-        await until(lambda: len(shown_cells(frozen)) == 37)
-        await until(lambda: halves(shown_cells(frozen)[1])[20] == (RED, RED), "the larger picture")
+        await eventually(lambda: len(shown_cells(frozen)) == 37)
+        await eventually(
+            lambda: halves(shown_cells(frozen)[1])[20] == (RED, RED), "the larger picture"
+        )
         await pilot.press("escape")
-        await until(lambda: not isinstance(frozen.screen, PictureScreen))
+        await eventually(lambda: not isinstance(frozen.screen, PictureScreen))
 
 
 async def test_one_image_after_the_other_and_what_is_wrong_with_them(
@@ -246,20 +248,22 @@ async def test_one_image_after_the_other_and_what_is_wrong_with_them(
     images = [quarters(), b"no image", says_it_is(30_000, 30_000), quarters("JPEG")]
     async with frozen.run_test(size=(80, 24)) as pilot:
         await show(frozen, *images)
-        await until(lambda: "Image 1 of 4: PNG" in screen_text(frozen))
+        await eventually(lambda: "Image 1 of 4: PNG" in screen_text(frozen))
         await pilot.press("n")
-        await until(lambda: "Image 2 of 4: It is no PNG, JPEG, GIF or WebP" in screen_text(frozen))
+        await eventually(
+            lambda: "Image 2 of 4: Not a PNG, JPEG, GIF or WebP" in screen_text(frozen)
+        )
         title = frozen.screen.query_one("#picture-title", Static)
         assert title.has_class("trouble")
         grounds = {cell for row in shown_cells(frozen) for cell in row}
         assert len(grounds) == 1
         await pilot.press("right")
-        await until(lambda: "Image 3 of 4: It has more than 40 million" in screen_text(frozen))
+        await eventually(lambda: "Image 3 of 4: More than 40 million" in screen_text(frozen))
         await pilot.press("right", "right")
-        await until(lambda: "Image 4 of 4: JPEG, 40 x 40" in screen_text(frozen))
+        await eventually(lambda: "Image 4 of 4: JPEG, 40 x 40" in screen_text(frozen))
         assert not title.has_class("trouble")
         await pilot.press("p", "p", "left")
-        await until(lambda: "Image 1 of 4: PNG" in screen_text(frozen))
+        await eventually(lambda: "Image 1 of 4: PNG" in screen_text(frozen))
 
 
 def with_image(content: bytes) -> SendMessage:
@@ -278,7 +282,7 @@ async def test_images_of_a_block_are_shown_by_a_key(
         await desk.see("○ idle")
         await client.messages.send(made.id, with_image(quarters()))
         await desk.see("[image: image/png]")
-        await until(lambda: not desk.replica("alpha").works)
+        await eventually(lambda: not desk.replica("alpha").works)
         await desk.press("tab", "home", "v")
         await desk.see("Image: PNG, 40 x 40")
         assert {RED, GREEN, BLUE, WHITE} <= {
@@ -286,7 +290,7 @@ async def test_images_of_a_block_are_shown_by_a_key(
         }
         await desk.press("escape")
         await desk.see("[image: image/png]")
-        await until(lambda: desk.focus == "ChatTranscript")
+        await eventually(lambda: desk.focus == "ChatTranscript")
         await desk.press("end", "v")
         await desk.see("There are no images in this block")
 
@@ -317,7 +321,7 @@ async def test_where_none_can_be_shown_it_is_saved(
         await desk.see("○ idle")
         await client.messages.send(made.id, with_image(quarters()))
         await desk.see("[image: image/png]")
-        await until(lambda: not desk.replica("alpha").works)
+        await eventually(lambda: not desk.replica("alpha").works)
         await desk.press("tab", "home", "v")
         await desk.see("Save 1 image", why)
         await desk.press("ctrl+u")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from quarterdeck.tui.panes.chat import ChatPane
 from tests.support.trees import files_under
+from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit, Story, said, screen_text
-from tests.tui_shell.live import until
 
 SECRET = "hunter2xyz"
 
@@ -26,14 +26,14 @@ async def test_a_secret_is_masked_and_never_written_down(
     async with frozen.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         await pilot.press("enter")
-        await until(lambda: "Secret answer" in screen_text(frozen))
+        await eventually(lambda: "Secret answer" in screen_text(frozen))
         pane = frozen.screen.query_one(ChatPane)
-        await until(lambda: frozen.focused is pane.writing_target)
+        await eventually(lambda: frozen.focused is pane.writing_target)
         await pilot.press(*SECRET)
-        await until(lambda: "•" * len(SECRET) in screen_text(frozen), "the masked text")
+        await eventually(lambda: "•" * len(SECRET) in screen_text(frozen), "the masked text")
         # The keys that lead to the composer lead here.
         await pilot.press("tab", "m", "enter")
-        await until(lambda: "not answered" in screen_text(frozen), "the refusal")
+        await eventually(lambda: "not answered" in screen_text(frozen), "the refusal")
         assert frozen.focused is pane.writing_target
         assert pane.writing_target.value == SECRET
         assert SECRET not in screen_text(frozen)
@@ -49,7 +49,7 @@ async def test_what_was_being_written_comes_back_behind_the_secret(frozen: Froze
         await pilot.pause()
         await pilot.press("enter")
         pane = frozen.screen.query_one(ChatPane)
-        await until(lambda: frozen.focused is pane.composer)
+        await eventually(lambda: frozen.focused is pane.composer)
         await pilot.press(*"half")
         story.add(
             "acp-permission_request",
@@ -63,12 +63,12 @@ async def test_what_was_being_written_comes_back_behind_the_secret(frozen: Froze
         assert chat is not None
         chat.record.awaiting_input = True
         pane.show_state()
-        await until(lambda: frozen.focused is not pane.composer)
+        await eventually(lambda: frozen.focused is not pane.composer)
         await pilot.press(*SECRET)
         await pilot.pause()
         assert pane.composer.text == "half"
         chat.record.awaiting_input = False
         pane.show_state()
-        await until(lambda: frozen.focused is pane.composer)
+        await eventually(lambda: frozen.focused is pane.composer)
         await pilot.press("!")
-        await until(lambda: pane.composer.text == "half!")
+        await eventually(lambda: pane.composer.text == "half!")

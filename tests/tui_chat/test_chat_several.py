@@ -1,12 +1,20 @@
 """Several chats of a replica."""
 
+import asyncio
 from uuid import UUID
 
+import pytest
+
 from quarterdeck.client.client import Client
+from quarterdeck.client.errors import ClientError
+from quarterdeck.store.chats import ChatState
+from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.panes.chat import ChatPane
-from quarterdeck.wire.chats import CreateChat
+from quarterdeck.wire.chats import Chat, CreateChat
+from tests.support.waiting import eventually
 from tests.tui_chat.desk import opened
-from tests.tui_shell.live import Desk, Installation, until
+from tests.tui_shell.frozen import START, FrozenCockpit
+from tests.tui_shell.live import Desk, Installation
 
 
 def pane(desk: Desk) -> ChatPane:
@@ -23,16 +31,16 @@ async def test_a_chat_is_made_switched_renamed_and_deleted(live: Installation) -
         await desk.see("New chat: which agent", "Built-in")
         await desk.write("built")
         await desk.press("enter")
-        await until(lambda: pane(desk).chat_id != first, "the new chat")
+        await eventually(lambda: pane(desk).chat_id != first, "the new chat")
         second = pane(desk).chat_id
         await desk.see("[builtin]")
         assert pane(desk).composer.text == ""
         await desk.write("another thought")
         await desk.press("ctrl+pageup")
-        await until(lambda: pane(desk).chat_id == first)
+        await eventually(lambda: pane(desk).chat_id == first)
         assert pane(desk).composer.text == "half a thought"
         await desk.press("ctrl+pagedown")
-        await until(lambda: pane(desk).composer.text == "another thought")
+        await eventually(lambda: pane(desk).composer.text == "another thought")
 
         await desk.press("tab", "r")
         await desk.see("Rename the chat")
@@ -45,10 +53,10 @@ async def test_a_chat_is_made_switched_renamed_and_deleted(live: Installation) -
         await desk.press("x")
         await desk.see("Delete the chat reviews?")
         await desk.press("y")
-        await until(lambda: pane(desk).chat_id == first, "the chat that is left")
+        await eventually(lambda: pane(desk).chat_id == first, "the chat that is left")
         await desk.miss("reviews")
         await desk.press("x")
-        await desk.see("The only chat goes with its replica")
+        await desk.see("The only chat cannot be deleted")
         async with live.client() as client:
             assert [chat.id for chat in await client.chats.list(made.id)] == [first]
             assert second != first
@@ -61,7 +69,7 @@ async def test_a_chat_that_is_deleted_elsewhere_gives_way_to_another(live: Insta
         first = pane(desk).chat_id
         other = await _another(client, desk, made.id)
         await client.chats.delete(made.id, first)
-        await until(lambda: pane(desk).chat_id == other, "the other chat")
+        await eventually(lambda: pane(desk).chat_id == other, "the other chat")
         await desk.write("goes there")
         await desk.press("enter")
         await desk.see("goes there")
@@ -75,14 +83,48 @@ async def test_the_reader_finds_their_place_again(live: Installation) -> None:
         first = pane(desk).chat_id
         await _another(client, desk, made.id)
         await desk.press("tab", "up", "up", "enter", "home")
-        await until(lambda: pane(desk).transcript.standing.block_id is not None)
-        stood = pane(desk).transcript.standing
+        await eventually(lambda: pane(desk).transcript.reading_position.block_id is not None)
+        stood = pane(desk).transcript.reading_position
         await desk.press("ctrl+pagedown")
-        await until(lambda: pane(desk).chat_id != first)
-        assert pane(desk).transcript.standing.block_id is None
+        await eventually(lambda: pane(desk).chat_id != first)
+        assert pane(desk).transcript.reading_position.block_id is None
         await desk.press("ctrl+pageup")
-        await until(lambda: pane(desk).chat_id == first)
-        assert pane(desk).transcript.standing == stood
+        await eventually(lambda: pane(desk).chat_id == first)
+        assert pane(desk).transcript.reading_position == stood
+
+
+async def test_a_message_refused_after_a_switch_is_the_draft_of_its_chat(
+    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = frozen.add("alpha")
+    chat = Chat(id=UUID(int=9), provider="builtin", created_at=START, updated_at=START)
+    state.chats[chat.id] = ChatState(chat, transcript=Transcript([]))
+    refused = asyncio.Event()
+
+    async def send(*_: object, **__: object) -> None:
+        await refused.wait()
+        raise ClientError("too much", next_step="Send less.")
+
+    monkeypatch.setattr(frozen.app_state.outbox, "send", send)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        pane = frozen.screen.query_one(ChatPane)
+        await eventually(lambda: frozen.focused is pane.composer)
+        first = pane.chat_id
+        pane.messages.attach_upload("notes.txt", "upload")
+        pane.composer.goal_mode = True
+        await pilot.press(*"write")
+        await pilot.press("enter", "ctrl+pagedown")
+        await eventually(lambda: pane.chat_id == chat.id)
+        refused.set()
+        await eventually(lambda: frozen.app_state.disk.draft(first) == "write")
+        assert pane.composer.text == ""
+        await pilot.press("ctrl+pageup")
+        await eventually(lambda: pane.chat_id == first)
+        assert pane.composer.text == "write"
+        assert pane.composer.goal_mode
+        assert [one.name for one in pane.messages.draft.attachments] == ["notes.txt"]
 
 
 async def _another(client: Client, desk: Desk, replica_id: UUID) -> UUID:

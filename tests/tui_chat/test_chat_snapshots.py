@@ -6,13 +6,12 @@ from uuid import UUID
 import pytest
 from textual.pilot import Pilot
 
-from quarterdeck.tui.attachments import Attachment
+from quarterdeck.tui.host_services import Attachment
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.widgets.completions import Completion, Completions
-from quarterdeck.wire.chats import Chat
-from quarterdeck.wire.goals import ChatGoal
+from quarterdeck.wire.chats import Chat, ChatGoal
+from tests.support.waiting import eventually
 from tests.tui_shell.frozen import START, FrozenCockpit, every_block, queued, said, screen_text
-from tests.tui_shell.live import until
 
 each_size = pytest.mark.parametrize(
     "size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"]
@@ -44,29 +43,32 @@ def stage(app: FrozenCockpit) -> None:
 async def opened(pilot: Pilot[Any]) -> ChatPane:
     await pilot.pause()
     await pilot.press("enter")
-    await until(lambda: "Log-in time-out" in screen_text(pilot.app))
+    await eventually(lambda: "Log-in time-out" in screen_text(pilot.app))
     pane = pilot.app.screen.query_one(ChatPane)
     pane.show_chat(UUID(int=2000))
-    await until(lambda: "goal active" in screen_text(pilot.app))
+    await eventually(lambda: "goal active" in screen_text(pilot.app))
     return pane
 
 
 async def write(pilot: Pilot[Any]) -> None:
     pane = await opened(pilot)
-    pane.attachments = [Attachment("error.png"), Attachment("report.pdf", upload_id="x")]
+    pane.messages.draft.attachments = [
+        Attachment("error.png"),
+        Attachment("report.pdf", upload_id="x"),
+    ]
     pane.composer.goal_mode = True
     pane.composer.insert("look at it")
     found = [("@shop/src/login.py", "changed"), ("@shop/src/session.py", "unchanged")]
     pane.query_one(Completions).offer([Completion(*one) for one in found])
     pane.show_state()
-    await until(lambda: "session.py" in screen_text(pilot.app))
+    await eventually(lambda: "session.py" in screen_text(pilot.app))
     await pilot.pause()
 
 
 async def find(pilot: Pilot[Any]) -> None:
     pane = await opened(pilot)
     await pilot.press("tab", "slash", *"limit")
-    await until(lambda: pane.transcript.finding and "/ limit" in screen_text(pilot.app))
+    await eventually(lambda: pane.transcript.finding and "/ limit" in screen_text(pilot.app))
     await pilot.pause()
 
 

@@ -8,14 +8,17 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from textual.color import Color
 
+from quarterdeck.store.changes import ReplicaChanged, TranscriptChanged
 from quarterdeck.transcript import Transcript
-from quarterdeck.wire.messages import Base64Source, Image, SendMessage
-from tests.support.waiting import pauses
+from quarterdeck.tui.widgets.completions import Completion, Completions
+from quarterdeck.wire.chats import Base64Source, Image, SendMessage
+from tests.support.waiting import eventually, pauses
 from tests.tui_chat.desk import opened
 from tests.tui_chat.test_chat_composer import png
 from tests.tui_shell.frozen import FrozenCockpit, Story, every_block, said, screen_text
-from tests.tui_shell.live import Installation, until
+from tests.tui_shell.live import Installation
 
 
 async def test_words_are_found_in_what_is_folded_and_further_up(live: Installation) -> None:
@@ -30,11 +33,11 @@ async def test_words_are_found_in_what_is_folded_and_further_up(live: Installati
             await asyncio.sleep(pause)
     async with live.cockpit() as desk:
         pane = await opened(desk, "long")
-        await until(lambda: not desk.replica("long").works, "the end of all turns")
+        await eventually(lambda: not desk.replica("long").works, "the end of all turns")
         await desk.see("message-109")
         assert pane.chat is not None and pane.chat.has_older
         await desk.press("tab", "slash")
-        await until(lambda: desk.focus == "Input", "the line to find in")
+        await eventually(lambda: desk.focus == "Input", "the line to find in")
         await desk.write("message-109")
         await desk.press("enter")
         for pause in islice(pauses(0.01), 20):
@@ -47,13 +50,13 @@ async def test_words_are_found_in_what_is_folded_and_further_up(live: Installati
         await desk.write("message-000")
         await desk.see("not found")
         await desk.press("enter")
-        await until(lambda: desk.focus == "ChatTranscript")
-        await until(lambda: "echo message-000" in desk.text, "what stands on the first page")
+        await eventually(lambda: desk.focus == "ChatTranscript")
+        await eventually(lambda: "echo message-000" in desk.text, "what stands on the first page")
         assert not pane.chat.has_older
         await desk.press("n", "N")
         await desk.see("message-000", " of ")
         await desk.press("slash", "escape")
-        await until(lambda: not pane.find_line.display)
+        await eventually(lambda: not pane.find_line.display)
         assert not pane.transcript.finding
 
 
@@ -74,9 +77,9 @@ async def test_found_words_are_marked_and_calls_opened(frozen: FrozenCockpit) ->
     async with frozen.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         await pilot.press("enter")
-        await until(lambda: "paragraph 59" in screen_text(frozen))
+        await eventually(lambda: "paragraph 59" in screen_text(frozen))
         await pilot.press("tab", "slash", *"needle")
-        await until(lambda: "Needle here" in screen_text(frozen), "the opened call")
+        await eventually(lambda: "Needle here" in screen_text(frozen), "the opened call")
         await pilot.press("enter", "n")
         await pilot.pause()
         view = frozen.screen.query_one("ChatTranscript")
@@ -99,20 +102,161 @@ async def test_the_place_is_counted_and_the_search_goes_round(frozen: FrozenCock
     async with frozen.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         await pilot.press("enter")
-        await until(lambda: "paragraph 59" in screen_text(frozen))
+        await eventually(lambda: "paragraph 59" in screen_text(frozen))
         await pilot.press("tab", "slash", *"twig")
-        await until(lambda: "5 of 6" in screen_text(frozen), "the row above the window")
+        await eventually(lambda: "5 of 6" in screen_text(frozen), "the row above the window")
         await pilot.press("enter", "n")
-        await until(lambda: "6 of 6" in screen_text(frozen))
+        await eventually(lambda: "6 of 6" in screen_text(frozen))
         await pilot.press("n")
-        await until(lambda: "on from the start · 1 of 6" in screen_text(frozen))
-        await until(lambda: "paragraph 0 twig" in screen_text(frozen))
+        await eventually(lambda: "on from the start · 1 of 6" in screen_text(frozen))
+        await eventually(lambda: "paragraph 0 twig" in screen_text(frozen))
         await pilot.press("N")
-        await until(lambda: "on from the end · 6 of 6" in screen_text(frozen))
+        await eventually(lambda: "on from the end · 6 of 6" in screen_text(frozen))
         await pilot.press("N")
-        await until(lambda: "from" not in screen_text(frozen))
+        await eventually(lambda: "from" not in screen_text(frozen))
         await pilot.press("slash", *"s")
-        await until(lambda: "not found" in screen_text(frozen))
+        await eventually(lambda: "not found" in screen_text(frozen))
+
+
+async def test_the_line_of_the_turn_follows_the_plan(frozen: FrozenCockpit) -> None:
+    state = frozen.add("alpha", processing=True)
+    story = Story().user("go")
+    said(state, story.events)
+    chat = state.first_chat
+    assert chat is not None and chat.transcript is not None
+
+    def plan(done: int) -> None:
+        assert chat.transcript is not None
+        steps = ["completed"] * done + ["pending"] * (5 - done)
+        entries = [{"content": f"step {n}", "status": one} for n, one in enumerate(steps)]
+        story.update("plan", entries=entries)
+        change = chat.transcript.append(story.events[-1])
+        frozen.app_state.publish(TranscriptChanged(state.id, chat.id, change))
+
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        await eventually(lambda: "● working" in screen_text(frozen))
+        for done in (0, 1, 5):
+            plan(done)
+            await eventually(lambda: f"plan {done}/5" in screen_text(frozen))  # noqa: B023
+
+
+def asking(frozen: FrozenCockpit, before: int = 0) -> Story:
+    """A chat that asks for a permission, further up by some paragraphs."""
+    state = frozen.add("alpha", processing=True, awaiting_input=True)
+    options = [
+        {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+        {"optionId": "always", "name": "Always allow", "kind": "allow_always"},
+        {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+    ]
+    story = Story().user("go")
+    call = {"toolCallId": "t", "title": "git push"}
+    story.add("acp-permission_request", requestId="r", toolCall=call, options=options)
+    for number in range(before):
+        story.say(f"\n\nparagraph {number}\n\n")
+    said(state, story.events)
+    return story
+
+
+async def test_digits_are_tabs_and_letters_are_answers(
+    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+
+    async def respond(*_: object, option_id: str) -> None:
+        given.append(option_id)
+
+    monkeypatch.setattr(frozen.app_state.commands, "respond", respond)
+    asking(frozen)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        await eventually(lambda: "y  Allow" in screen_text(frozen))
+        await pilot.press("y", "a")
+        await eventually(lambda: "│ ya" in screen_text(frozen), "the letters in the composer")
+        await pilot.press("alt+q")
+        await eventually(lambda: "y allow" in screen_text(frozen).splitlines()[-1])
+        await pilot.press("question_mark")
+        await eventually(lambda: "Always allow" in screen_text(frozen))
+        assert "Always reject" not in screen_text(frozen)  # this question has no such answer
+        await pilot.press("escape")
+        await pilot.press("2")
+        await eventually(lambda: "[2 Terminal]" in screen_text(frozen))
+        assert given == []
+        await pilot.press("1", "alt+q", "n")
+        await eventually(lambda: given == ["no"])
+
+
+async def test_a_question_out_of_sight_is_told_with_the_key_that_goes_there(
+    frozen: FrozenCockpit,
+) -> None:
+    asking(frozen, before=60)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        await eventually(lambda: "paragraph 59" in screen_text(frozen))
+        assert "git push" not in screen_text(frozen)
+        assert "Waiting for your answer · alt+q to answer" in screen_text(frozen)
+        shown = frozen.screen.query_one("#turn")
+        assert shown.styles.color == Color.parse(frozen.theme_variables["text-warning"])
+        await pilot.press("alt+q")
+        await eventually(lambda: "git push" in screen_text(frozen), "the question")
+        assert frozen.focused is frozen.screen.query_one("ChatTranscript")
+
+
+async def test_escape_closes_the_search_before_it_leaves(frozen: FrozenCockpit) -> None:
+    said(frozen.add("alpha"), every_block())
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        await eventually(lambda: "limit = 30" in screen_text(frozen))
+        await pilot.press("tab", "slash", *"limit", "enter")
+        await eventually(lambda: type(frozen.focused).__name__ == "ChatTranscript")
+        assert "1 of " in screen_text(frozen) or "2 of " in screen_text(frozen)
+        await pilot.press("escape")
+        await eventually(
+            lambda: " of " not in screen_text(frozen).splitlines()[-6], "the closed search"
+        )
+        assert not frozen.screen.query_one("FindLine").display
+        assert type(frozen.focused).__name__ == "ChatTranscript"
+        await pilot.press("escape")
+        await eventually(lambda: type(frozen.focused).__name__ == "ReplicaList")
+
+
+async def test_what_comes_and_goes_below_the_transcript_does_not_wrap_it_again(
+    frozen: FrozenCockpit,
+) -> None:
+    state = frozen.add("alpha")
+    said(state, every_block())
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        await eventually(lambda: "limit = 30" in screen_text(frozen))
+        view = frozen.screen.query_one("ChatTranscript")
+        width = view.size.width
+        frozen.screen.query_one(Completions).offer([Completion("/plan", "Plan mode")])
+        await eventually(lambda: "Plan mode" in screen_text(frozen))
+        assert view.size.width == width
+        frozen.screen.query_one(Completions).close()
+        await pilot.press("tab", "slash")
+        await eventually(lambda: "find in the transcript" in screen_text(frozen))
+        assert view.size.width == width
+        state.record.status = "error"
+        frozen.app_state.publish(ReplicaChanged(state.id))
+        await eventually(lambda: "✗ failed" in screen_text(frozen))
+        assert view.size.width == width
+
+
+async def test_who_sends_sees_the_end(frozen: FrozenCockpit) -> None:
+    state = frozen.add("alpha")
+    story = Story().user("go")
+    for number in range(60):
+        story.say(f"\n\nparagraph {number}\n\n")
+    said(state, story.events)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        await eventually(lambda: "paragraph 59" in screen_text(frozen))
+        await pilot.press("tab", "home", "m", *"more")
+        await eventually(lambda: "│ more" in screen_text(frozen))
+        assert "paragraph 59" not in screen_text(frozen)
+        await pilot.press("enter")
+        await eventually(lambda: "paragraph 59" in screen_text(frozen), "the end")
 
 
 async def test_a_chat_is_written_to_new_files_only(live: Installation, tmp_path: Path) -> None:
@@ -163,7 +307,7 @@ async def test_images_of_a_message_are_saved(live: Installation, tmp_path: Path)
             made.id, SendMessage(message="look", images=[Image(source=source)])
         )
         await desk.see("[image: image/png]")
-        await until(lambda: not desk.replica("alpha").works)
+        await eventually(lambda: not desk.replica("alpha").works)
         await desk.press("tab", "home", "s")
         await desk.see("Save 1 image")
         await desk.press("ctrl+u")
@@ -176,7 +320,7 @@ async def test_images_of_a_message_are_saved(live: Installation, tmp_path: Path)
 async def test_a_block_is_opened_in_the_pager_and_all_in_the_editor(
     frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quarterdeck.tui.panes import chat_keeping
+    from quarterdeck.tui.panes import chat as chat_pane
 
     state = frozen.add("alpha")
     said(state, every_block())
@@ -187,7 +331,7 @@ async def test_a_block_is_opened_in_the_pager_and_all_in_the_editor(
     ) -> None:
         seen.append((data.decode(), program()))
 
-    monkeypatch.setattr(chat_keeping, "look_at", look_at)
+    monkeypatch.setattr(chat_pane, "look_at", look_at)
     monkeypatch.setenv("PAGER", "pager -x")
     monkeypatch.setenv("VISUAL", "editor 'with blank'")
     async with frozen.run_test(size=(100, 30)) as pilot:
@@ -195,7 +339,7 @@ async def test_a_block_is_opened_in_the_pager_and_all_in_the_editor(
         await pilot.press("enter")
         await pilot.pause()
         await pilot.press("tab", "home", "o", "O")
-        await until(lambda: len(seen) == 2)
+        await eventually(lambda: len(seen) == 2)
     assert seen[0] == ("> Fix the **login** time-out", ["pager", "-x"])
     assert seen[1][1] == ["editor", "with blank"]
     assert "## You, 2026-11-20 12:00\n\nFix the **login** time-out" in seen[1][0]
@@ -203,7 +347,7 @@ async def test_a_block_is_opened_in_the_pager_and_all_in_the_editor(
 
 
 def test_code_in_a_document_cannot_end_its_fence() -> None:
-    from quarterdeck.transcript.prose_export import markdown_of
+    from quarterdeck.transcript.export import markdown_of
 
     story = Story().user("go")
     text = {"type": "text", "text": "````\ninside\n````"}

@@ -5,10 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from quarterdeck.store.deck import Deck
+from quarterdeck.store.app_state import AppState
 from quarterdeck.store.disk import ClientDisk
+from tests.support.waiting import eventually
 from tests.tui_chat.desk import opened
-from tests.tui_shell.live import Installation, until
+from tests.tui_shell.live import Installation
 
 BUSY = "```sh\nsleep 100\n```"
 
@@ -24,7 +25,7 @@ async def test_the_queue_is_reordered_edited_and_dropped(live: Installation) -> 
             await desk.see(text)
         await desk.see("queued 3. three")
         await desk.press("shift+tab")
-        await until(lambda: desk.focus == "QueueView")
+        await eventually(lambda: desk.focus == "QueueView")
         await desk.press("j", "j", "K")
         await desk.see("queued 2. three", "queued 3. two")
         await desk.press("K")
@@ -34,7 +35,7 @@ async def test_the_queue_is_reordered_edited_and_dropped(live: Installation) -> 
         waiting = (await client.messages.queue(made.id, pane.chat_id)).queue
         assert [message.message for message in waiting] == ["three", "two"]
         await desk.press("e")
-        await until(lambda: pane.composer.text == "two", "the text of the last one")
+        await eventually(lambda: pane.composer.text == "two", "the text of the last one")
         assert desk.focus == "Composer"
         await desk.miss("queued 2.")
         await desk.press("ctrl+x")
@@ -52,14 +53,14 @@ async def test_an_edited_message_goes_back_to_its_place(live: Installation) -> N
             await desk.see(text)
         await desk.see("queued 3. three")
         await desk.press("shift+tab", "j", "e")
-        await until(lambda: pane.composer.text == "two", "the text of the second one")
+        await eventually(lambda: pane.composer.text == "two", "the text of the second one")
         await desk.write(" again")
         await desk.press("enter")
         await desk.see("queued 2. two again", "queued 3. three")
         await desk.press("shift+tab")
-        await until(lambda: desk.focus == "QueueView")
+        await eventually(lambda: desk.focus == "QueueView")
         await desk.press("k", "k", "e")
-        await until(lambda: pane.composer.text == "one", "the text of the first one")
+        await eventually(lambda: pane.composer.text == "one", "the text of the first one")
         await desk.press("ctrl+u")
         await desk.write("four")
         await desk.press("enter")
@@ -78,23 +79,25 @@ async def test_own_messages_that_have_not_left_are_moved_and_taken_back(live: In
         for text in ("first", "second"):
             await desk.write(text)
             await desk.press("enter")
-            await desk.see(f"goes out by itself: {text}")
+            await desk.see(f"unsent, will retry: {text}")
         await desk.press("shift+tab", "j", "K")
-        outbox = desk.app.deck.outbox
-        await until(lambda: [m.text for m in outbox.of_chat(pane.chat_id)] == ["second", "first"])
+        outbox = desk.app.app_state.outbox
+        await eventually(
+            lambda: [m.text for m in outbox.of_chat(pane.chat_id)] == ["second", "first"]
+        )
         await desk.press("e")
-        await until(lambda: pane.composer.text == "second")
+        await eventually(lambda: pane.composer.text == "second")
         await desk.write(" again")
         await desk.press("enter")
-        await until(
+        await eventually(
             lambda: [m.text for m in outbox.of_chat(pane.chat_id)] == ["second again", "first"]
         )
         await desk.press("shift+tab")
-        await until(lambda: desk.focus == "QueueView")
+        await eventually(lambda: desk.focus == "QueueView")
         await desk.press("k", "k", "d")
-        await until(lambda: [m.text for m in outbox.of_chat(pane.chat_id)] == ["first"])
+        await eventually(lambda: [m.text for m in outbox.of_chat(pane.chat_id)] == ["first"])
         await desk.press("e")
-        await until(lambda: pane.composer.text == "first")
+        await eventually(lambda: pane.composer.text == "first")
 
 
 async def test_the_order_of_unsent_messages_survives(tmp_path: Path) -> None:
@@ -103,7 +106,7 @@ async def test_the_order_of_unsent_messages_survives(tmp_path: Path) -> None:
     def unasked() -> None:
         raise AssertionError("nobody is asked")
 
-    deck = Deck(unasked, endpoint="x", disk=disk)  # pyright: ignore[reportArgumentType]
+    deck = AppState(unasked, endpoint="x", disk=disk)  # pyright: ignore[reportArgumentType]
     replica, chat = UUID(int=1), UUID(int=2)
     for text in "abcdefghijkl":
         await deck.outbox.send(replica, chat, text)
@@ -120,7 +123,7 @@ async def test_the_order_of_unsent_messages_survives(tmp_path: Path) -> None:
     ("typed", "budget"), [("", None), ("100k", 100_000), ("1,500", 1500), ("2m", 2_000_000)]
 )
 def test_a_budget_is_read_as_people_write_it(typed: str, budget: int | None) -> None:
-    from quarterdeck.tui.panes.chat_goals import budget_of
+    from quarterdeck.tui.panes.chat_dialogs import budget_of
 
     assert budget_of(typed) == budget
 
@@ -134,16 +137,16 @@ async def test_a_plan_is_accepted_or_changed(live: Installation) -> None:
         await desk.write("```sh\necho planned\n```")
         await desk.see("Message · plan mode")
         await desk.press("enter")
-        await desk.see("plan to review: alt+a carries it out")
+        await desk.see("Plan ready: alt+a approve")
         await desk.press("alt+c")
         assert pane.composer.plan_mode
         await desk.write("```sh\necho otherwise\n```")
         await desk.press("enter")
-        await until(lambda: desk.text.count("Nothing was run") == 2, "the second plan")
-        await desk.see("plan to review")
+        await eventually(lambda: desk.text.count("Nothing was run") == 2, "the second plan")
+        await desk.see("Plan ready")
         await desk.press("alt+a")
-        await desk.see("Carry it out.")
-        await desk.miss("plan to review")
+        await desk.see("Go ahead and implement it.")
+        await desk.miss("Plan ready")
         page = await client.history.page(made.id)
         modes = [one.payload["planMode"] for one in page.events if one.type == "user-message"]
         assert modes == [True, True, False]

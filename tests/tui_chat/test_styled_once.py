@@ -5,7 +5,7 @@ from textual._text_area_theme import TextAreaTheme
 from textual.app import App, ComposeResult
 from textual.widgets import TextArea
 
-from quarterdeck.tui.widgets.styled_once import StyledOnce
+from quarterdeck.tui.textual_ext.cached_text_area import StyledOnce
 
 
 class Two(App[None]):

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from quarterdeck.client.errors import NotFound
-from quarterdeck.store.environment_hooks import KEPT_LINES, Ending, HookRun, HookShelf
+from quarterdeck.client.errors import NotFoundError
+from quarterdeck.store.environments import KEPT_LINES, Ending, HookEditor, HookTestRun
 from quarterdeck.wire.hook_tests import HookTest, HookTestEvent
 from quarterdeck.wire.setup import HookKind
 
 
 def test_lines_come_in_pieces_and_do_no_harm() -> None:
-    run = HookRun()
+    run = HookTestRun()
     for piece in ("on", "e\ntw", "o\x1b]52;c;", "aGk=\x07\n 10%\r100%\nthr", "ee"):
         run.output(piece)
     assert run.lines == ["one", "two", "100%", "three"]
@@ -22,22 +22,22 @@ def test_lines_come_in_pieces_and_do_no_harm() -> None:
 
 
 def test_no_more_is_kept_than_a_person_reads() -> None:
-    run = HookRun()
+    run = HookTestRun()
     run.output("x\n" * (KEPT_LINES + 10) + "last")
     assert len(run.lines) == KEPT_LINES and run.lines[-1] == "last"
 
 
 def test_how_a_test_ends() -> None:
-    def ended(**fields: object) -> HookRun:
-        run = HookRun()
+    def ended(**fields: object) -> HookTestRun:
+        run = HookTestRun()
         run.take(HookTestEvent.model_validate({"type": "complete", **fields}))
         return run
 
     assert ended(exit_code=0, timed_out=False).ending is Ending.PASSED
     failed = ended(exit_code=7, timed_out=False)
     assert failed.ending is Ending.FAILED and "7" in failed.end
-    assert "too long" in ended(exit_code=None, timed_out=True).end
-    broken = HookRun()
+    assert "Timed out" in ended(exit_code=None, timed_out=True).end
+    broken = HookTestRun()
     broken.take(HookTestEvent(type="error", message="No\nspace\x07."))
     assert (broken.ending, broken.end) == (Ending.FAILED, "No space.")
 
@@ -46,7 +46,7 @@ class Older:
     """Tests of a service that streams none of warm hooks."""
 
     async def stream_warm(self, environment: UUID, content: str) -> AsyncGenerator[HookTestEvent]:
-        raise NotFound("There is no such path.", status=404)
+        raise NotFoundError("There is no such path.", status=404)
         yield HookTestEvent(type="progress")
 
     async def warm(self, environment: UUID, content: str) -> HookTest:
@@ -57,8 +57,8 @@ async def test_a_warm_hook_is_told_of_at_its_end_where_none_is_streamed() -> Non
     owner: Any = SimpleNamespace(client=SimpleNamespace(hook_tests=Older()))
     environment: Any = SimpleNamespace(id=UUID(int=1))
     told: list[list[str]] = []
-    run = await HookShelf(owner).test(
+    run = await HookEditor(owner).test(
         environment, HookKind.WARM, "make", lambda run: told.append(list(run.lines))
     )
     assert (run.ending, run.lines[1:]) == (Ending.FAILED, ["made"])
-    assert told[0][0].startswith("· A workspace is being made.")
+    assert told[0][0].startswith("· Creating a replica.")

@@ -4,10 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from quarterdeck.store.environment_contents import Entry, merged
-from quarterdeck.store.environment_paste import Effect, Line, parse, plan, words
+from quarterdeck.store.environment_paste import Effect, Line, counts_text, parse, plan
+from quarterdeck.store.environments import InheritedPart, merged
 from quarterdeck.wire.base import utc_now
-from quarterdeck.wire.environment_variables import EnvironmentVariable
+from quarterdeck.wire.environment_parts import EnvironmentVariable
 from quarterdeck.wire.environments import Environment
 
 NOW = utc_now()
@@ -56,6 +56,7 @@ def variable(key: str, value: str, *, free: bool = False) -> EnvironmentVariable
         ("A=$HOME/x", "$HOME/x"),
         ("\ufeffA=1\r\n", "1"),
         ("A=it's", "it's"),
+        ('A="\\`"', "`"),
     ],
 )
 def test_an_assignment(text: str, value: str) -> None:
@@ -70,8 +71,8 @@ def test_comments_are_left_out_and_lines_are_counted_as_they_stand() -> None:
         (8, "E", "5"),
     ]
     assert [(line.number, line.problem) for line in lines if line.problem] == [
-        (5, "It is no NAME=value."),
-        (7, "Its quote is not closed."),
+        (5, "Not NAME=value."),
+        (7, "Unclosed quote."),
     ]
 
 
@@ -99,7 +100,7 @@ def test_a_paste_is_planned_against_what_is_there() -> None:
     ]
     assert changes[1].value == "2" and changes[1].id == variable("OLD", "1").id
     assert "base" in changes[3].note and "base" in changes[4].note
-    assert words(changes) == "2 added, 1 changed, 1 stay as they are, 5 cannot be taken"
+    assert counts_text(changes) == "2 added, 1 changed, 1 unchanged, 5 invalid"
     free = plan(parse("LOCKED=4"), entries, bound=False)
     assert free[0].effect is Effect.ADD
 
@@ -113,7 +114,7 @@ def test_the_upper_layer_counts_and_what_it_stands_over_is_told() -> None:
     low, high = environment("global"), environment("shop")
     found = merged([(low, ["a", "b"]), (high, ["b", "c"])], lambda one: one)
     assert found == [
-        Entry("a", low, own=False),
-        Entry("b", high, own=True, over="global"),
-        Entry("c", high, own=True),
+        InheritedPart("a", low, own=False),
+        InheritedPart("b", high, own=True, over="global"),
+        InheritedPart("c", high, own=True),
     ]

@@ -5,12 +5,10 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from quarterdeck.wire.environment_files import CreateFile
-from quarterdeck.wire.environment_hooks import EnvironmentHook
-from quarterdeck.wire.environment_variables import CreateVariable
+from quarterdeck.wire.environment_parts import CreateFile, CreateVariable, EnvironmentHook
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment, Environment
-from tests.support.waiting import pauses
-from tests.tui_shell.live import PATIENCE, Desk, Installation, until
+from tests.support.waiting import WAIT_SECONDS, eventually, pauses
+from tests.tui_shell.live import Desk, Installation
 
 
 @contextlib.asynccontextmanager
@@ -40,7 +38,7 @@ async def test_an_environment_from_its_making_to_its_end(live: Installation) -> 
         await desk.press(*["tab"] * 4)
         await desk.write("/nowhere/at/all")
         await desk.press("ctrl+s")
-        await desk.see("no git repository", "New environment", "Sells things")
+        await desk.see("not a git repository", "New environment", "Sells things")
         await desk.press("ctrl+u")
         await desk.write(str(live.repository))
         await desk.press("ctrl+s")
@@ -73,7 +71,7 @@ async def test_a_name_that_is_taken_is_said_beside_it_and_nothing_is_lost(
         await desk.press("ctrl+s")
         await desk.see("An environment has this name already.", "kept words")
         await desk.press("escape")
-        await desk.see("Not saved yet", "name, description")
+        await desk.see("Unsaved changes", "name, description")
         await desk.press("escape")
         await desk.see("kept words")
         await desk.press("2", "ctrl+s")
@@ -109,7 +107,7 @@ async def test_variables_are_masked_and_told_whose_they_are(
         await desk.press("y")
         await desk.see("TOKEN was deleted.")
         await desk.press("enter")
-        await desk.see("It is that of global")
+        await desk.see("Inherited from global")
     kept = [path for path in (tmp_path / "drafts").rglob("*") if path.is_file()]
     assert not any(b"hunter" in path.read_bytes() for path in kept)
 
@@ -124,17 +122,17 @@ async def test_a_pasted_file_is_shown_before_it_changes_anything(live: Installat
         await desk.press("v")
         await desk.see("Paste a .env file into shop")
         await desk.write('OLD=hunter2\nexport NEW="a b"\nHOME=/\n')
-        await desk.see("1 added, 1 changed, 1 cannot be taken", "sandbox sets it")
+        await desk.see("1 added, 1 changed, 1 invalid", "sandbox sets it")
         assert "hunter2" not in desk.text
         async with live.client() as client:
             assert len(await client.variables.list(shop.id)) == 1
         await desk.press("ctrl+s")
-        await desk.see("2 taken over", "= same")
+        await desk.see("Imported 2", "= same")
         async with live.client() as client:
             found = {one.key: one.value for one in await client.variables.list(shop.id)}
         assert found == {"OLD": "hunter2", "NEW": "a b"}
         await desk.press("escape")
-        await desk.see("NEW", "OLD", "s shows the values")
+        await desk.see("NEW", "OLD", "s show values")
 
 
 async def test_files_are_written_and_changed(live: Installation) -> None:
@@ -171,7 +169,7 @@ async def test_skills_are_found_and_installed(live: Installation) -> None:
         await desk.see("No skills")
         await desk.press("a")
         await desk.see("Type what to search for.")
-        assert "Nothing was found" not in desk.text
+        assert "No results" not in desk.text
         await desk.press("escape")
     skill = live.home / "skills" / "review"
     skill.mkdir(parents=True, exist_ok=True)
@@ -182,7 +180,7 @@ async def test_skills_are_found_and_installed(live: Installation) -> None:
         await desk.press("a")
         await desk.see("Review", "Looks at diffs")
         await desk.write("nothing like it")
-        await desk.see("Nothing was found")
+        await desk.see("No results")
         await desk.press("ctrl+u")
         await desk.write("diffs")
         await desk.see("1 skill;")
@@ -209,7 +207,7 @@ async def test_mcp_servers_of_both_kinds(live: Installation) -> None:
         await desk.see("New MCP server", "Command")
         await desk.write("docs")
         await desk.press("ctrl+s")
-        await desk.see("It is needed.")
+        await desk.see("Required.")
         await desk.write("npx")
         await desk.press("tab")
         await desk.write("-y\ndocs-mcp")
@@ -241,18 +239,18 @@ async def test_a_start_hook_is_tried_out_and_saved(live: Installation) -> None:
     shop = await made(live)
     async with screen(live) as desk:
         await desk.press("down", "6")
-        await desk.see("Warm hook", "Start hook", "none: enter writes one")
+        await desk.see("Warm hook", "Start hook", "enter to write one")
         await desk.press("down", "enter")
         await desk.see("Start hook of shop, new")
         await desk.write("echo it is $((40 + 2)); exit 3")
         await desk.press("ctrl+t")
-        await desk.see("it is 42", "failed with exit code 3")
+        await desk.see("it is 42", "Failed (exit code 3)")
         await desk.press(*["backspace"] * 8, "ctrl+t")
-        await desk.see("ended well")
+        await desk.see("Succeeded (exit code 0)")
         await desk.press("escape")
-        await desk.see("Not saved yet", "the script")
+        await desk.see("Unsaved changes", "the script")
         await desk.press("s")
-        await desk.see("Version 1 is in force")
+        await desk.see("Saved as version 1")
         await desk.press("escape")
         await desk.see("version 1, 1 line", "echo it is $((40 + 2))")
     async with live.client() as client:
@@ -264,15 +262,15 @@ async def test_the_warm_pool_is_switched(live: Installation) -> None:
     shop = await made(live)
     async with screen(live) as desk:
         await desk.press("down", "7")
-        await desk.see("Off: workspaces are made when")
+        await desk.see("Off: replicas are created on demand")
         await desk.press("enter")
-        await desk.see("Keeps ready", "on")
+        await desk.see("Target size", "on")
         async with live.client() as client:
             pool = (await client.environment_hooks.warm(shop.id)).warm_pool
         assert pool is not None and pool.enabled
         await desk.press("enter")
-        await desk.see("It is off.")
-    async with asyncio.timeout(PATIENCE), live.client() as client:
+        await desk.see("Off.")
+    async with asyncio.timeout(WAIT_SECONDS), live.client() as client:
         for pause in pauses(0.02):
             if not await client.warm_pools.workspaces(pool.id):
                 break
@@ -302,4 +300,4 @@ async def test_a_narrow_window_shows_one_part_at_a_time(live: Installation) -> N
         await desk.press("escape")
         await desk.see("Everywhere")
         await desk.press("escape")
-        await until(lambda: desk.focus == "ReplicaList")
+        await eventually(lambda: desk.focus == "ReplicaList")

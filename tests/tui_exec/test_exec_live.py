@@ -3,15 +3,16 @@
 import pytest
 
 from quarterdeck.tui.panes.exec import ExecPane
-from tests.tui_shell.live import Desk, Installation, until
+from tests.support.waiting import eventually
+from tests.tui_shell.live import Desk, Installation
 
 
 async def ready(desk: Desk) -> None:
     """The only replica's prompt has the keys."""
     await desk.see("○ alpha")
     await desk.press("7")
-    await desk.see("One command at a time")
-    await until(lambda: desk.focus == "ExecPrompt")
+    await desk.see("Runs one command")
+    await eventually(lambda: desk.focus == "ExecPrompt")
 
 
 async def run(desk: Desk, command: str) -> None:
@@ -45,15 +46,15 @@ async def test_a_command_is_interrupted(live: Installation, command: str) -> Non
         await ready(desk)
         await run(desk, command)
         await desk.see("runs since")
-        [one] = desk.app.deck.exec_runs.of(desk.replica("alpha").id)
+        [one] = desk.app.app_state.exec_runs.of(desk.replica("alpha").id)
 
         await desk.press("ctrl+x")
         if "trap" in command:
             # It does not listen: the second time it is killed.
-            await until(lambda: one.interrupted)
+            await eventually(lambda: one.interrupted)
             assert one.running
             await desk.press("ctrl+x")
-        await until(lambda: not one.running)
+        await eventually(lambda: not one.running)
         assert one.seconds is not None and one.seconds < 30
         assert one.problem == ""
         await desk.miss("runs since")
@@ -67,5 +68,5 @@ async def test_nothing_typed_is_lost_when_it_sleeps(live: Installation) -> None:
             await client.replicas.sleep(desk.replica("alpha").id)
         await desk.see("sleeping")
         await run(desk, "echo hi")
-        await desk.see("It sleeps; commands run once it is awake", "echo hi")
+        await desk.see("Asleep;", "echo hi")
         assert desk.app.screen.query_one(ExecPane).prompt.value == "echo hi"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from quarterdeck.store.exec_runs import Run
+from quarterdeck.store.exec_runs import ExecRun
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.wire.exec import ExecResponse
+from quarterdeck.wire.terminals import ExecResponse
 from tests.tui_shell.frozen import START, FrozenCockpit
 
 each_size = pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def runs(app: FrozenCockpit) -> None:
 
 def outcomes(app: FrozenCockpit, state: ReplicaState) -> None:
     """One run of every outcome."""
-    known = app.deck.exec_runs
+    known = app.app_state.exec_runs
     told: list[tuple[str, ExecResponse | None]] = [
         ("git status --short", answered(" M shop/login.py\n?? notes.txt\n", 0)),
         ("pytest -q", answered(TESTS, 1, truncated=True)),
@@ -39,10 +39,12 @@ def outcomes(app: FrozenCockpit, state: ReplicaState) -> None:
     ]
     for number, (command, response) in enumerate(told):
         began = START + timedelta(minutes=number)
-        run = Run(f"k{number}", state.id, command, began, began + timedelta(seconds=1.5), response)
-        run.problem = "" if response else "The engine cannot be reached. Try again in a moment."
+        run = ExecRun(
+            f"k{number}", state.id, command, began, began + timedelta(seconds=1.5), response
+        )
+        run.problem = "" if response else "The engine cannot be reached. Retry in a few seconds."
         known.keep(run)
-    known.keep(Run("k9", state.id, "npm test", START + timedelta(minutes=5)))
+    known.keep(ExecRun("k9", state.id, "npm test", START + timedelta(minutes=5)))
 
 
 def looking(*keys: str) -> Callable[[Pilot[Any]], Awaitable[None]]:

@@ -1,17 +1,14 @@
 """A service with a repository that has something to look for and to read."""
 
-import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-from quarterdeck.store.creation import Wish, create
+from quarterdeck.store.creation import CreationRequest, create
 from quarterdeck.wire.replicas import ReplicaDetail
+from tests.support.git import commit_files
+from tests.support.tools import require
 from tests.tui_shell.live import Installation
 
 FILES = {
@@ -29,16 +26,13 @@ def make_repository(path: Path, files: dict[str, str] = FILES) -> None:
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(text)
     (path / "logo.bin").write_bytes(bytes(range(256)))
-    git = ["git", "-c", "user.name=Someone", "-c", "user.email=someone@example.invalid"]
-    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "Start"]):
-        subprocess.run([*git, *command], cwd=path, check=True)
+    commit_files(path)
 
 
 @contextmanager
 def running_shop(work: Path, files: dict[str, str] = FILES) -> Iterator[Installation]:
     """A running service beside the repository."""
-    if shutil.which("git") is None:
-        pytest.fail("git is not installed") if os.environ.get("CI") else pytest.skip("needs git")
+    require("git")
     with tempfile.TemporaryDirectory(prefix="qd-") as directory:
         repository = work / "shop"
         repository.mkdir()
@@ -56,5 +50,5 @@ def running_shop(work: Path, files: dict[str, str] = FILES) -> Iterator[Installa
 async def open_shop(live: Installation, name: str, message: str = "") -> ReplicaDetail:
     """A replica with the repository."""
     async with live.client() as client:
-        wish = Wish(repository_url=str(live.repository), name=name, message=message)
+        wish = CreationRequest(repository_url=str(live.repository), name=name, message=message)
         return await create(client, wish, ())

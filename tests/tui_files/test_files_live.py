@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from textual.events import Key
 
-from quarterdeck.tui.outside import copies
+from quarterdeck.tui import outside as copies
+from tests.support.waiting import eventually
 from tests.tui_files.shop import open_shop
-from tests.tui_shell.live import Installation, until
+from tests.tui_shell.live import Installation
 
 
 async def test_a_file_is_found_as_it_is_typed_read_and_mentioned(live: Installation) -> None:
@@ -25,7 +26,7 @@ async def test_a_file_is_found_as_it_is_typed_read_and_mentioned(live: Installat
         await desk.press("slash", *"prices", "enter", "n")
         await desk.see("5/5")
         await desk.press("m")
-        await until(lambda: desk.focus == "Composer")
+        await eventually(lambda: desk.focus == "Composer")
         await desk.see("@src/shop/basket.py")
 
 
@@ -58,7 +59,7 @@ async def test_what_is_no_text_or_was_not_there_is_told_plainly(live: Installati
         await desk.press("enter")
         await desk.see("It is sleeping: w wakes it")
         await desk.press("tab", "w")
-        await until(lambda: desk.replica("alpha").active)
+        await eventually(lambda: desk.replica("alpha").active)
         await desk.press("enter")
         await desk.see("def pay(amount):")
 
@@ -91,7 +92,7 @@ async def test_a_copy_that_cannot_be_written_is_read_outside(
         await desk.write("till")
         await desk.see("src/shop/till.py")
         await desk.press("tab", "p")
-        await until(lambda: seen, "the pager")
+        await eventually(lambda: seen, "the pager")
     assert seen == [("till.py", "def pay(amount):\n    raise NotImplementedError\n", False)]
 
 

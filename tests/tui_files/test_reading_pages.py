@@ -2,11 +2,10 @@
 
 import pytest
 
-from quarterdeck.tui.panes.files.rows import marked_path, matched
-from quarterdeck.tui.reading.coloring import can_color, color
-from quarterdeck.tui.reading.finding import next_row, spans_in
-from quarterdeck.tui.reading.pages import LONGEST_ROW, MarkdownPage, OutputPage, SourcePage
-from quarterdeck.tui.transcript_view.lines import Role, plain
+from quarterdeck.tui.kit.highlight import can_color, file_lines
+from quarterdeck.tui.kit.pages import LONGEST_ROW, MarkdownPage, OutputPage, SourcePage
+from quarterdeck.tui.kit.spans import TextRole, next_row, plain, spans_in
+from quarterdeck.tui.panes.files import marked_path, matched
 
 
 def rows(page: SourcePage | MarkdownPage | OutputPage) -> list[str]:
@@ -28,10 +27,14 @@ def test_an_endless_line_is_cut_and_says_so_but_is_copied_whole() -> None:
 
 def test_colors_know_a_text_over_many_lines() -> None:
     lines = ['"""begins', *["within"] * 500, 'ends"""', "def name(): return 3"]
-    colored = color("a.py", lines)
+    colored = file_lines("a.py", lines)
     assert colored is not None and plain(colored) == lines
-    assert {span.role for row in colored[:502] for span in row} == {Role.STRING}
-    assert [span.role for span in colored[502]][:3] == [Role.KEYWORD, Role.CODE, Role.NAME]
+    assert {span.role for row in colored[:502] for span in row} == {TextRole.STRING}
+    assert [span.role for span in colored[502]][:3] == [
+        TextRole.KEYWORD,
+        TextRole.CODE,
+        TextRole.NAME,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -43,12 +46,12 @@ def test_colors_know_a_text_over_many_lines() -> None:
     ],
 )
 def test_a_language_is_known_by_name_or_first_line(name: str, first: str, known: bool) -> None:
-    assert (color(name, [first, ""]) is not None) == known
+    assert (file_lines(name, [first, ""]) is not None) == known
 
 
 def test_tabs_keep_their_stops_in_colored_lines() -> None:
     page = SourcePage("x = 1\t# one\n\ty = 2")
-    page.colors = color("a.py", page.lines)
+    page.colors = file_lines("a.py", page.lines)
     assert rows(page) == ["x = 1   # one", "    y = 2"]
 
 

@@ -39,7 +39,7 @@ class Desk:
     async def open(self, pilot: Pilot[Any]) -> "Desk":
         self.pilot = pilot
         self.form = self._make()
-        self.app.push_screen(FormScreen("A form", self.form, self.save), self.closed.append)
+        self.app.push_screen(FormScreen("Form", self.form, self.save), self.closed.append)
         await pilot.pause()
         return self
 

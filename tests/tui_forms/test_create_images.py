@@ -6,13 +6,14 @@ from pathlib import Path
 
 from PIL import Image as Pillow
 
-from quarterdeck.client.errors import InvalidRequest, PayloadTooLarge
-from quarterdeck.store.creation import Wish
+from quarterdeck.client.errors import InvalidRequestError, PayloadTooLargeError
+from quarterdeck.store.creation import CreationRequest
 from quarterdeck.tui.forms.create_errors import check_message, place_error
+from tests.support.waiting import eventually
 from tests.tui_shell.conftest import fixed_clock_zone as fixed_clock_zone
 from tests.tui_shell.conftest import installation as installation
 from tests.tui_shell.conftest import live as live
-from tests.tui_shell.live import Desk, Installation, until
+from tests.tui_shell.live import Desk, Installation
 
 
 def image(format: str) -> bytes:
@@ -30,12 +31,12 @@ async def attach(desk: Desk, path: Path) -> None:
 
 def test_a_refusal_of_images_stands_beside_the_message() -> None:
     for error in (
-        InvalidRequest("They cannot be used.", status=400, details="images: at most 20"),
-        PayloadTooLarge(
+        InvalidRequestError("They cannot be used.", status=400, details="images: at most 20"),
+        PayloadTooLargeError(
             "One is too large.", status=413, details="images.3.source.data: at most 5 bytes"
         ),
     ):
-        placed = place_error(error, Wish(repository_url="/work/shop"))
+        placed = place_error(error, CreationRequest(repository_url="/work/shop"))
         assert placed.field == "message"
         assert "at most" in placed.text
     wrong = check_message("", 1)
@@ -59,7 +60,7 @@ async def test_images_go_with_the_first_message(live: Installation, tmp_path: Pa
         await desk.press("ctrl+u")
         await desk.write(str(text))
         await desk.press("enter")
-        await desk.see("It is no PNG, JPEG, GIF or WebP image")
+        await desk.see("Not a PNG, JPEG, GIF or WebP image")
         await desk.press("escape")
         await desk.miss("Attach an image")
 
@@ -83,7 +84,7 @@ async def test_images_go_with_the_first_message(live: Installation, tmp_path: Pa
         await desk.press("ctrl+s")
         await desk.miss("New replica")
         made = desk.replica("other")
-        await until(lambda: made.status == "active" and not made.works, "the end of the turn")
+        await eventually(lambda: made.status == "active" and not made.works, "the end of the turn")
         await desk.press("escape", "n")
         await desk.see("New replica")
         assert "with the first message" not in desk.text
@@ -106,8 +107,8 @@ async def test_images_are_taken_off_again_and_the_help_tells_how(
         await desk.press("n")
         await desk.see("New replica")
         await attach(desk, one)
-        await desk.see("one.png (alt+d takes them off)")
+        await desk.see("one.png (alt+d removes)")
         await desk.press("alt+d")
         await desk.miss("with the first message")
         await desk.press("f1")
-        await desk.see("A form for a new replica", "Attach an image to the first message", "ctrl+o")
+        await desk.see("New replica form", "Attach an image to the first message", "ctrl+o")

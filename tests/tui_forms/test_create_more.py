@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.store.creation import Wish
-from quarterdeck.store.repositories import RepositoryWish
-from quarterdeck.tui.forms.create_more import More, unused_repositories, with_more
+from quarterdeck.store.creation import CreationRequest
+from quarterdeck.store.git import RepositoryWish
+from quarterdeck.tui.forms.create_fields import More, unused_repositories, with_more
 from tests.tui_shell.conftest import fixed_clock_zone as fixed_clock_zone
 from tests.tui_shell.conftest import installation as installation
 from tests.tui_shell.conftest import live as live
@@ -24,8 +24,8 @@ def test_what_was_said_is_in_the_wish() -> None:
             "config": {"auto_stop_minutes": 5},
         }
     )
-    wish = with_more(Wish(message="Go"), more)
-    assert wish == Wish(
+    wish = with_more(CreationRequest(message="Go"), more)
+    assert wish == CreationRequest(
         message="Go",
         others=(
             RepositoryWish("https://host/lib.git", "dev"),
@@ -38,8 +38,9 @@ def test_what_was_said_is_in_the_wish() -> None:
 
 
 @pytest.mark.parametrize("repository", [None, "https://host/shop.git"])
-def test_a_branch_needs_the_repository_it_is_of(repository: str | None) -> None:
-    wrong = unused_repositories(Wish(repository_url=repository, branch="dev"))
+def test_more_repositories_need_a_first_one(repository: str | None) -> None:
+    others = (RepositoryWish("https://host/lib.git"),)
+    wrong = unused_repositories(CreationRequest(repository_url=repository, others=others))
     assert (wrong is None) == (repository is not None)
 
 
@@ -56,18 +57,18 @@ async def test_two_repositories_and_rare_wishes(live: Installation, library: Pat
     async with live.cockpit((80, 24)) as desk:
         await desk.see("online")
         await desk.press("n")
-        await desk.see("10 more")
-        await desk.press("tab", "enter", "tab", "tab")
+        await desk.see("More options (9)")
+        await desk.press("tab", "enter", "tab")
         await desk.write("/nowhere/at/all")
         await desk.press(*["tab"] * 7)
         await desk.write("2")
         await desk.press("ctrl+s")
         await desk.see("At least 3.")
         await desk.press("0", "ctrl+s")
-        await desk.see("/nowhere/at/all is no git repository")
+        await desk.see("/nowhere/at/all is not a git repository")
         await desk.press("escape", "n")
-        await desk.see("/nowhere/at/all", "Less")
-        await desk.press("tab", "tab", "tab", "end", "ctrl+u")
+        await desk.see("/nowhere/at/all", "Fewer options")
+        await desk.press("tab", "tab", "end", "ctrl+u")
         await desk.write(f"{library} dev")
         await desk.press("ctrl+s")
         await desk.see("replica")

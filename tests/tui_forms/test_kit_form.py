@@ -7,18 +7,21 @@ from typing import Any
 import pytest
 from textual.app import App
 
-from quarterdeck.client.errors import Conflict
-from quarterdeck.tui.environments.fields import FILE
-from quarterdeck.tui.forms.kit import Field, Kind, ModelForm
+from quarterdeck.client.errors import ConflictError
+from quarterdeck.tui.environments.dialogs import FILE
+from quarterdeck.tui.forms.kit import Field, FieldKind, ModelForm
 from quarterdeck.wire.automations import CreateAutomation
-from quarterdeck.wire.environment_files import CreateFile
-from quarterdeck.wire.environment_mcps import StdioConfig
-from quarterdeck.wire.environment_variables import ChangeVariable, CreateVariable
+from quarterdeck.wire.environment_parts import (
+    ChangeVariable,
+    CreateFile,
+    CreateVariable,
+    StdioConfig,
+)
+from tests.support.waiting import eventually
 from tests.tui_forms.conftest import Desk
-from tests.tui_shell.live import until
 
 KEY = Field("key", help="What programs read.", rule="Letters, digits and _")
-VALUE = Field("value", kind=Kind.LINES, secret=True, rows=3)
+VALUE = Field("value", kind=FieldKind.LINES, secret=True, rows=3)
 
 
 def variable(**start: Any) -> ModelForm:
@@ -38,7 +41,7 @@ async def test_what_is_typed_is_saved() -> None:
 async def test_a_fault_is_said_beside_its_field_and_nothing_is_lost() -> None:
     async def refuse(body: CreateVariable) -> None:
         if body.key == "TAKEN":
-            raise Conflict("The environment has it.", status=409, details="key: TAKEN")
+            raise ConflictError("The environment has it.", status=409, details="key: TAKEN")
 
     desk = Desk(variable, refuse)
     async with desk.app.run_test(size=(80, 24)) as pilot:
@@ -72,7 +75,7 @@ async def test_escape_asks_when_something_is_unsaved() -> None:
     async with desk.app.run_test(size=(80, 24)) as pilot:
         await desk.open(pilot)
         await desk.press("end", "B", "escape")
-        assert "Not saved yet" in desk.text and "key" in desk.text
+        assert "Unsaved changes" in desk.text and "key" in desk.text
         await desk.press("escape")
         assert not desk.closed and desk.form.dirty
         await desk.press("escape", "s")
@@ -104,7 +107,7 @@ async def test_line_ends_of_another_system_are_no_change() -> None:
 
 FOLDED = [
     Field("name"),
-    Field("prompt", kind=Kind.LINES, rows=4),
+    Field("prompt", kind=FieldKind.LINES, rows=4),
     *(Field(name, folded=True) for name in ("description", "debounce_seconds", "goal_mode")),
 ]
 
@@ -115,7 +118,7 @@ async def test_rare_fields_are_folded_and_open_where_they_are_wrong() -> None:
     desk = Desk(lambda: ModelForm(CreateAutomation, fields, start))
     async with desk.app.run_test(size=(80, 24)) as pilot:
         await desk.open(pilot)
-        assert "3 more" in desk.text and "Debounce" not in desk.text
+        assert "More options (3)" in desk.text and "Debounce" not in desk.text
         desk.form.put("debounce_seconds", "soon")
         await pilot.pause()
         await desk.press(*"a", "tab", *"b", "ctrl+s")
@@ -138,8 +141,8 @@ async def test_a_long_form_scrolls_in_a_small_window() -> None:
         assert "Plan mode" in desk.text and "ctrl+s" in desk.text
 
 
-@pytest.mark.parametrize("kind", [Kind.TEXT, Kind.LINES])
-async def test_what_comes_from_elsewhere_reaches_no_terminal(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [FieldKind.TEXT, FieldKind.LINES])
+async def test_what_comes_from_elsewhere_reaches_no_terminal(kind: FieldKind) -> None:
     hostile = "a\x1b]52;c;aGk=\x07b\x9b31m\u202ec[/nothing]"
     fields = [Field("command", kind=kind, label="[/no]"), Field("env", options=[(hostile, "1")])]
     desk = Desk(lambda: ModelForm(StdioConfig, fields[:1], {"command": hostile}))
@@ -178,16 +181,19 @@ async def test_the_text_of_a_field_is_edited_in_the_persons_editor(
     async with desk.app.run_test(size=(80, 24), notifications=True) as pilot:
         await desk.open(pilot)
         await desk.press("tab", "ctrl+o")
-        await until(lambda: desk.form.value("args") == ["one", "two"])
+        await eventually(lambda: desk.form.value("args") == ["one", "two"])
         await desk.press("tab", "ctrl+o")
-        await until(lambda: "not written to a file" in desk.text)
+        await eventually(lambda: "not written to a file" in desk.text)
         await desk.press("ctrl+s")
     assert desk.saved == [StdioConfig(command="x", args=["one", "two"])]
     assert (tmp_path / "editor.mode").read_text() == "600\n"
 
 
 async def test_what_is_chosen_gets_its_words_when_they_are_known() -> None:
-    fields = [Field("environment_id", kind=Kind.CHOICE), Field("agent_provider", kind=Kind.CHOICE)]
+    fields = [
+        Field("environment_id", kind=FieldKind.CHOICE),
+        Field("agent_provider", kind=FieldKind.CHOICE),
+    ]
     start = {"environment_id": "e1", "agent_provider": "codex"}
     desk = Desk(lambda: ModelForm(CreateAutomation, fields, start))
     async with desk.app.run_test(size=(80, 24)) as pilot:
@@ -200,14 +206,14 @@ async def test_what_is_chosen_gets_its_words_when_they_are_known() -> None:
 
 async def test_what_is_chosen_of_several_is_seen_without_colors() -> None:
     options = [("opened", "a"), ("merged", "b")]
-    field = Field("description", kind=Kind.CHOICES, options=options)
+    field = Field("description", kind=FieldKind.CHOICES, options=options)
     desk = Desk(lambda: ModelForm(CreateAutomation, [field], {"description": ["b"]}))
     async with desk.app.run_test(size=(80, 24)) as pilot:
         await desk.open(pilot)
         assert "[ ] opened" in desk.text and "[x] merged" in desk.text
         await desk.press("space")
         assert "[x] opened" in desk.text
-        await pilot.click("Several", offset=(1, 1))
+        await pilot.click("SeveralField", offset=(1, 1))
         await pilot.pause()
         assert "[ ] merged" in desk.text
 

@@ -5,14 +5,29 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from quarterdeck.client.errors import Conflict, InvalidRequest, NotConnected, TimedOut
-from quarterdeck.tui.forms.kit.errors import Refusal, model_errors, refusal_of
-from quarterdeck.tui.forms.kit.reading import Shown, Unreadable, read, shown
-from quarterdeck.tui.forms.kit.spec import Field, Kind, spec_of
-from quarterdeck.tui.forms.kit.values import FormValues
+from quarterdeck.client.errors import (
+    ConflictError,
+    InvalidRequestError,
+    NotConnectedError,
+    RequestTimeoutError,
+)
+from quarterdeck.tui.forms.kit.spec import (
+    Field,
+    FieldKind,
+    Shown,
+    UnsupportedFieldError,
+    read,
+    shown,
+    spec_of,
+)
+from quarterdeck.tui.forms.kit.values import FormValues, Refusal, model_errors, refusal_of
 from quarterdeck.wire.automations import ChangeAutomation, CreateAutomation
-from quarterdeck.wire.environment_mcps import CreateMcp, StdioConfig
-from quarterdeck.wire.environment_variables import ChangeVariable, CreateVariable
+from quarterdeck.wire.environment_parts import (
+    ChangeVariable,
+    CreateMcp,
+    CreateVariable,
+    StdioConfig,
+)
 from quarterdeck.wire.replicas import CreateReplica
 
 
@@ -25,22 +40,22 @@ class Chosen(BaseModel):
 @pytest.mark.parametrize(
     ("model", "path", "kind", "bounds"),
     [
-        (CreateVariable, "key", Kind.TEXT, ""),
-        (CreateVariable, "personal_override_allowed", Kind.SWITCH, ""),
-        (CreateAutomation, "name", Kind.TEXT, "needed"),
-        (CreateAutomation, "debounce_seconds", Kind.NUMBER, "0 to 86400"),
-        (CreateAutomation, "thinking_level", Kind.CHOICE, ""),
-        (CreateAutomation, "goal_mode", Kind.CHOICE, ""),
-        (CreateAutomation, "config.report", Kind.SWITCH, ""),
-        (CreateReplica, "config.auto_stop_minutes", Kind.NUMBER, "3 to 1440"),
-        (CreateMcp, "transport", Kind.CHOICE, "needed"),
-        (StdioConfig, "args", Kind.LIST, "one a line"),
-        (StdioConfig, "env", Kind.PAIRS, "NAME=value, one a line"),
-        (Chosen, "days", Kind.CHOICES, ""),
+        (CreateVariable, "key", FieldKind.TEXT, ""),
+        (CreateVariable, "personal_override_allowed", FieldKind.SWITCH, ""),
+        (CreateAutomation, "name", FieldKind.TEXT, "required"),
+        (CreateAutomation, "debounce_seconds", FieldKind.NUMBER, "0 to 86400"),
+        (CreateAutomation, "thinking_level", FieldKind.CHOICE, ""),
+        (CreateAutomation, "goal_mode", FieldKind.CHOICE, ""),
+        (CreateAutomation, "config.report", FieldKind.SWITCH, ""),
+        (CreateReplica, "config.auto_stop_minutes", FieldKind.NUMBER, "3 to 1440"),
+        (CreateMcp, "transport", FieldKind.CHOICE, "required"),
+        (StdioConfig, "args", FieldKind.LIST, "one a line"),
+        (StdioConfig, "env", FieldKind.PAIRS, "NAME=value, one a line"),
+        (Chosen, "days", FieldKind.CHOICES, ""),
     ],
 )
 def test_the_model_says_what_is_asked(
-    model: type[BaseModel], path: str, kind: Kind, bounds: str
+    model: type[BaseModel], path: str, kind: FieldKind, bounds: str
 ) -> None:
     spec = spec_of(model, Field(path))
     assert (spec.kind, spec.bounds) == (kind, bounds)
@@ -74,13 +89,13 @@ def test_values_come_back_as_they_went(
 
 @pytest.mark.parametrize("held", ["x", "1.0", "\uff11\uff12", "1_0", "--1"])
 def test_a_number_is_digits(held: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnsupportedFieldError):
         read(spec_of(CreateAutomation, Field("debounce_seconds")), held)
 
 
 @pytest.mark.parametrize("held", ["A", "=1", "A=1\nA=2"])
 def test_pairs_are_names_with_values(held: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnsupportedFieldError):
         read(spec_of(StdioConfig, Field("env")), held)
 
 
@@ -155,30 +170,34 @@ def test_errors_within_lists_belong_to_the_field() -> None:
     with pytest.raises(ValidationError) as caught:
         CreateAutomation.model_validate({"name": "a", "triggers": [{"type": "cron", "config": {}}]})
     refusal = model_errors(caught.value, [spec_of(CreateAutomation, Field("triggers"))])
-    assert refusal.beside == {"triggers": "It is needed."}
+    assert refusal.beside == {"triggers": "Required."}
     assert refusal.general  # prompt and environment have no field here
 
 
-def refused(kind: type[InvalidRequest | Conflict], text: str, details: str | None) -> Refusal:
+def refused(
+    kind: type[InvalidRequestError | ConflictError], text: str, details: str | None
+) -> Refusal:
     error = kind(text, status=400, details=details)
     return refusal_of(error, ["name", "key", "config", "config.report"])
 
 
 def test_a_refusal_stands_beside_the_field_it_names() -> None:
     general = "The request is not valid."
-    found = refused(InvalidRequest, general, "name: it is empty; config.report: no; config.x: y")
+    found = refused(
+        InvalidRequestError, general, "name: it is empty; config.report: no; config.x: y"
+    )
     assert found == Refusal({"name": "It is empty.", "config.report": "No.", "config": "Y."}, "")
-    taken = refused(Conflict, "The key is taken.", "key: SHOP")
+    taken = refused(ConflictError, "The key is taken.", "key: SHOP")
     assert taken.beside == {"key": "The key is taken."}
-    plain = refused(InvalidRequest, "It is locked.", "name")
+    plain = refused(InvalidRequestError, "It is locked.", "name")
     assert plain.beside == {"name": "It is locked."}
-    more = refused(InvalidRequest, "It does not fit.", "config: url: it must be one")
+    more = refused(InvalidRequestError, "It does not fit.", "config: url: it must be one")
     assert more.beside == {"config": "It does not fit. Url: it must be one."}
 
 
 def test_a_refusal_of_no_field_is_said_with_what_to_do() -> None:
-    found = refused(Conflict, "It is used.", "replicas: a, b")
+    found = refused(ConflictError, "It is used.", "replicas: a, b")
     assert not found.beside
     assert found.general.startswith("It is used. (replicas: a, b)")
-    assert "Nothing typed is lost" in refusal_of(NotConnected("Gone."), []).general
-    assert "look before" in refusal_of(TimedOut("Late."), []).general
+    assert "Nothing typed is lost" in refusal_of(NotConnectedError("Gone."), []).general
+    assert "check before" in refusal_of(RequestTimeoutError("Late."), []).general

@@ -8,11 +8,14 @@ from tests.tui_files.shop import running_shop
 from tests.tui_shell.conftest import fixed_clock_zone, frozen, live
 from tests.tui_shell.live import Installation
 
-WAIT = "mkdir -p ~/gate\nwhile [ -d ~/gate ]; do sleep 0.02; done\n"
+# A cockpit shows what a hook prints from when it follows it: this one prints again.
+WAIT = """mkdir -p ~/gate; n=0
+while [ -d ~/gate ]; do [ $((n % 50)) -gt 0 ] || echo first step; n=$((n + 1)); sleep 0.02; done
+"""
 HOOKS = {
     "README": "A shop with hooks.\n",
     ".quarterdeck/hooks/warm.sh": "echo warming up; seq 3\n",
-    ".quarterdeck/hooks/start.sh": f"echo first step\n{WAIT}echo 'last step'\nexit $(cat ~/code)\n",
+    ".quarterdeck/hooks/start.sh": f"{WAIT}echo 'last step'\nexit $(cat ~/code)\n",
 }
 """The start hook waits until its gate is taken away, and ends with the code that is written there."""
 

@@ -3,14 +3,15 @@
 import asyncio
 from pathlib import Path
 
+from tests.support.waiting import eventually
 from tests.tui_files.shop import open_shop
-from tests.tui_shell.live import Installation, until
+from tests.tui_shell.live import Installation
 
 
 async def open_gate(live: Installation, code: int) -> None:
     """Lets the hook that waits go on, and end with a code."""
     gates = (live.home / "workspaces").glob
-    gate: Path = await until(lambda: next(gates("*/home/gate"), None), "the gate")
+    gate: Path = await eventually(lambda: next(gates("*/home/gate"), None), "the gate")
     await asyncio.to_thread((gate.parent / "code").write_text, str(code))
     await asyncio.to_thread(gate.rmdir)
 
@@ -19,7 +20,7 @@ async def test_a_running_hook_is_followed_and_its_end_is_read_from_the_log(
     live: Installation,
 ) -> None:
     async with live.cockpit() as desk:
-        desk.app.deck.add(await open_shop(live, "alpha"))
+        desk.app.app_state.add(await open_shop(live, "alpha"))
         await desk.see("preparing", "The hook shop (its own) runs:", "first step")
         await desk.press("6")
         await desk.see("◌ preparing: the hook shop (its own) runs", "● shop (its own)")
@@ -38,12 +39,12 @@ async def test_a_running_hook_is_followed_and_its_end_is_read_from_the_log(
 
 async def test_a_failed_start_says_why_and_is_tried_again_by_key(live: Installation) -> None:
     async with live.cockpit() as desk:
-        desk.app.deck.add(await open_shop(live, "alpha"))
+        desk.app.app_state.add(await open_shop(live, "alpha"))
         await desk.see("first step")
         await desk.press("6")
         await desk.see("● shop (its own)")
         await open_gate(live, 4)
-        await desk.see("✗ failed: The start hook", "ended with code 4", "w tries again")
+        await desk.see("✗ failed: The start hook", "ended with code 4", "w retry")
         await desk.see("✗ start shop (its own)", "exit 4")
         await desk.press("w")
         await desk.see("◌ preparing: the hook shop", "● shop (its own)", "first step")
@@ -65,7 +66,7 @@ async def test_logs_are_there_without_waking_and_without_having_watched(
         await desk.press("6")
         await desk.see("✓ start shop (its own)", "✓ warm  shop (its own)", "last step")
         await desk.press("enter", "slash", *"first", "enter")
-        assert desk.focus == "TextView"
+        await eventually(lambda: desk.focus == "TextView")
         await desk.press("escape")
-        await until(lambda: desk.focus == "RunList")
+        await eventually(lambda: desk.focus == "HookRunList")
         assert desk.replica("alpha").status == "sleeping"

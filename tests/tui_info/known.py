@@ -5,13 +5,13 @@ from uuid import UUID
 
 from textual.pilot import Pilot
 
+from quarterdeck.store.chats import TokenUse
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.store.tokens import TokenUse
+from quarterdeck.wire.chats import ChatGoal
 from quarterdeck.wire.events import Preview
-from quarterdeck.wire.goals import ChatGoal
 from quarterdeck.wire.replicas import ReplicaEnvironment
+from tests.support.waiting import eventually
 from tests.tui_shell.frozen import START, FrozenCockpit, screen_text
-from tests.tui_shell.live import until
 
 ENVIRONMENT = UUID(int=9)
 
@@ -43,13 +43,16 @@ def known_replica(app: FrozenCockpit, name: str = "fix-login") -> ReplicaState:
         ],
     )
     state.record.environment = ReplicaEnvironment(
-        isolation="bubblewrap", env_vars_set=["A", "B"], skills_installed=["one"]
+        isolation="bubblewrap",
+        size_limited=False,
+        env_vars_set=["A", "B"],
+        skills_installed=["one"],
     )
     state.previews = [
         Preview(port=3000, public_url="http://127.0.0.1:41000/", created_at=START),
         Preview(port=8080, public_url="http://127.0.0.1:41001/\x1b[31m", created_at=START),
     ]
-    app.deck.environment_names[ENVIRONMENT] = "shop"
+    app.app_state.environment_names[ENVIRONMENT] = "shop"
     chat = state.first_chat
     assert chat is not None
     chat.record.provider = "codex"
@@ -60,11 +63,11 @@ def known_replica(app: FrozenCockpit, name: str = "fix-login") -> ReplicaState:
         tokens_used=41_234,
         time_used_seconds=722,
     )
-    chat.tokens = TokenUse(context=41_200, window=200_000, turn=3_456)
+    chat.tokens = TokenUse(context=41_200, window=200_000, turn=3_456, cost=0.4249, currency="USD")
     return state
 
 
 async def see(pilot: Pilot[Any], text: str, *, gone: bool = False) -> None:
     """Waits until a text is on the screen, or no longer."""
-    await until(lambda: (text in screen_text(pilot.app)) != gone, text)
+    await eventually(lambda: (text in screen_text(pilot.app)) != gone, text)
     await pilot.pause()

@@ -4,11 +4,11 @@ from uuid import UUID
 
 import pytest
 
-from quarterdeck.tui.transcript_view.lines import plain
-from quarterdeck.tui.widgets.info import panel
-from quarterdeck.tui.widgets.info.facts import rows_of
+from quarterdeck.tui.kit.spans import plain
+from quarterdeck.tui.widgets import info as panel
+from quarterdeck.tui.widgets.info import rows_of
 from tests.tui_info.known import ENVIRONMENT, known_replica, see
-from tests.tui_shell.frozen import FrozenCockpit, screen_text
+from tests.tui_shell.frozen import START, FrozenCockpit, screen_text
 
 WIDE = (140, 44)
 
@@ -28,7 +28,8 @@ def test_everything_that_is_known_is_said_and_links_are_safe(frozen: FrozenCockp
         "codex · gpt-x",
         "context 41k of 200k",
         "last turn 3.5k tokens",
-        "small: 2 CPU, 8 GB",
+        "cost $0.42",
+        "small, not limited",
         "isolated by bubblewrap",
         "sleeps after 30 min",
     ):
@@ -46,6 +47,12 @@ def test_what_is_not_known_is_left_out(frozen: FrozenCockpit) -> None:
     assert "☾ sleeping" in said
     for words in ("Goal", "Previews", "Pull requests", "Repositories", "Environment", "None"):
         assert words not in said
+
+
+def test_a_replica_whose_service_does_not_answer_says_since_when(frozen: FrozenCockpit) -> None:
+    state = frozen.add("lost", unreachable_since=START)
+    said = "\n".join(plain(row.words for row in rows_of(state, None, {}, 40)))
+    assert f"unreachable since {START.astimezone():%d %b %H:%M}" in said
 
 
 async def test_an_address_is_copied_by_key(frozen: FrozenCockpit) -> None:
@@ -73,7 +80,7 @@ async def test_hidden_it_makes_and_reads_nothing(
         await see(pilot, "Previews", gone=True)
         made.clear()
         state.record.status = "sleeping"
-        frozen.deck.add(state.record)
+        frozen.app_state.add(state.record)
         await pilot.pause()
         await pilot.resize_terminal(100, 30)
         await pilot.pause()
@@ -84,3 +91,18 @@ async def test_hidden_it_makes_and_reads_nothing(
         await pilot.resize_terminal(*WIDE)
         await see(pilot, "Previews")
         assert made
+
+
+@pytest.mark.parametrize(
+    ("limited", "told"),
+    [(True, "small: 2 CPU, 8 GB"), (False, "small, not limited"), (None, "small")],
+)
+def test_a_size_is_promised_only_where_it_holds(
+    frozen: FrozenCockpit, limited: bool | None, told: str
+) -> None:
+    state = known_replica(frozen)
+    assert state.record.environment is not None
+    state.record.environment.size_limited = limited
+    rows = [row.strip() for row in plain(row.words for row in rows_of(state, None, {}, 60))]
+    assert any(row.startswith(told) for row in rows), rows
+    assert limited or not any("CPU" in row for row in rows)

@@ -6,8 +6,8 @@ import pytest
 from textual import events
 from textual.widgets import TextArea
 
-from quarterdeck.tui.alt_keys import AltKeyParser
-from quarterdeck.tui.terminal.keys import encode_key
+from quarterdeck.tui.terminal.input import encode_key
+from quarterdeck.tui.textual_ext.alt_keys import AltKeyParser
 
 
 def keys(*reads: str) -> list[events.Message]:

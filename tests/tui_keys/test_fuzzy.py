@@ -8,7 +8,7 @@ def best(query: str, *texts: str) -> list[str]:
 
 
 def test_letters_must_all_be_there_in_order() -> None:
-    assert fit("dlt", "Delete with all its files") is not None
+    assert fit("dlt", "Delete (asks first)") is not None
     assert fit("tld", "old") is None
     assert fit("dx", "delete") is None
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from quarterdeck.tui.actions import ACTIONS, Where, brief_keys, shown_keys
+from quarterdeck.tui.actions import ACTIONS, KeyContext, brief_keys, shown_keys
 from quarterdeck.tui.actions.anywhere import CHAT
-from quarterdeck.tui.actions.current import use_keys
-from quarterdeck.tui.actions.key_names import BadKey, key_name, shown_name
+from quarterdeck.tui.actions.keys import InvalidKeyNameError, key_name, shown_name, use_keys
 from quarterdeck.tui.keymap import clashes, places_of, read_keymap
 
 
@@ -20,7 +19,7 @@ def test_an_id_means_one_thing_with_the_same_keys_everywhere() -> None:
 
 
 def test_every_place_is_in_the_table() -> None:
-    assert set(ACTIONS) == set(Where)
+    assert set(ACTIONS) == set(KeyContext)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def test_keys_are_read_as_people_write_them(written: str, name: str) -> None:
 
 @pytest.mark.parametrize("written", ["", "hyper+x", "app", "ctrl+i", "ctrl+m", "f25", "\x07"])
 def test_what_no_terminal_sends_is_no_key(written: str) -> None:
-    with pytest.raises(BadKey):
+    with pytest.raises(InvalidKeyNameError):
         key_name(written)
 
 
@@ -82,7 +81,7 @@ def test_keys_may_be_exchanged() -> None:
         ({"composer.files": "x"}, "composer.files cannot be another key."),
         ({"composer.send": "x"}, "composer.send cannot be x: where it works, x is typed."),
         ({"app.reconnect": "R"}, "app.reconnect cannot be R"),
-        ({"replica.new": "hyper+x"}, "replica.new cannot be 'hyper+x': 'hyper' is none of ctrl"),
+        ({"replica.new": "hyper+x"}, "replica.new cannot be 'hyper+x': 'hyper' is not ctrl"),
         ({"replica.new": "ctrl+m"}, "terminals send the same for it as for enter"),
         ({"replica.new": 3}, "The keys of replica.new are neither a text nor a list of texts."),
     ],
@@ -110,7 +109,7 @@ def test_a_key_that_is_given_back_may_clash_in_its_turn() -> None:
 
 def test_what_is_shown_are_the_keys_as_they_are() -> None:
     use_keys({"replica.delete": ("D",), "replica.new": ()})
-    shown = brief_keys(Where.LIST)
+    shown = brief_keys(KeyContext.LIST)
     assert ("D", "delete") in shown
     assert "new" not in [brief for _, brief in shown]
     assert shown_keys(CHAT) == ("1",)

@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from quarterdeck.tui.options import read_options
+from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit
-from tests.tui_shell.live import Desk, until
+from tests.tui_shell.live import Desk
 
 
 @asynccontextmanager
@@ -23,15 +24,15 @@ async def cockpit(tmp_path: Path, keys: dict[str, object] | None = None) -> Asyn
 async def test_an_action_is_found_and_done(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("ctrl+p")
-        await desk.see("An action, a replica, a page")
-        await desk.press(*"delfil", "enter")
+        await desk.see("Search commands and replicas")
+        await desk.press(*"delask", "enter")
         await desk.see("Delete fix-login?")
 
 
 async def test_keys_are_told_as_they_are(tmp_path: Path) -> None:
     async with cockpit(tmp_path, {"replica.delete": "D", "replica.new": []}) as desk:
-        await desk.press("ctrl+p", *"delfil")
-        await desk.see("Delete with all its files (asks)", " D ")
+        await desk.press("ctrl+p", *"delask")
+        await desk.see("Delete (asks first)", " D ")
         await desk.press("ctrl+u", *"create")
         await desk.see("Create a replica")
         await desk.press("enter")
@@ -41,29 +42,29 @@ async def test_keys_are_told_as_they_are(tmp_path: Path) -> None:
 async def test_what_makes_no_sense_now_is_not_offered(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("ctrl+p", *"wake")
-        await desk.see("Nothing fits")
+        await desk.see("No matches")
         await desk.press("escape", "down", "ctrl+p", *"wake")
-        await desk.see("Wake, or try again")
-        await desk.press("ctrl+u", *"to sleep")
-        await desk.miss("Put to sleep")
+        await desk.see("Wake / retry")
+        await desk.press("ctrl+u", *"sleep (st")
+        await desk.miss("Sleep (stops processes")
 
 
 async def test_a_replica_is_gone_to_from_the_composer(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("enter")
-        await until(lambda: desk.focus == "Composer")
+        await eventually(lambda: desk.focus == "Composer")
         await desk.press("x", "ctrl+p")
-        await desk.see("An action, a replica, a page")
+        await desk.see("Search commands and replicas")
         await desk.press(*"oldid", "enter")
-        await until(lambda: desk.app.deck.on_screen == desk.replica("old-idea").id)
+        await eventually(lambda: desk.app.app_state.on_screen == desk.replica("old-idea").id)
 
 
 async def test_what_the_widget_does_itself_is_done_by_its_key(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("enter")
-        await until(lambda: desk.focus == "Composer")
+        await eventually(lambda: desk.focus == "Composer")
         await desk.press("ctrl+p")
-        await desk.see("An action, a replica, a page")
+        await desk.see("Search commands and replicas")
         await desk.press(*"plan mode", "enter")
         await desk.see("Message · plan mode")
 
@@ -71,10 +72,10 @@ async def test_what_the_widget_does_itself_is_done_by_its_key(tmp_path: Path) ->
 async def test_closing_leaves_everything(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("enter")
-        await until(lambda: desk.focus == "Composer")
+        await eventually(lambda: desk.focus == "Composer")
         await desk.press("ctrl+p")
-        await desk.see("An action, a replica, a page")
+        await desk.see("Search commands and replicas")
         await desk.press("escape")
-        await until(lambda: desk.focus == "Composer")
+        await eventually(lambda: desk.focus == "Composer")
         await desk.press("y", "o")
         await desk.see("│ yo")

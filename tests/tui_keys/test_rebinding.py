@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import quarterdeck.tui
-from quarterdeck.tui.actions.current import use_keys
-from quarterdeck.tui.actions.sentences import keyed, keyed_briefly
+from quarterdeck.tui.actions.keys import use_keys
+from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.keymap import all_ids
 from quarterdeck.tui.options import read_options
+from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit
-from tests.tui_shell.live import Desk, until
+from tests.tui_shell.live import Desk
 
 
 @asynccontextmanager
@@ -39,7 +40,7 @@ async def test_an_action_has_the_key_that_was_asked_for(tmp_path: Path) -> None:
 async def test_an_action_without_keys_is_out_of_reach_of_them(tmp_path: Path) -> None:
     async with cockpit(tmp_path, replica__delete=[]) as desk:
         await desk.press("d", "?")
-        await desk.see("Delete with all its files")
+        await desk.see("Delete (asks first)")
         assert "Delete fix-login?" not in desk.text
         assert "no key" in desk.text
         assert "d delete" not in desk.text
@@ -61,17 +62,27 @@ async def test_faults_are_named_and_the_cockpit_opens(tmp_path: Path) -> None:
         await desk.see("Delete fix-login?")
 
 
+async def test_help_of_a_page_does_not_tell_the_tabs_of_a_replica(tmp_path: Path) -> None:
+    async with cockpit(tmp_path) as desk:
+        await desk.press("e")
+        await desk.see("[1 General]")
+        await eventually(lambda: type(desk.app.screen).__name__ == "EnvironmentsScreen")
+        await desk.press("?")
+        await desk.see("Global")
+        assert "Tabs of a replica" not in desk.text
+
+
 async def test_help_tells_here_the_tabs_and_anywhere_and_then_all(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("?")
-        await desk.see("List of replicas", "Tabs of a replica", "Outside dialogs")
+        await desk.see("List of replicas", "Tabs of a replica", "Global")
         assert "Composer" not in desk.text
         await desk.press("?")
         await desk.see("replica.new")
         await desk.press("end")
-        await desk.see("a table [keys] in config.toml")
+        await desk.see("Rebind in config.toml")
         await desk.press("q")
-        await desk.miss("a table [keys] in config.toml")
+        await desk.miss("Rebind in config.toml")
 
 
 async def test_dialogs_tell_their_own_keys_and_keep_what_was_typed(tmp_path: Path) -> None:
@@ -80,9 +91,9 @@ async def test_dialogs_tell_their_own_keys_and_keep_what_was_typed(tmp_path: Pat
         await desk.see("New replica")
         await desk.write("hello there")
         await desk.press("f9")
-        await desk.see("A form", "To the next field", "Any dialog", "Keys of what has the focus")
-        assert "Outside dialogs" not in desk.text
-        assert "Find an action, a replica or a page" not in desk.text
+        await desk.see("New replica form", "Next field", "Any dialog", "Help for this pane")
+        assert "Global" not in desk.text
+        assert "Search commands and replicas" not in desk.text
         assert "$EDITOR" not in desk.text  # the form kit's, not this dialog's
         await desk.press("escape")
         await desk.miss("Any dialog")
@@ -110,8 +121,7 @@ def test_sentences_name_only_keys_that_there_are() -> None:
 
 def test_sentences_name_the_keys_that_were_asked_for() -> None:
     sentence = "{replica.wake} wakes it, {form.close} closes."
-    assert keyed(sentence) == "w wakes it, escape closes."
-    assert keyed_briefly(sentence) == "w wakes it, esc closes."
+    assert keyed(sentence) == "w wakes it, esc closes."
     use_keys({"replica.wake": ("W", "f5"), "form.close": ()})
     assert keyed(sentence) == "W wakes it, the palette closes."
 
@@ -132,7 +142,7 @@ async def test_dialogs_and_fields_follow_the_keys(tmp_path: Path) -> None:
         await desk.press("n")
         await desk.miss("Delete fix-login?")
         await desk.press("N")
-        await desk.see("f8 creates, tab moves, f4 closes")
+        await desk.see("f8 create · tab next")
         await desk.press("escape")
         await desk.see("New replica")
         await desk.press("f4")
@@ -146,12 +156,34 @@ async def test_the_single_command_and_the_search_in_changes_follow_the_keys(
 ) -> None:
     keys = {"exec__earlier": "f6", "search__leave": "f7", "search__go": "f8"}
     async with cockpit(tmp_path, **keys) as desk:
-        desk.app.deck.exec_runs.history.append("make all")
+        desk.app.app_state.exec_runs.history.append("make all")
         await desk.press("7", "f6")
         await desk.see("make all")
         await desk.press("escape", "3")
-        await until(lambda: desk.focus == "ChangesView")
+        await eventually(lambda: desk.focus == "ChangesView")
         await desk.press("slash", *"word", "escape", "enter")
-        await desk.see("f8 goes to the first place", "word")
+        await desk.see("f8 first match", "word")
         await desk.press("f7")
-        await desk.miss("f8 goes to the first place")
+        await desk.miss("f8 first match")
+
+
+async def test_a_click_on_the_bottom_line_is_as_good_as_the_key(tmp_path: Path) -> None:
+    async with cockpit(tmp_path) as desk:
+
+        async def click(words: str) -> None:
+            row = desk.text.splitlines()[-1]
+            await desk.pilot.click("KeyLine", offset=(row.index(words) + 1, 0))
+
+        await desk.see("? keys")
+        await click("? keys")
+        await desk.see("Global")
+        await desk.press("escape")
+        await desk.miss("Global")
+        await click("enter open")
+        await desk.see("ctrl+j line")
+        await desk.press("x")
+        await click("tab transcript")
+        await desk.see("m write")
+        assert desk.focus == "ChatTranscript"
+        await click("esc list")
+        await eventually(lambda: desk.focus == "ReplicaList")

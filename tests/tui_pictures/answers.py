@@ -5,16 +5,14 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from quarterdeck.wire.agents import BUILTIN, Agent
-from quarterdeck.wire.api_keys import ApiKey
+from quarterdeck.wire.account import ApiKey, ChatappConnection
+from quarterdeck.wire.agents import BUILTIN, Agent, CredentialStatus
 from quarterdeck.wire.canvas import CanvasFile, CanvasItem
-from quarterdeck.wire.chatapp import ChatappConnection
-from quarterdeck.wire.credentials import CredentialStatus
-from quarterdeck.wire.environment_skills import FoundSkill
+from quarterdeck.wire.environment_parts import FoundSkill
 from quarterdeck.wire.events import Preview
 from quarterdeck.wire.files import FileContent, FoundFile, FoundFiles
 from quarterdeck.wire.setup import HookLog, HookLogList, HookLogs
-from tests.tui_environments.shelf import still_client
+from tests.tui_environments.still import still_client
 from tests.tui_shell.frozen import START
 
 PATHS = {

@@ -3,31 +3,35 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from textual.pilot import Pilot
 
-from quarterdeck.store.creation import Choices
+from quarterdeck.client.errors import NotConnectedError
+from quarterdeck.store.creation import CreationChoices
 from quarterdeck.tui.automations import form, run_screen, screen
 from quarterdeck.tui.forms import create
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.widgets.replica_list import ReplicaList
-from quarterdeck.wire.automations import Execution
+from quarterdeck.wire.automation_runs import Execution
+from quarterdeck.wire.replicas import ReplicaDetail
+from tests.support.waiting import eventually
 from tests.tui_automations.sample import fill, moment, offered
 from tests.tui_changes.material import EVERYTHING, take
 from tests.tui_exec.test_exec_snapshots import outcomes
 from tests.tui_info.known import known_replica
 from tests.tui_pictures.answers import client
-from tests.tui_shell.frozen import FrozenCockpit, every_block, queued, said, screen_text
-from tests.tui_shell.live import until
+from tests.tui_shell.frozen import FrozenCockpit, every_block, queued, said, screen_text, shows
 
 
 @contextmanager
 def stage(drafts: Path, options: Options) -> Iterator[FrozenCockpit]:
     """The cockpit; nothing in it asks a service."""
 
-    async def found(asked: object) -> Choices:
+    async def found(asked: object) -> CreationChoices:
         return offered()
 
     async def models(asked: object, agent: str) -> list[str]:
@@ -36,9 +40,14 @@ def stage(drafts: Path, options: Options) -> Iterator[FrozenCockpit]:
     async def prompt(asked: object, of: Execution) -> str:
         return "Run the tests and say what fails.\n"
 
+    async def record(of: UUID) -> ReplicaDetail:
+        raise NotConnectedError("It stays as it is.")
+
     app = FrozenCockpit(drafts, options=options)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(type(app.deck), "client", client())
+        answering = client()
+        answering.replicas = SimpleNamespace(get=record)
+        patched.setattr(type(app.app_state), "client", answering)
         for module in (screen, form):
             patched.setattr(module, "utc_now", moment)
             patched.setattr(module, "choices", found)
@@ -57,7 +66,7 @@ def _fill(app: FrozenCockpit) -> None:
     state.first_chat.record.awaiting_input = True
     said(state, every_block())
     queued(state, "Then write a test")
-    review = app.deck.reviews.of(state.id)
+    review = app.app_state.reviews.of(state.id)
     take(review, EVERYTHING, branch="qd/fix-login")
     review.settle()
     outcomes(app, state)
@@ -79,7 +88,7 @@ class Walker:
 
     async def see(self, *texts: str) -> None:
         try:
-            await until(lambda: all(one in screen_text(self.app) for one in texts))
+            await eventually(lambda: shows(self.app, texts))
         except AssertionError:
             raise AssertionError(f"not seen: {texts}\n{screen_text(self.app)}") from None
         await self.pilot.pause()

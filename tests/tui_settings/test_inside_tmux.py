@@ -99,7 +99,7 @@ def test_a_notice_goes_through_tmux_or_is_a_bell(
         assert reaches.encode() not in program.raw
         do(_finish(live_service))
         program.wait(lambda: reaches.encode() in program.raw)
-        program.wait_for("new")
+        program.wait_for("done")
         assert program.raw.count(reaches.encode()) == 1
 
 
@@ -115,7 +115,7 @@ def test_what_is_copied_is_in_tmux_and_on_its_terminal(
         program.type("\t")
         program.wait_for("y copy")
         program.type("gy")
-        program.wait_for("given to tmux")
+        program.wait_for("sent to tmux")
         held = tmux("show-buffer")
         assert held.strip() == "> hello there"
         told = base64.b64encode(held.encode())

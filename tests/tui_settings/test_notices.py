@@ -7,11 +7,17 @@ import pytest
 
 from quarterdeck.store.changes import ListChanged
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.tui.notices import Messenger, Notice, Watch, protocol_of, sequence_of
+from quarterdeck.tui.notices import (
+    AttentionNotice,
+    Messenger,
+    NoticeWatch,
+    protocol_of,
+    sequence_of,
+)
 from quarterdeck.tui.options import Options
 from quarterdeck.wire.base import utc_now
+from tests.support.waiting import eventually
 from tests.tui_shell.frozen import START, FrozenCockpit, screen_text
-from tests.tui_shell.live import until
 
 
 @pytest.fixture
@@ -32,19 +38,19 @@ def finish(state: ReplicaState) -> None:
     state.done_at = START + timedelta(seconds=5)
 
 
-def texts(found: list[Notice]) -> list[str]:
+def texts(found: list[AttentionNotice]) -> list[str]:
     return [notice.text for notice in found]
 
 
 def test_what_is_found_at_the_start_has_not_just_happened(state: ReplicaState) -> None:
     ask(state)
-    watch = Watch()
+    watch = NoticeWatch()
     assert watch.look([state], None) == []
     assert watch.look([state], None) == []
 
 
 def test_one_notice_until_it_is_looked_at(state: ReplicaState) -> None:
-    watch = Watch()
+    watch = NoticeWatch()
     watch.look([state], None)
     ask(state)
     assert texts(watch.look([state], None)) == ["fix-login asks you something"]
@@ -60,7 +66,7 @@ def test_one_notice_until_it_is_looked_at(state: ReplicaState) -> None:
 
 
 def test_another_state_is_told_too(state: ReplicaState) -> None:
-    watch = Watch()
+    watch = NoticeWatch()
     watch.look([state], None)
     finish(state)
     assert texts(watch.look([state], None)) == ["fix-login has finished"]
@@ -69,7 +75,7 @@ def test_another_state_is_told_too(state: ReplicaState) -> None:
 
 
 def test_a_plan_is_told_as_a_plan(state: ReplicaState) -> None:
-    watch = Watch()
+    watch = NoticeWatch()
     watch.look([state], None)
     state.done_at = START + timedelta(seconds=5)
     assert state.first_chat is not None
@@ -78,14 +84,14 @@ def test_a_plan_is_told_as_a_plan(state: ReplicaState) -> None:
 
 
 def test_what_is_looked_at_needs_no_notice(state: ReplicaState) -> None:
-    watch = Watch()
+    watch = NoticeWatch()
     watch.look([state], state.id)
     ask(state)
     assert watch.look([state], state.id) == []
 
 
 def test_a_closer_look_is_no_event(state: ReplicaState) -> None:
-    watch = Watch()
+    watch = NoticeWatch()
     state.detailed = False
     watch.look([state], None)
     state.detailed = True
@@ -120,7 +126,7 @@ async def sent(setting: str, environment: dict[str, str]) -> str:
     written: list[str] = []
     messenger = Messenger(written.append, environment)
     state_id = FrozenCockpit(Path("/nowhere")).add("x").id
-    await messenger.send(Notice(state_id, "x has finished"), setting)
+    await messenger.send(AttentionNotice(state_id, "x has finished"), setting)
     return "".join(written)
 
 
@@ -155,15 +161,15 @@ async def test_the_cockpit_tells_of_what_is_not_on_the_screen(
     written: list[str] = []
     monkeypatch.setattr(app, "write_outside", written.append)
     async with app.run_test(size=(100, 30)) as pilot:
-        await until(lambda: "other" in screen_text(app))
+        await eventually(lambda: "other" in screen_text(app))
         await pilot.press("end", "enter")
-        await until(lambda: app.deck.on_screen == shown.id)
+        await eventually(lambda: app.app_state.on_screen == shown.id)
         app._watch()  # pyright: ignore[reportPrivateUsage]
-        app.deck.publish(ListChanged())
+        app.app_state.publish(ListChanged())
         ask(shown)
         finish(other)
         other.done_at = utc_now()
-        app.deck.publish(ListChanged())
-        await until(lambda: written)
+        app.app_state.publish(ListChanged())
+        await eventually(lambda: written)
         await pilot.pause()
     assert written == ["\x1b]9;quarterdeck: other has finished\a"]

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.cli.surroundings import Machine
+from quarterdeck.cli.cockpit import LocalMachine
 from quarterdeck.cli.target import find_target
 from quarterdeck.tui.settings.listing import SettingsList
 from tests.cli.test_cli_agents import NPM
-from tests.tui_shell.live import Desk, Installation, until
+from tests.support.waiting import eventually
+from tests.tui_shell.live import Desk, Installation
 
 
 @asynccontextmanager
@@ -21,10 +22,10 @@ async def settings(live: Installation, monkeypatch: pytest.MonkeyPatch) -> Async
     """A cockpit with the settings open, on the configuration of the installation's home."""
     monkeypatch.setenv("QUARTERDECK_HOME", str(live.home))
     async with live.cockpit((110, 50)) as desk:
-        desk.app.surroundings = Machine(find_target(None))
+        desk.app.surroundings = LocalMachine(find_target(None))
         await desk.see("online", "No replicas yet")
         await desk.press("comma")
-        await desk.see("Connections", "Built-in", "A new key", "nowhere")
+        await desk.see("Connections", "Built-in", "Create a key", "none")
         yield desk
 
 
@@ -34,7 +35,7 @@ async def go_to(desk: Desk, name: str) -> None:
     await desk.press("home")
     for _ in range(60):
         await desk.pilot.pause()
-        if listing.chosen is not None and listing.chosen.name == name:
+        if listing.chosen_row is not None and listing.chosen_row.name == name:
             return
         await desk.press("down")
     raise AssertionError(f"no line {name!r}\n{desk.text}")
@@ -53,7 +54,7 @@ async def test_the_look_changes_at_once_and_is_kept(
     async with settings(live, monkeypatch) as desk:
         await go_to(desk, "Theme")
         await desk.press("enter")
-        await until(lambda: desk.app.theme == "textual-light")
+        await eventually(lambda: desk.app.theme == "textual-light")
         await go_to(desk, "Mouse")
         await desk.press("enter")
         await desk.see("your terminal selects text itself")
@@ -77,13 +78,13 @@ async def test_an_agent_is_installed_to_the_end_after_it_could_not_be(
     monkeypatch.setenv("NPM_FAILS", "1")
     async with settings(live, monkeypatch) as desk:
         await go_to(desk, "Gemini")
-        await desk.see("enter installs it: qd agents install gemini")
+        await desk.see("enter to install (qd agents install gemini)")
         await desk.press("enter")
-        await desk.see("gemini was not installed", "npm ERR! 404", "npm ended with code 1")
-        await desk.see("enter installs it: qd agents install gemini")
+        await desk.see("gemini was not installed", "npm ERR! 404", "npm: exit status 1")
+        await desk.see("enter to install (qd agents install gemini)")
         monkeypatch.delenv("NPM_FAILS")
         await desk.press("enter")
-        await desk.see("not ready 1.2.3", "It is installed; replicas see it")
+        await desk.see("not ready 1.2.3", "Installed; replicas see it")
     assert (live.home / "agents/bin/gemini").exists()
     shutil.rmtree(live.home / "agents")
 
@@ -96,11 +97,11 @@ async def test_a_providers_key_is_set_masked_and_removed(
         await desk.press("enter")
         await desk.see("Key of codex")
         await desk.press("enter")
-        await desk.see("Nothing was typed.")
+        await desk.see("Required.")
         await desk.write("sk-1234567890abcdef")
         assert "sk-1234567890abcdef" not in desk.text
         await desk.press("enter")
-        await desk.see("cdef", "enter replaces it")
+        await desk.see("cdef", "enter to replace")
         assert "567890" not in desk.text
         await desk.press("d")
         await desk.see("Remove the key of codex?")
@@ -112,12 +113,12 @@ async def test_a_refusal_stands_below_the_field_and_nothing_is_lost(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with settings(live, monkeypatch) as desk:
-        await go_to(desk, "Another provider")
+        await go_to(desk, "Add provider")
         await desk.press("enter")
         await desk.see("Provider")
         await desk.write("Not a name")
         await desk.press("enter")
-        await until(lambda: desk.app.screen.query_one("#problem").size.height)
+        await eventually(lambda: desk.app.screen.query_one("#form-error").size.height)
         assert "Not a name" in desk.text
         await desk.press("escape")
         await desk.miss("Not a name")
@@ -127,12 +128,12 @@ async def test_an_api_key_is_shown_once_and_revoked(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with settings(live, monkeypatch) as desk:
-        await go_to(desk, "A new key")
+        await go_to(desk, "Create a key")
         await desk.press("enter")
         await desk.see("Name of the new key")
         await desk.write("robot")
         await desk.press("enter")
-        await desk.see("API key robot", "shown this once", "sk_")
+        await desk.see("API key robot", "Shown once", "sk_")
         await desk.press("escape")
         await desk.see("robot", "never used")
         await go_to(desk, "robot")
@@ -156,7 +157,7 @@ async def test_notifications_go_where_they_are_sent(
         await desk.press("d")
         await desk.see("Send no notifications?")
         await desk.press("y")
-        await desk.see("nowhere")
+        await desk.see("none")
 
 
 async def test_another_service_is_gone_to_without_leaving(
@@ -171,18 +172,18 @@ async def test_another_service_is_gone_to_without_leaving(
     await live.create("here-already")
     monkeypatch.setenv("QUARTERDECK_HOME", str(live.home))
     async with live.cockpit((110, 50)) as desk:
-        desk.app.surroundings = Machine(find_target(None))
+        desk.app.surroundings = LocalMachine(find_target(None))
         await desk.see("here-already")
-        before = desk.app.deck
+        before = desk.app.app_state
         await desk.press("comma")
-        await desk.see("work", "locked", "A new key", "nowhere")
+        await desk.see("work", "locked", "Create a key", "none")
         await go_to(desk, "locked")
         await desk.press("enter")
         await desk.see("the variable NO_SUCH_KEY, which is not set")
         await go_to(desk, "work")
         await desk.press("enter")
         await desk.see(f"unix:{socket}"[:20], "here-already", "n new")
-        assert desk.app.deck is not before
+        assert desk.app.app_state is not before
     file(live).unlink()
 
 
@@ -193,11 +194,11 @@ async def test_a_service_is_made_known_and_gone_to(
     await live.create("here-already")
     monkeypatch.setenv("QUARTERDECK_HOME", str(live.home))
     async with live.cockpit((110, 50)) as desk:
-        desk.app.surroundings = Machine(find_target(None))
+        desk.app.surroundings = LocalMachine(find_target(None))
         await desk.see("here-already")
-        before = desk.app.deck
+        before = desk.app.app_state
         await desk.press("comma")
-        await desk.see("Another service", "A new key", "nowhere")
+        await desk.see("Add connection", "Create a key", "none")
         await go_to(desk, "local")
         await desk.press("n")
         await desk.see("New connection")
@@ -205,13 +206,13 @@ async def test_a_service_is_made_known_and_gone_to(
         await desk.press("tab")
         await desk.write("ftp://x")
         await desk.press("ctrl+s")
-        await desk.see("It begins with http://, https:// or unix:/.")
+        await desk.see("Starts with http://, https:// or unix:/.")
         await desk.press("ctrl+u")
         await desk.write(f"unix:{live.home}/service/qd.sock")
         await desk.press("tab")
         await desk.write(key)
         await desk.press("ctrl+s")
-        await desk.see("There is one of this name.")
+        await desk.see("Name already in use.")
         assert key not in desk.text
         await desk.press("ctrl+u")
         await desk.write("work")
@@ -219,10 +220,10 @@ async def test_a_service_is_made_known_and_gone_to(
         await desk.miss("New connection")
         await go_to(desk, "work")
         await desk.press("d")
-        await desk.see("It is removed by hand")
+        await desk.see("Remove it by hand")
         await desk.press("enter")
         await desk.see("here-already", "n new")
-        assert desk.app.deck is not before
+        assert desk.app.app_state is not before
     assert key not in file(live).read_text()
     file(live).unlink()
 
@@ -231,7 +232,7 @@ async def test_without_a_key_it_is_said_how_to_get_one(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with settings(live, monkeypatch) as desk:
-        await go_to(desk, "Another service")
+        await go_to(desk, "Add connection")
         await desk.press("enter")
         await desk.see("New connection")
         await desk.write("dead")
@@ -251,4 +252,4 @@ async def test_where_nothing_is_added_the_key_says_so(
     async with settings(live, monkeypatch) as desk:
         await go_to(desk, "Theme")
         await desk.press("n")
-        await desk.see("Nothing is added here")
+        await desk.see("Nothing can be added here")

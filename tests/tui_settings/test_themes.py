@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from rich.color import ColorType
 from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
 from textual.pilot import Pilot
 
 from quarterdeck.tui.options import Options, read_options
@@ -12,8 +14,8 @@ from quarterdeck.tui.terminal.host import Offers
 from quarterdeck.tui.themes import is_reduced
 from tests.support.contrast import contrast
 from tests.support.shown import shown_strips
+from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit, every_block, queued, said, screen_text
-from tests.tui_shell.live import until
 
 
 def segments(app: FrozenCockpit) -> list[Segment]:
@@ -37,7 +39,7 @@ def cockpit(tmp_path: Path, options: Options) -> FrozenCockpit:
 
 async def look_around(app: FrozenCockpit, pilot: Pilot[int]) -> set[ColorType]:
     """What kinds of color the list, a chat, the help and the palette have."""
-    await until(lambda: "fix-login" in screen_text(app))
+    await eventually(lambda: "fix-login" in screen_text(app))
     kinds = color_kinds(app)
     for keys in (["enter"], ["tab"], ["question_mark"], ["escape", "ctrl+p"]):
         await pilot.press(*keys)
@@ -70,9 +72,9 @@ async def test_no_color_is_no_color_and_the_cursor_is_still_seen(
 async def test_themes_are_changed_while_it_runs(tmp_path: Path) -> None:
     app = cockpit(tmp_path, Options())
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(lambda: "fix-login" in screen_text(app))
+        await eventually(lambda: "fix-login" in screen_text(app))
         assert app.theme == "textual-dark"
-        app.show_looks(Options(theme="light", motion="reduced"))
+        app.appearance.show(Options(theme="light", motion="reduced"))
         await pilot.pause()
         assert app.theme == "textual-light"
         assert app.animation_level == "none"
@@ -84,7 +86,7 @@ async def test_sixteen_colors_of_programs_are_told_apart_and_seen(
 ) -> None:
     app = cockpit(tmp_path, Options(theme=theme))
     async with app.run_test():
-        await until(lambda: "fix-login" in screen_text(app))
+        await eventually(lambda: "fix-login" in screen_text(app))
         colors = [tuple(app.ansi_theme.ansi_colors[number]) for number in range(16)]
         behind = app.screen.background_colors[1].rgb
     assert len(set(colors)) == 16
@@ -95,9 +97,9 @@ async def test_sixteen_colors_of_programs_are_told_apart_and_seen(
 async def test_nothing_blinks(tmp_path: Path) -> None:
     app = cockpit(tmp_path, Options())
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(lambda: "fix-login" in screen_text(app))
+        await eventually(lambda: "fix-login" in screen_text(app))
         await pilot.press("n")
-        await until(lambda: "New replica" in screen_text(app))
+        await eventually(lambda: "New replica" in screen_text(app))
         fields = [one for one in app.screen.query("*") if hasattr(one, "cursor_blink")]
         assert fields
         for _ in fields:
@@ -119,9 +121,9 @@ def test_what_cannot_be_is_said_and_the_default_holds() -> None:
     found = read_options(document)
     assert (found.theme, found.mouse, found.notices) == ("dark", True, "bell")
     assert found.faults == (
-        "cockpit.theme is none of dark, light, ansi.",
-        "cockpit.mouse is none of true, false.",
-        "cockpit.color is no setting; there is: theme, motion, mouse, notices, clipboard.",
+        "cockpit.theme is not one of dark, light, ansi.",
+        "cockpit.mouse is not one of true, false.",
+        "cockpit.color is not a setting; known: theme, motion, mouse, notices, clipboard.",
     )
 
 
@@ -133,3 +135,62 @@ async def test_copying_by_programs_is_refused_from_when_it_is_set(tmp_path: Path
         assert app._host.offers is Offers.ASK
         app.set_option("clipboard", "refuse")
         assert app._host.offers is Offers.REFUSE
+
+
+def looks(app: FrozenCockpit, name: str) -> Style:
+    """How a replica's row in the list looks, without the color of the words."""
+    row = next(strip for strip in shown_strips(app) if name in strip.crop(0, 30).text)
+    segment = next(one for one in row if name in one.text)
+    assert segment.style is not None
+    return segment.style
+
+
+@pytest.mark.parametrize("theme", ["dark", "light", "ansi"])
+async def test_the_row_under_the_cursor_is_marked_without_the_focus(
+    tmp_path: Path, theme: str
+) -> None:
+    app = FrozenCockpit(tmp_path, options=Options(theme=theme))
+    app.add("alpha")
+    app.add("beta")
+    async with app.run_test(size=(100, 30)) as pilot:
+        await eventually(lambda: "alpha" in screen_text(app))
+        await pilot.press("enter")
+        await eventually(lambda: type(app.focused).__name__ == "Composer")
+        await pilot.pause()
+        here, other = looks(app, "alpha"), looks(app, "beta")
+        assert (here.bgcolor, here.underline) != (other.bgcolor, other.underline)
+
+
+def words_in(app: FrozenCockpit, region: Region) -> list[Segment]:
+    """What is written in a part of the screen."""
+    strips = list(shown_strips(app))[region.y : region.bottom]
+    cut = [segment for strip in strips for segment in strip.crop(region.x, region.right)]
+    return [segment for segment in cut if any(map(str.isalnum, segment.text))]
+
+
+async def drag(pilot: Pilot[int], start: tuple[int, int], end: tuple[int, int]) -> None:
+    await pilot.mouse_down(offset=start)
+    await pilot.hover(offset=end)
+    await pilot.mouse_up(offset=end)
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("theme", ["dark", "light", "ansi"])
+async def test_text_that_is_selected_by_mouse_can_be_read(tmp_path: Path, theme: str) -> None:
+    app = cockpit(tmp_path, Options(theme=theme))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await eventually(lambda: "fix-login" in screen_text(app))
+        await pilot.press("j")
+        await eventually(lambda: "pytest -q" in screen_text(app))
+        await pilot.pause()
+        region = app.screen.query_one("TranscriptView").region
+        before = {(one.text, one.style) for one in words_in(app, region)}
+        await drag(pilot, (region.x + 2, region.y + 1), (region.x + 30, region.bottom - 3))
+        chosen = [one for one in words_in(app, region) if (one.text, one.style) not in before]
+        assert len(chosen) > 10
+        for one in chosen:
+            assert one.style is not None
+            color, behind = one.style.color, one.style.bgcolor
+            assert color is not None and behind is not None and color != behind, one
+            if color.triplet is not None and behind.triplet is not None:
+                assert contrast(color.triplet, behind.triplet) >= 4.5, one

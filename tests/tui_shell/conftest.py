@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -11,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.git import commit_files
+from tests.support.tools import require
 from tests.tui_shell.frozen import FrozenCockpit
 from tests.tui_shell.live import Installation
 
@@ -34,15 +34,12 @@ def frozen(tmp_path: Path) -> FrozenCockpit:
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """One service for the tests of a module."""
-    if shutil.which("git") is None:
-        pytest.fail("git is not installed") if os.environ.get("CI") else pytest.skip("needs git")
+    require("git")
     with tempfile.TemporaryDirectory(prefix="qd-") as directory:
         repository = tmp_path_factory.mktemp("work") / "shop"
         repository.mkdir()
         (repository / "README").write_text("A shop.\n")
-        git = ["git", "-c", "user.name=Someone", "-c", "user.email=someone@example.invalid"]
-        for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "Start"]):
-            subprocess.run([*git, *command], cwd=repository, check=True)
+        commit_files(repository)
         # Not pytest's own directory: sockets have short names, and sandboxes another user.
         Path(directory).chmod(0o755)
         made = Installation(Path(directory) / "home", repository)

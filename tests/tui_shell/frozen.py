@@ -1,5 +1,6 @@
 """A cockpit over a store that stands still: the same picture at every run."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,13 @@ from textual.app import App
 from textual.dom import NoScreen
 
 from quarterdeck.store.chats import ChatState
-from quarterdeck.store.connection import Phase
+from quarterdeck.store.connection import ConnectionPhase
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.app import Cockpit
 from quarterdeck.tui.options import Options
-from quarterdeck.wire.chats import Chat
+from quarterdeck.wire.chats import Chat, QueuedMessage
 from quarterdeck.wire.history import AgentEvent
-from quarterdeck.wire.messages import QueuedMessage
 from quarterdeck.wire.replicas import ReplicaDetail
 from tests.support.shown import shown_strips
 
@@ -44,16 +44,16 @@ class FrozenCockpit(Cockpit):
             directory=directory,
             options=options,
         )
-        self.deck.connection.phase = Phase.ONLINE
-        self.deck.connection.latency_ms = 2.0
-        self.deck.listed = True
+        self.app_state.connection.phase = ConnectionPhase.ONLINE
+        self.app_state.connection.latency_ms = 2.0
+        self.app_state.listed = True
 
-    def _begin(self) -> None:
+    def _start_up(self) -> None:
         return
 
     def add(self, name: str, status: str = "active", **fields: Any) -> ReplicaState:
         """A replica with one chat; the number of those before gives it its age and its id."""
-        number = len(self.deck.replicas)
+        number = len(self.app_state.replicas)
         processing = fields.pop("processing", False)
         awaiting = fields.pop("awaiting_input", False)
         record = ReplicaDetail.model_validate(
@@ -78,7 +78,7 @@ class FrozenCockpit(Cockpit):
         state = ReplicaState(record, seen_at=START, detailed=True)
         known = state.chats[chat.id] = ChatState(chat, transcript=Transcript([]))
         known.turn_started_at = START if processing else None
-        self.deck.replicas[state.id] = state
+        self.app_state.replicas[state.id] = state
         return state
 
 
@@ -89,6 +89,12 @@ def screen_text(app: App[Any]) -> str:
     except NoScreen:
         return ""
     return "\n".join(strip.text.rstrip() for strip in strips)
+
+
+def shows(app: App[Any], texts: Iterable[str]) -> bool:
+    """Whether all of them are on the screen, which is drawn once for the question."""
+    text = screen_text(app)
+    return all(one in text for one in texts)
 
 
 def said(state: ReplicaState, events: list[AgentEvent]) -> None:

@@ -6,40 +6,43 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from textual import _wait, events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from quarterdeck.client.client import Client
-from quarterdeck.client.connection import Connection
+from quarterdeck.client.connection import HttpConnection
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.app import Cockpit
 from quarterdeck.tui.options import Options
-from quarterdeck.wire.environments import GLOBAL
+from quarterdeck.wire.environments import GLOBAL, CreateEnvironment
 from quarterdeck.wire.replicas import CreateReplica, ReplicaDetail
+from quarterdeck.wire.repositories import ConnectRepository
 from tests.support import forked
-from tests.support.waiting import pauses
-from tests.tui_shell.frozen import screen_text
+from tests.support.waiting import eventually, pauses
+from tests.tui_shell.frozen import screen_text, shows
 
-PATIENCE = 60.0
+WAIT_SECONDS = 60.0
 
 
-async def until(
-    check: Callable[[], Any], what: str = "the condition", patience: float = PATIENCE
-) -> Any:
-    """The first true result of a check."""
+@contextlib.contextmanager
+def short_samples() -> Iterator[None]:
+    """Let the pilot sample for 5 ms in place of 20 whether the process is idle, twice for each key.
+
+    It was half the time of these tests. They wait for what they look at, so it need not be long.
+    """
+    usual = _wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE
+    _wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.005, 0.0025
     try:
-        async with asyncio.timeout(patience):
-            for pause in pauses(0.01):
-                if found := check():
-                    return found
-                await asyncio.sleep(pause)
-    except TimeoutError:
-        raise AssertionError(f"waited in vain for {what}") from None
+        yield
+    finally:
+        _wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = usual
 
 
 @dataclass
@@ -76,11 +79,11 @@ class Installation:
 
         home = Home(self.home)
         key = home.key.read_text().strip()
-        return Client(Connection("http://local", key, socket=home.socket))
+        return Client(HttpConnection("http://local", key, socket=home.socket))
 
     async def ready(self) -> None:
         """Waits until the service answers."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             for pause in pauses(0.02):
                 with contextlib.suppress(OSError, ClientError):
                     async with self.client() as client:
@@ -94,6 +97,19 @@ class Installation:
             environment = await client.environments.get(GLOBAL)
             body = CreateReplica(name=name, environment_id=environment.id, message=message)
             return await client.replicas.create(body)
+
+    async def create_with_repository(self, name: str, message: str | None = None) -> None:
+        """A replica of an environment that is bound to the repository."""
+        async with self.client() as client:
+            known = await client.repositories.list()
+            body = ConnectRepository(url=str(self.repository))
+            repository = known[0] if known else await client.repositories.connect(body)
+            bound = [e for e in await client.environments.list() if e.repository_id]
+            binding = CreateEnvironment(name="shop", repository_id=repository.id)
+            environment = bound[0] if bound else await client.environments.create(binding)
+            await client.replicas.create(
+                CreateReplica(name=name, environment_id=environment.id, message=message)
+            )
 
     async def clear(self) -> None:
         """Deletes every replica."""
@@ -118,8 +134,9 @@ class Installation:
             directory=self.repository,
             options=options,
         )
-        async with app.run_test(size=size, notifications=True) as pilot:
-            yield Desk(app, pilot)
+        with short_samples():
+            async with app.run_test(size=size, notifications=True) as pilot:
+                yield Desk(app, pilot)
         assert not app.failures.path.exists(), app.failures.path.read_text()
 
 
@@ -137,7 +154,7 @@ class Desk:
     async def see(self, *texts: str) -> None:
         """Waits until all of them are on the screen."""
         try:
-            await until(lambda: all(text in self.text for text in texts))
+            await eventually(lambda: shows(self.app, texts))
         except AssertionError:
             raise AssertionError(f"not seen: {texts}\n{self.text}") from None
         await self.pilot.pause()
@@ -145,7 +162,7 @@ class Desk:
     async def miss(self, text: str) -> None:
         """Waits until it is on the screen no longer."""
         try:
-            await until(lambda: text not in self.text)
+            await eventually(lambda: text not in self.text)
         except AssertionError:
             raise AssertionError(f"still seen: {text}\n{self.text}") from None
         await self.pilot.pause()
@@ -154,11 +171,23 @@ class Desk:
         await self.pilot.press(*keys)
 
     async def write(self, text: str) -> None:
-        """Types a text; newlines are ctrl+j."""
-        await self.pilot.press(*("ctrl+j" if c == "\n" else c for c in text))
+        """Types a text in one burst and waits until it is taken; newlines are ctrl+j."""
+        self.burst("ctrl+j" if c == "\n" else c for c in text)
+        await self.pilot.pause()  # it is queued
+        await eventually(lambda: not self.app.keys_waiting, f"the keys of {text!r}")
+        await self.pilot.pause()
+
+    def burst(self, keys: Iterable[str]) -> None:
+        """Posts keys as a terminal does with what comes in one read."""
+        for key in keys:
+            character = key if len(key) == 1 else None
+            name = _character_to_key(key) if character else key
+            event = events.Key(name, character)
+            event.set_sender(self.app)
+            self.app.post_message(event)
 
     def replica(self, name: str) -> ReplicaState:
-        return next(one for one in self.app.deck.replicas.values() if one.name == name)
+        return next(one for one in self.app.app_state.replicas.values() if one.name == name)
 
     @property
     def focus(self) -> str:

@@ -8,15 +8,15 @@ from quarterdeck.store.changes import AutomationsChanged, ConnectionChanged, Lis
 from quarterdeck.tui.screens.deck import DeckScreen
 from quarterdeck.tui.screens.page import PageScreen
 from quarterdeck.tui.settings.screen import SettingsScreen
+from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit
-from tests.tui_shell.live import until
 
 
 async def test_what_was_to_be_drawn_when_the_page_closed(frozen: FrozenCockpit) -> None:
     drawn: list[str] = []
     async with frozen.run_test(size=(80, 24)) as pilot:
         await pilot.press("comma")
-        await until(lambda: isinstance(frozen.screen, SettingsScreen))
+        await eventually(lambda: isinstance(frozen.screen, SettingsScreen))
         page = frozen.screen
         page.call_after_refresh(drawn.append, "open")
         await pilot.pause()
@@ -24,7 +24,7 @@ async def test_what_was_to_be_drawn_when_the_page_closed(frozen: FrozenCockpit) 
         await page.dismiss(None)
         assert isinstance(frozen.screen, DeckScreen)
         frozen.screen.call_after_refresh(drawn.append, "behind it")
-        await until(lambda: "behind it" in drawn)
+        await eventually(lambda: "behind it" in drawn)
     assert drawn == ["open", "behind it"]
 
 
@@ -33,12 +33,12 @@ async def test_what_the_store_tells_while_a_page_closes(frozen: FrozenCockpit, k
     frozen.add("fix-login")
     async with frozen.run_test(size=(80, 24)) as pilot:
         await pilot.press(key)
-        await until(lambda: isinstance(frozen.screen, PageScreen))
+        await eventually(lambda: isinstance(frozen.screen, PageScreen))
         await pilot.pause()
         page = frozen.screen
         page.dismiss(None)
         for _ in range(200):  # steps of the loop: all in which its parts go, and more
             for change in (ListChanged(), ConnectionChanged(), AutomationsChanged()):
-                frozen.deck.publish(change)
+                frozen.app_state.publish(change)
             await asyncio.sleep(0)
         assert not page.is_attached

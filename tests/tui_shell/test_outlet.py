@@ -7,7 +7,7 @@ import threading
 import pytest
 from textual.drivers._writer_thread import WriterThread
 
-from quarterdeck.tui.outlet import Outlet
+from quarterdeck.tui.textual_ext.driver import Outlet
 
 
 def test_the_writer_goes_on_when_the_terminal_is_gone() -> None:

@@ -7,10 +7,10 @@ from textual.pilot import Pilot
 
 from quarterdeck.store.changes import ReplicaChanged
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.tui.screens import beside
-from quarterdeck.tui.screens.beside import Beside
+from quarterdeck.tui.screens import detail_pane as beside
+from quarterdeck.tui.screens.detail_pane import ReplicaHolder
+from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit
-from tests.tui_shell.live import until
 
 NEVER = 3_600.0
 
@@ -24,14 +24,14 @@ def two(frozen: FrozenCockpit) -> tuple[ReplicaState, ReplicaState]:
 
 
 def shown(app: FrozenCockpit) -> UUID | None:
-    pane = next((one.pane for one in app.screen.query(Beside)), None)
+    pane = next((one.pane for one in app.screen.query(ReplicaHolder)), None)
     return pane.replica_id if pane else None
 
 
 async def tell(app: FrozenCockpit, pilot: Pilot[None], state: ReplicaState) -> None:
     """The service answers."""
     state.environment_read = True
-    app.deck.publish(ReplicaChanged(state.id))
+    app.app_state.publish(ReplicaChanged(state.id))
     await pilot.pause()
 
 
@@ -40,15 +40,15 @@ async def test_what_was_shown_stays_until_the_next_one_is_read(
     two: tuple[ReplicaState, ReplicaState],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(beside, "PATIENCE", NEVER)
+    monkeypatch.setattr(beside, "SETTLE_SECONDS", NEVER)
     known, unread = two
     async with frozen.run_test(size=(80, 24)) as pilot:
-        await until(lambda: shown(frozen) == known.id)
+        await eventually(lambda: shown(frozen) == known.id)
         await pilot.press("j")
-        await until(lambda: frozen.deck.on_screen == unread.id)
+        await eventually(lambda: frozen.app_state.on_screen == unread.id)
         assert shown(frozen) == known.id
         await tell(frozen, pilot, unread)
-        await until(lambda: shown(frozen) == unread.id)
+        await eventually(lambda: shown(frozen) == unread.id)
 
 
 async def test_a_slow_service_is_not_waited_for_long(
@@ -57,8 +57,8 @@ async def test_a_slow_service_is_not_waited_for_long(
     _, unread = two
     async with frozen.run_test(size=(80, 24)) as pilot:
         await pilot.press("j")
-        await until(lambda: shown(frozen) == unread.id)
-        assert frozen.deck.on_screen == unread.id
+        await eventually(lambda: shown(frozen) == unread.id)
+        assert frozen.app_state.on_screen == unread.id
 
 
 async def test_back_again_before_the_next_one_is_read(
@@ -66,15 +66,15 @@ async def test_back_again_before_the_next_one_is_read(
     two: tuple[ReplicaState, ReplicaState],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(beside, "PATIENCE", NEVER)
+    monkeypatch.setattr(beside, "SETTLE_SECONDS", NEVER)
     monkeypatch.setattr(beside, "RESTING", 0.0)
     known, unread = two
     async with frozen.run_test(size=(80, 24)) as pilot:
-        await until(lambda: shown(frozen) == known.id)
+        await eventually(lambda: shown(frozen) == known.id)
         await pilot.press("j")
-        await until(lambda: frozen.deck.on_screen == unread.id)
+        await eventually(lambda: frozen.app_state.on_screen == unread.id)
         await pilot.press("k")
-        await until(lambda: frozen.deck.on_screen == known.id)
+        await eventually(lambda: frozen.app_state.on_screen == known.id)
         await tell(frozen, pilot, unread)
         assert shown(frozen) == known.id
 
@@ -84,14 +84,14 @@ async def test_a_pane_that_is_worked_in_stays_and_is_the_one_looked_at(
     two: tuple[ReplicaState, ReplicaState],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(beside, "PATIENCE", NEVER)
+    monkeypatch.setattr(beside, "SETTLE_SECONDS", NEVER)
     known, unread = two
     async with frozen.run_test(size=(80, 24)) as pilot:
-        await until(lambda: shown(frozen) == known.id)
+        await eventually(lambda: shown(frozen) == known.id)
         await pilot.press("enter")
-        await until(lambda: frozen.screen.query_one(Beside).has_focus_within)
-        await frozen.screen.query_one(Beside).follow(unread.id)
-        assert (shown(frozen), frozen.deck.on_screen) == (known.id, known.id)
+        await eventually(lambda: frozen.screen.query_one(ReplicaHolder).has_focus_within)
+        await frozen.screen.query_one(ReplicaHolder).follow(unread.id)
+        assert (shown(frozen), frozen.app_state.on_screen) == (known.id, known.id)
 
 
 async def test_who_goes_to_work_in_the_pane_meanwhile_keeps_it(
@@ -99,15 +99,15 @@ async def test_who_goes_to_work_in_the_pane_meanwhile_keeps_it(
     two: tuple[ReplicaState, ReplicaState],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(beside, "PATIENCE", NEVER)
+    monkeypatch.setattr(beside, "SETTLE_SECONDS", NEVER)
     known, unread = two
     async with frozen.run_test(size=(80, 24)) as pilot:
-        await until(lambda: shown(frozen) == known.id)
+        await eventually(lambda: shown(frozen) == known.id)
         await pilot.press("j")
-        await until(lambda: frozen.deck.on_screen == unread.id)
-        pane = frozen.screen.query_one(Beside).pane
+        await eventually(lambda: frozen.app_state.on_screen == unread.id)
+        pane = frozen.screen.query_one(ReplicaHolder).pane
         assert pane is not None
         pane.focus_tab()
         await tell(frozen, pilot, unread)
-        await until(lambda: frozen.deck.on_screen == known.id)
+        await eventually(lambda: frozen.app_state.on_screen == known.id)
         assert shown(frozen) == known.id

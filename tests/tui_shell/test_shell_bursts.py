@@ -64,7 +64,7 @@ def shown(program: Program) -> str:
 
 def test_bursts_go_where_they_were_meant(program: Program) -> None:
     # Escape is sent alone: with the next key in the same read it would be Alt and that key.
-    program.type("Gmfor the last\x1b")
+    program.type("\x1b[Fmfor the last\x1b")
     program.wait_for("for the last")
     program.wait_for("n new")
     last = shown(program)

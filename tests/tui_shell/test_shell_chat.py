@@ -6,15 +6,15 @@ from uuid import UUID
 
 from quarterdeck.client.client import Client
 from quarterdeck.tui.transcript_view import TranscriptView
-from quarterdeck.wire.messages import SendMessage
-from tests.support.waiting import pauses
-from tests.tui_shell.live import Desk, Installation, until
+from quarterdeck.wire.chats import SendMessage
+from tests.support.waiting import eventually, pauses
+from tests.tui_shell.live import Desk, Installation
 
 
 async def opened(desk: Desk, name: str) -> None:
     await desk.see(name)
     await desk.press("enter")
-    await until(lambda: desk.focus == "Composer")
+    await eventually(lambda: desk.focus == "Composer")
 
 
 async def user_messages(client: Client, replica_id: UUID) -> list[str]:
@@ -65,7 +65,7 @@ async def test_a_block_is_copied_to_the_terminals_clipboard(live: Installation) 
         await opened(desk, "alpha")
         await desk.see("1 block ran", "○ idle")
         await desk.press("tab", "end", "y")
-        await until(lambda: desk.app.clipboard)
+        await eventually(lambda: desk.app.clipboard)
         await desk.see("characters sent")
         chat = desk.replica("alpha").first_chat
         assert chat is not None and chat.transcript is not None
@@ -82,29 +82,29 @@ def key_of(key: str):
 async def test_older_pages_come_when_the_reader_scrolls_up(live: Installation) -> None:
     made = await live.create("long")
     async with live.client() as client:
-        for number in range(140):
+        for number in range(110):
             text = f"```sh\necho message-{number:03}\n```"
             await client.messages.send(made.id, SendMessage(message=text))
         for pause in islice(pauses(0.05), 400):
-            if (await client.history.page(made.id, limit=1)).total >= 4 * 140:
+            if (await client.history.page(made.id, limit=1)).total >= 4 * 110:
                 break
             await asyncio.sleep(pause)
     async with live.cockpit() as desk:
         await opened(desk, "long")
-        await until(lambda: not desk.replica("long").works, "the end of all turns")
-        await desk.see("message-139")
+        await eventually(lambda: not desk.replica("long").works, "the end of all turns")
+        await desk.see("message-109")
         chat = desk.replica("long").first_chat
         assert chat is not None and chat.transcript is not None
         begun = len(chat.transcript.blocks)
         assert chat.has_older
         await desk.press("tab")
-        await until(lambda: desk.focus == "ChatTranscript")
+        await eventually(lambda: desk.focus == "ChatTranscript")
         for _ in range(20):
             await desk.press("home")
             if not chat.has_older:
                 break
             await desk.pilot.pause(0.1)
-        await until(lambda: not chat.has_older, "the first page")
+        await eventually(lambda: not chat.has_older, "the first page")
         assert len(chat.transcript.blocks) > begun
         await desk.press("home")
         await desk.see("message-000")
@@ -118,21 +118,21 @@ async def test_a_message_typed_while_the_service_is_down_is_sent_later_and_once(
         await opened(desk, "alpha")
         await desk.see("enter sends ")
         live.kill()
-        await desk.see("reconnecting", "enter keeps it")
+        await desk.see("reconnecting", "enter queues locally")
         await desk.write("first")
         await desk.press("enter")
         await desk.write("second")
         await desk.press("enter")
-        await desk.see("not sent yet, goes out by itself: second")
+        await desk.see("unsent, will retry: second")
         live.start()
         await desk.see("online")
-        await desk.miss("goes out by itself")
+        await desk.miss("unsent, will retry")
         async with live.client() as client:
             for pause in islice(pauses(0.02), 100):
                 if len(await user_messages(client, made.id)) == 2:
                     break
                 await desk.pilot.pause(pause)
-            await until(lambda: not desk.replica("alpha").works)
+            await eventually(lambda: not desk.replica("alpha").works)
             assert await user_messages(client, made.id) == ["first", "second"]
 
 
@@ -147,7 +147,7 @@ async def test_a_draft_and_an_unsent_message_are_there_for_the_next_cockpit(
         await desk.see("reconnecting")
         await desk.write("unsent")
         await desk.press("enter")
-        await desk.see("goes out by itself")
+        await desk.see("unsent, will retry")
         await desk.write("half a thought")
         await desk.see("half a thought")
     live.start()
@@ -169,6 +169,6 @@ async def test_numbers_are_tabs_in_a_transcript_without_a_question(live: Install
         await opened(desk, "alpha")
         await desk.see("○ idle", "Other agents here")
         await desk.press("tab")
-        await until(lambda: desk.focus == "ChatTranscript", "the transcript")
+        await eventually(lambda: desk.focus == "ChatTranscript", "the transcript")
         await desk.press("4")
         await desk.see("[4 Files]")

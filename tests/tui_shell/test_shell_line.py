@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from quarterdeck.store import lookout
+from quarterdeck.store import connection_monitor as lookout
 from tests.tui_shell.live import Installation
 
 
@@ -17,7 +17,7 @@ async def test_a_service_that_stands_still_is_not_online(
         assert live.process is not None
         live.process.send_signal(signal.SIGSTOP)
         try:
-            desk.app.deck.reconnect_now()
+            desk.app.app_state.reconnect_now()
             await desk.see("reconnecting")
         finally:
             live.process.send_signal(signal.SIGCONT)

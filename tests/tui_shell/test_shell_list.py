@@ -3,13 +3,16 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from textual import events
 
 from quarterdeck.store.changes import ListChanged
-from quarterdeck.tui.widgets.narrow_line import NarrowLine
+from quarterdeck.tui.text import wrapped
+from quarterdeck.tui.widgets.lines import NarrowLine
 from quarterdeck.wire.environments import GLOBAL
+from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit, screen_text
-from tests.tui_shell.live import Installation, until
+from tests.tui_shell.live import Installation
 
 
 def words(app: FrozenCockpit) -> str:
@@ -27,9 +30,9 @@ async def test_words_narrow_the_list_while_they_are_typed(frozen: FrozenCockpit)
         assert words(frozen) == "2 of 4"
         await pilot.press("enter", "j")
         assert type(frozen.focused).__name__ == "ReplicaList"
-        assert frozen.screen.listing.selected == frozen.deck.ordered()[1].id
+        assert frozen.screen.listing.selected == frozen.app_state.ordered()[1].id
         await pilot.press("slash", *" zzz")
-        assert "None is like this" in screen_text(frozen)
+        assert "No matches" in screen_text(frozen)
         await pilot.press("escape")
         assert "flaky" in screen_text(frozen) and words(frozen) == ""
         await pilot.press("slash", *"is:sleeping", "down")
@@ -71,7 +74,7 @@ async def test_marked_replicas_that_are_not_shown_are_named_before_they_are_dele
         await pilot.press("space", "space", "slash", *"three", "enter", "d")
         await pilot.pause()
         text = " ".join(screen_text(frozen).split())
-        assert "Delete 2 replicas?" in text and "one, two: their sandboxes" in text
+        assert "Delete 2 replicas?" in text and "deletes one, two: sandboxes" in text
 
 
 async def test_a_command_is_for_all_that_are_marked(live: Installation) -> None:
@@ -80,18 +83,18 @@ async def test_a_command_is_for_all_that_are_marked(live: Installation) -> None:
         await live.create(name)
     async with live.cockpit() as desk:
         await desk.see(*names)
-        await until(lambda: all(desk.replica(name).active for name in names))
+        await eventually(lambda: all(desk.replica(name).active for name in names))
         await desk.press("slash", *"a", "enter", "asterisk", "slash", "escape")
         await desk.press("slash", *"gamma", "enter", "space", "escape")
         await desk.press("asterisk", "s")
         await desk.see("3 put to sleep")
-        await until(lambda: all(desk.replica(name).status == "sleeping" for name in names))
+        await eventually(lambda: all(desk.replica(name).status == "sleeping" for name in names))
         assert "marked" not in desk.text
         await desk.press("A")
         chosen = desk.app.screen.chosen
-        await until(lambda: desk.replica(chosen.name).status == "archived", "the archive")
+        await eventually(lambda: desk.replica(chosen.name).status == "archived", "the archive")
         await desk.press("w")
-        await until(lambda: desk.replica(chosen.name).active, "the restored replica")
+        await eventually(lambda: desk.replica(chosen.name).active, "the restored replica")
         await desk.press("asterisk", "d", "y")
         await desk.see("No replicas yet")
 
@@ -106,7 +109,7 @@ async def test_a_plan_to_review_is_told_until_it_is_accepted(
     await live.create("other")
     async with live.cockpit(drafts=tmp_path) as desk:
         await desk.see("▲ planned", "plan", "▲ 1 needs you")
-        assert desk.app.deck.ordered()[0].name == "planned"
+        assert desk.app.app_state.ordered()[0].name == "planned"
         await desk.press("slash", *"is:plan")
         await desk.see("1 of 2")
     # The service that starts again knows it, and one that sleeps waits all the same.
@@ -118,12 +121,12 @@ async def test_a_plan_to_review_is_told_until_it_is_accepted(
     async with live.cockpit(drafts=tmp_path) as desk:
         await desk.see("▲ planned", "▲ 1 needs you")
         assert desk.replica("planned").status == "sleeping"
-        await until(lambda: desk.replica("other").active, "the other one")
+        await eventually(lambda: desk.replica("other").active, "the other one")
         desk.app.screen.listing.select(planned.id)
         await desk.press("enter")
-        await desk.see("plan to review")
+        await desk.see("Plan ready")
         await desk.press("alt+a")
-        await desk.see("Carry it out.")
+        await desk.see("Go ahead and implement it.")
         await desk.miss("▲ planned")
         await desk.miss("needs you")
 
@@ -142,7 +145,7 @@ async def test_a_running_turn_has_its_beginning_in_a_cockpit_opened_anew(
         (again,) = desk.replica("alpha").chats.values()
         assert again.turn_started_at is not None
         assert abs(again.turn_started_at - begun) < timedelta(seconds=2)
-        assert desk.app.deck.on_screen == made.id
+        assert desk.app.app_state.on_screen == made.id
 
 
 def keys_told(app: FrozenCockpit) -> str:
@@ -156,7 +159,7 @@ async def test_keys_are_offered_where_they_do_something(frozen: FrozenCockpit) -
     async with frozen.run_test(size=(120, 24)) as pilot:
         await pilot.pause()
         told: dict[str, tuple[bool, bool]] = {}
-        for state in frozen.deck.ordered():
+        for state in frozen.app_state.ordered():
             frozen.screen.listing.select(state.id)
             await pilot.pause()
             words = keys_told(frozen)
@@ -179,8 +182,8 @@ async def test_offered_keys_follow_the_state(frozen: FrozenCockpit) -> None:
         await pilot.pause()
         assert "s sleep" in keys_told(frozen) and "w wake" not in keys_told(frozen)
         state.record.status = "sleeping"
-        frozen.deck.publish(ListChanged())
-        await until(lambda: "w wake" in keys_told(frozen), "the key that wakes")
+        frozen.app_state.publish(ListChanged())
+        await eventually(lambda: "w wake" in keys_told(frozen), "the key that wakes")
         assert "s sleep" not in keys_told(frozen)
 
 
@@ -223,17 +226,40 @@ async def test_keys_behind_the_words_are_for_the_list(frozen: FrozenCockpit) -> 
         await pilot.pause()
         for key in ("slash", *"flaky", "enter", "3"):
             frozen.post_message(events.Key(key, key if len(key) == 1 else None))
-        await until(lambda: "[3 Changes]" in screen_text(frozen), "the tab")
+        await eventually(lambda: "[3 Changes]" in screen_text(frozen), "the tab")
         assert frozen.screen.query_one(NarrowLine).typed == "flaky"
 
 
 async def test_who_writes_keeps_the_pane_when_the_list_empties(frozen: FrozenCockpit) -> None:
     state = frozen.add("fix-login", awaiting_input=True)
     async with frozen.run_test(size=(80, 24)) as pilot:
-        await pilot.press("slash", *"is:asks", "enter", "enter")
-        await until(lambda: type(frozen.focused).__name__ == "Composer", "the composer")
+        await pilot.press("slash", *"is:asking", "enter", "enter")
+        await eventually(lambda: type(frozen.focused).__name__ == "Composer", "the composer")
         for chat in state.chats.values():
             chat.record.awaiting_input = False
-        frozen.deck.publish(ListChanged())
-        await until(lambda: "None is like this" in screen_text(frozen), "an empty list")
+        frozen.app_state.publish(ListChanged())
+        await eventually(lambda: "No matches" in screen_text(frozen), "an empty list")
         assert type(frozen.focused).__name__ == "Composer"
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (50, 20)])
+async def test_hints_in_empty_places_are_whole(
+    frozen: FrozenCockpit, size: tuple[int, int]
+) -> None:
+    frozen.add("fix-login")
+    async with frozen.run_test(size=size) as pilot:
+        await eventually(lambda: "fix-login" in screen_text(frozen))
+        await pilot.press("7")
+        await eventually(lambda: "Runs one command" in screen_text(frozen))
+        shown = " ".join(row.partition("│")[2] or row for row in screen_text(frozen).splitlines())
+        shown = " ".join(shown.replace("│", " ").split())
+        assert "Use the terminal (2) for anything longer." in shown, screen_text(frozen)
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [(40, ["one two three", "", "four"]), (8, ["one two", "three", "", "four"]), (3, 0)],
+)
+def test_text_is_wrapped_and_keeps_its_lines(width: int, lines: list[str] | int) -> None:
+    made = wrapped("one two three\n\nfour", width)
+    assert made == lines if isinstance(lines, list) else "".join(made) == "onetwothreefour"

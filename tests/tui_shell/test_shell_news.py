@@ -6,9 +6,10 @@ from uuid import UUID
 import pytest
 from textual import events
 
-from quarterdeck.client.items import Received
-from quarterdeck.wire.messages import SendMessage
-from tests.tui_shell.live import Desk, Installation, until
+from quarterdeck.client.stream_events import Received
+from quarterdeck.wire.chats import SendMessage
+from tests.support.waiting import eventually
+from tests.tui_shell.live import Desk, Installation
 
 
 async def turn(live: Installation, replica_id: UUID) -> None:
@@ -22,7 +23,7 @@ async def turn(live: Installation, replica_id: UUID) -> None:
 
 async def ended(desk: Desk, name: str) -> None:
     """The cockpit has heard of the turn's end."""
-    await until(lambda: desk.replica(name).done_at is not None, "the end of the turn")
+    await eventually(lambda: desk.replica(name).done_at is not None, "the end of the turn")
 
 
 @pytest.mark.parametrize("away", ["page", "window"])
@@ -30,13 +31,13 @@ async def test_what_is_shown_but_not_looked_at(live: Installation, away: str) ->
     record = await live.create("alpha")
     async with live.cockpit() as desk:
         await desk.see("○ idle")
-        await until(lambda: desk.app.deck.on_screen == record.id, "its pane")
+        await eventually(lambda: desk.app.app_state.on_screen == record.id, "its pane")
         if away == "page":
             await desk.press("e")
             await desk.see("Everywhere")
         else:
             desk.app.post_message(events.AppBlur())
-            await until(lambda: not desk.app.app_focus, "the other window")
+            await eventually(lambda: not desk.app.app_focus, "the other window")
         await turn(live, record.id)
         await ended(desk, "alpha")
         assert desk.replica("alpha").unseen
@@ -44,7 +45,7 @@ async def test_what_is_shown_but_not_looked_at(live: Installation, away: str) ->
             await desk.press("escape")
         else:
             desk.app.post_message(events.AppFocus())
-        await until(lambda: not desk.replica("alpha").unseen, "a look at it")
+        await eventually(lambda: not desk.replica("alpha").unseen, "a look at it")
 
 
 async def test_what_was_done_while_no_cockpit_was_open(live: Installation, tmp_path: Path) -> None:
@@ -59,5 +60,5 @@ async def test_what_was_done_while_no_cockpit_was_open(live: Installation, tmp_p
     async with live.cockpit(drafts=tmp_path) as desk:
         # The pane of the newest is shown at once, and so it is seen.
         await desk.see("newest", "✓ older", "unused")
-        unseen = {one.name for one in desk.app.deck.replicas.values() if one.unseen}
+        unseen = {one.name for one in desk.app.app_state.replicas.values() if one.unseen}
         assert unseen - {"newest"} == {"older"}

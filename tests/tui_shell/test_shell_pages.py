@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.tui_shell.live import Installation, until
+from tests.support.waiting import eventually
+from tests.tui_shell.live import Installation
 
 
 @pytest.mark.parametrize(
@@ -11,14 +12,16 @@ from tests.tui_shell.live import Installation, until
 async def test_a_closed_page_hears_nothing_more(live: Installation, key: str, words: str) -> None:
     async with live.cockpit() as desk:
         await desk.see("online")
-        watching = len(desk.app.deck.changed._watchers)
+        watching = len(desk.app.app_state.changed._watchers)
         await desk.press(key)
-        await until(lambda: len(desk.app.screen_stack) > 1, "the page")
+        await eventually(lambda: len(desk.app.screen_stack) > 1, "the page")
         await desk.see(words)
-        assert len(desk.app.deck.changed._watchers) == watching + 1
+        assert len(desk.app.app_state.changed._watchers) == watching + 1
         await desk.press("escape")
-        await until(lambda: desk.focus == "ReplicaList", "the list")
-        await until(lambda: len(desk.app.deck.changed._watchers) == watching, "its silence")
+        await eventually(lambda: desk.focus == "ReplicaList", "the list")
+        await eventually(
+            lambda: len(desk.app.app_state.changed._watchers) == watching, "its silence"
+        )
         live.kill()
         await desk.miss("online")
         live.start()

@@ -22,7 +22,7 @@ from pathlib import Path
 from quarterdeck.tui.app import Cockpit
 
 class Probe(Cockpit):
-    def _begin(self):
+    def _start_up(self):
         found = [name for name in {HEAVY!r} if name in sys.modules]
         Path(sys.argv[1]).write_text(" ".join(found) or "none")
         self.exit(0)
@@ -37,7 +37,7 @@ from textual import work
 from quarterdeck.tui.app import Cockpit
 
 class Failing(Cockpit):
-    def _begin(self):
+    def _start_up(self):
         self.{method}()
     @work
     async def worker(self):
@@ -194,3 +194,33 @@ def test_a_window_that_shrinks_under_a_dialog_breaks_nothing(
         program.settle()
     program.wait_for("New replica")
     assert program.process.poll() is None
+
+
+def test_a_window_that_had_other_sizes_while_nothing_ran_is_drawn_again(
+    live_service: Installation, programs: list[Program]
+) -> None:
+    """As on a machine so busy that one signal tells of several resizes."""
+    program = cockpit(live_service, programs)
+    program.wait_for("online")
+    for key, title, shown in (("", "online", "online"), ("n", "New replica", "Create")):
+        program.type(key)
+        program.wait_for(title)
+        program.settle()
+        os.killpg(program.process.pid, signal.SIGSTOP)
+        os.waitpid(program.process.pid, os.WUNTRACED)
+        for columns, lines in ((20, 8), (80, 24)):
+            program.resize(columns, lines)
+        assert shown not in program.text
+        os.killpg(program.process.pid, signal.SIGCONT)
+        program.wait_for(shown)
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown"])
+def test_a_terminal_that_cannot_be_drawn_on_is_refused(tmp_path: Path, term: str) -> None:
+    argv = [sys.executable, "-m", "quarterdeck"]
+    place = {"TERM": term, "QUARTERDECK_HOME": str(tmp_path / "home")}
+    with Program(argv, environment=place) as program:
+        assert program.finish() == 2
+        assert f"TERM is {term}" in program.text and "TERM=xterm-256color" in program.text
+        assert b"\x1b" not in program.raw
+    assert not (tmp_path / "home").exists()  # and no service was started for it

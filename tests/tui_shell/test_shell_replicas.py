@@ -4,8 +4,9 @@ import pytest
 from textual import events
 from textual.widgets import TextArea
 
-from quarterdeck.store import lookout
-from tests.tui_shell.live import Installation, until
+from quarterdeck.store import connection_monitor as lookout
+from tests.support.waiting import eventually
+from tests.tui_shell.live import Installation
 
 
 async def test_a_replica_is_made_and_answers(live: Installation) -> None:
@@ -29,10 +30,10 @@ async def test_errors_stand_beside_their_fields_and_nothing_typed_is_lost(
         await desk.press("n", *"Hello", "shift+tab", *"taken", "ctrl+s")
         await desk.see("has this name already")
         await desk.press("ctrl+u", *"a", "space", *"b", "ctrl+s")
-        await desk.see("no white space")
-        await desk.press("ctrl+u", *["shift+tab"] * 4, "ctrl+u")
+        await desk.see("cannot contain spaces")
+        await desk.press("ctrl+u", *["shift+tab"] * 5, "ctrl+u")
         await desk.press(*"/nowhere", "ctrl+s")
-        await desk.see("/nowhere", "no git repository")
+        await desk.see("/nowhere", "not a git repository")
         assert "Hello" in desk.text
         await desk.press("escape")
         await desk.miss("New replica")
@@ -68,7 +69,7 @@ async def test_sleep_wake_and_delete_with_a_question(live: Installation) -> None
         await desk.press("s")
         await desk.see("☾ sleeping: a message wakes it")
         await desk.press("s")
-        await desk.see("It sleeps already.")
+        await desk.see("Already asleep.")
         await desk.press("w")
         await desk.see("○ idle")
         await desk.press("d")
@@ -92,8 +93,8 @@ async def test_a_replica_that_is_deleted_elsewhere_says_so_and_leaves_the_keys_u
         assert desk.focus == "Composer"
         async with live.client() as client:
             await client.replicas.delete(made.id)
-        await desk.see("It was deleted")
-        await until(lambda: desk.focus == "ReplicaList")
+        await desk.see("Deleted from")
+        await eventually(lambda: desk.focus == "ReplicaList")
         await desk.see("No replicas yet")
         await desk.press("n")
         await desk.see("New replica")
@@ -107,10 +108,54 @@ async def test_a_turn_is_interrupted_from_the_list_without_its_pane(live: Instal
         await desk.press("j")
         await desk.see("other · builtin")
         await desk.press("k")
-        desk.app.deck.look_at(None)
-        await until(lambda: desk.replica("busy").works)
+        desk.app.app_state.look_at(None)
+        await eventually(lambda: desk.replica("busy").works)
         await desk.press("i")
-        await until(lambda: not desk.replica("busy").works, "the end of the turn")
+        await desk.see("Interrupt busy?", "Stops the running turn")
+        await desk.press("escape")
+        await desk.miss("Interrupt busy?")
+        assert desk.replica("busy").works
+        await desk.press("i", "y")
+        await eventually(lambda: not desk.replica("busy").works, "the end of the turn")
+
+
+async def test_what_stops_a_running_turn_asks_first(live: Installation) -> None:
+    await live.create("busy", "```sh\nsleep 100\n```")
+    async with live.cockpit() as desk:
+        await desk.see("busy", "working")
+        for key, question in (("s", "Sleep busy?"), ("A", "Archive busy?")):
+            await desk.press(key)
+            await desk.see(question, "Stops the running turn")
+            await desk.press("n")
+            await desk.miss(question)
+        assert desk.replica("busy").works
+        # In its chat the person sees the turn, and stops it at once.
+        await desk.press("enter")
+        await eventually(lambda: desk.focus == "Composer")
+        await desk.press("tab", "i")
+        await desk.see("○ idle")
+        await desk.press("escape", "s")
+        await desk.see("☾ sleeping")
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (50, 20)])
+async def test_hints_of_empty_tabs_are_whole(live: Installation, size: tuple[int, int]) -> None:
+    hints = {
+        "5": "reports to ~/.quarterdeck/canvas. u uploads a file.",
+        "6": "from .quarterdeck/hooks/warm.sh and start.sh in its repositories.",
+    }
+    await live.create("empty")
+    async with live.cockpit(size=size) as desk:
+
+        def in_one_line() -> str:
+            rows = [row.split("│") for row in desk.text.splitlines()]
+            return " ".join(" ".join(row[1] if row[1:] else row[0] for row in rows).split())
+
+        await desk.see("empty", "idle")
+        for tab, hint in hints.items():
+            await desk.press(tab)
+            await eventually(lambda hint=hint: hint in in_one_line(), hint)
+            await desk.press("escape")
 
 
 async def test_names_of_any_kind_break_nothing(live: Installation) -> None:

@@ -1,13 +1,13 @@
-"""How the cockpit looks, at the sizes people have."""
+"""How the cockpit looks in states and sizes that the walk through every screen leaves out."""
 
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
-from quarterdeck.store.connection import Phase
-from quarterdeck.store.creation import Choices
-from quarterdeck.store.disk import Outgoing
+from quarterdeck.store.connection import ConnectionPhase
+from quarterdeck.store.creation import CreationChoices
+from quarterdeck.store.disk import OutgoingMessage
 from quarterdeck.tui.forms import create
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.base import utc_now
@@ -75,10 +75,9 @@ def test_chat_of_every_block(
     assert snap_compare(frozen, terminal_size=size, run_before=press("enter", until="enter queues"))
 
 
-@each_size
-def test_failed(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
+def test_failed_in_a_narrow_window(snap_compare: Any, frozen: FrozenCockpit) -> None:
     frozen.add("broken", "error", error="The engine did not start: no space left on device.")
-    assert snap_compare(frozen, terminal_size=size, run_before=press("enter", until="tries again"))
+    assert snap_compare(frozen, terminal_size=NARROW, run_before=press("enter", until="w retry"))
 
 
 def test_preparing(snap_compare: Any, frozen: FrozenCockpit) -> None:
@@ -108,8 +107,8 @@ def test_not_isolated(snap_compare: Any, frozen: FrozenCockpit) -> None:
 def test_message_of_unknown_fate(snap_compare: Any, frozen: FrozenCockpit) -> None:
     state = frozen.add("one")
     assert state.first_chat is not None
-    frozen.deck.disk.save_outgoing(
-        Outgoing(
+    frozen.app_state.disk.save_outgoing(
+        OutgoingMessage(
             key="k",
             replica_id=state.id,
             chat_id=state.first_chat.id,
@@ -117,20 +116,22 @@ def test_message_of_unknown_fate(snap_compare: Any, frozen: FrozenCockpit) -> No
             created_at=utc_now(),
         )
     )
-    frozen.deck.outbox.load()
-    wait = press("enter", "shift+tab", until="may not have arrived")
+    frozen.app_state.outbox.load()
+    wait = press("enter", "shift+tab", until="delivery unknown")
     assert snap_compare(frozen, terminal_size=WIDE, run_before=wait)
 
 
-@each_size
-def test_help(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
-    assert snap_compare(frozen, terminal_size=size, run_before=press("?", until="Create a replica"))
+def test_help_in_a_narrow_window(snap_compare: Any, frozen: FrozenCockpit) -> None:
+    assert snap_compare(
+        frozen, terminal_size=NARROW, run_before=press("?", until="Create a replica")
+    )
 
 
-@each_size
-def test_confirm(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
+def test_confirm_in_a_narrow_window(snap_compare: Any, frozen: FrozenCockpit) -> None:
     frozen.add("fix-login")
-    assert snap_compare(frozen, terminal_size=size, run_before=press("d", until="Delete fix-login"))
+    assert snap_compare(
+        frozen, terminal_size=NARROW, run_before=press("d", until="Delete fix-login")
+    )
 
 
 @each_size
@@ -140,38 +141,38 @@ def test_create_with_an_error(
     size: tuple[int, int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def choices(client: object) -> Choices:
+    async def choices(client: object) -> CreationChoices:
         agents = [
             Agent(id="codex", name="Codex", available=False, reason="Not installed."),
             Agent(id="builtin", name="Built-in", available=True),
         ]
-        return Choices([], [], agents)
+        return CreationChoices([], [], agents)
 
     async def models(client: object, agent_id: str) -> list[str]:
         return []
 
     monkeypatch.setattr(create, "choices", choices)
     monkeypatch.setattr(create, "models_of", models)
-    monkeypatch.setattr(type(frozen.deck), "client", None)
+    monkeypatch.setattr(type(frozen.app_state), "client", None)
     keys = ["n", *"Mend", "shift+tab", "a", "space", "b", "ctrl+s"]
-    assert snap_compare(frozen, terminal_size=size, run_before=press(*keys, until="no white space"))
+    assert snap_compare(frozen, terminal_size=size, run_before=press(*keys, until="spaces; use"))
 
 
 def test_create_while_the_service_is_down(snap_compare: Any, frozen: FrozenCockpit) -> None:
-    wait = press("n", *"Mend", until="could not be read")
+    wait = press("n", *"Mend", until="Could not load")
     assert snap_compare(frozen, terminal_size=SMALL, run_before=wait)
 
 
 @each_size
 def test_reconnecting(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
     fleet(frozen)
-    connection = frozen.deck.connection
-    connection.phase, connection.retry_in = Phase.RECONNECTING, 4.0
+    connection = frozen.app_state.connection
+    connection.phase, connection.retry_in = ConnectionPhase.RECONNECTING, 4.0
     connection.problem = "No service answers at unix:/run/qd/service.sock."
 
     async def tell(pilot: Pilot[Any]) -> None:
         await press(until="archived")(pilot)  # so that the screen listens
-        frozen.deck.connection_changed()
-        await press(until="Nothing typed")(pilot)
+        frozen.app_state.connection_changed()
+        await press(until="Your input is kept")(pilot)
 
     assert snap_compare(frozen, terminal_size=size, run_before=tell)

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from tests.tui_shell.live import Installation, until
+from tests.support.waiting import eventually
+from tests.tui_shell.live import Installation
 
 
 async def test_a_terminal_is_typed_in_ended_and_opened_again(
@@ -17,15 +18,18 @@ async def test_a_terminal_is_typed_in_ended_and_opened_again(
         await desk.press(*"echo", "space", *"a$((2+3))b", "enter")
         await desk.see("a5b")
         await desk.press(*"exit", "space", "3", "enter")
-        await desk.see("ended (3): enter opens another")
+        await desk.see("ended (3): enter open another")
         await desk.press("enter")
         await desk.see("[1 bash 2]", "workspace$")
         await desk.press("ctrl+g", "c")
         await desk.see("[2 bash 3]")
         await desk.press("ctrl+g", "n")
         await desk.see("[1 bash 2]")
+        await desk.press("ctrl+g", "escape", *"echo", "space", *"st$((3+4))ill", "enter")
+        await desk.see("st7ill")  # it is the terminal that has the keys
+        assert desk.focus == "TerminalView"
         await desk.press("ctrl+g", "l")
-        assert desk.focus == "ReplicaList"
+        await eventually(lambda: desk.focus == "ReplicaList")
 
 
 async def test_keys_typed_in_one_burst_go_where_they_were_meant(live: Installation) -> None:
@@ -48,12 +52,12 @@ async def test_sleep_ends_terminals_and_waking_brings_a_new_one(live: Installati
         await desk.see("old-one")
         async with live.client() as client:
             await client.replicas.sleep(desk.replica("alpha").id)
-        await desk.see("its terminals ended", "w wakes it")
+        await desk.see("Its terminals have ended", "w wakes it")
         assert desk.focus == "Note"
         await desk.press("w")
         await desk.see("workspace$", "bash 1")
         await desk.miss("old-one")
-        await until(lambda: desk.focus == "TerminalView")
+        await eventually(lambda: desk.focus == "TerminalView")
 
 
 async def test_a_terminal_goes_on_when_the_service_was_killed(live: Installation) -> None:
@@ -75,15 +79,15 @@ async def test_the_mouse_chooses_replicas_and_tabs(live: Installation) -> None:
     await live.create("two")
     async with live.cockpit() as desk:
         await desk.see("alpha", "two")
-        await until(lambda: desk.replica("alpha").active and desk.replica("two").active)
+        await eventually(lambda: desk.replica("alpha").active and desk.replica("two").active)
         await desk.pilot.pause()
         # Which of the two was active first decides their order.
-        names = [state.name for state in desk.app.deck.ordered()]
+        names = [state.name for state in desk.app.app_state.ordered()]
         other = next(name for name in names if f"{name} · builtin" not in desk.text)
         await desk.pilot.click("ReplicaList", offset=(3, names.index(other)))
         await desk.see(f"{other} · builtin")
         await desk.pilot.click("#tabs", offset=(11, 0))
         await desk.see("workspace$")
-        await until(lambda: desk.focus == "TerminalView")
+        await eventually(lambda: desk.focus == "TerminalView")
         await desk.pilot.click("#tabs", offset=(2, 0))
-        await until(lambda: desk.focus == "Composer")
+        await eventually(lambda: desk.focus == "Composer")

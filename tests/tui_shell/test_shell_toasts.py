@@ -7,8 +7,9 @@ from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
-from tests.tui_shell.frozen import FrozenCockpit
-from tests.tui_shell.live import until
+from quarterdeck.tui.widgets.composer import Composer
+from tests.support.waiting import eventually
+from tests.tui_shell.frozen import FrozenCockpit, screen_text
 
 
 def covered(app: FrozenCockpit) -> list[Any]:
@@ -18,7 +19,7 @@ def covered(app: FrozenCockpit) -> list[Any]:
 
 async def settled(pilot: Pilot[Any], count: int) -> None:
     app: Any = pilot.app
-    await until(lambda: len(covered(app)) == count and all(covered(app)), "the notices")
+    await eventually(lambda: len(covered(app)) == count and all(covered(app)), "the notices")
     await pilot.pause()
     await pilot.pause()
 
@@ -29,7 +30,9 @@ async def test_no_field_of_a_form_is_covered(frozen: FrozenCockpit, size: tuple[
     async with frozen.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()
         await pilot.press("n")
-        await until(lambda: frozen.focused and frozen.focused.id == "message", "the first field")
+        await eventually(
+            lambda: frozen.focused and frozen.focused.id == "message", "the first field"
+        )
         frozen.notify("Something happened to another replica.", title="Told", timeout=600)
         first = frozen.screen.focused
         ends: set[bool] = set()
@@ -52,9 +55,30 @@ async def test_a_notice_does_not_cover_the_composer(frozen: FrozenCockpit) -> No
     async with frozen.run_test(size=(80, 24), notifications=True) as pilot:
         await pilot.pause()
         await pilot.press("enter")
-        await until(lambda: type(frozen.focused).__name__ == "Composer")
+        await eventually(lambda: type(frozen.focused).__name__ == "Composer")
         frozen.notify("Copied.", timeout=600)
         await settled(pilot, 1)
         (toast,) = covered(frozen)
         assert frozen.focused is not None
         assert not toast.overlaps(frozen.focused.region)
+
+
+QUITS = "ctrl+q quits (agents keep running)"
+
+
+async def test_ctrl_c_says_how_to_quit_and_clears_a_draft(frozen: FrozenCockpit) -> None:
+    frozen.add("fix-login")
+    async with frozen.run_test(size=(100, 30), notifications=True) as pilot:
+        await eventually(lambda: "fix-login" in screen_text(frozen))
+        await pilot.press("ctrl+c")
+        await eventually(lambda: QUITS in screen_text(frozen))
+        assert "Do you want to quit" not in screen_text(frozen)
+        await pilot.press("enter", *"draft", "ctrl+c")
+        await eventually(lambda: "ctrl+c again clears the draft" in screen_text(frozen))
+        composer = frozen.screen.query_one(Composer)
+        await pilot.press("s", "ctrl+c")  # it is another draft now
+        assert composer.text == "drafts"
+        await pilot.press("ctrl+c")
+        await eventually(lambda: composer.text == "")
+        await pilot.press("up")
+        await eventually(lambda: composer.text == "drafts", "the draft among the prompts")

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -134,13 +133,10 @@ HTOP = (
 
 
 @pytest.fixture
-def htop(tmp_path: Path) -> tuple[str, ...]:
+def htop(tmp_path: Path, require_tool: Callable[[str], str]) -> tuple[str, ...]:
     """A command that shows all it has at once: no round of numbers comes while it is recorded."""
-    program = shutil.which("htop")
-    if program is None:
-        pytest.fail("htop is not installed (Debian: apt-get install htop)")
     settings = ("env", f"HTOPRC={tmp_path}/htoprc", "HOME=" + str(tmp_path))
-    return (*settings, program, "--delay=600")
+    return (*settings, require_tool("htop"), "--delay=600")
 
 
 def core_screen(data: bytes) -> list[list[Cell]]:

@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
-from quarterdeck.tui.terminal.frames import Frame
+from quarterdeck.tui.terminal.channel import FrameDelta
 from quarterdeck.tui.terminal.host import EmulatorHost
-from quarterdeck.tui.terminal.source import Exited, Output, Replay, Resized, SourceItem
+from quarterdeck.tui.terminal.output import Exited, OutputEvent, Replay, Resized, SourceItem
+from tests.support.waiting import eventually
 
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],
@@ -86,7 +87,7 @@ class ProgramSource:
         while data := await self.program.read():
             while not self._items.empty():
                 yield self._items.get_nowait()
-            yield Output(data)
+            yield OutputEvent(data)
         yield Exited(None)
 
     async def send(self, data: str) -> None:
@@ -134,7 +135,7 @@ class Sink:
     """Keeps what an emulator tells."""
 
     def __init__(self) -> None:
-        self.frames: list[Frame] = []
+        self.frames: list[FrameDelta] = []
         self.rows: dict[int, str] = {}
         self.replies = b""
         self.failed = ""
@@ -142,7 +143,7 @@ class Sink:
         self.anew = 0
         self.painted: Callable[[], None] = lambda: None
 
-    def on_frame(self, frame: Frame) -> None:
+    def on_frame(self, frame: FrameDelta) -> None:
         self.frames.append(frame)
         for y, row in frame.rows:
             self.rows[y] = "".join([run.text for run in row]).rstrip()
@@ -154,18 +155,11 @@ class Sink:
     def on_clipboard(self, text: str) -> None:
         self.offered.append(text)
 
-    def on_anew(self) -> None:
+    def on_restart(self) -> None:
         self.anew += 1
 
     def on_failed(self, sentence: str) -> None:
         self.failed = sentence
-
-
-async def eventually(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Waits until a condition holds."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - conditions of many kinds, none with an event
-            await asyncio.sleep(0.005)
 
 
 @pytest.fixture

@@ -20,4 +20,4 @@ if sys.argv[1:] == ["silent"]:
 worker.GhosttyCore = PoisonedCore
 worker.resource.setrlimit(worker.resource.RLIMIT_CORE, (0, 0))
 with socket.socket(fileno=0) as link:
-    worker.Worker(link).run()
+    worker.TerminalWorker(link).run()

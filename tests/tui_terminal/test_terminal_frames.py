@@ -5,26 +5,31 @@ import random
 
 import pytest
 
-from quarterdeck.tui.terminal.channel import BODY_LIMIT, HEADER, Splitter, pack
+from quarterdeck.tui.terminal.channel import (
+    BODY_LIMIT,
+    HEADER,
+    BadFrameError,
+    FrameEncoder,
+    Splitter,
+    pack,
+)
 from quarterdeck.tui.terminal.core import (
     Attribute,
+    CellRun,
     CellStyle,
-    Cursor,
+    CursorPosition,
     CursorShape,
-    Mode,
-    Run,
     Scrollback,
     State,
+    TerminalMode,
 )
 from quarterdeck.tui.terminal.decoder import FrameDecoder
-from quarterdeck.tui.terminal.errors import BadFrame
-from quarterdeck.tui.terminal.frames import FrameEncoder
 
 STATE = State(
     80,
     24,
-    Cursor(3, 4, True, CursorShape.BAR),
-    Mode.BRACKETED_PASTE | Mode.MOUSE_SGR,
+    CursorPosition(3, 4, True, CursorShape.BAR),
+    TerminalMode.BRACKETED_PASTE | TerminalMode.MOUSE_SGR,
     Scrollback(100, 70, 24),
     "títle",
     2,
@@ -35,8 +40,8 @@ RGB = CellStyle(fg=(1, 2, 3), bg=(0, 0, 0), underline_color=(255, 255, 255))
 
 def test_frame_round_trip() -> None:
     rows = [
-        (0, (Run("plain", 5, CellStyle()), Run("漢", 2, RED))),
-        (7, (Run("x", 1, RGB),)),
+        (0, (CellRun("plain", 5, CellStyle()), CellRun("漢", 2, RED))),
+        (7, (CellRun("x", 1, RGB),)),
         (9, ()),
     ]
     encoder, decoder = FrameEncoder(), FrameDecoder()
@@ -50,22 +55,25 @@ def test_style_table_starts_over_on_both_ends() -> None:
     encoder, decoder = FrameEncoder(), FrameDecoder()
     for start in range(0, 45_000, 5_000):
         row = tuple(
-            [Run("x", 1, CellStyle(fg=(n & 255, n >> 8, 0))) for n in range(start, start + 5_000)]
+            [
+                CellRun("x", 1, CellStyle(fg=(n & 255, n >> 8, 0)))
+                for n in range(start, start + 5_000)
+            ]
         )
         assert decoder.decode(encoder.encode(STATE, [(0, row)])).rows == [(0, row)]
 
 
 def test_nonsense_frames_are_refused() -> None:
-    good = FrameEncoder().encode(STATE, [(0, (Run("plain", 5, RED),))])
+    good = FrameEncoder().encode(STATE, [(0, (CellRun("plain", 5, RED),))])
     for cut in range(len(good)):
-        with pytest.raises(BadFrame):
+        with pytest.raises(BadFrameError):
             FrameDecoder().decode(good[:cut])
     for _ in range(200):
         body = bytearray(good)
         body[random.randrange(len(body))] ^= 1 << random.randrange(8)
         try:
             FrameDecoder().decode(bytes(body))
-        except BadFrame:
+        except BadFrameError:
             continue
 
 
@@ -80,5 +88,5 @@ def test_splitter_takes_any_pieces() -> None:
 
 
 def test_splitter_refuses_an_impossible_length() -> None:
-    with pytest.raises(BadFrame):
+    with pytest.raises(BadFrameError):
         list(Splitter().feed(HEADER.pack(BODY_LIMIT + 1, 1, 1)))

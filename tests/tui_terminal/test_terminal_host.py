@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.tui.terminal.core import SelectionKind
-from quarterdeck.tui.terminal.emulator import Emulator, Phase
-from quarterdeck.tui.terminal.history import LIMIT
+from quarterdeck.tui.terminal.core import LIMIT, SelectionKind
+from quarterdeck.tui.terminal.emulator import Emulator, EmulatorPhase
 from quarterdeck.tui.terminal.host import KILLED, NOT_STARTED, EmulatorHost
 
 POISONED = (sys.executable, str(Path(__file__).with_name("poisoned_worker.py")))
@@ -207,7 +206,7 @@ async def test_a_process_that_does_not_start(open_terminal, wait_for) -> None:
         emulator, sink = open_terminal(host)
         await emulator.feed(b"x")
         assert sink.failed == NOT_STARTED
-        assert emulator.phase is Phase.FAILED
+        assert emulator.phase is EmulatorPhase.FAILED
         await host.close()
 
 
@@ -245,7 +244,7 @@ async def test_the_process_ends_with_the_cockpit(wait_for) -> None:
         "    def on_frame(self, f): pass\n"
         "    def on_reply(self, d): pass\n"
         "    def on_failed(self, s): pass\n"
-        "    def on_anew(self): pass\n"
+        "    def on_restart(self): pass\n"
         "async def main():\n"
         "    host = EmulatorHost()\n"
         "    await host.open(Sink(), 80, 24).feed(b'x')\n"
@@ -263,7 +262,7 @@ async def test_the_process_ends_with_the_cockpit(wait_for) -> None:
 def _alive(pid: int) -> bool:
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from quarterdeck.tui.terminal.core import Mode
-from quarterdeck.tui.terminal.keys import encode_key
+from quarterdeck.tui.terminal.core import TerminalMode
+from quarterdeck.tui.terminal.input import encode_key
 
 
 @pytest.mark.parametrize(
@@ -82,17 +82,17 @@ def test_key_that_types_nothing(key: str) -> None:
     [("up", "\x1bOA"), ("home", "\x1bOH"), ("end", "\x1bOF"), ("ctrl+up", "\x1b[1;5A")],
 )
 def test_application_cursor_keys(key: str, typed: str) -> None:
-    assert encode_key(key, None, Mode.CURSOR_KEYS) == typed
+    assert encode_key(key, None, TerminalMode.CURSOR_KEYS) == typed
 
 
 def test_new_line_mode_ends_lines_twice() -> None:
-    assert encode_key("enter", "\r", Mode.NEW_LINE) == "\r\n"
-    assert encode_key("alt+enter", None, Mode.NEW_LINE) == "\x1b\r\n"
+    assert encode_key("enter", "\r", TerminalMode.NEW_LINE) == "\r\n"
+    assert encode_key("alt+enter", None, TerminalMode.NEW_LINE) == "\x1b\r\n"
 
 
 def test_backarrow_mode_swaps() -> None:
-    assert encode_key("backspace", "\x7f", Mode.BACKARROW) == "\x08"
-    assert encode_key("ctrl+backspace", None, Mode.BACKARROW) == "\x7f"
+    assert encode_key("backspace", "\x7f", TerminalMode.BACKARROW) == "\x08"
+    assert encode_key("ctrl+backspace", None, TerminalMode.BACKARROW) == "\x7f"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_backarrow_mode_swaps() -> None:
     ],
 )
 def test_keys_that_a_program_wants_told_apart(key: str, character: str | None, typed: str) -> None:
-    assert encode_key(key, character, Mode.OTHER_KEYS) == typed
+    assert encode_key(key, character, TerminalMode.OTHER_KEYS) == typed
 
 
 @pytest.mark.parametrize(
@@ -149,4 +149,4 @@ def test_keys_that_a_program_wants_told_apart(key: str, character: str | None, t
 def test_keys_that_a_program_wants_told_apart_where_they_have_no_character(
     key: str, character: str | None, typed: str
 ) -> None:
-    assert encode_key(key, character, Mode.SOME_KEYS) == typed
+    assert encode_key(key, character, TerminalMode.SOME_KEYS) == typed

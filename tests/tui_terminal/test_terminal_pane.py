@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from quarterdeck.tui.outside import opener, shown_address
 from quarterdeck.tui.panes import terminal_reading
 from quarterdeck.tui.panes.terminal import TerminalPane
-from quarterdeck.tui.panes.terminal_links import opener, shown_address
 from quarterdeck.tui.terminal.host import Offers
 from quarterdeck.tui.widgets.replica_list import ReplicaList
+from tests.support.waiting import eventually
 from tests.tui_shell.conftest import fixed_clock_zone, installation, live
-from tests.tui_shell.live import Desk, Installation, until
+from tests.tui_shell.live import Desk, Installation
 
 __all__ = ["fixed_clock_zone", "installation", "live"]
 
@@ -34,8 +35,10 @@ async def test_up_to_eight_are_chosen_named_and_found_again(live: Installation) 
     await live.create("alpha")
     await live.create("beta")
     async with live.cockpit() as desk:
-        await until(lambda: {"alpha", "beta"} <= {s.name for s in desk.app.deck.ordered()})
-        await until(lambda: desk.replica("alpha").active and desk.replica("beta").active)
+        await eventually(
+            lambda: {"alpha", "beta"} <= {s.name for s in desk.app.app_state.ordered()}
+        )
+        await eventually(lambda: desk.replica("alpha").active and desk.replica("beta").active)
         await open_terminals(desk, "alpha")
         await desk.see("[1 bash 1]", "workspace$")
         run(desk, "echo first-$((1+1))")
@@ -48,7 +51,7 @@ async def test_up_to_eight_are_chosen_named_and_found_again(live: Installation) 
             await desk.press("ctrl+g", "c")
             await desk.see(f"[{number} bash")
         await desk.press("ctrl+g", "c")
-        await desk.see("There are 8 terminals, which is the most")
+        await desk.see("Limit of 8 terminals reached")
         assert desk.focus == "TerminalView"
         await desk.press("ctrl+g", "3")
         await desk.see("[3 bash")
@@ -57,15 +60,15 @@ async def test_up_to_eight_are_chosen_named_and_found_again(live: Installation) 
         await desk.press("ctrl+g", "p", "ctrl+g", "p", "ctrl+g", "n")
         await desk.see("[8 bash")
         await desk.press("ctrl+g", "3", "ctrl+g", "9", "ctrl+g", "l")
-        await until(lambda: desk.focus == "ReplicaList")
+        await eventually(lambda: desk.focus == "ReplicaList")
         # Back from another replica: the one chosen last, and the name.
         await open_terminals(desk, "beta")
         await desk.see("beta · builtin", "[1 bash 1]", "workspace$")
         await desk.press("ctrl+g", "l")
-        await until(lambda: desk.focus == "ReplicaList")
+        await eventually(lambda: desk.focus == "ReplicaList")
         await open_terminals(desk, "alpha")
         await desk.see("[3 bash", "1 build")
-        await until(lambda: desk.focus == "TerminalView")
+        await eventually(lambda: desk.focus == "TerminalView")
 
 
 async def test_search_copy_links_and_offers(
@@ -91,24 +94,24 @@ async def test_search_copy_links_and_offers(
         await desk.press("enter", "n", "n")
         await desk.see("LINE-17: 4 of 11", "v mark")
         await desk.press("0", "V", "j", "y")
-        await until(lambda: desk.app.clipboard == "line-176\nline-177")
+        await eventually(lambda: desk.app.clipboard == "line-176\nline-177")
         await desk.see("workspace$")
         await desk.press("ctrl+g", "u")
-        await desk.see("o opens, c copies: https://example.org/x")
+        await desk.see("o open · c copy: https://example.org/x")
         assert opened == []
         await desk.press("o")
-        await until(lambda: opened == [["browser", "https://example.org/x"]])
+        await eventually(lambda: opened == [["browser", "https://example.org/x"]])
         await desk.press("q", *"echo", "space", *"it", "enter")
         await desk.see("echo it")
         run(desk, OFFER)
-        await desk.see("ctrl+g y lets a program copy 6 characters: secret")
+        await desk.see("ctrl+g y allow clipboard write (6 characters): secret")
         assert desk.app.clipboard != "secret"
         await desk.press("ctrl+g", "y")
-        await until(lambda: desk.app.clipboard == "secret")
+        await eventually(lambda: desk.app.clipboard == "secret")
         desk.app._host.offers = Offers.REFUSE
         run(desk, f"{OFFER}; echo re''fused")
         await desk.see("refused")
-        assert "lets a program" not in desk.text
+        assert "allow clipboard write" not in desk.text
 
 
 @pytest.mark.parametrize(

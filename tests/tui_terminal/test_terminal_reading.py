@@ -6,8 +6,8 @@ import pytest
 
 from quarterdeck.tui.terminal.core import Attribute, SelectionKind, Step
 from quarterdeck.tui.terminal.ghostty import GhosttyCore
-from quarterdeck.tui.terminal.ghostty_links import cut_address
-from quarterdeck.tui.terminal.words import Words
+from quarterdeck.tui.terminal.ghostty_reader import Words
+from quarterdeck.tui.terminal.ghostty_selection import cut_address
 
 LINES = b"".join([b"line %d word-%d Needle\r\n" % (n, n) for n in range(200)])
 

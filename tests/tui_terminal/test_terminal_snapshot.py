@@ -6,7 +6,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from quarterdeck.tui.terminal.host import EmulatorHost
-from quarterdeck.tui.terminal.source import Exited, Lost, Output, Replay
+from quarterdeck.tui.terminal.output import Exited, OutputEvent, Replay, StreamLost
 from quarterdeck.tui.terminal.view import TerminalView
 
 SCREEN = (
@@ -57,10 +57,10 @@ def test_shell(snap_compare, list_source) -> None:
 
 
 def test_lost(snap_compare, list_source) -> None:
-    app = Terminal(list_source, Lost("The connection was lost.", 3.0))
+    app = Terminal(list_source, StreamLost("The connection was lost.", 3.0))
     assert snap_compare(app, terminal_size=(80, 24), run_before=shown("Trying again in 3 s"))
 
 
 def test_ended(snap_compare, list_source) -> None:
-    app = Terminal(list_source, Output(b"exit\r\n"), Exited(1))
+    app = Terminal(list_source, OutputEvent(b"exit\r\n"), Exited(1))
     assert snap_compare(app, terminal_size=(80, 24), run_before=shown("ended with code 1"))

@@ -3,9 +3,9 @@
 import pytest
 from rich.cells import cell_len
 
-from quarterdeck.tui.terminal.core import Mode
-from quarterdeck.tui.terminal.text import clean_title, fit
-from quarterdeck.tui.terminal.typist import paste_text
+from quarterdeck.tui.terminal.core import TerminalMode
+from quarterdeck.tui.terminal.decoder import clean_title, fit
+from quarterdeck.tui.terminal.input import paste_text
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,13 @@ def test_title_loses_controls_and_length() -> None:
 
 
 def test_paste_cannot_leave_its_bracket() -> None:
-    pasted = paste_text("a\nb\r\nc\x1b[201~; rm\x03", Mode.BRACKETED_PASTE)
+    pasted = paste_text("a\nb\r\nc\x1b[201~; rm\x03", TerminalMode.BRACKETED_PASTE)
     assert pasted == "\x1b[200~a\rb\rc [201~; rm \x1b[201~"
 
 
 def test_paste_without_bracket() -> None:
-    assert paste_text("a\tb\n", Mode.NONE) == "a\tb\r"
+    assert paste_text("a\tb\n", TerminalMode.NONE) == "a\tb\r"
+
+
+def test_marks_do_not_pile_up() -> None:
+    assert fit("e" + "\u0301" * 100, 1) == "e" + "\u0301" * 4

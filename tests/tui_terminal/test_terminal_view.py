@@ -12,15 +12,15 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 
-from quarterdeck.tui.terminal.frames import Frame
+from quarterdeck.tui.terminal.channel import FrameDelta
 from quarterdeck.tui.terminal.host import EmulatorHost
-from quarterdeck.tui.terminal.sizer import Sizer
-from quarterdeck.tui.terminal.source import (
-    Lost,
-    Output,
+from quarterdeck.tui.terminal.input import ResizeDebounce
+from quarterdeck.tui.terminal.output import (
+    OutputEvent,
     Replay,
     Resized,
-    Restored,
+    StreamLost,
+    StreamRestored,
     TerminalSource,
 )
 from quarterdeck.tui.terminal.view import TerminalView
@@ -135,7 +135,7 @@ async def test_a_large_paste_goes_in_pieces_and_in_order(host, list_source, wait
 
 
 async def test_replies_are_typed(host, list_source, wait_for) -> None:
-    source = list_source(Replay(b"\x1b[c", 80, 24), Output(b"\x1b[6n"))
+    source = list_source(Replay(b"\x1b[c", 80, 24), OutputEvent(b"\x1b[6n"))
     app = Cockpit(source, host)
     async with app.run_test():
         await wait_for(lambda: source.sent)
@@ -185,7 +185,7 @@ async def test_scrollback_and_back(host, list_source, wait_for) -> None:
         await pilot.press("shift+pageup")
         await wait_for(lambda: app.shown(22) == "line 176")
         assert "23 lines back" in app.shown(0)
-        source.put(Output(b"more\r\n"))
+        source.put(OutputEvent(b"more\r\n"))
         await pilot.press("shift+pagedown")
         await wait_for(lambda: app.shown(22) == "line 199")
         await pilot.press("x")
@@ -206,7 +206,7 @@ async def test_wheel_scrolls_back_or_sends_arrows(host, list_source, wait_for) -
         await wait_for(lambda: app.shown(22) == "line 199")
         turn()
         await wait_for(lambda: app.shown(22) == "line 196")
-        source.put(Output(b"\x1b[?1049hfull screen"))
+        source.put(OutputEvent(b"\x1b[?1049hfull screen"))
         await wait_for(lambda: "full screen" in "".join(app.view.screen_text))
         turn()
         await wait_for(lambda: "".join(source.sent) == "\x1b[A" * 3)
@@ -218,12 +218,12 @@ async def test_another_clients_size_is_shown_in_part(host, list_source, wait_for
     async with app.run_test(size=(40, 10)):
         await wait_for(lambda: source.sizes == [(40, 10)])
         source.put(Resized(100, 30))
-        source.put(Output(b"\x1b[H" + b"=" * 100 + b"\x1b[30;91Hthe corner"))
+        source.put(OutputEvent(b"\x1b[H" + b"=" * 100 + b"\x1b[30;91Hthe corner"))
         await wait_for(lambda: app.shown(9).endswith("the corner"))
-        source.put(Output(b"\x1b[H"))
+        source.put(OutputEvent(b"\x1b[H"))
         await wait_for(lambda: app.shown(0) == "=" * 40)
         source.put(Resized(30, 5))
-        source.put(Output(b"\x1b[2J\x1b[Hsmall"))
+        source.put(OutputEvent(b"\x1b[2J\x1b[Hsmall"))
         await wait_for(lambda: app.shown(0) == "small")
         outside = app.view.get_component_rich_style("terminal--outside")
         assert [s.style.bgcolor for s in app.view.render_line(7)] == [outside.bgcolor]
@@ -242,7 +242,7 @@ async def test_size_is_asked_for_once_it_has_settled(host, list_source, wait_for
 
 async def test_a_size_that_still_changes_is_not_asked_for(list_source, wait_for) -> None:
     source = list_source()
-    sizer = Sizer(source)
+    sizer = ResizeDebounce(source)
     run = asyncio.create_task(sizer.run())
     sizer.want(80, 24)
     await wait_for(lambda: source.sizes == [(80, 24)])
@@ -263,11 +263,11 @@ async def test_a_lost_link_is_told_and_nothing_typed_is_lost(host, list_source, 
     app = Cockpit(source, host)
     async with app.run_test() as pilot:
         await wait_for(lambda: app.shown(0) == "hello")
-        source.put(Lost("The connection was lost.", 3.0))
+        source.put(StreamLost("The connection was lost.", 3.0))
         await wait_for(lambda: "Trying again in 3 s" in app.shown(0))
         await pilot.press("a", "b")
         await wait_for(lambda: "".join(source.sent) == "ab")
-        source.put(Restored())
+        source.put(StreamRestored())
         await wait_for(lambda: app.shown(0) == "hello")
 
 
@@ -276,7 +276,7 @@ async def test_title_and_bell(host, list_source, wait_for) -> None:
     app = Cockpit(source, host)
     async with app.run_test():
         await wait_for(lambda: app.shown(0) == "x")
-        source.put(Output("\x1b]2;a\u202eb\x07\x07".encode()))
+        source.put(OutputEvent("\x1b]2;a\u202eb\x07\x07".encode()))
         await wait_for(lambda: len(app.heard) == 2)
         assert {type(m).__name__ for m in app.heard} == {"TitleChanged", "BellRang"}
         assert app.view.title == "ab"
@@ -291,7 +291,7 @@ async def test_a_hidden_view_is_not_painted(host, list_source, wait_for) -> None
         await pilot.pause()
         frames: list[object] = []
         taken, app.view.on_frame = app.view.on_frame, frames.append
-        source.put(Output(b"\r\n" + b"two " * 10_000 + b"\r\nlast"))
+        source.put(OutputEvent(b"\r\n" + b"two " * 10_000 + b"\r\nlast"))
         await pilot.pause(0.1)
         assert frames == []
         app.view.on_frame = taken
@@ -310,7 +310,7 @@ async def test_a_view_under_another_screen_is_not_painted(host, list_source, wai
         taken = app.view.on_frame
         app.view.on_frame = lambda frame: (frames.append(frame), taken(frame))
         for _ in range(10):
-            source.put(Output(b"\r\ntwo"))
+            source.put(OutputEvent(b"\r\ntwo"))
             await pilot.pause(0.03)
         assert len(frames) <= 1
         app.pop_screen()
@@ -332,7 +332,7 @@ async def test_the_cursor(host, list_source, wait_for) -> None:
         await wait_for(lambda: marked() == [("漢", True)])
         app.screen.set_focus(None)
         await wait_for(lambda: marked() == [("漢", False)])
-        source.put(Output(b"\x1b[?25l"))
+        source.put(OutputEvent(b"\x1b[?25l"))
         await wait_for(lambda: marked() == [])
 
 
@@ -358,7 +358,9 @@ async def test_hostile_output_never_reaches_the_outer_terminal(host, list_source
         + "\x9b31m\u202e\x85".encode()
         + b"l" * 300_000
     )
-    source = list_source(Replay(b"", 80, 24), Output(hostile), Output(b"\x1b[Hsafe\x1b[K"))
+    source = list_source(
+        Replay(b"", 80, 24), OutputEvent(hostile), OutputEvent(b"\x1b[Hsafe\x1b[K")
+    )
     app = Cockpit(source, host)
     async with app.run_test():
         await wait_for(lambda: app.shown(0) == "safe")
@@ -373,7 +375,7 @@ async def test_the_emulator_killed_in_the_middle(host, list_source, wait_for) ->
     async with app.run_test():
         await wait_for(lambda: app.shown(0) == "before")
         os.kill(host.pid, signal.SIGKILL)
-        source.put(Output(b"after"))
+        source.put(OutputEvent(b"after"))
         await wait_for(lambda: app.shown(1) == "after")
         assert app.shown(0) == "before"
 
@@ -381,7 +383,7 @@ async def test_the_emulator_killed_in_the_middle(host, list_source, wait_for) ->
 async def test_taken_away_under_a_flood(host, make_program, program_source, wait_for) -> None:
     app = Cockpit(program_source(make_program("yes")), host)
     async with app.run_test():
-        frames: list[Frame] = []
+        frames: list[FrameDelta] = []
         taken = app.view.on_frame
         app.view.on_frame = lambda frame: (frames.append(frame), taken(frame))
         await wait_for(lambda: app.shown(20) == "y" and frames)

@@ -10,7 +10,7 @@ from textual.message import Message
 
 from quarterdeck.tui.terminal.core import Step
 from quarterdeck.tui.terminal.host import EmulatorHost
-from quarterdeck.tui.terminal.source import Output, Replay, TerminalSource
+from quarterdeck.tui.terminal.output import OutputEvent, Replay, TerminalSource
 from quarterdeck.tui.terminal.view import TerminalView
 
 LINES = b"".join([b"line %d needle\r\n" % n for n in range(200)])
@@ -60,7 +60,7 @@ async def test_a_search_is_marked_and_left_by_typing(host, list_source, wait_for
         assert len({s.style.bgcolor for y in (3, 22) for s in app.view.render_line(y)}) == 4
         app.view.find("line 5 ")
         await wait_for(lambda: app.shown(0) == "line 5 needle")  # no note over what is read
-        source.put(Output(b"more\r\n" * 100))
+        source.put(OutputEvent(b"more\r\n" * 100))
         await wait_for(lambda: app.view.lines_back == 272)
         assert app.shown(0) == "line 5 needle"
         app.view.post_message(events.Paste("x"))
@@ -118,14 +118,14 @@ async def test_what_programs_offer_is_told_once_and_not_again(host, list_source,
     app = Desk(source, host)
     async with app.run_test():
         await wait_for(lambda: app.shown(0) == "ready")
-        source.put(Output(b"\x1b]52;c;b25l\x07" * 10_000 + b"\x1b]52;c;bmV3\x07\x1b[Hdone!"))
+        source.put(OutputEvent(b"\x1b]52;c;b25l\x07" * 10_000 + b"\x1b]52;c;bmV3\x07\x1b[Hdone!"))
         # The frame is shown at once, the message takes its turn in the app.
         await wait_for(lambda: app.shown(0) == "done!" and "new" in [one.text for one in app.heard])
         assert len(app.heard) < 100
         assert "old" not in [one.text for one in app.heard]
         count = len(app.heard)
         os.kill(host.pid, signal.SIGKILL)
-        source.put(Output(b"\x1b[Hagain"))
+        source.put(OutputEvent(b"\x1b[Hagain"))
         await wait_for(lambda: app.shown(0) == "again")
         assert len(app.heard) == count
 

@@ -8,7 +8,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from quarterdeck.tui.frames import SettledLayout
-from tests.tui_shell.live import until
+from tests.support.waiting import eventually
 
 
 class Counted(Vertical):
@@ -88,8 +88,8 @@ async def test_what_somebody_looks_for_does_not_wait_for_the_next_frame(
         monkeypatch.setattr(screen._update_timer, "resume", lambda: None)
         drawn = shown.drawn
         shown.refresh()
-        await until(lambda: shown in screen._dirty_widgets)
+        await eventually(lambda: shown in screen._dirty_widgets)
         assert shown.drawn == drawn
         screen.draw_next()
         screen.check_idle()
-        await until(lambda: shown.drawn > drawn)
+        await eventually(lambda: shown.drawn > drawn)

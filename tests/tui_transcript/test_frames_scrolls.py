@@ -11,9 +11,9 @@ from rich.style import Style
 from textual.strip import Strip
 
 from quarterdeck.tui.frames.cells import CellMaker
-from quarterdeck.tui.frames.pens import Pens
-from quarterdeck.tui.frames.screen import Placed, ShownScreen, runs
-from quarterdeck.tui.frames.scrolls import Shift, find_shift
+from quarterdeck.tui.frames.layout import Shift, find_shift
+from quarterdeck.tui.frames.screen import PlacedStrip, ShownScreen, runs
+from quarterdeck.tui.frames.sgr import Pens
 from tests.support.visible import visible_rows
 
 WIDTH, HEIGHT, LEFT = 60, 20, 20
@@ -54,7 +54,7 @@ class Terminal:
 
     def draw(self, panes: Sequence[tuple[Strip, Strip]], *, scrolls: bool) -> None:
         rows = (
-            Placed(y, x, pane)
+            PlacedStrip(y, x, pane)
             for y, row in enumerate(panes)
             for x, pane in zip((0, LEFT), row, strict=True)
         )
@@ -198,5 +198,5 @@ def test_what_is_not_seen_of_a_blank_is_not_sent() -> None:
 def test_a_blank_between_words_keeps_their_pen() -> None:
     maker = CellMaker(Pens(ColorSystem.TRUECOLOR))
     row = Strip([Segment("two words", Style.parse("bold red on blue"))])
-    written = ShownScreen(9, 1, maker).draw([Placed(0, 0, row)], (0, 0))
+    written = ShownScreen(9, 1, maker).draw([PlacedStrip(0, 0, row)], (0, 0))
     assert "two words" in written

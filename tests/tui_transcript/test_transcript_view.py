@@ -1,6 +1,7 @@
 """The view on a screen: what is seen, where the reader is, what it tells."""
 
 import pytest
+from textual.widgets import Input
 
 from quarterdeck.transcript import MessageBlock, ToolBlock, Transcript, UserBlock
 from quarterdeck.tui.transcript_view import TranscriptView
@@ -130,15 +131,19 @@ async def test_tool_calls_open_and_fold() -> None:
         assert {"-old", "+new"} <= set(app.seen())
 
 
-async def test_questions_are_answered_with_arrows_numbers_and_clicks() -> None:
+async def test_questions_are_answered_with_arrows_letters_and_clicks() -> None:
     app = Host(user(0), ask())
     async with app.run_test(size=(60, 20)) as pilot:
         await settle(pilot)
-        await pilot.press("1")
-        await pilot.press("up", "down", "enter")
+        await pilot.press("a")
+        await settle(pilot)
+        assert app.told == []  # the cursor is not on the question
+        assert app.view.go_to_question()
+        await pilot.press("a")
+        await pilot.press("down", "enter")
         await settle(pilot)
         assert app.told == [("q", "y"), ("q", "n")]
-        y = next(n for n, row in enumerate(app.seen()) if "1. Allow" in row)
+        y = next(n for n, row in enumerate(app.seen()) if "a  Allow" in row)
         await pilot.click(TranscriptView, offset=(8, y))
         await settle(pilot)
         assert app.told[-1] == ("q", "y")
@@ -146,9 +151,58 @@ async def test_questions_are_answered_with_arrows_numbers_and_clicks() -> None:
         app.add(event("acp-permission_outcome", requestId="q", outcome=outcome))
         await settle(pilot)
         assert any(row.endswith("Write: Allow") for row in app.seen())
-        await pilot.press("1", "enter")
+        await pilot.press("a", "enter")
         await settle(pilot)
         assert len(app.told) == 3
+        assert not app.view.go_to_question()
+
+
+OPTIONS = {
+    "once": "allow_once",
+    "always": "allow_always",
+    "for this folder": "allow_always",
+    "no": "reject_once",
+    "never": "reject_always",
+    "later": "postpone",
+}
+
+
+async def test_answers_have_letters_by_what_they_mean() -> None:
+    options = [{"optionId": name, "name": name, "kind": kind} for name, kind in OPTIONS.items()]
+    app = Host(user(0), ask(options=options))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await settle(pilot)
+        for row in ("y  once", "a  always", "b  for this folder", "n  no", "N  never", "c  later"):
+            assert any(row in seen for seen in app.seen()), (row, app.seen())
+        app.view.go_to_question()
+        for key in ("y", "a", "b", "n", "N", "c", "d", "1", "2"):
+            await pilot.press(key)
+        await settle(pilot)
+        assert app.told == [
+            ("q", name) for name in ("once", "always", "for this folder", "no", "never", "later")
+        ]
+
+
+async def test_options_that_all_mean_the_same_have_letters_by_their_place() -> None:
+    kinds = {"Left": "allow_once", "Right": "allow_once", "Do not answer": "reject_once"}
+    options = [{"optionId": name, "name": name, "kind": kind} for name, kind in kinds.items()]
+    app = Host(user(0), ask(options=options))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await settle(pilot)
+        for row in ("a  Left", "b  Right", "c  Do not answer"):
+            assert any(row in seen for seen in app.seen()), (row, app.seen())
+
+
+async def test_letters_that_are_typed_answer_nothing() -> None:
+    app = Host(user(0), ask())
+    async with app.run_test(size=(60, 20)) as pilot:
+        await settle(pilot)
+        app.view.go_to_question()
+        field = app.query_one(Input)
+        field.focus()
+        await pilot.press("a", "b", "y")
+        await settle(pilot)
+        assert app.told == [] and field.value == "aby"
 
 
 async def test_a_question_shows_what_would_be_run() -> None:
@@ -163,14 +217,14 @@ async def test_a_question_shows_what_would_be_run() -> None:
         assert beneath[0] == "$ line 0" and beneath[5] == "line 5"
         assert beneath[6] == "\u2026 18 more rows"
         assert beneath[7:13] == [f"line {n}" for n in range(24, 30)]
-        assert "1. Allow" in beneath[13]
+        assert "a  Allow" in beneath[13]
 
 
 async def test_a_question_that_takes_a_text_says_so_and_shows_it() -> None:
     app = Host(user(0), ask(acceptsText=True))
     async with app.run_test(size=(60, 20)) as pilot:
         await settle(pilot)
-        assert "or write your answer below." in "\n".join(app.seen())
+        assert "or type an answer below." in "\n".join(app.seen())
         outcome = {"outcome": "answered", "text": "neither\nof \x1b[31mthem"}
         app.add(event("acp-permission_outcome", requestId="q", outcome=outcome))
         await settle(pilot)
@@ -292,19 +346,21 @@ async def test_of_ten_thousand_events_only_what_is_seen_is_drawn() -> None:
         assert len(app.view._reader.drawings._kept) < 100
 
 
-async def test_a_question_out_of_sight_is_not_answered_by_a_number() -> None:
+async def test_a_question_is_answered_where_the_cursor_is_and_in_sight() -> None:
     calls = (tool(f"c{n}", title=f"Call {n}", status="completed") for n in range(60))
     app = Host(user(0), ask(), *calls)
     async with app.run_test(size=(60, 20)) as pilot:
         await settle(pilot)
-        assert not any("1. Allow" in row for row in app.seen())
-        assert app.view.check_action("answer", (0,)) is False  # the number is a tab's
-        await pilot.press("1")
+        assert not any("a  Allow" in row for row in app.seen())
+        assert app.view.go_to_question()
+        await settle(pilot)
+        assert any("a  Allow" in row for row in app.seen()), app.seen()
+        app.view.scroll_to(y=app.view.max_scroll_y, animate=False)  # by the wheel, or the bar
+        await settle(pilot)
+        await pilot.press("a")
         await settle(pilot)
         assert app.told == []
-        await pilot.press("home")
-        await settle(pilot)
-        assert any("1. Allow" in row for row in app.seen()), app.seen()
-        await pilot.press("1")
+        app.view.go_to_question()
+        await pilot.press("a")
         await settle(pilot)
         assert app.told == [("q", "y")]

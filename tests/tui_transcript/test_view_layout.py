@@ -6,14 +6,21 @@ from datetime import UTC, datetime
 import pytest
 from rich.cells import cell_len
 
-from quarterdeck.tui.transcript_view.code import code_lines
-from quarterdeck.tui.transcript_view.heights import Heights
+from quarterdeck.tui.kit.highlight import code_lines
+from quarterdeck.tui.kit.spans import (
+    Emphasis,
+    Line,
+    Span,
+    TextRole,
+    fit,
+    plain,
+    wrap,
+    wrap_hard,
+)
+from quarterdeck.tui.transcript_view.blocks import typed_rows
 from quarterdeck.tui.transcript_view.inline import safe_link
-from quarterdeck.tui.transcript_view.lines import Line, Mark, Role, Span, plain
-from quarterdeck.tui.transcript_view.markdown import draw, parse
-from quarterdeck.tui.transcript_view.prose import Prose
-from quarterdeck.tui.transcript_view.typed import typed_rows
-from quarterdeck.tui.transcript_view.wrap import fit, wrap, wrap_hard
+from quarterdeck.tui.transcript_view.markdown import Prose, draw, parse
+from quarterdeck.tui.transcript_view.viewport import Heights
 
 TEXT = """# Title
 
@@ -92,7 +99,7 @@ def test_typed_text_stays_and_its_fences_are_code() -> None:
     drawn = typed_rows(text, 60)
     expected = ["look  at *this*:", "  def f(): ...", "  ", "  - # as typed", "  open `x`"]
     assert plain(drawn) == expected
-    assert Role.KEYWORD in {span.role for span in drawn[1]}
+    assert TextRole.KEYWORD in {span.role for span in drawn[1]}
     assert plain(typed_rows("a ``` b\n``` x ` y", 60)) == ["a ``` b", "``` x ` y"]
 
 
@@ -107,9 +114,9 @@ def test_markdown_as_text() -> None:
 
 def test_emphasis_and_links() -> None:
     spans = {span.text: span for span in rows("**b** *i* ~~s~~ `c` [l](https://x.y)")[0]}
-    assert spans["b"].marks is Mark.BOLD and spans["i"].marks is Mark.ITALIC
-    assert spans["s"].marks is Mark.STRIKE and spans["c"].role is Role.INLINE
-    assert spans["l"].link == "https://x.y" and spans["l"].role is Role.LINK
+    assert spans["b"].marks is Emphasis.BOLD and spans["i"].marks is Emphasis.ITALIC
+    assert spans["s"].marks is Emphasis.STRIKE and spans["c"].role is TextRole.INLINE
+    assert spans["l"].link == "https://x.y" and spans["l"].role is TextRole.LINK
 
 
 @pytest.mark.parametrize(
@@ -121,7 +128,11 @@ def test_unsafe_links_are_text(url: str) -> None:
 
 def test_code_has_colors_and_any_language_is_survived() -> None:
     colored = code_lines("def f():\n    return 'a'", "python")
-    assert {span.role for row in colored for span in row} >= {Role.KEYWORD, Role.STRING, Role.NAME}
+    assert {span.role for row in colored for span in row} >= {
+        TextRole.KEYWORD,
+        TextRole.STRING,
+        TextRole.NAME,
+    }
     assert plain(code_lines("a\n\nb", "no-such-language")) == ["a", "", "b"]
     source = "\n".join(f"x = {n}" for n in range(1_000))
     assert plain(code_lines(source, "python")) == source.split("\n")

@@ -6,7 +6,7 @@ from rich.segment import Segment
 from textual.geometry import Region
 from textual.strip import Strip
 
-from quarterdeck.tui.transcript_view.window import Window
+from quarterdeck.tui.transcript_view.viewport import Window
 from tests.tui_transcript.view_app import Host, say, settle, talk
 
 

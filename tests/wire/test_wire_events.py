@@ -130,4 +130,5 @@ def test_a_chat_in_an_event_is_the_chat_of_the_control_plane() -> None:
         "goal",
         "plan_ready",
         "processing_since",
+        "turn_failed",
     }

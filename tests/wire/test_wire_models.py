@@ -1,18 +1,18 @@
 """The models against the contract's fields, bounds and cases."""
 
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from quarterdeck.wire.chats import CreateChat, RenameChat
+from quarterdeck.wire.chats import CreateChat, Queue, RenameChat, SendMessage
 from quarterdeck.wire.errors import STATUS_OF, ErrorCode, ErrorObject
-from quarterdeck.wire.exec import ExecRequest
-from quarterdeck.wire.history import History
-from quarterdeck.wire.messages import Queue, SendMessage
+from quarterdeck.wire.history import AspTurn, History
 from quarterdeck.wire.replicas import CreateReplica, Replica, WorkspaceStatusAnswer
 from quarterdeck.wire.terminals import (
     CreateTerminal,
+    ExecRequest,
     TerminalInput,
     TerminalSession,
     terminal_event,
@@ -37,11 +37,19 @@ def test_exec_timeout_is_1_to_50(seconds: object, fits: bool) -> None:
     assert accepted(ExecRequest, {"command": "true", "timeout_seconds": seconds}) is fits
 
 
-@pytest.mark.parametrize("value", [30.0, "30", True, None])
+@pytest.mark.parametrize("value", [30.5, "30", True, None, 1e999, "30.0"])
 def test_an_integer_is_a_json_integer(value: object) -> None:
     assert not accepted(ExecRequest, {"command": "true", "timeout_seconds": value})
     assert not accepted(CreateTerminal, {"cols": value, "rows": 24})
     assert not accepted(TerminalInput, {"data": "x", "generation": value, "sequence": 0})
+
+
+def test_an_integer_may_be_written_with_a_fraction_of_zero() -> None:
+    """JSON Schema: a number is an integer by its value."""
+    body = b'{"command": "true", "timeout_seconds": 23.0}'
+    taken = ExecRequest.model_validate_json(body).timeout_seconds
+    assert (taken, type(taken)) == (23, int)
+    assert not accepted(ExecRequest, {"command": "true", "timeout_seconds": 51.0})
 
 
 @pytest.mark.parametrize("value", ["true", 1, 0.0])
@@ -107,6 +115,7 @@ def test_the_engine_speaks_camel_case() -> None:
         "createdAt": MOMENT,
         "exited": True,
         "exitCode": 3,
+        "ended": False,
     }
     queue = Queue.model_validate({"chatId": SOME_ID, "processing": False, "queue": []})
     assert "chatId" in queue.model_dump(mode="json")
@@ -189,3 +198,9 @@ def test_a_nul_character_is_for_terminals_alone() -> None:
     assert accepted(CreateReplica, replica | {"unknown": "\0"})
     typed = {"data": "\0", "generation": 0, "sequence": 0}
     assert TerminalInput.model_validate(typed).data == "\0"
+
+
+@pytest.mark.parametrize("moment", ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000Z", 1767225600])
+def test_times_of_a_native_transcript_are_taken_in_either_form(moment: object) -> None:
+    turn = AspTurn.model_validate({"id": "t", "startedAt": moment, "completedAt": moment})
+    assert turn.started_at == turn.completed_at == datetime(2026, 1, 1, tzinfo=UTC)

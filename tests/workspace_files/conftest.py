@@ -1,48 +1,48 @@
 """A served installation with real sandboxes, real engines and a real repository."""
 
 import asyncio
-import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
+import pytest_asyncio
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.process import ProcessDriver
-from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.settings import FleetSettings
 from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
-from quarterdeck.service.start import open_service
+from quarterdeck.service.start import build_service, open_service
 from quarterdeck.wire.agents import Agent
-from tests.fleet.conftest import PATIENCE, World, until
+from tests.fleet.conftest import World
+from tests.support.git import git
+from tests.support.waiting import WAIT_SECONDS
 
 AGENTS = [Agent(id="builtin", name="Built-in", available=True)]
-
-
-def git(directory: Path, *words: str) -> str:
-    command = ["git", "-c", "user.name=t", "-c", "user.email=t@t", *words]
-    done = subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 class RealWorld(World):
     """As `World`, served for real: its lifespan runs, and engines are the true ones."""
 
     driver: Any
+    shared: str | None = None
+    """The replica that the tests of a module share."""
+    renew: bool = False
+    """Whether a test has moved the clock, or changed what the service knows of an engine."""
     _serving: asyncio.Task[None]
 
     async def start(self) -> None:
         self._opened = open_service(self.home, self.driver, lambda: AGENTS)
         self.context = await self._opened.__aenter__()
-        self.fleet = Fleet(self.context, self.settings)
-        self.context.fleet = self.fleet
+        self.service = build_service(self.context, self.settings)
         ready = asyncio.Event()
         listeners = [UnixListener(self.home.socket)]
-        self._serving = asyncio.create_task(serve(self.context, listeners, lambda _: ready.set()))
+        self._serving = asyncio.create_task(serve(self.service, listeners, lambda _: ready.set()))
         waiting = asyncio.create_task(ready.wait())
         await asyncio.wait({waiting, self._serving}, return_when=asyncio.FIRST_COMPLETED)
         assert not self._serving.done(), self._serving.exception()
@@ -50,7 +50,7 @@ class RealWorld(World):
             transport=httpx.AsyncHTTPTransport(uds=str(self.home.socket)),
             base_url="http://test",
             headers=self.headers,
-            timeout=PATIENCE * 2,
+            timeout=WAIT_SECONDS * 2,
         )
         answer = await self.client.get("/v1/environments/global")
         self.environment = answer.json()["environment"]["id"]
@@ -66,7 +66,8 @@ class RealWorld(World):
         """An environment with this repository."""
         answer = await self.client.post("/v1/replica/repositories", json={"url": str(repository)})
         assert answer.status_code == 201, answer.text
-        body = {"name": repository.name, "repository_id": answer.json()["repository"]["id"]}
+        self._names += 1
+        body = {"name": f"e{self._names}", "repository_id": answer.json()["repository"]["id"]}
         made = await self.client.post("/v1/environments", json=body)
         return made.json()["environment"]["id"]
 
@@ -86,36 +87,80 @@ class RealWorld(World):
 
     async def set_status(self, id: str, status: str) -> None:
         """A state that only the row knows of."""
-        from quarterdeck.service.records.workspaces import change_workspace
+        from quarterdeck.service.replicas.rows import change_workspace
 
         await self.context.database.write(lambda c: change_workspace(c, id, status=status))
 
 
-@pytest.fixture
-def home() -> Iterator[Home]:
+@asynccontextmanager
+async def opened() -> AsyncGenerator[RealWorld]:
+    """An installation that has no replicas at its end."""
     # Not pytest's own directory: sockets have short names.
     with TemporaryDirectory(prefix="qd-") as directory:
-        yield Home(Path(directory))
+        home = Home(Path(directory))
+        home.root.chmod(0o755)
+        made = RealWorld(home, ProcessDriver(home), FleetSettings())  # type: ignore[arg-type]
+        await made.start()
+        try:
+            yield made
+        finally:
+            await clear(made)
+            await made.stop()
 
 
-@pytest.fixture
-async def world(home: Home) -> AsyncIterator[RealWorld]:
-    made = RealWorld(home, ProcessDriver(home), FleetSettings())  # type: ignore[arg-type]
-    await made.start()
-    try:
+async def clear(world: RealWorld, but: str | None = None) -> None:
+    """Delete all replicas but one."""
+    page = (await world.client.get("/v1/replica?limit=100")).json()
+    for replica in page["replicas"]:
+        if replica["id"] != but:
+            await world.client.delete(f"/v1/replica/{replica['id']}")
+
+
+async def usable(world: RealWorld, id: str | None) -> bool:
+    """Whether a replica that tests share is as they need it; some put it to sleep."""
+    answer = await world.client.get(f"/v1/replica/{id}")
+    return (
+        answer.status_code == 200
+        and answer.json()["replica"]["status"] == "active"
+        and await world.driver.alive(id)
+    )
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def _world() -> AsyncIterator[RealWorld]:
+    async with opened() as made:
         yield made
-    finally:
-        page = (await made.client.get("/v1/replica?limit=100")).json()
-        for replica in page["replicas"]:
-            await made.client.delete(f"/v1/replica/{replica['id']}")
-        await made.stop()
 
 
-@pytest.fixture
-def repository(home: Home) -> Path:
-    directory = home.root / "source" / "deck"
+@pytest_asyncio.fixture(loop_scope="module")
+async def world(_world: RealWorld) -> AsyncIterator[RealWorld]:
+    """The installation of the module; afterwards it has only the shared replica."""
+    yield _world
+    if _world.renew:
+        await _world.stop()
+        await _world.start()
+        _world.renew = False
+    await clear(_world, _world.shared)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def active(world: RealWorld) -> str:
+    """An active replica of the module with an empty canvas and no previews.
+
+    A test may put it to sleep: the next one has another.
+    """
+    if not await usable(world, world.shared):
+        await clear(world)
+        world.shared = await world.create()
+    await world.exec(world.shared, "rm -rf ~/.quarterdeck/canvas")
+    previews = f"/v1/workspaces/{world.shared}/previews"
+    for one in (await world.client.get(previews)).json()["previews"]:
+        await world.client.delete(f"{previews}/{one['port']}")
+    return world.shared
+
+
+def make_repository(directory: Path) -> Path:
     directory.mkdir(parents=True)
-    home.root.chmod(0o755)
     git(directory, "init", "-q", "-b", "main")
     for name in ("README.md", "src/main.py", "src/app/panel.py", "docs/guide.md"):
         path = directory / name
@@ -126,4 +171,7 @@ def repository(home: Home) -> Path:
     return directory
 
 
-__all__ = ["git", "until"]
+@pytest.fixture
+def repository(world: RealWorld) -> Path:
+    """A repository of the test's own, called `deck`."""
+    return make_repository(world.home.root / f"source-{uuid4()}" / "deck")

@@ -1,15 +1,23 @@
 """Searching files with real engines and repositories: each rule of operation 13."""
 
 import os
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
+from sqlalchemy import delete
 
+from quarterdeck.service.db.tables import file_indexes
 from quarterdeck.wire.base import utc_now
-from tests.workspace_files.conftest import RealWorld, git, until
+from tests.support.git import git
+from tests.support.waiting import eventually
+from tests.workspace_files.conftest import RealWorld, clear, make_repository, usable
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 COMMITTED = ["README.md", "docs/guide.md", "src/app/panel.py", "src/main.py"]
 
@@ -25,13 +33,34 @@ def paths(page: dict[str, Any]) -> list[str]:
 
 
 def later(world: RealWorld, **by: float) -> None:
-    """Moves the service's clock."""
+    """Moves the service's clock until the end of the test."""
+    world.renew = True
     before = world.context.clock
     world.context.clock = lambda: before() + timedelta(**by)
 
 
-@pytest.fixture
-async def made(world: RealWorld, repository: Path) -> str:
+@pytest.fixture(scope="module")
+def _repository(_world: RealWorld) -> Path:
+    return make_repository(_world.home.root / "source" / "deck")
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def made(world: RealWorld, _repository: Path) -> str:
+    """An active replica of the module whose repository is as it was cloned, and not indexed yet."""
+    if not await usable(world, world.shared):
+        await clear(world)
+        world.shared = await world.create(environment_id=await world.connect(_repository))
+    await world.exec(world.shared, "rm -f secret; cd deck; git reset -q --hard; git clean -qffdx")
+    id = world.shared
+    await world.context.database.write(
+        lambda c: c.execute(delete(file_indexes).where(file_indexes.c.workspace_id == id))
+    )
+    return id
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own(world: RealWorld, repository: Path) -> str:
+    """A replica of the test's own, of a repository of its own."""
     return await world.create(environment_id=await world.connect(repository))
 
 
@@ -166,7 +195,7 @@ async def test_thirty_seconds_then_the_background(world: RealWorld, made: str) -
         page = await search(world, made)
         return not page["refreshing"] and page["files"][0]["path"] == "AAA" and not page["stale"]
 
-    await until(refreshed, "the refresh")
+    await eventually(refreshed, "the refresh")
 
 
 async def test_a_failed_refresh_keeps_the_last_index(world: RealWorld, made: str) -> None:
@@ -175,7 +204,7 @@ async def test_a_failed_refresh_keeps_the_last_index(world: RealWorld, made: str
     real = world.fleet.of(made).call
 
     async def broken(*words: Any, **more: Any) -> Any:
-        from quarterdeck.service.fleet.line import unreachable
+        from quarterdeck.service.fleet.engine_channel import unreachable
 
         raise unreachable("The engine is gone.")
 
@@ -193,63 +222,69 @@ async def test_an_engine_that_knows_no_files(world: RealWorld, made: str) -> Non
 
         raise ApiError(ErrorCode.NOT_FOUND, "The engine has no method 'files.index'.")
 
+    world.renew = True
     world.fleet.of(made).call = older  # type: ignore[method-assign]
     page = await search(world, made)
     assert (page["unsupported"], page["stale"], paths(page)) == (True, True, COMMITTED)
 
 
-@pytest.mark.parametrize("status", ["sleeping", "archived", "preparing", "error"])
-async def test_inactive_ones_are_served_and_not_woken(
-    world: RealWorld, made: str, status: str
-) -> None:
+async def test_inactive_ones_are_served_and_not_woken(world: RealWorld, made: str) -> None:
     await world.exec(made, "cd deck; echo > only-here")
     indexed = await search(world, made)
     await world.sleep(made)
-    await world.set_status(made, status)
-    later(world, seconds=31)
-    states = await world.states(made)
-    for query in ({}, {"refresh": "true"}):
-        page = await search(world, made, **query)
-        assert "only-here" in paths(page)
-        assert (page["stale"], page["refreshing"]) == (True, False)
-        assert page["indexedAt"] == indexed["indexedAt"]
-    later(world, days=6, hours=23)
-    assert (await search(world, made))["indexedAt"] == indexed["indexedAt"]
-    later(world, hours=2)  # seven days are over
-    page = await search(world, made)
-    assert paths(page) == COMMITTED and page["stale"] is True
-    assert await world.states(made) == states
-    assert (await world.get(made))["status"] == status
-    assert not await world.driver.alive(made)
+    now = world.context.clock
+    for status in ("sleeping", "archived", "preparing", "error"):
+        world.context.clock = now
+        await world.set_status(made, status)
+        answer = await read(world, made, "README.md")
+        assert (answer.status_code, answer.json()["code"]) == (409, "WORKSPACE_NOT_ACTIVE")
+        later(world, seconds=31)
+        states = await world.states(made)
+        for query in ({}, {"refresh": "true"}):
+            page = await search(world, made, **query)
+            assert "only-here" in paths(page)
+            assert (page["stale"], page["refreshing"]) == (True, False)
+            assert page["indexedAt"] == indexed["indexedAt"]
+        later(world, days=6, hours=23)
+        assert (await search(world, made))["indexedAt"] == indexed["indexedAt"]
+        later(world, hours=2)  # seven days are over
+        page = await search(world, made)
+        assert paths(page) == COMMITTED and page["stale"] is True
+        assert await world.states(made) == states
+        assert (await world.get(made))["status"] == status
+        assert not await world.driver.alive(made)
 
 
 async def test_the_fallback_is_five_minutes_old_at_most(
-    world: RealWorld, made: str, repository: Path
+    world: RealWorld, own: str, repository: Path
 ) -> None:
-    await world.sleep(made)
-    first = await search(world, made)
+    await world.sleep(own)
+    first = await search(world, own)
     assert (paths(first), first["stale"], first["refreshing"]) == (COMMITTED, True, False)
     (repository / "AAA").write_text("a")
     git(repository, "add", "AAA")
     git(repository, "commit", "-qm", "more")
     later(world, minutes=4.9)
-    assert (await search(world, made))["indexedAt"] == first["indexedAt"]
+    assert (await search(world, own))["indexedAt"] == first["indexedAt"]
     later(world, minutes=0.2)
-    second = await search(world, made)
+    second = await search(world, own)
     assert second["indexedAt"] > first["indexedAt"] and "AAA" in paths(second)
 
 
 async def test_a_repository_that_is_not_there_leaves_the_rest(
-    world: RealWorld, made: str, repository: Path
+    world: RealWorld, own: str, repository: Path
 ) -> None:
-    await world.exec(made, "rm -rf deck/.git")
-    assert (await search(world, made))["truncated"] is True
-    await world.sleep(made)
+    await world.exec(own, "rm -rf deck/.git")
+    assert (await search(world, own))["truncated"] is True
+    await world.sleep(own)
     later(world, days=8)
-    for mirror in world.home.mirrors.glob("*"):
-        if mirror.is_dir():
-            mirror.rename(mirror.with_suffix(".gone"))
-    page = await search(world, made)
+    (repository_id,) = {
+        one["id"]
+        for one in (await world.client.get("/v1/replica/repositories")).json()["repositories"]
+        if one["url"] == str(repository)
+    }
+    shutil.rmtree(world.home.mirrors / repository_id)
+    page = await search(world, own)
     assert (page["truncated"], page["files"], page["stale"]) == (True, [], True)
 
 
@@ -260,13 +295,12 @@ async def test_a_workspace_without_repositories(world: RealWorld) -> None:
 
 
 async def test_several_repositories(world: RealWorld, made: str) -> None:
-    from quarterdeck.service.files.packing import pack
-    from quarterdeck.service.moments import moment_text
-    from quarterdeck.service.records.file_indexes import Origin, SavedIndex, save_index
+    from quarterdeck.service.formats import moment_text
+    from quarterdeck.service.replicas.file_indexes import IndexOrigin, SavedIndex, pack, save_index
 
     now = moment_text(utc_now())
     packed = pack([("web", ["index.ts", "api/main.ts"], "uc"), ("api", ["main.py"], "n")])
-    index = SavedIndex(made, Origin.ENGINE, True, now)
+    index = SavedIndex(made, IndexOrigin.ENGINE, True, now)
     await world.context.database.write(lambda c: save_index(c, index, packed))
     page = await search(world, made)
     assert [(one["repoName"], one["path"], one["status"]) for one in page["files"]] == [
@@ -384,12 +418,3 @@ async def test_nothing_outside_the_repository_is_read(world: RealWorld, made: st
     assert (await read(world, made, "README.md", repo="../deck")).status_code == 404
     missing = await world.client.get(f"/v1/workspaces/{made}/repo-files/content?path=x")
     assert missing.status_code == 400
-
-
-async def test_content_needs_the_engine(world: RealWorld, made: str) -> None:
-    await world.sleep(made)
-    for status in ("sleeping", "archived", "preparing", "error"):
-        await world.set_status(made, status)
-        answer = await read(world, made, "README.md")
-        assert (answer.status_code, answer.json()["code"]) == (409, "WORKSPACE_NOT_ACTIVE")
-    assert not await world.driver.alive(made)

@@ -1,13 +1,22 @@
-"""Previews through the real service, of real programs in real sandboxes (INTERFACE 6)."""
+"""Previews through the real service, of real programs in real sandboxes (docs/interface.md 6)."""
 
 import asyncio
 import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 
-from tests.workspace_files.conftest import RealWorld, until
+from quarterdeck.service.http_protocol import limits_for
+from quarterdeck.service.previews import reverse_proxy
+from quarterdeck.service.previews import reverse_proxy as exchange
+from tests.support.waiting import eventually
+from tests.workspace_files.conftest import RealWorld, opened
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SERVER = r"""
 import http.server, sys, threading
@@ -61,16 +70,16 @@ def free_port() -> int:
 
 
 async def as_workspace(world: RealWorld, id: str) -> dict[str, str]:
-    from quarterdeck.service.records.workspaces import find_workspace
+    from quarterdeck.service.replicas.rows import find_workspace
 
     row = await world.context.database.read(lambda c: find_workspace(c, id))
     assert row is not None
     return {"Authorization": f"Bearer {row.engine_secret}", "X-Workspace-Id": id}
 
 
-async def serving(world: RealWorld) -> tuple[str, int, str]:
-    """A workspace in which a program listens on a port that is a preview."""
-    made, port = await world.create(), free_port()
+async def serving(world: RealWorld, made: str) -> tuple[int, str]:
+    """A program that listens in a workspace; its port, and the address of its preview."""
+    port = free_port()
     await world.post(
         made,
         "/exec",
@@ -89,48 +98,48 @@ async def serving(world: RealWorld) -> tuple[str, int, str]:
         writer.close()
         return True
 
-    await until(listens, "the program")
-    return made, port, opened.json()["preview"]["publicUrl"]
+    await eventually(listens, "the program")
+    return port, opened.json()["preview"]["publicUrl"]
 
 
-async def test_open_list_and_close(world: RealWorld) -> None:
-    made = await world.create()
-    inside = await as_workspace(world, made)
+async def test_open_list_and_close(world: RealWorld, active: str) -> None:
+    inside = await as_workspace(world, active)
+    told_before = len(await world.events(active, "preview.changed"))
     opened = await world.client.post("/v1/previews", json={"port": 4000}, headers=inside)
     assert opened.status_code == 201
     preview = opened.json()["preview"]
     assert preview.keys() == {"port", "publicUrl", "createdAt"}
     again = await world.client.post("/v1/previews", json={"port": 4000}, headers=inside)
-    assert (again.status_code, again.json()["details"]) == (409, preview["publicUrl"])
+    assert (again.status_code, again.json()) == (200, {"preview": preview})
     await world.client.post("/v1/previews", json={"port": 80}, headers=inside)
     for family in ("replica", "workspaces"):
-        listed = (await world.client.get(f"/v1/{family}/{made}/previews")).json()["previews"]
+        listed = (await world.client.get(f"/v1/{family}/{active}/previews")).json()["previews"]
         assert [one["port"] for one in listed] == [80, 4000]
         assert listed[1] == preview
     closed = await world.client.delete("/v1/previews/80", headers=inside)
     assert closed.json() == {"success": True, "port": 80}
-    closed = await world.client.delete(f"/v1/workspaces/{made}/previews/4000")
+    closed = await world.client.delete(f"/v1/workspaces/{active}/previews/4000")
     assert closed.json() == {"success": True, "port": 4000}
-    gone = await world.client.delete(f"/v1/workspaces/{made}/previews/4000")
+    gone = await world.client.delete(f"/v1/workspaces/{active}/previews/4000")
     assert (gone.status_code, gone.json()["code"]) == (404, "NOT_FOUND")
-    told = await world.events(made, "preview.changed")
+    told = (await world.events(active, "preview.changed"))[told_before:]
     assert [[one["port"] for one in event["previews"]] for event in told] == [
         [4000], [80, 4000], [4000], []
     ]  # fmt: skip
 
 
-async def test_who_may_open_one(world: RealWorld) -> None:
-    made, other = await world.create(), await world.create(wait=False)
-    inside = await as_workspace(world, made)
+async def test_who_may_open_one(world: RealWorld, active: str) -> None:
+    other = await world.create(wait=False)
+    inside = await as_workspace(world, active)
     with_key = await world.client.post("/v1/previews", json={"port": 4000})
     assert with_key.status_code in (401, 403)
     mixed = inside | {"X-Workspace-Id": other}
     assert (
         await world.client.post("/v1/previews", json={"port": 1}, headers=mixed)
     ).status_code == 401
-    outside = await world.client.get(f"/v1/workspaces/{made}/previews", headers=inside)
+    outside = await world.client.get(f"/v1/workspaces/{active}/previews", headers=inside)
     assert outside.status_code in (401, 403)
-    for port in (0, 65_536, "80", 80.0, None, True):
+    for port in (0, 65_536, "80", 80.5, None, True):
         refused = await world.client.post("/v1/previews", json={"port": port}, headers=inside)
         assert refused.status_code == 400, port
     for port in (1, 65_535):
@@ -138,8 +147,8 @@ async def test_who_may_open_one(world: RealWorld) -> None:
         assert taken.status_code == 201, port
 
 
-async def test_requests_are_passed_on(world: RealWorld) -> None:
-    _, port, url = await serving(world)
+async def test_requests_are_passed_on(world: RealWorld, active: str) -> None:
+    port, url = await serving(world, active)
     token = url.split("/")[3]
     async with httpx.AsyncClient() as browser:
         got = await browser.get(f"{url}a/b?q=1", headers={"Connection": "X-Mine", "X-Mine": "1"})
@@ -177,8 +186,8 @@ async def test_requests_are_passed_on(world: RealWorld) -> None:
         assert (await browser.post(url, content=b"y" * 3_000_000)).text == "3000000"
 
 
-async def test_a_protocol_can_be_switched(world: RealWorld) -> None:
-    _, _, url = await serving(world)
+async def test_a_protocol_can_be_switched(world: RealWorld, active: str) -> None:
+    _, url = await serving(world, active)
     _, _, host, token, _ = url.split("/")
     reader, writer = await asyncio.open_connection(*host.split(":"))
     head = (
@@ -195,21 +204,21 @@ async def test_a_protocol_can_be_switched(world: RealWorld) -> None:
     writer.close()
 
 
-async def test_only_open_previews_of_active_workspaces(world: RealWorld) -> None:
-    made, port, url = await serving(world)
+async def test_only_open_previews_of_active_workspaces(world: RealWorld, active: str) -> None:
+    port, url = await serving(world, active)
     base = "/".join(url.split("/")[:3])
     async with httpx.AsyncClient() as browser:
         for wrong in (f"{base}/", f"{base}/{'0' * 32}/", f"{base}/{port}/"):
             assert (await browser.get(wrong)).status_code == 404
-        await world.set_status(made, "sleeping")
+        await world.set_status(active, "sleeping")
         assert (await browser.get(url)).status_code == 503
-        await world.set_status(made, "active")
+        await world.set_status(active, "active")
         assert (await browser.get(url)).status_code == 200
         silent = await world.client.post(
-            "/v1/previews", json={"port": 1}, headers=await as_workspace(world, made)
+            "/v1/previews", json={"port": 1}, headers=await as_workspace(world, active)
         )
         assert (await browser.get(silent.json()["preview"]["publicUrl"])).status_code == 502
-        await world.client.delete(f"/v1/workspaces/{made}/previews/{port}")
+        await world.client.delete(f"/v1/workspaces/{active}/previews/{port}")
         assert (await browser.get(url)).status_code == 404
 
 
@@ -224,10 +233,11 @@ async def test_only_open_previews_of_active_workspaces(world: RealWorld) -> None
     ],
     ids=range(5),
 )
-async def test_what_is_no_request_ends_the_connection(world: RealWorld, sent: bytes) -> None:
-    made = await world.create()
+async def test_what_is_no_request_ends_the_connection(
+    world: RealWorld, active: str, sent: bytes
+) -> None:
     opened = await world.client.post(
-        "/v1/previews", json={"port": 1}, headers=await as_workspace(world, made)
+        "/v1/previews", json={"port": 1}, headers=await as_workspace(world, active)
     )
     host = opened.json()["preview"]["publicUrl"].split("/")[2]
     reader, writer = await asyncio.open_connection(*host.split(":"))
@@ -238,8 +248,70 @@ async def test_what_is_no_request_ends_the_connection(world: RealWorld, sent: by
     writer.close()
 
 
-async def test_addresses_stay_over_a_restart(world: RealWorld) -> None:
-    _, _, url = await serving(world)
+@pytest_asyncio.fixture(loop_scope="module")
+async def tight(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RealWorld]:
+    """An installation of its own whose previews have 16 connections in all, 8 of them without a
+    request, 4 for each replica.
+    """
+    monkeypatch.setattr(reverse_proxy, "limits_here", lambda: limits_for(256))
+    async with opened() as made:
+        yield made
+
+
+async def test_connections_without_a_request_keep_nobody_out(
+    tight: RealWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, url = await serving(tight, await tight.create())
+    async with AsyncExitStack() as stack:
+        for _ in range(60):
+            _, writer = await asyncio.open_connection(*url.split("/")[2].split(":"))
+            stack.callback(writer.close)
+            writer.write(b"GET / HT")
+        async with httpx.AsyncClient() as browser:
+            assert (await browser.get(url)).status_code == 200
+    assert len([one for one in caplog.messages if "without one" in one]) == 1
+
+
+async def test_one_replica_cannot_take_the_connections_of_others(tight: RealWorld) -> None:
+    _, url = await serving(tight, await tight.create())
+    other = await tight.create()
+    free = await tight.client.post(
+        "/v1/previews", json={"port": 1}, headers=await as_workspace(tight, other)
+    )
+    async with httpx.AsyncClient() as browser, AsyncExitStack() as stack:
+        held = [browser.stream("GET", f"{url}stream") for _ in range(4)]
+        texts = [(await stack.enter_async_context(one)).aiter_text() for one in held]
+        assert [await anext(text) for text in texts] == ["one"] * 4
+        refused = await browser.get(url)
+        assert (refused.status_code, refused.text) == (
+            503,
+            "The replica of this preview has too many connections.\n",
+        )
+        assert (await browser.get(free.json()["preview"]["publicUrl"])).status_code == 502
+    async with httpx.AsyncClient() as browser:
+
+        async def served() -> bool:  # although the program has not answered those that left
+            return (await browser.get(url)).status_code == 200
+
+        await eventually(served, "a connection")
+
+
+async def test_a_head_is_bounded(
+    world: RealWorld, active: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, url = await serving(world, active)
+    async with httpx.AsyncClient() as browser:
+        fields = {f"X-{n}": "1" for n in range(101)}
+        assert (await browser.get(url, headers=fields)).status_code == 431
+    monkeypatch.setattr(exchange, "HEAD_SECONDS", 0.05)
+    reader, writer = await asyncio.open_connection(*url.split("/")[2].split(":"))
+    writer.write(b"GET / HT")
+    assert await reader.read() == b""
+    writer.close()
+
+
+async def test_addresses_stay_over_a_restart(world: RealWorld, active: str) -> None:
+    _, url = await serving(world, active)
     await world.stop()
     await world.start()
     async with httpx.AsyncClient() as browser:
@@ -247,4 +319,4 @@ async def test_addresses_stay_over_a_restart(world: RealWorld) -> None:
         async def back() -> bool:
             return (await browser.get(url)).status_code == 200
 
-        await until(back, "the preview")
+        await eventually(back, "the preview")

@@ -1,4 +1,4 @@
-"""Which agents there are, which of them can be used here, and how each is driven."""
+"""The known agents."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -6,27 +6,55 @@ from pathlib import Path
 
 from quarterdeck import __version__
 from quarterdeck.agents.acp.driver import AcpDriver
+from quarterdeck.agents.availability import (
+    VERSIONS,
+    VersionQuestion,
+    install_command,
+    need_of,
+    no_key,
+    not_installed,
+)
 from quarterdeck.agents.codex.driver import CodexDriver
-from quarterdeck.agents.known import all_presets
-from quarterdeck.agents.node import need_of
 from quarterdeck.agents.port import AgentCatalog, AgentDriver, AgentStatus, AgentUnavailableError
-from quarterdeck.agents.presets import AgentProtocol, Preset
-from quarterdeck.agents.reasons import install_command, no_key, not_installed
-from quarterdeck.agents.versions import VERSIONS, Question
-from quarterdeck.wire.own_agents import OwnAgent
+from quarterdeck.agents.presets import AgentProtocol, Preset, load_presets
+from quarterdeck.wire.agents import BUILTIN, OwnAgent
 
-_PATIENCE = 1.0
-"""How long the first look waits for programs to say their version, in seconds."""
+
+def all_presets(own: Mapping[str, OwnAgent]) -> dict[str, Preset]:
+    """Return the release's agents, then configured ones, and the built-in one last."""
+    presets = dict(load_presets())
+    builtin = presets.pop(BUILTIN)
+    return {**presets, **{id: _own_preset(agent) for id, agent in own.items()}, BUILTIN: builtin}
+
+
+def programs_of(own: Mapping[str, OwnAgent]) -> tuple[str, ...]:
+    """Return the programs of agents, except those that ship with this package."""
+    presets = all_presets(own).values()
+    return tuple(preset.command[0] for preset in presets if not preset.ships_with_us)
+
+
+def own_keys(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys set in an environment as `NAME=KEY`, by the agent that gets them."""
+    names = {id: preset.own_key(environment) for id, preset in load_presets().items()}
+    return {id: f"{name}={environment[name]}" for id, name in names.items() if name}
+
+
+def _own_preset(agent: OwnAgent) -> Preset:
+    return Preset(**agent.model_dump(exclude={"shown"}))
+
+
+_VERSIONS_SECONDS = 1.0
+"""How long the first call waits for programs to print their version, in seconds."""
 
 
 class PresetCatalog:
-    """Known agents, judged against one environment. Implements `AgentCatalog`.
+    """Known agents, checked against one environment. Implements `AgentCatalog`.
 
     Args:
-        environment: where programs and keys are looked for.
-        host: this is the machine that the agents are installed on, and not yet where they run:
-            of its keys and logins nothing counts, as replicas see none of them.
-        keyed: agents whose process is given a key.
+        environment: where programs and keys are searched.
+        host: agents are installed here but run elsewhere, so keys and logins found here do not
+            count: replicas do not see them.
+        keyed: agents whose process receives a key.
     """
 
     def __init__(
@@ -42,38 +70,41 @@ class PresetCatalog:
         self._keyed = keyed
 
     def statuses(self) -> list[AgentStatus]:
-        """Every known agent, usable or not, with the reason. Blocking.
+        """Return every known agent, usable or not, with the reason. Blocking.
 
-        A program that is no package is asked for its version, once.
+        A program outside a package is run once to get its version.
         """
-        found = {id: self._program(preset) for id, preset in self._presets.items()}
-        there = {id: program for id, program in found.items() if program is not None}
-        questions = [self._question(id, program) for id, program in there.items()]
-        told = dict(zip(there, VERSIONS.find(questions, _PATIENCE), strict=True))
-        old = self._cannot_run(there)
-        return [self._status(id, found[id], told.get(id), old.get(id)) for id in self._presets]
+        programs = {id: self._program(preset) for id, preset in self._presets.items()}
+        installed = {id: program for id, program in programs.items() if program is not None}
+        questions = [self._question(id, program) for id, program in installed.items()]
+        versions = dict(zip(installed, VERSIONS.find(questions, _VERSIONS_SECONDS), strict=True))
+        obstacles = self._cannot_run(installed)
+        return [
+            self._status(id, programs[id], versions.get(id), obstacles.get(id))
+            for id in self._presets
+        ]
 
     def driver(self, agent_id: str) -> AgentDriver:
-        """The driver of an agent.
+        """Return the driver of an agent.
 
-        A missing program or key is found when a session is opened, in the session's environment.
+        A missing program or key is reported when a session is opened, by the session's environment.
 
         Raises:
             AgentUnavailableError: no agent has this id.
         """
         preset = self._presets.get(agent_id)
         if preset is None:
-            known = ", ".join(self._presets)
-            raise AgentUnavailableError(f"There is no agent {agent_id!r}. Known agents: {known}.")
+            names = ", ".join(self._presets)
+            raise AgentUnavailableError(f"There is no agent {agent_id!r}. Known agents: {names}.")
         return CodexDriver(preset) if preset.protocol is AgentProtocol.CODEX else AcpDriver(preset)
 
     def supports_goal(self, agent_id: str) -> bool:
-        """Whether chats of this agent can have a goal."""
+        """Return whether chats of this agent can have a goal."""
         preset = self._presets.get(agent_id)
         return preset is not None and preset.supports_goal
 
     def native_goals(self, agent_id: str) -> bool:
-        """Whether this agent works towards goals by itself."""
+        """Return whether this agent has native goals."""
         preset = self._presets.get(agent_id)
         return preset is not None and preset.native_goals
 
@@ -81,9 +112,9 @@ class PresetCatalog:
         program = preset.program(self._environment)
         return None if program is None else Path(program)
 
-    def _question(self, agent_id: str, program: Path) -> Question:
+    def _question(self, agent_id: str, program: Path) -> VersionQuestion:
         preset = self._presets[agent_id]
-        return Question(
+        return VersionQuestion(
             program,
             preset.version_arguments,
             preset.environment,
@@ -91,10 +122,12 @@ class PresetCatalog:
         )
 
     def _cannot_run(self, programs: Mapping[str, Path]) -> dict[str, str | None]:
-        """Why programs cannot run here, of those that need a Node."""
+        """Return why programs cannot run here, of those that need Node.js."""
         path = self._environment.get("PATH", "")
-        needs = {id: need for id, one in programs.items() if (need := need_of(one, path))}
-        versions = VERSIONS.find([need.question(path) for need in needs.values()], _PATIENCE)
+        needs = {id: need for id, program in programs.items() if (need := need_of(program, path))}
+        versions = VERSIONS.find(
+            [need.question(path) for need in needs.values()], _VERSIONS_SECONDS
+        )
         return {
             id: need.obstacle(self._presets[id].name, version)
             for (id, need), version in zip(needs.items(), versions, strict=True)
@@ -126,15 +159,15 @@ class PresetCatalog:
         )
 
     def _access(self, agent_id: str, preset: Preset) -> str | None:
-        """By what the agent gets at its model here."""
+        """Return the way in which the agent gets access to its model here."""
         if agent_id in self._keyed:
             return "api_key"
         if self._host:
             return None
         if preset.key_found(self._environment):
             return "api_key"
-        there = preset.logged_in(self._environment) or preset.configured(self._environment)
-        return "login" if there else None
+        logged_in = preset.logged_in(self._environment) or preset.configured(self._environment)
+        return "login" if logged_in else None
 
     def _obstacle(
         self, agent_id: str, preset: Preset, installed: bool, access: str | None
@@ -146,8 +179,8 @@ class PresetCatalog:
         return None
 
     def _unseen_login(self, preset: Preset) -> str:
-        found = self._host and preset.logged_in(self._environment)
-        return " The login found on this machine is not shown to replicas." if found else ""
+        logged_in = self._host and preset.logged_in(self._environment)
+        return " The login found on this machine is not shown to replicas." if logged_in else ""
 
     def _keys_missing(
         self, preset: Preset, program: Path | None, access: str | None
@@ -161,7 +194,7 @@ def default_catalog(
     host: bool = False,
     keyed: Collection[str] = (),
 ) -> AgentCatalog:
-    """The agents known to this release and a person's own, judged against `environment`.
+    """Return the release's agents and configured ones, checked against `environment`.
 
     Args:
         environment: by default that of this process.
@@ -169,5 +202,5 @@ def default_catalog(
         host: see `PresetCatalog`.
         keyed: see `PresetCatalog`.
     """
-    given = os.environ if environment is None else environment
-    return PresetCatalog(all_presets(own or {}), given, host, keyed)
+    variables = os.environ if environment is None else environment
+    return PresetCatalog(all_presets(own or {}), variables, host, keyed)

@@ -1,4 +1,4 @@
-"""The `package.json` of a program that came with npm or its like."""
+"""The `package.json` of a program installed by npm or a similar tool."""
 
 import json
 from pathlib import Path
@@ -6,23 +6,23 @@ from typing import Any, cast
 
 
 def manifest_of(program: Path) -> dict[str, Any]:
-    """What the package of a program says of itself; empty when it lies in no package."""
-    true = program.resolve()
-    if "node_modules" not in true.parts:
+    """Return the manifest of a program's package; empty when it is not in a package."""
+    target = program.resolve()
+    if "node_modules" not in target.parts:
         return {}
-    for directory in true.parents:
+    for directory in target.parents:
         if directory.name == "node_modules":
             return {}
-        if found := _read(directory / "package.json"):
-            return found
+        if manifest := _read(directory / "package.json"):
+            return manifest
     return {}
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A manifest; those that only mark a directory say no version and do not count."""
+    """Return a manifest; those without a version only mark a directory and do not count."""
     try:
-        read: Any = json.loads(path.read_bytes())
+        parsed: Any = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    found = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
-    return found if isinstance(found.get("version"), str) else {}
+    manifest = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
+    return manifest if isinstance(manifest.get("version"), str) else {}

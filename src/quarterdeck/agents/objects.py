@@ -1,8 +1,8 @@
-"""JSON of others, whose shape nobody promises."""
+"""JSON from other programs, whose shape is not guaranteed."""
 
 from typing import Any, cast
 
 
 def as_object(value: object) -> dict[str, Any]:
-    """The value when it is a JSON object, else an empty one."""
+    """Return the value when it is a JSON object, else an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

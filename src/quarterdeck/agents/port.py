@@ -1,8 +1,8 @@
-"""What the engine asks of an agent driver, whatever protocol the agent speaks.
+"""The engine's interface to agent drivers, independent of the agent's protocol.
 
-A driver runs one agent process for one chat. What the agent says reaches the engine as
+A driver runs one agent process for one chat. The agent's output reaches the engine as
 `AgentEvent`s through the sink given at `open`, in order; the driver awaits the sink, so an engine
-that cannot keep an event (a full disk) holds the agent back instead of losing it.
+that cannot store an event (a full disk) slows the agent down instead of losing it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,17 +10,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from quarterdeck.wire.goals import GoalStatus
+from quarterdeck.wire.chats import GoalStatus, Image, ThinkingLevel
 from quarterdeck.wire.history import AgentEvent
-from quarterdeck.wire.messages import Image, ThinkingLevel
 from quarterdeck.wire.setup import McpServer
 
+SESSION_FILE = "session"
+"""Name of the file in a chat's directory that holds the id of its session."""
+
 AgentSink = Callable[[AgentEvent], Awaitable[None]]
-"""Takes one event of the running turn. Must not call back into the session."""
+"""Receives one event of the running turn. Must not call back into the session."""
 
 
 class AgentError(Exception):
-    """An agent could not do what was asked. The text is for a person and says what to do."""
+    """An agent could not do what was requested. The text is for a person and says what to do."""
 
 
 class AgentUnavailableError(AgentError):
@@ -33,11 +35,11 @@ class AgentDiedError(AgentError):
 
 @dataclass(frozen=True)
 class SessionSpec:
-    """What an agent's session is opened with.
+    """The parameters of an agent's session.
 
-    `session_id` is what the driver returned before (`AgentSession.id`), so that the agent goes on
-    where it was; None for a new one. `environment` is the whole environment of the process but for
-    `key`, which only this agent's process is given, in the variable where it looks for one.
+    `session_id` is an earlier `AgentSession.id`, so that the agent continues that session; None
+    for a new one. `environment` is the whole environment of the process except for `key`, which
+    only this agent's process receives, in its key variable.
     """
 
     chat_id: str
@@ -49,14 +51,14 @@ class SessionSpec:
     key: str | None = field(default=None, repr=False)
     mcp_servers: tuple[McpServer, ...] = field(default=(), repr=False)
     isolated: bool = True
-    """Whether a sandbox is around the agent already."""
+    """Whether the agent runs in a sandbox."""
 
 
 @dataclass(frozen=True)
 class GoalWish:
-    """The goal as the engine has it, for an agent that works towards goals by itself.
+    """The goal as the engine has it, for an agent with native goals.
 
-    `fresh`: it was set anew, so whatever the agent counted for another one is over.
+    `fresh`: it was newly set, so the agent's counts start again.
     """
 
     objective: str
@@ -78,8 +80,8 @@ class GoalReport:
 class Prompt:
     """One user message for the agent.
 
-    `goal` is told only to an agent with goals of its own. With `continuation` there is no message:
-    what is asked for is the next turn towards the goal, which the agent may have begun already.
+    `goal` is set only for an agent with native goals. With `continuation` there is no message: the
+    engine requests the next turn towards the goal, which the agent may have started already.
     """
 
     message_id: str
@@ -108,9 +110,9 @@ class StopReason(StrEnum):
 class TurnOutcome:
     """The end of a turn. `error` is set when `stop_reason` is FAILED.
 
-    `goal_status` is the agent's own word on its goal, where its protocol has one; the engine reads
-    the end of the agent's message otherwise. `goal` is all that an agent with goals of its own has
-    to say of it. `asked` is false when the agent was not given the prompt.
+    `goal_status` is the agent's own status of its goal, if its protocol has one; otherwise the
+    engine reads the end of the agent's message. `goal` is the report of an agent with native goals.
+    `asked` is false when the agent did not receive the prompt.
     """
 
     stop_reason: str
@@ -128,12 +130,12 @@ class AgentSession(Protocol):
     def id(self) -> str:
         """The agent's own session id; kept by the engine to reopen the session.
 
-        Ask again after each turn: an agent that forgot its session gets a new one.
+        Read it after each turn: an agent that lost its session gets a new one.
         """
         ...
 
     async def prompt(self, prompt: Prompt) -> TurnOutcome:
-        """Runs one turn to its end. Never two at once.
+        """Run one turn to its end. Never two at once.
 
         Raises:
             AgentDiedError: the process ended. The next prompt opens the session again.
@@ -143,32 +145,52 @@ class AgentSession(Protocol):
         ...
 
     async def interrupt(self) -> None:
-        """Stops the running turn and everything it started; `prompt` then returns CANCELLED."""
+        """Stop the running turn and everything it started; `prompt` then returns CANCELLED."""
         ...
 
     async def respond(self, request_id: str, option_id: str | None, text: str | None) -> bool:
-        """Answers a permission request or question; False when it is no longer awaited.
+        """Answer a permission request or question; False when it is closed.
+
+        The sink has received the outcome when this returns.
 
         Raises:
-            AgentError: there is no such option. Still awaited.
+            AgentError: the option is unknown; the question stays open.
         """
         ...
 
     async def close(self) -> None:
-        """Ends the process and everything it started. Safe to call twice."""
+        """End the process and everything it started. Safe to call twice."""
         ...
 
 
 @runtime_checkable
 class GoalSession(AgentSession, Protocol):
-    """A session of an agent that works towards goals by itself."""
+    """A session of an agent with native goals."""
 
     async def change_goal(self, wish: GoalWish) -> None:
-        """Brings the agent's goal in line with the engine's, also in the middle of a turn.
+        """Set the agent's goal to the engine's, also during a turn.
 
         Raises:
-            AgentError: the agent did not take it.
+            AgentError: the agent did not accept it.
         """
+        ...
+
+
+@dataclass(frozen=True)
+class ModelOffer:
+    """The models that an agent announced: id and name. `default`: its own choice."""
+
+    models: tuple[tuple[str, str], ...]
+    default: str | None = None
+
+
+@runtime_checkable
+class ModelSession(AgentSession, Protocol):
+    """A session of an agent that may announce its models."""
+
+    @property
+    def models(self) -> ModelOffer | None:
+        """The announced models; None when it announced none."""
         ...
 
 
@@ -176,7 +198,7 @@ class AgentDriver(Protocol):
     """Opens sessions of one kind of agent."""
 
     async def open(self, spec: SessionSpec, sink: AgentSink) -> AgentSession:
-        """Starts the agent and opens, or reopens, a session.
+        """Start the agent and open, or reopen, a session.
 
         Raises:
             AgentUnavailableError: not installed, no key, wrong version, or it did not start.
@@ -199,28 +221,28 @@ class AgentStatus:
     """The models it is known to offer: id and name."""
     default_model: str | None = None
     missing_keys: tuple[str, ...] = ()
-    """Set when only a key is missing: the variables of which one would do."""
+    """Set when only a key is missing: the variables, of which one is enough."""
     logins: tuple[str, ...] = ()
-    """Files below a home directory of which one would do as well."""
+    """Files below a home directory, of which one is enough instead."""
     installed: bool = False
     version: str | None = None
     install: str | None = None
-    """What installs it."""
+    """The command that installs it."""
     login_found: bool = False
-    """Whether whoever runs this logged in with it here."""
+    """Whether the current user is logged in with it here."""
     own_key: str | None = None
-    """The variable, set here, that holds the key which its process is given."""
+    """The variable, set here, with the key for its process."""
 
 
 class AgentCatalog(Protocol):
-    """The agents that can be asked for."""
+    """The known agents."""
 
     def statuses(self) -> list[AgentStatus]:
-        """Every known agent, usable or not, with the reason. Looks at the disk: blocking."""
+        """Return every known agent, usable or not, with the reason. Reads the disk: blocking."""
         ...
 
     def driver(self, agent_id: str) -> AgentDriver:
-        """The driver of an agent.
+        """Return the driver of an agent.
 
         Raises:
             AgentUnavailableError: no agent has this id.
@@ -228,9 +250,9 @@ class AgentCatalog(Protocol):
         ...
 
     def supports_goal(self, agent_id: str) -> bool:
-        """Whether chats of this agent can have a goal. Looks at nothing on the disk."""
+        """Return whether chats of this agent can have a goal. Does not read the disk."""
         ...
 
     def native_goals(self, agent_id: str) -> bool:
-        """Whether this agent works towards goals by itself: its sessions are `GoalSession`s."""
+        """Return whether this agent has native goals: its sessions are `GoalSession`s."""
         ...

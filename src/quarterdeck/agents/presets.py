@@ -1,4 +1,4 @@
-"""The known agents as data: what each is called, how it is started, which key it needs."""
+"""Presets of agents and their quirks."""
 
 import secrets
 import shutil
@@ -13,11 +13,34 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from quarterdeck.agents.traps import Traps
+
+class Quirks(BaseModel):
+    """The `traps` of one agent in `presets.toml`; none when left out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    stdio_mcp_arguments: tuple[str, ...] = ()
+    """It accepts tool servers over stdio only at start; {file} is a file that lists them."""
+    error_prefix: str | None = None
+    """It reports a model's error as the last message of a successful turn, with this prefix."""
+    usage_adds_up: bool = False
+    """It reports the session's usage since the agent's start, not that of the turn."""
+    takes_any_model: bool = False
+    """It lists no models, and accepts any by `session/set_model`."""
+    todo_tool: str | None = None
+    """It plans with a tool of this name and reports no plan."""
+    reopens_next_minute: bool = False
+    """It loses a session that is reopened in the clock's minute of its creation."""
+    session_files: str | None = None
+    """Where it keeps sessions below the home directory, {session} being the first eight characters
+    of the id. It creates another file each time that it reopens one, which stays empty, and at its
+    next start deletes a session that has an empty file."""
+    tells_history_late: bool = False
+    """It answers a load before it has sent the session's history, without marking its end."""
 
 
 class AgentProtocol(StrEnum):
-    """What an agent speaks on its standard streams."""
+    """The protocol on an agent's standard streams."""
 
     ACP = "acp"
     CODEX = "codex"
@@ -48,8 +71,9 @@ class Preset(BaseModel):
     install: str | None = None
     logins: tuple[str, ...] = ()
     configurations: tuple[str, ...] = ()
+    sessions: tuple[str, ...] | None = None
     version_arguments: tuple[str, ...] = ()
-    traps: Traps = Traps()
+    traps: Quirks = Quirks()
 
     @property
     def chooses_model_at_start(self) -> bool:
@@ -57,7 +81,7 @@ class Preset(BaseModel):
         return bool(self.model_variable or self.model_arguments)
 
     def program(self, environment: Mapping[str, str]) -> str | None:
-        """Full path of the agent's program on the environment's PATH; None when not installed."""
+        """Return the path of the agent's program on the environment's PATH; None when not installed."""
         name = self.command[0].replace("{python}", sys.executable)
         return shutil.which(name, path=environment.get("PATH", ""))
 
@@ -67,17 +91,17 @@ class Preset(BaseModel):
         return self.command[0] == "{python}"
 
     def logged_in(self, environment: Mapping[str, str]) -> bool:
-        """Whether somebody logged in with it in the environment's home directory."""
+        """Return whether there is a log-in in the environment's home directory."""
         home = environment.get("HOME")
         return bool(home) and any(Path(home, login).is_file() for login in self.logins)
 
     def configured(self, environment: Mapping[str, str]) -> bool:
-        """Whether the environment's home directory holds a configuration of its own."""
+        """Return whether the environment's home directory holds a configuration of the agent."""
         home = environment.get("HOME")
-        return bool(home) and any(Path(home, one).is_file() for one in self.configurations)
+        return bool(home) and any(Path(home, name).is_file() for name in self.configurations)
 
     def arguments(self, model: str | None) -> list[str]:
-        """What follows the program on the command line."""
+        """Return the arguments of the program."""
         chosen = [part.replace("{model}", model) for part in self.model_arguments] if model else []
         return [*self.command[1:], *chosen]
 
@@ -88,9 +112,9 @@ class Preset(BaseModel):
         model: str | None,
         key: str | None = None,
     ) -> dict[str, str]:
-        """The whole environment of the agent's process; what the user set wins over the preset.
+        """Return the whole environment of the agent's process; what the user set wins over the preset.
 
-        `key` goes into its variable (see `credential`), over what that held.
+        `key` goes into its variable (see `credential`), replacing its value.
         """
         own = {name: _filled(text, state_directory) for name, text in self.environment.items()}
         chosen = {self.model_variable: model} if self.model_variable and model else {}
@@ -98,7 +122,7 @@ class Preset(BaseModel):
         return {**own, **environment, **chosen, **credential}
 
     def credential(self, key: str) -> tuple[str, str]:
-        """The variable that a stored key goes into, and the key.
+        """Return the variable that a stored key goes into, and the key.
 
         `NAME=KEY` names one of the preset's key variables; otherwise it is that of its kind, or the
         first.
@@ -111,18 +135,18 @@ class Preset(BaseModel):
 
     @property
     def key_names(self) -> str:
-        """The variables that people set for its key, in words; empty when it needs none."""
+        """The variables that people set for its key, as text; empty when it needs none."""
         return self.keys_told or " or ".join(self.keys)
 
     def own_key(self, environment: Mapping[str, str]) -> str | None:
-        """Name of the first key variable that is set and may be handed on.
+        """Return the first key variable that is set and may be passed on.
 
         Tokens that open more than models, such as a source host's, may not.
         """
         return next((n for n in self.keys if n.endswith("_API_KEY") and environment.get(n)), None)
 
     def key_found(self, environment: Mapping[str, str]) -> str | None:
-        """Name of the first key variable that is set."""
+        """Return the first key variable that is set."""
         return next((name for name in self.keys if environment.get(name)), None)
 
 
@@ -134,6 +158,6 @@ def _filled(text: str, state_directory: str) -> str:
 
 @cache
 def load_presets() -> dict[str, Preset]:
-    """The presets by agent id, in the order they are shown."""
+    """Return the presets by agent id, in the order they are shown."""
     text = files("quarterdeck.agents").joinpath("presets.toml").read_text("utf-8")
     return TypeAdapter(dict[str, Preset]).validate_python(tomllib.loads(text))

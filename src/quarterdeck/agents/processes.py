@@ -1,8 +1,8 @@
-"""Starting processes so that everything they start can be found again and ended.
+"""Starts processes so that all their descendants can be found and ended.
 
-A process group is not enough: what calls `setsid` leaves it, and what outlives its parent cannot be
-found by parentage. So each tree also carries a mark, one variable in its environment, which every
-descendant inherits and which Linux shows in `/proc`. Elsewhere only the group is ended.
+A process group is not enough: a process that calls `setsid` leaves it, and one that outlives its
+parent cannot be found by parentage. So each tree also carries a mark, an environment variable that
+every descendant inherits and that Linux shows in `/proc`. Elsewhere only the group is ended.
 """
 
 import asyncio
@@ -10,26 +10,26 @@ import os
 import signal
 import uuid
 from asyncio.subprocess import SubprocessStreamProtocol
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from subprocess import PIPE
 from typing import TypeVar
 
+from quarterdeck.local.processes import process_ids, read_environment, send_signal
+
 _POLL = 0.02
 _NOTHING = 0
-_PATIENCE = 5.0
-"""For the kernel to take what was killed out of the way, in seconds."""
-_PROC = Path("/proc")
+_KILL_SECONDS = 5.0
+"""For the kernel to remove killed processes, in seconds."""
 _Stream = TypeVar("_Stream", asyncio.StreamReader, asyncio.StreamWriter)
 
 
 def new_mark(name: str) -> tuple[str, str]:
-    """A fresh mark: a variable's name and its unique value."""
+    """Return a new mark: a variable's name and a unique value."""
     return name, uuid.uuid4().hex
 
 
 class _Protocol(SubprocessStreamProtocol):
-    """Tells of the exit at once; `Process.wait` may wait for pipes that a grandchild holds."""
+    """Reports the exit at once; `Process.wait` may wait for pipes that a grandchild holds."""
 
     def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=limit, loop=loop)
@@ -41,7 +41,7 @@ class _Protocol(SubprocessStreamProtocol):
 
 
 class Tree:
-    """A started process and whatever it starts. Whoever starts it calls `end` or `release`."""
+    """A started process and its descendants. The owner calls `end` or `release`."""
 
     def __init__(
         self, transport: asyncio.SubprocessTransport, protocol: _Protocol, mark: tuple[str, str]
@@ -63,7 +63,7 @@ class Tree:
         stderr: int = PIPE,
         limit: int = 1 << 18,
     ) -> "Tree":
-        """Starts `command` as the leader of a session of its own.
+        """Start `command` as the leader of a new session.
 
         Raises:
             OSError: the program or the directory cannot be used.
@@ -83,17 +83,17 @@ class Tree:
 
     @property
     def stdout(self) -> asyncio.StreamReader:
-        """What the process prints."""
+        """Its standard output."""
         return _present(self._protocol.stdout)
 
     @property
     def stderr(self) -> asyncio.StreamReader:
-        """What it complains about."""
+        """Its standard error."""
         return _present(self._protocol.stderr)
 
     @property
     def stdin(self) -> asyncio.StreamWriter:
-        """What it is told."""
+        """Its standard input."""
         return _present(self._protocol.stdin)
 
     @property
@@ -102,7 +102,7 @@ class Tree:
         return self._transport.get_returncode()
 
     async def exited(self, within: float | None = None) -> bool:
-        """Waits for the leader's end; False when `within` seconds passed first."""
+        """Wait for the leader's end; False when `within` seconds passed first."""
         try:
             async with asyncio.timeout(within):
                 await self._protocol.exited.wait()
@@ -111,87 +111,67 @@ class Tree:
         return True
 
     def release(self) -> None:
-        """Closes the pipes. What the process left running in the background goes on."""
+        """Close the pipes. Background processes keep running."""
         self._transport.close()
 
     async def end_rest(self) -> None:
-        """Kills what the leader left behind when it ended; the pipes stay, to be read to their end."""
-        await self._gone(signal.SIGKILL, within=_PATIENCE)
+        """Kill the descendants that an ended leader left; the pipes stay open."""
+        await self._wait_for_end(signal.SIGKILL, within=_KILL_SECONDS)
 
     async def end(self, grace: float) -> None:
-        """Ends the process and everything it started: SIGTERM, and SIGKILL after `grace` seconds.
+        """End the process and everything it started: SIGTERM, and SIGKILL after `grace` seconds.
 
-        Safe to call twice, and when the leader is long gone. The pipes are closed.
+        Safe to call twice, and after the leader's end. The pipes are closed.
         """
         if grace > 0 and await asyncio.to_thread(self._signal, signal.SIGTERM):
-            await self._gone(_NOTHING, within=grace)
-        await self._gone(signal.SIGKILL, within=_PATIENCE)
+            await self._wait_for_end(_NOTHING, within=grace)
+        await self._wait_for_end(signal.SIGKILL, within=_KILL_SECONDS)
         self.release()
 
     async def end_some(self, variable: str) -> None:
-        """Kills those of the tree that have a variable in their environment, and waits for it."""
-        sign = f"{variable}=".encode()
+        """Kill the processes of the tree that have this environment variable."""
+        prefix = f"{variable}=".encode()
         try:
-            async with asyncio.timeout(_PATIENCE):
-                while pids := await asyncio.to_thread(_marked, self._mark, sign):
+            async with asyncio.timeout(_KILL_SECONDS):
+                while pids := await asyncio.to_thread(_marked, self._mark, prefix):
                     for pid in pids:
-                        _send(os.kill, pid, signal.SIGKILL)
+                        send_signal(os.kill, pid, signal.SIGKILL)
                     await asyncio.sleep(_POLL)
         except TimeoutError:
             return
 
-    async def _gone(self, number: int, within: float) -> None:
-        """Waits until nothing of the tree is left, sending `number` (0: nothing) on the way."""
+    async def _wait_for_end(self, number: int, within: float) -> None:
+        """Wait until the whole tree has ended, sending `number` (0: nothing) meanwhile."""
         try:
             async with asyncio.timeout(within):
-                # Processes that are no children of ours give no event when they end.
+                # The ends of processes that are not our children cause no event.
                 while await asyncio.to_thread(self._signal, number):  # noqa: ASYNC110
                     await asyncio.sleep(_POLL)
         except TimeoutError:
             return
 
     def _signal(self, number: int) -> bool:
-        """Sends a signal to the whole tree; whether anything of it is left."""
+        """Send a signal to the whole tree; return whether any process is left."""
         leads = self.exit_status is None
         if leads:
-            _send(os.killpg, self.pid, number)
-        reached = [_send(os.kill, pid, number) for pid in _marked(self._mark)]
+            send_signal(os.killpg, self.pid, number)
+        reached = [send_signal(os.kill, pid, number) for pid in _marked(self._mark)]
         return leads or any(reached)
 
 
-def _send(call: Callable[[int, int], None], target: int, number: int) -> bool:
-    try:
-        call(target, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
-
-
-def _marked(mark: bytes, sign: bytes = b"") -> list[int]:
-    """Processes that carry the mark, and a variable that begins with the sign.
+def _marked(mark: bytes, prefix: bytes = b"") -> list[int]:
+    """Return the processes with the mark and a variable that starts with the prefix.
 
     Zombies show no environment, so they do not count.
     """
-    pids = [int(entry.name) for entry in _entries() if entry.name.isdecimal()]
-    return [pid for pid in pids if pid != os.getpid() and _carries(pid, mark, sign)]
+    return [pid for pid in process_ids() if pid != os.getpid() and _carries(pid, mark, prefix)]
 
 
-def _carries(pid: int, mark: bytes, sign: bytes) -> bool:
-    variables = _environment(pid)
-    return mark in variables and any(one.startswith(sign) for one in variables)
-
-
-def _entries() -> list[Path]:
-    return list(_PROC.iterdir()) if _PROC.is_dir() else []
-
-
-def _environment(pid: int) -> list[bytes]:
-    try:
-        return _PROC.joinpath(str(pid), "environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
+def _carries(pid: int, mark: bytes, prefix: bytes) -> bool:
+    variables = read_environment(pid)
+    return mark in variables and any(variable.startswith(prefix) for variable in variables)
 
 
 def _present(stream: _Stream | None) -> _Stream:
-    assert stream is not None, "this stream was not asked for"
+    assert stream is not None, "unexpected stream"
     return stream

@@ -1,7 +1,7 @@
 """The embedded service as a background process: started once, found, stopped.
 
-Whoever needs a service asks it for its health. When none answers, one of those who need it takes
-the start lock and starts the process; the others wait for the lock and then find it running.
+A process that needs the service requests its health. When it does not answer, one of these processes
+takes the start lock and starts it; the others wait for the lock and then find it running.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from quarterdeck.cli.errors import NoService
+from quarterdeck.cli.errors import NoServiceError
 from quarterdeck.cli.target import KEY_VARIABLE, URL_VARIABLE
 from quarterdeck.local.home import Home
 from quarterdeck.local.sockets import socket_address
@@ -25,13 +25,13 @@ STOP_SECONDS = 30.0
 PROBE_SECONDS = 2.0
 POLL_SECONDS = 0.03
 LOG_TAIL = 1500
-"""Characters of the log that are shown when the service did not come up."""
+"""Characters of the log that are shown when the service did not start."""
 
 _PROBE = b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
 async def answers(home: Home) -> bool:
-    """Whether the home's service answers. Asked by hand: the HTTP library costs 100 ms to load."""
+    """Return whether the home's service answers. Without the HTTP library, which takes 100 ms to load."""
     try:
         async with asyncio.timeout(PROBE_SECONDS):
             return await _probe(home.socket)
@@ -45,16 +45,17 @@ async def _probe(socket: Path) -> bool:
     try:
         writer.write(_PROBE)
         status = await reader.readline()
-        return status.split()[1:2] == [b"200"]
+        # A service without its database answers 503, but runs.
+        return status.split()[1:2] in ([b"200"], [b"503"])
     finally:
         writer.close()
 
 
-async def ensure_service(home: Home, say: Callable[[str], None]) -> None:
-    """Makes sure that the embedded service runs and answers.
+async def ensure_service(home: Home, report: Callable[[str], None]) -> None:
+    """Ensure that the embedded service runs and answers.
 
     Raises:
-        NoService: it did not come up; the message ends with the end of its log.
+        NoServiceError: it did not start; the message ends with the end of its log.
     """
     if await answers(home):
         return
@@ -62,13 +63,13 @@ async def ensure_service(home: Home, say: Callable[[str], None]) -> None:
     async with _start_lock(home):
         if await answers(home):
             return
-        say("Starting the service.")
+        report("Starting the service.")
         await _start(home)
 
 
 @dataclass
 class _Child:
-    """A process that was started here; reaped when it ends while we wait for it."""
+    """A process started here; reaped if it ends while we wait for it."""
 
     pid: int
 
@@ -87,7 +88,7 @@ async def _start(home: Home) -> None:
         if await answers(home):
             return
         if child.has_ended():
-            raise _did_not_start(home, log_start, "The service ended right away.")
+            raise _did_not_start(home, log_start, "The service ended immediately.")
         await asyncio.sleep(POLL_SECONDS)
     raise _did_not_start(
         home, log_start, f"The service did not answer within {START_SECONDS:.0f} seconds."
@@ -95,7 +96,7 @@ async def _start(home: Home) -> None:
 
 
 def _spawn(home: Home) -> int:
-    """Starts the service in a session of its own, so that no terminal's end reaches it."""
+    """Start the service in its own session, so that closing a terminal does not end it."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -104,7 +105,7 @@ def _spawn(home: Home) -> int:
     log_flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     return os.posix_spawn(
         sys.executable,
-        # -P: a directory named quarterdeck where the person stands must not be imported.
+        # -P: a directory named quarterdeck in the current directory must not be imported.
         [sys.executable, "-P", "-m", "quarterdeck", "serve", "--background"],
         environment,
         file_actions=[
@@ -122,8 +123,8 @@ def _make_directory(home: Home) -> None:
         home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         home.service.mkdir(mode=0o700, exist_ok=True)
     except OSError as e:
-        raise NoService(
-            f"{home.service} cannot be made: {e.strerror}.",
+        raise NoServiceError(
+            f"{home.service} cannot be created: {e.strerror}.",
             "Make the directory writable, or set QUARTERDECK_HOME to another one.",
         ) from e
 
@@ -132,7 +133,7 @@ def _make_directory(home: Home) -> None:
 async def _start_lock(home: Home) -> AsyncGenerator[None]:
     descriptor = os.open(home.service / "start.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        await _until(lambda: _try_lock(descriptor))
+        await _poll_until(lambda: _try_lock(descriptor))
         yield
     finally:
         os.close(descriptor)
@@ -153,29 +154,31 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _did_not_start(home: Home, log_start: int, message: str) -> NoService:
+def _did_not_start(home: Home, log_start: int, message: str) -> NoServiceError:
     try:
         with home.log.open("rb") as log:
             log.seek(log_start)
-            told = log.read().decode(errors="replace").strip()[-LOG_TAIL:]
+            output = log.read().decode(errors="replace").strip()[-LOG_TAIL:]
     except OSError:
-        told = ""
-    message = f"{message}\n{told}" if told else message
-    return NoService(message, f"The whole log is in {home.log}; qd doctor checks this machine.")
+        output = ""
+    message = f"{message}\n{output}" if output else message
+    return NoServiceError(
+        message, f"The whole log is in {home.log}; qd doctor checks this machine."
+    )
 
 
 def running_pid(home: Home) -> int | None:
-    """The process that holds the home's lock, or None when nobody does.
+    """Return the process that holds the home's lock, or None.
 
-    The lock is only looked at: trying it would for a moment keep a service from starting.
+    The lock is only inspected: taking it would keep a service from starting for a moment.
     """
     try:
         text = home.lock.read_text(encoding="ascii", errors="replace").strip()
         inode = str(home.lock.stat().st_ino)
-        held = Path("/proc/locks").read_text(encoding="ascii", errors="replace")
+        locks = Path("/proc/locks").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
-    for line in held.splitlines():
+    for line in locks.splitlines():
         fields = line.split()
         if fields[1:2] == ["FLOCK"] and fields[4] == text and fields[5].endswith(f":{inode}"):
             return int(text)
@@ -183,13 +186,13 @@ def running_pid(home: Home) -> int | None:
 
 
 async def stop_service(home: Home) -> int | None:
-    """Ends the embedded service and waits for its end.
+    """End the embedded service and wait for its end.
 
     Returns:
         Its process id, or None when none ran.
 
     Raises:
-        NoService: it belongs to someone else, or does not end.
+        NoServiceError: it belongs to someone else, or does not end.
     """
     pid = running_pid(home)
     if pid is None:
@@ -199,20 +202,20 @@ async def stop_service(home: Home) -> int | None:
     except ProcessLookupError:
         return pid
     except PermissionError as e:
-        raise NoService(f"The service (process {pid}) belongs to another user.") from e
+        raise NoServiceError(f"The service (process {pid}) belongs to another user.") from e
     try:
         async with asyncio.timeout(STOP_SECONDS):
-            await _until(lambda: running_pid(home) != pid)
+            await _poll_until(lambda: running_pid(home) != pid)
     except TimeoutError as e:
-        raise NoService(
+        raise NoServiceError(
             f"The service (process {pid}) did not end within {STOP_SECONDS:.0f} seconds.",
             f"Look at {home.log}.",
         ) from e
     return pid
 
 
-async def _until(holds: Callable[[], bool]) -> None:
-    """Polls what nobody tells."""
+async def _poll_until(holds: Callable[[], bool]) -> None:
+    """Poll until the condition holds."""
     while True:
         if holds():
             return

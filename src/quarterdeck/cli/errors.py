@@ -1,16 +1,29 @@
-"""What can go wrong on the command line itself.
+"""Errors of the command line and the exit codes of `qd`.
 
 CliError                  a message for a person, a next step, an exit code
-├── UsageFault            2: what was asked for makes no sense
-│   ├── ConfigFault       2: the configuration file, or a variable, is wrong
-│   └── AmbiguousName     2: a prefix fits several replicas
-├── NotDone               1: it was carried out and did not succeed
-└── NoService             3: no embedded service runs, or it did not come up
+├── UsageError            2: the request makes no sense
+│   ├── ConfigError       2: the configuration file, or a variable, is wrong
+│   └── AmbiguousNameError 2: a name or a prefix matches several things
+├── FailedError           1: the request was carried out and did not succeed
+└── NoServiceError        3: no embedded service runs, or it did not start
 """
 
+from enum import IntEnum
 from typing import ClassVar
 
-from quarterdeck.cli.exits import Exit
+
+class Exit(IntEnum):
+    """Exit codes of verbs.
+
+    REFUSED also means that the requested operation did not succeed: a turn that failed, a command of
+    `exec` with a status other than 0, a failed check of `doctor`.
+    """
+
+    DONE = 0
+    REFUSED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    INTERRUPTED = 130
 
 
 class CliError(Exception):
@@ -24,25 +37,25 @@ class CliError(Exception):
         self.next_step = next_step
 
 
-class UsageFault(CliError):
-    """The request makes no sense as it stands."""
+class UsageError(CliError):
+    """The request is invalid."""
 
     exit_code: ClassVar[Exit] = Exit.USAGE
 
 
-class ConfigFault(UsageFault):
+class ConfigError(UsageError):
     """The configuration file or a variable is wrong; the message names the place."""
 
 
-class AmbiguousName(UsageFault):
-    """A prefix fits several replicas."""
+class AmbiguousNameError(UsageError):
+    """A name or a prefix matches several things."""
 
 
-class NotDone(CliError):
+class FailedError(CliError):
     """It was carried out and did not succeed."""
 
 
-class NoService(CliError):
-    """The embedded service does not run, or did not come up."""
+class NoServiceError(CliError):
+    """The embedded service does not run, or did not start."""
 
     exit_code: ClassVar[Exit] = Exit.UNREACHABLE

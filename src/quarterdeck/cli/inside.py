@@ -1,70 +1,106 @@
-"""Runs verbs for agents: inside a workspace, with its engine's secret."""
+"""`qd check` and `qd preview`: verbs for programs inside a replica."""
 
-import asyncio
-import os
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
-from uuid import UUID
+from typing import Literal
 
-from quarterdeck.cli.errors import UsageFault
-from quarterdeck.wire.inside import SECRET_VARIABLE, URL_VARIABLE, WORKSPACE_VARIABLE
+import click
 
-if TYPE_CHECKING:
-    from quarterdeck.client import Client
+from quarterdeck.cli.clients import with_inside_client
+from quarterdeck.cli.errors import FailedError
+from quarterdeck.cli.lazy import LazyGroup, Verb
+from quarterdeck.cli.options import Common, common_options, text_or_stdin
+from quarterdeck.cli.output import print_json, print_message, print_text
+from quarterdeck.wire.automation_runs import ReportCheck
+from quarterdeck.wire.previews import LAST_PORT, PreviewAnswer, PreviewClosed
 
-Result = TypeVar("Result")
-
-PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds between tries while no service answers: one that starts again is worth waiting for."""
-UNIX = "unix:"
+CHECK_VERBS = {
+    "report": Verb(__name__, "Report the verdict of this run.", "report"),
+}
 
 
-def with_inside_client(work: Callable[["Client"], Awaitable[Result]]) -> Result:
-    """Opens a client of the service for this workspace, awaits the work, closes it.
+@click.group(name="check", cls=LazyGroup, verbs=CHECK_VERBS)
+def check() -> None:
+    """Report checks of pull requests (inside a replica)."""
 
-    The work is begun again while nothing listens: then nothing of it was carried out.
 
-    Raises:
-        UsageFault: this is no workspace.
-        ClientError: what the work raised last.
+PREVIEW_VERBS = {
+    "open": Verb(__name__, "Let a port of this replica be looked at.", "open_preview"),
+    "close": Verb(__name__, "Make it an ordinary port again.", "close_preview"),
+}
+
+
+@click.group(name="preview", cls=LazyGroup, verbs=PREVIEW_VERBS)
+def preview() -> None:
+    """Manage previews of ports (inside a replica)."""
+
+
+@click.command(name="report")
+@click.option(
+    "--id",
+    "check_run_id",
+    metavar="ID",
+    envvar="QD_CHECK_ID",
+    required=True,
+    help="From the run's prompt.",
+)
+@click.option(
+    "--token",
+    metavar="TOKEN",
+    envvar="QD_CHECK_TOKEN",
+    required=True,
+    help="From the run's prompt.",
+)
+@click.option(
+    "--conclusion",
+    type=click.Choice(["success", "failure"]),
+    required=True,
+    help="The check's result.",
+)
+@click.option("--title", metavar="LINE", required=True, help="The verdict in one line.")
+@click.option("--summary", metavar="TEXT", help="What was checked and why; - reads it from stdin.")
+@common_options
+def report(
+    common: Common,
+    check_run_id: str,
+    token: str,
+    conclusion: Literal["success", "failure"],
+    title: str,
+    summary: str | None,
+) -> None:
+    """Report the verdict of this run.
+
+    The built-in agent sets QD_CHECK_ID and QD_CHECK_TOKEN for its blocks, which may leave both out.
+    A second report replaces the first. The exit code is 1 when a later run for the same pull
+    request has taken this one's place: then the verdict does not count.
     """
-    address, workspace, secret = _place()
+    text = text_or_stdin(summary)
+    body = ReportCheck(token=token, conclusion=conclusion, title=title, summary=text or None)
 
-    async def run() -> Result:
-        from quarterdeck.client.errors import NotConnected
-
-        for pause in PAUSES:
-            try:
-                return await _once(address, workspace, secret, work)
-            except NotConnected:
-                await asyncio.sleep(pause)
-        return await _once(address, workspace, secret, work)
-
-    return asyncio.run(run())
+    answer = with_inside_client(lambda client: client.automations.report_check(check_run_id, body))
+    if common.json:
+        print_json(answer)
+    if not answer.reported:
+        raise FailedError(f"A later run has taken the place of this one; {answer.name} is its.")
+    print_message(f"Reported {conclusion} for {answer.name}.")
 
 
-async def _once(
-    address: str, workspace: UUID, secret: str, work: Callable[["Client"], Awaitable[Result]]
-) -> Result:
-    from quarterdeck.client import LOCAL_URL, Client, Connection
+@click.command(name="open")
+@click.argument("port", metavar="PORT", type=click.IntRange(1, LAST_PORT))
+@common_options
+def open_preview(common: Common, port: int) -> None:
+    """Open a preview of a port and print its URL."""
+    preview = with_inside_client(lambda client: client.previews.open_own(port))
+    if common.json:
+        print_json(PreviewAnswer(preview=preview))
+    else:
+        print_text(preview.public_url)
 
-    socket = Path(address.removeprefix(UNIX)) if address.startswith(UNIX) else None
-    url = LOCAL_URL if socket else address
-    async with Client(Connection(url, secret, socket=socket, workspace=workspace)) as client:
-        return await work(client)
 
-
-def _place() -> tuple[str, UUID, str]:
-    names = (URL_VARIABLE, WORKSPACE_VARIABLE, SECRET_VARIABLE)
-    address, workspace, secret = (os.environ.get(name, "") for name in names)
-    try:
-        found = UUID(workspace)
-    except ValueError:
-        found = None
-    if not address or not secret or found is None:
-        raise UsageFault(
-            "This verb is for programs inside a replica.",
-            f"There {', '.join(names)} are set; use the replica's shell or agent.",
-        )
-    return address, found, secret
+@click.command(name="close")
+@click.argument("port", metavar="PORT", type=click.IntRange(1, LAST_PORT))
+@common_options
+def close_preview(common: Common, port: int) -> None:
+    """Close the preview of a port."""
+    with_inside_client(lambda client: client.previews.close_own(port))
+    if common.json:
+        print_json(PreviewClosed(port=port))
+    print_message(f"Port {port} is closed.")

@@ -1,19 +1,23 @@
-"""A group of verbs whose modules are imported when a verb is used, not when it is listed."""
+"""A group of verbs whose modules are imported on use, not for the list."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 @dataclass(frozen=True)
 class Verb:
-    """Where a verb is: `command` in `module`. `summary` is its line in the list."""
+    """The place of a verb: `attribute` of `module`. `summary` is its line in the list."""
 
     module: str
     summary: str
+    attribute: str
 
 
 class LazyGroup(click.Group):
@@ -30,8 +34,19 @@ class LazyGroup(click.Group):
         verb = self.verbs.get(cmd_name)
         if verb is None:
             return None
-        command: click.Command = import_module(verb.module).command
+        command: click.Command = getattr(import_module(verb.module), verb.attribute)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Complete verbs without importing them, and the group's own options."""
+        from click.shell_completion import CompletionItem
+
+        verbs = [
+            CompletionItem(name, help=verb.summary)
+            for name, verb in self.verbs.items()
+            if name.startswith(incomplete)
+        ]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
@@ -45,13 +60,13 @@ class LazyGroup(click.Group):
         except click.UsageError as e:
             close = _closest(args[0], self.verbs)
             if close:
-                told = f"There is no verb {args[0]!r}. Did you mean {close}?"
-                raise click.UsageError(told, ctx) from e
+                message = f"There is no command {args[0]!r}. Did you mean {close}?"
+                raise click.UsageError(message, ctx) from e
             raise
 
 
 def _closest(word: str, names: Mapping[str, Verb]) -> str | None:
     from difflib import get_close_matches  # only when a verb was mistyped
 
-    found = get_close_matches(word, names, n=1)
-    return found[0] if found else None
+    matches = get_close_matches(word, names, n=1)
+    return matches[0] if matches else None

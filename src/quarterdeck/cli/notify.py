@@ -4,63 +4,57 @@ import sys
 
 import click
 
-from quarterdeck.cli.errors import NotDone, UsageFault
+from quarterdeck.cli.clients import with_client
+from quarterdeck.cli.errors import FailedError, UsageError
 from quarterdeck.cli.options import Common, common_options
-from quarterdeck.cli.output import put, put_json, say
-from quarterdeck.cli.running import with_client
+from quarterdeck.cli.output import print_json, print_message, print_success, print_text
 
 
 @click.group(name="notify")
-def command() -> None:
-    """Be told elsewhere of turns that ended, questions that wait and replicas that failed."""
+def notify() -> None:
+    """Configure notifications of ended turns, open questions and failed replicas."""
 
 
-@command.command(name="set")
+@notify.command(name="set")
 @click.argument("url", metavar="URL", default="-")
 @common_options
 def set_target(common: Common, url: str) -> None:
-    """Send notifications to an address, such as ntfy://host/topic; - reads it from stdin.
+    """Send notifications to a URL, such as ntfy://host/topic; - reads it from stdin.
 
-    An address holds secrets: given as an argument, it can be seen in the list of processes.
+    A URL contains secrets; as an argument it is visible in the process list.
     """
     url = sys.stdin.readline().strip() if url == "-" else url
     if not url:
-        raise UsageFault("There is no address.", "Give one, or write it to stdin.")
+        raise UsageError("Give a URL.", "Pass it as an argument or on stdin.")
     with_client(common, lambda client: client.chatapp.connect(url))
-    _done(common, "Notifications go there from now on. Try it with: qd notify test.")
+    print_success("Notification target set. Test it with: qd notify test.", common.json)
 
 
-@command.command(name="show")
+@notify.command(name="show")
 @common_options
 def show(common: Common) -> None:
-    """Say whether notifications go anywhere. The address itself is not told."""
+    """Show whether a notification target is set. Its URL is not shown."""
     found = with_client(common, lambda client: client.chatapp.get())
     if common.json:
-        put_json(found)
+        print_json(found)
     elif found.connected:
-        put(found.service or "connected")
+        print_text(found.service or "connected")
     else:
-        say("Notifications go nowhere. Set a target with: qd notify set.")
+        print_message("Notifications go nowhere. Set a target with: qd notify set.")
 
 
-@command.command(name="rm")
+@notify.command(name="rm")
 @common_options
 def remove(common: Common) -> None:
-    """Send no notifications any more."""
+    """Stop sending notifications."""
     with_client(common, lambda client: client.chatapp.disconnect())
-    _done(common, "No notifications are sent any more.")
+    print_success("No notifications are sent any more.", common.json)
 
 
-@command.command(name="test")
+@notify.command(name="test")
 @common_options
 def test(common: Common) -> None:
     """Send a notification now."""
     if not with_client(common, lambda client: client.chatapp.test()):
-        raise NotDone("The notification was not taken.", "Check the address: qd notify set.")
-    _done(common, "It was taken.")
-
-
-def _done(common: Common, sentence: str) -> None:
-    if common.json:
-        put_json({"success": True})
-    say(sentence)
+        raise FailedError("The notification was not taken.", "Check the address: qd notify set.")
+    print_success("Test notification sent.", common.json)

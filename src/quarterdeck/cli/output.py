@@ -1,70 +1,112 @@
-"""What is printed: data on stdout, narration on stderr, neither with control sequences."""
+"""Text on stdout and stderr: data and messages, tables, JSON, times; never control sequences."""
 
 import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from quarterdeck.wire.account import Service
+
+
 _HARMLESS = re.compile(r"[ -~\n\t]*")
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def safe(text: str) -> str:
-    """Text without anything that a terminal could obey; newlines and tabs stay."""
+def safe_text(text: str) -> str:
+    """Return text without control sequences; newlines and tabs stay."""
     if _HARMLESS.fullmatch(text):
         return text
-    from quarterdeck.transcript.clean import clean  # 80 ms, and names are mostly plain
+    from quarterdeck.transcript.text import clean  # 80 ms to import, and names are mostly plain
 
     return clean(text)
 
 
 def safe_line(text: str) -> str:
-    """The same in one line."""
-    return " ".join(safe(text).split())
+    """Return the text on one line, without control sequences."""
+    return " ".join(safe_text(text).split())
 
 
-def say(text: str) -> None:
-    """A line of narration."""
-    print(safe(text), file=sys.stderr, flush=True)  # noqa: T201
+def print_message(text: str) -> None:
+    """Print a line for a person on stderr."""
+    print(safe_text(text), file=sys.stderr, flush=True)  # noqa: T201
 
 
-def put(text: str, end: str = "\n") -> None:
-    """Text of agents, programs or names, made harmless."""
-    put_safe(safe(text), end)
+def print_text(text: str, end: str = "\n") -> None:
+    """Print text on stdout without control sequences."""
+    print_safe(safe_text(text), end)
 
 
-def put_safe(text: str, end: str = "\n") -> None:
-    """Text that is harmless already."""
+def print_safe(text: str, end: str = "\n") -> None:
+    """Print text on stdout that has no control sequences."""
     print(text, end=end, flush=True)  # noqa: T201
 
 
-def put_json(value: "BaseModel | Any") -> None:
-    """One line of JSON. A terminal that shows it is as safe as with plain text."""
-    put_safe(json_text(value))
+def print_json(value: "BaseModel | Any") -> None:
+    """Print a value as one line of JSON, safe to show in a terminal."""
+    print_safe(json_text(value))
+
+
+def print_success(message: str, as_json: bool) -> None:
+    """Report the success of a verb; with `--json` also on stdout."""
+    if as_json:
+        print_json({"success": True})
+    print_message(message)
 
 
 def json_text(value: "BaseModel | Any") -> str:
-    """JSON in which everything that a terminal could obey is escaped."""
+    """Return JSON with control characters escaped."""
     text = json.dumps(_plain(value), ensure_ascii=False, default=_plain)
-    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Columns as wide as their widest cell; the last one is not padded."""
+def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print columns as wide as their widest cell; the last one is not padded."""
     lines = [list(header), *([safe_line(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        put_safe("  ".join(cells).rstrip())
+        print_safe("  ".join(cells).rstrip())
 
 
 def _plain(value: Any) -> Any:
-    """What the JSON encoder knows, of a model or anything else."""
+    """Return a value that the JSON encoder supports."""
     dump = getattr(value, "model_dump", None)
     if dump is not None:
         return dump(mode="json", by_alias=True)
     return cast(Any, value) if isinstance(value, dict | list | str) else str(value)
+
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+
+
+def ago(moment: datetime) -> str:
+    """Return the time since then in its largest unit: `3d`, `5h`, `12m`, `8s`."""
+    seconds = max(0, int((datetime.now(UTC) - moment).total_seconds()))
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def local_time(moment: datetime, now: datetime | None = None) -> str:
+    """Return a time in the time zone of this machine, with its date unless it is today."""
+    local, today = moment.astimezone(), (now or datetime.now(UTC)).astimezone()
+    if local.date() == today.date():
+        return f"{local:%H:%M}"
+    return f"{local:%d %b %H:%M}" if local.year == today.year else f"{local:%Y-%m-%d %H:%M}"
+
+
+def services_text(known: "Sequence[Service]") -> str:
+    """Return the number of services that share the database: `1`, `2`, `3, 1 of them away`."""
+    away = sum(not one.alive for one in known)
+    return f"{len(known)}, {away} of them away" if away else str(len(known))
+
+
+def last_seen_text(service: "Service") -> str:
+    """Return when a service last reported."""
+    return f"last seen {ago(service.seen_at)} ago" if service.seen_at else "never seen"

@@ -2,14 +2,13 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from quarterdeck import __version__
-from quarterdeck.cli.errors import CliError
-from quarterdeck.cli.exits import Exit
+from quarterdeck.cli.errors import CliError, Exit
 from quarterdeck.cli.lazy import LazyGroup, Verb
 from quarterdeck.cli.options import Common, json_option, profile_option
 
@@ -17,33 +16,54 @@ if TYPE_CHECKING:
     from quarterdeck.client.errors import ClientError
 
 VERBS = {
-    "serve": Verb("quarterdeck.cli.verbs.serve", "Run the service in the foreground."),
-    "status": Verb("quarterdeck.cli.verbs.status", "Say whether the service answers, and where."),
-    "stop": Verb("quarterdeck.cli.verbs.stop", "Stop the embedded service; engines go on."),
-    "doctor": Verb("quarterdeck.cli.verbs.doctor", "Check this machine and say what to mend."),
-    "auth": Verb("quarterdeck.cli.auth", "Keys and tokens: get one, let a device in."),
-    "keys": Verb("quarterdeck.cli.keys", "Make, list and take away API keys."),
-    "notify": Verb("quarterdeck.cli.notify", "Say where your notifications go."),
-    "agents": Verb("quarterdeck.cli.agents", "Which coding agents there are; install one."),
-    "credentials": Verb("quarterdeck.cli.credentials", "Keys of the providers behind agents."),
-    "repo": Verb("quarterdeck.cli.repo", "Connect repositories, and group them in sets."),
-    "env": Verb("quarterdeck.cli.env", "Environments: what replicas are made from."),
-    "automation": Verb("quarterdeck.cli.automation", "Agents that run on schedules and events."),
-    "replica": Verb("quarterdeck.cli.replica", "Make, watch and command replicas."),
-    "check": Verb("quarterdeck.cli.check", "Inside a replica: report a check's verdict."),
-    "preview": Verb("quarterdeck.cli.preview", "Inside a replica: show a port of it."),
+    "serve": Verb("quarterdeck.cli.serve", "Run the service in the foreground.", "serve"),
+    "status": Verb(
+        "quarterdeck.cli.serve", "Say whether the service answers, and where.", "status"
+    ),
+    "stop": Verb("quarterdeck.cli.serve", "Stop the embedded service; engines go on.", "stop"),
+    "doctor": Verb("quarterdeck.cli.doctor", "Check this machine and say what to fix.", "doctor"),
+    "config": Verb("quarterdeck.cli.config", "Show and change the configuration file.", "config"),
+    "completion": Verb(
+        "quarterdeck.cli.completion", "Print a shell's completion script.", "completion"
+    ),
+    "auth": Verb("quarterdeck.cli.auth", "Log in, print keys, approve devices.", "auth"),
+    "keys": Verb("quarterdeck.cli.keys", "Create, list and revoke API keys.", "keys"),
+    "notify": Verb("quarterdeck.cli.notify", "Configure notifications.", "notify"),
+    "agents": Verb(
+        "quarterdeck.cli.agents", "Which coding agents there are; install one.", "agents"
+    ),
+    "credentials": Verb("quarterdeck.cli.keys", "Provider credentials of agents.", "credentials"),
+    "repo": Verb(
+        "quarterdeck.cli.repositories", "Connect repositories, and group them in sets.", "repo"
+    ),
+    "env": Verb("quarterdeck.cli.env", "Manage environments.", "env"),
+    "automation": Verb(
+        "quarterdeck.cli.automation", "Agents that run on schedules and events.", "automation"
+    ),
+    "replica": Verb("quarterdeck.cli.replica", "Create and manage replicas.", "replica"),
+    "check": Verb("quarterdeck.cli.inside", "Inside a replica: report a check's verdict.", "check"),
+    "preview": Verb("quarterdeck.cli.inside", "(in a replica) Expose a port.", "preview"),
 }
 
+ALIASES = {"environment": "env"}
+"""Longer names of commands and options, which work and are not listed."""
 EPILOG = """\b
 Exit codes: 0 done, 1 refused or failed, 2 usage, 3 unreachable, 130 interrupted.
 QD_URL and QD_API_KEY choose another service; QUARTERDECK_HOME moves everything."""
+
+
+def _normalized_name(name: str) -> str:
+    return ALIASES.get(name, name)
 
 
 @click.group(
     cls=LazyGroup,
     verbs=VERBS,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "token_normalize_func": _normalized_name,
+    },
     epilog=EPILOG,
 )
 @click.version_option(__version__, prog_name="qd", message="%(prog)s %(version)s")
@@ -51,21 +71,32 @@ QD_URL and QD_API_KEY choose another service; QUARTERDECK_HOME moves everything.
 @profile_option
 @click.pass_context
 def program(ctx: click.Context) -> None:
-    """One deck for many coding agents. Without a verb the cockpit opens."""
+    """Run and supervise many coding agents. With no command, opens the cockpit."""
     if ctx.invoked_subcommand is None:
-        from quarterdeck.cli.verbs.cockpit import open_cockpit
+        from quarterdeck.cli.cockpit import open_cockpit
 
         ctx.exit(open_cockpit(ctx.find_object(Common) or Common()))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs one verb.
+    """Run one verb.
 
     Returns:
         The exit code, one of `Exit`.
     """
+    return guarded(
+        lambda: program.main(list(arguments), prog_name="qd", standalone_mode=False, obj=Common())
+    )
+
+
+def guarded(work: Callable[[], object]) -> int:
+    """Run a program's work; print what went wrong to standard error.
+
+    Returns:
+        The exit code: the work's own result when it is a number, else one of `Exit`.
+    """
     try:
-        result = program.main(list(arguments), prog_name="qd", standalone_mode=False, obj=Common())
+        result = work()
         sys.stdout.flush()
     except click.ClickException as e:
         e.show()
@@ -73,20 +104,20 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        return _reader_left()
+        return _end_quietly()
     except CliError as e:
-        _tell(e.message, e.next_step)
+        _print_error(e.message, e.next_step)
         return e.exit_code
     except Exception as e:
-        code = _foreseen_exit(e)
+        code = _expected_exit(e)
         if code is None:
             raise
         return code
     return result if isinstance(result, int) else Exit.DONE
 
 
-def _foreseen_exit(error: Exception) -> Exit | None:
-    """The exit code of a failed call; None for what nobody foresaw.
+def _expected_exit(error: Exception) -> Exit | None:
+    """Return the exit code of a failed call; None for what nobody foresaw.
 
     Nothing is imported for it: what raised an error of a package has imported that package.
     """
@@ -96,39 +127,39 @@ def _foreseen_exit(error: Exception) -> Exit | None:
         if isinstance(error, ValidationError):
             # Answers are read by the client; what is left is a request that cannot be made.
             first = error.errors(include_url=False, include_input=False)[0]
-            _tell(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.", None)
+            _print_error(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.", None)
             return Exit.USAGE
     if "quarterdeck.client.errors" not in sys.modules:
         return None
-    from quarterdeck.client.errors import ApiError, BadKey, ClientError
+    from quarterdeck.client.errors import ApiError, ClientError, InvalidKeyError
 
     if not isinstance(error, ClientError):
         return None
-    _tell(_sentence(error), error.next_step)
+    _print_error(_full_message(error), error.next_step)
     match error:
         case ApiError():
             return Exit.REFUSED
-        case BadKey():
+        case InvalidKeyError():
             return Exit.USAGE
         case _:
             return Exit.UNREACHABLE
 
 
-def _sentence(error: "ClientError") -> str:
+def _full_message(error: "ClientError") -> str:
     details = getattr(error, "details", None)
     return f"{error.message} ({details})" if details else error.message
 
 
-def _tell(message: str, next_step: str | None) -> None:
-    from quarterdeck.cli.output import say
+def _print_error(message: str, next_step: str | None) -> None:
+    from quarterdeck.cli.output import print_message
 
-    say(f"qd: {message}")
+    print_message(f"qd: {message}")
     if next_step:
-        say(f"    {next_step}")
+        print_message(f"    {next_step}")
 
 
-def _reader_left() -> int:
-    """The reader of stdout went away, as `head` does: nothing is wrong, nothing more is said."""
+def _end_quietly() -> int:
+    """Return the reader of stdout went away, as `head` does: nothing is wrong, nothing more is said."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

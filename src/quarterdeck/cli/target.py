@@ -1,6 +1,6 @@
-"""Which service a verb talks to.
+"""The service that a verb uses, the path of the configuration file, and the keys of `qd auth login`.
 
---profile NAME  >  QD_URL (+ QD_API_KEY)  >  `default` of the file  >  the embedded service
+--profile NAME  >  QD_PROFILE  >  QD_URL (+ QD_API_KEY)  >  `default` of the file  >  the embedded service
 """
 
 import os
@@ -8,27 +8,85 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
-from quarterdeck.cli.config_path import config_path
-from quarterdeck.cli.errors import ConfigFault, NoService
-from quarterdeck.cli.kept_keys import kept_key_path, read_kept_key
-from quarterdeck.local.home import Home, find_home
+from quarterdeck.cli.errors import ConfigError, NoServiceError
+from quarterdeck.local.files import write_file
+from quarterdeck.local.home import HOME_VARIABLE, Home, find_home
 
 if TYPE_CHECKING:
-    from quarterdeck.cli.config import Profile
+    from quarterdeck.cli.schema import Profile
     from quarterdeck.client import Client, WireNames
+
+
+def config_path() -> Path:
+    """Return `config.toml` in `QUARTERDECK_HOME`, else in the platform's configuration directory."""
+    named = os.environ.get(HOME_VARIABLE)
+    if named:
+        return Path(named).expanduser().absolute() / "config.toml"
+    from platformdirs import user_config_path  # slow to import, rarely needed
+
+    return user_config_path("quarterdeck", appauthor=False) / "config.toml"
+
+
+def stored_key_path(home: Home, profile: str) -> Path:
+    """Return the file of a profile's key."""
+    return home.client / "keys" / quote(profile, safe="")
+
+
+def read_stored_key(path: Path) -> str | None:
+    """Return the stored key, or None.
+
+    Raises:
+        ConfigError: it exists and cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8").strip() or None
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as e:
+        raise ConfigError(f"The key in {path} cannot be read: {e}.", "Remove the file.") from e
+
+
+def delete_stored_key(path: Path) -> None:
+    """Delete the stored key, if there is one.
+
+    Raises:
+        ConfigError: the file cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as e:
+        raise ConfigError(f"The key in {path} cannot be removed: {e.strerror}.") from e
+
+
+def store_key(path: Path, key: str) -> None:
+    """Store a key in a file that only its owner can read.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_file(path, key + "\n")
+    except OSError as e:
+        raise ConfigError(f"The key cannot be kept in {path}: {e.strerror}.") from e
+
 
 URL_VARIABLE = "QD_URL"
 KEY_VARIABLE = "QD_API_KEY"
+PROFILE_VARIABLE = "QD_PROFILE"
+LOCAL = "local"
+"""The name of the embedded service, unless a profile has this name."""
 KEY_SECONDS = 60.0
-"""A key command may ask a person something."""
+"""Time limit of a key command, which may prompt a person."""
 
 
 @dataclass(frozen=True)
 class Target:
     """A service: its address, its key, and whether it is the embedded one of this home.
 
-    `kept` is where `qd auth login` keeps a key, on a profile that does not say where its key is.
+    `key_file` is the file in which `qd auth login` stores a key, for a profile without a key setting.
     """
 
     name: str
@@ -38,19 +96,24 @@ class Target:
     home: Home
     embedded: bool = False
     organization: str | None = None
-    kept: Path | None = None
+    key_file: Path | None = None
     names: "WireNames | None" = None
 
     @property
     def endpoint(self) -> str:
-        """The address for a person."""
+        """The address to show."""
         return f"unix:{self.socket}" if self.socket else self.url or ""
 
-    def client(self, timeout: float = 30.0) -> "Client":
-        """A client of this service. The caller closes it."""
-        from quarterdeck.client import LOCAL_URL, NEUTRAL, Client, Connection
+    @property
+    def label(self) -> str:
+        """The name under which the cockpit keeps data of this service."""
+        return LOCAL if self.embedded else self.endpoint
 
-        connection = Connection(
+    def client(self, timeout: float = 30.0) -> "Client":
+        """Return a client of this service. The caller closes it."""
+        from quarterdeck.client import LOCAL_URL, NEUTRAL, Client, HttpConnection
+
+        connection = HttpConnection(
             self.url or LOCAL_URL,
             self.current_key(),
             socket=self.socket,
@@ -61,50 +124,59 @@ class Target:
         return Client(connection)
 
     def current_key(self) -> str | None:
-        """The key; that of the embedded service is read anew, as it is made at its first start."""
+        """Return the key; that of the embedded service is read again, as its first start creates it."""
         if self.key is not None:
             return self.key
-        if self.kept is not None:
-            return read_kept_key(self.kept)
+        if self.key_file is not None:
+            return read_stored_key(self.key_file)
         return read_key(self.home) if self.embedded else None
 
 
 def read_key(home: Home) -> str | None:
-    """The key of the embedded service's owner, or None before its first start.
+    """Return the key of the embedded service's owner, or None before its first start.
 
     Raises:
-        NoService: it is there and cannot be read.
+        NoServiceError: it exists and cannot be read.
     """
     try:
         return home.key.read_text(encoding="utf-8").strip() or None
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as e:
-        raise NoService(
+        raise NoServiceError(
             f"The key in {home.key} cannot be read: {e.strerror}.",
             "Run qd as the user who owns this home, or set QD_API_KEY.",
         ) from e
 
 
-def find_target(profile: str | None) -> Target:
-    """The service that is meant.
+def find_target(profile: str | None, *, may_ask: bool = True) -> Target:
+    """Return the selected service.
+
+    Args:
+        profile: its name in the configuration file.
+        may_ask: whether a key command may run, which may prompt a person.
 
     Raises:
-        ConfigFault: the file, the profile's name, a variable or a key command is wrong.
+        ConfigError: the file, the profile's name, a variable or a key command is wrong.
     """
     home = find_home()
+    profile = profile or os.environ.get(PROFILE_VARIABLE) or None
     address = os.environ.get(URL_VARIABLE)
     if profile is None and address:
         return _from_address(address, home)
     chosen = _profile(profile)
-    return embedded_target() if chosen is None else _from_profile(*chosen, home)
+    if chosen is None:
+        return embedded_target()
+    if chosen[1].key_command is not None and not may_ask:
+        raise ConfigError(f"The key_command of profile {chosen[0]!r} is not run here.")
+    return _from_profile(*chosen, home)
 
 
 def embedded_target() -> Target:
-    """The service of this home."""
+    """Return the service of this home."""
     home = find_home()
     key = os.environ.get(KEY_VARIABLE) or None
-    return Target("local", None, home.socket, key, home, embedded=True)
+    return Target(LOCAL, None, home.socket, key, home, embedded=True)
 
 
 def _from_address(address: str, home: Home) -> Target:
@@ -113,8 +185,8 @@ def _from_address(address: str, home: Home) -> Target:
         path = Path(address.removeprefix("unix:")).absolute()
         return Target(URL_VARIABLE, None, path, key, home, embedded=path == home.socket)
     if not address.startswith(("http://", "https://")):
-        raise ConfigFault(
-            f"{URL_VARIABLE} is {address!r}, which is no address.",
+        raise ConfigError(
+            f"Invalid URL in {URL_VARIABLE}: {address!r}.",
             "Set it to http://HOST:PORT, https://HOST or unix:PATH.",
         )
     return Target(URL_VARIABLE, address, None, key, home)
@@ -124,7 +196,7 @@ def _profile(name: str | None) -> "tuple[str, Profile] | None":
     path = config_path()
     if name is None and not path.exists():
         return None
-    from quarterdeck.cli.config import read_config  # pydantic is only needed for a file
+    from quarterdeck.cli.schema import read_config  # pydantic is only needed for a file
 
     config = read_config(path)
     name = name or config.default
@@ -132,7 +204,7 @@ def _profile(name: str | None) -> "tuple[str, Profile] | None":
         return None
     if name not in config.profiles:
         known = ", ".join(config.profiles) or "none"
-        raise ConfigFault(
+        raise ConfigError(
             f"{path} has no profile {name!r} (there is: {known}).",
             f"Add a table [profiles.{name}] with a url and a key.",
         )
@@ -142,6 +214,7 @@ def _profile(name: str | None) -> "tuple[str, Profile] | None":
 def _from_profile(name: str, profile: "Profile", home: Home) -> Target:
     from quarterdeck.client.names import WireNames
 
+    names_key = any((profile.key, profile.key_command, profile.key_variable))
     return Target(
         name=name,
         url=profile.url,
@@ -149,13 +222,9 @@ def _from_profile(name: str, profile: "Profile", home: Home) -> Target:
         key=_key_of(name, profile),
         home=home,
         organization=profile.organization,
-        kept=None if _says_its_key(profile) else kept_key_path(home, name),
+        key_file=None if names_key else stored_key_path(home, name),
         names=WireNames(**profile.names.model_dump(exclude_none=True)),
     )
-
-
-def _says_its_key(profile: "Profile") -> bool:
-    return any((profile.key, profile.key_command, profile.key_variable))
 
 
 def _key_of(name: str, profile: "Profile") -> str | None:
@@ -166,7 +235,7 @@ def _key_of(name: str, profile: "Profile") -> str | None:
     variable = profile.key_variable or KEY_VARIABLE
     key = os.environ.get(variable) or None
     if key is None and profile.key_variable is not None:
-        raise ConfigFault(
+        raise ConfigError(
             f"Profile {name!r} takes its key from the variable {variable}, which is not set.",
             f"Set {variable}.",
         )
@@ -175,14 +244,14 @@ def _key_of(name: str, profile: "Profile") -> str | None:
 
 def _run_key_command(name: str, command: list[str]) -> str:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, stdout=subprocess.PIPE, text=True, timeout=KEY_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError) as e:
-        raise ConfigFault(
+        raise ConfigError(
             f"The key command of profile {name!r} failed: {e}.", "Run it by hand to see why."
         ) from e
-    key = done.stdout.strip()
+    key = process.stdout.strip()
     if not key:
-        raise ConfigFault(f"The key command of profile {name!r} printed no key.")
+        raise ConfigError(f"The key command of profile {name!r} printed no key.")
     return key

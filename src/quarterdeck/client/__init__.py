@@ -1,7 +1,7 @@
 """The async API client: one class per resource over one connection.
 
-Names are found when they are first used: who needs only `client.errors` or `client.items` (the
-cockpit, before its first frame) does not pay for the HTTP library.
+Names are imported on first use: the cockpit needs only `client.errors` and `client.stream_events`
+before its first frame, and does not wait for the HTTP library.
 """
 
 from importlib import import_module
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
-    from quarterdeck.client.connection import LOCAL_URL, Connection
+    from quarterdeck.client.connection import LOCAL_URL, HttpConnection
     from quarterdeck.client.names import NEUTRAL, WireNames
 
 _HOMES = {
     "Client": "client",
-    "Connection": "connection",
+    "HttpConnection": "connection",
     "LOCAL_URL": "connection",
     "NEUTRAL": "names",
     "WireNames": "names",
 }
 
-__all__ = ["LOCAL_URL", "NEUTRAL", "Client", "Connection", "WireNames"]
+__all__ = ["LOCAL_URL", "NEUTRAL", "Client", "HttpConnection", "WireNames"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
-"""Imports the HTTP library without its own command line, which would bring rich and pygments in.
+"""Imports the HTTP library without its own command line, which would import rich and pygments.
 
-Half of the library's import time, and a rule of the command line: verbs that do not draw import
-nothing that draws. Must be imported before anything that imports the library.
+They take half of the library's import time, and commands that do not draw must not import anything
+that does. Must be imported before anything that imports the library.
 """
 
 import sys
@@ -15,7 +15,7 @@ def _import_lean() -> None:
     if "httpx" in sys.modules:
         return
     modules = cast(dict[str, Any], sys.modules)
-    modules[_COMMAND_LINE] = None  # makes its import fail, which the library allows for
+    modules[_COMMAND_LINE] = None  # makes its import fail, which the library handles
     try:
         import_module("httpx")
     finally:

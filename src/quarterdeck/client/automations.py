@@ -1,24 +1,20 @@
 """Automations and their runs."""
 
+import hashlib
+import hmac
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import quote
 from uuid import UUID
 
 from pydantic import RootModel
 
-from quarterdeck.client.connection import Connection
-from quarterdeck.client.events import EventCursor, EventStream
-from quarterdeck.client.retry import STREAM_PACE, Pace
-from quarterdeck.client.stream import ResumingStream
-from quarterdeck.wire.automations import (
+from quarterdeck.client.connection import STREAM_PACE, Backoff, HttpConnection
+from quarterdeck.client.streams import EventCursor, EventStream, ResumingStream
+from quarterdeck.wire.automation_runs import (
     Accepted,
-    Automation,
-    AutomationAnswer,
-    AutomationList,
-    ChangeAutomation,
     CheckReported,
-    CreateAutomation,
     Execution,
     ExecutionAnswer,
     ExecutionList,
@@ -27,24 +23,37 @@ from quarterdeck.wire.automations import (
     TriggerAutomation,
     Triggered,
 )
+from quarterdeck.wire.automations import (
+    SIGNATURE_HEADER,
+    Automation,
+    AutomationAnswer,
+    AutomationList,
+    ChangeAutomation,
+    CreateAutomation,
+)
 from quarterdeck.wire.base import Success
 
 PATH = "/v1/automations"
 MOST_PER_PAGE = 100
 START_SECONDS = 120.0
-"""A run that is asked for is answered when its workspace is made."""
+"""Starting a run is answered when its workspace has been created."""
 
 Scope = Literal["org", "user", "all"]
 
 
 class _Payload(RootModel[Any]):
-    """What is posted to a webhook: any JSON."""
+    """The body of a webhook call: any JSON."""
 
 
-class Automations:
+def _signature(secret: str, body: bytes) -> dict[str, str]:
+    digest = hmac.new(secret.encode(), body, hashlib.sha256)
+    return {SIGNATURE_HEADER: f"sha256={digest.hexdigest()}"}
+
+
+class AutomationsApi:
     """`/v1/automations`."""
 
-    def __init__(self, connection: Connection, pace: Pace = STREAM_PACE) -> None:
+    def __init__(self, connection: HttpConnection, pace: Backoff = STREAM_PACE) -> None:
         self._connection = connection
         self._pace = pace
 
@@ -58,7 +67,7 @@ class Automations:
         search: str | None = None,
         scope: Scope | None = None,
     ) -> AutomationList:
-        """One page (counted from 1, 1 to 100 records, by default 20), newest first."""
+        """Return one page (counted from 1, 1 to 100 records, by default 20), newest first."""
         query = {
             "page": page,
             "limit": limit,
@@ -77,11 +86,11 @@ class Automations:
         search: str | None = None,
         scope: Scope | None = None,
     ) -> AsyncGenerator[Automation]:
-        """Every automation once, newest first, page by page."""
+        """Yield every automation once, newest first, page by page."""
         seen: set[UUID] = set()
         page = 1
         while True:
-            found = await self.list(
+            answer = await self.list(
                 page,
                 MOST_PER_PAGE,
                 trigger_type=trigger_type,
@@ -89,45 +98,54 @@ class Automations:
                 search=search,
                 scope=scope,
             )
-            for automation in found.automations:
+            for automation in answer.automations:
                 if automation.id not in seen:
                     seen.add(automation.id)
                     yield automation
-            if page >= found.total_pages or not found.automations:
+            if page >= answer.total_pages or not answer.automations:
                 return
             page += 1
 
     async def create(self, automation: CreateAutomation) -> Automation:
-        """Makes one. Raises `InvalidRequest` for triggers, an environment or an agent of no use."""
+        """Create one. Raises `InvalidRequestError` for unusable triggers, environment or agent."""
         answer = await self._connection.call("POST", PATH, AutomationAnswer, body=automation)
         return answer.automation
 
     async def get(self, automation_id: UUID) -> Automation:
-        """One automation."""
-        answer = await self._connection.call("GET", f"{PATH}/{automation_id}", AutomationAnswer)
-        return answer.automation
+        """Return one automation."""
+        return (await self.get_tagged(automation_id)).automation
 
-    async def change(self, automation_id: UUID, change: ChangeAutomation) -> Automation:
-        """Changes the fields that were set; null clears one. Raises as `create`."""
+    async def get_tagged(self, automation_id: UUID) -> AutomationAnswer:
+        """Return the same with its entity tag, for `change`."""
+        return await self._connection.call("GET", f"{PATH}/{automation_id}", AutomationAnswer)
+
+    async def change(
+        self, automation_id: UUID, change: ChangeAutomation, if_match: str | None = None
+    ) -> Automation:
+        """Change the fields that were set; null clears one. Raises as `create`.
+
+        Raises:
+            PreconditionFailedError: its entity tag is not `if_match` any more.
+        """
         answer = await self._connection.call(
-            "PATCH", f"{PATH}/{automation_id}", AutomationAnswer, body=change
+            "PATCH", f"{PATH}/{automation_id}", AutomationAnswer, body=change, if_match=if_match
         )
         return answer.automation
 
     async def delete(self, automation_id: UUID) -> None:
-        """Removes one with its runs; replicas that these made go on."""
+        """Delete one with its runs; the replicas of its runs continue."""
         await self._connection.call("DELETE", f"{PATH}/{automation_id}", Success)
 
     async def trigger(
         self, automation_id: UUID, trigger: TriggerAutomation | None = None
     ) -> Triggered:
-        """Begins a run by hand, also of one that is switched off.
+        """Start a run by hand, also of one that is switched off.
 
         The workspace is None while the run waits for a place.
 
         Raises:
-            PayloadTooLarge: over 256 KB.
-            InvalidRequest: it cannot be started; the run is kept, failed.
+            PayloadTooLargeError: over 256 KB.
+            InvalidRequestError: it cannot be started; the run is kept as failed.
         """
         return await self._connection.call(
             "POST",
@@ -140,21 +158,21 @@ class Automations:
     async def executions(
         self, automation_id: UUID, page: int | None = None, limit: int | None = None
     ) -> ExecutionList:
-        """One page of an automation's runs (by default 20), newest first."""
+        """Return one page of an automation's runs (by default 20), newest first."""
         query = {"page": page, "limit": limit}
         return await self._connection.call(
             "GET", f"{PATH}/{automation_id}/executions", ExecutionList, query=query
         )
 
     async def execution(self, automation_id: UUID, execution_id: UUID) -> Execution:
-        """One run."""
+        """Return one run."""
         answer = await self._connection.call(
             "GET", f"{PATH}/{automation_id}/executions/{execution_id}", ExecutionAnswer
         )
         return answer.execution
 
     async def retry(self, automation_id: UUID, execution_id: UUID) -> Retried:
-        """Runs a failed run again, in a new workspace. Raises `Conflict` when it has not failed."""
+        """Run a failed run again, in a new workspace. Raises `ConflictError` when it has not failed."""
         return await self._connection.call(
             "POST",
             f"{PATH}/{automation_id}/executions/{execution_id}/retry",
@@ -162,12 +180,36 @@ class Automations:
             timeout=START_SECONDS,
         )
 
-    async def webhook(self, token: str, payload: Any = None) -> None:
-        """Calls an automation's own webhook, without a key.
+    async def approve(self, automation_id: UUID, execution_id: UUID) -> Execution:
+        """Approve a run that waits for approval. Raises `ConflictError` when it does not."""
+        answer = await self._connection.call(
+            "POST",
+            f"{PATH}/{automation_id}/executions/{execution_id}/approve",
+            ExecutionAnswer,
+            timeout=START_SECONDS,
+        )
+        return answer.execution
+
+    async def cancel(self, automation_id: UUID, execution_id: UUID) -> Execution:
+        """End a run and stop its agent. Raises `ConflictError` when it has ended."""
+        answer = await self._connection.call(
+            "POST", f"{PATH}/{automation_id}/executions/{execution_id}/cancel", ExecutionAnswer
+        )
+        return answer.execution
+
+    async def rotate_webhook(self, automation_id: UUID) -> Automation:
+        """Give an automation's webhook a new token. Raises `ConflictError` when it has no webhook."""
+        answer = await self._connection.call(
+            "POST", f"{PATH}/{automation_id}/webhook/rotate", AutomationAnswer
+        )
+        return answer.automation
+
+    async def webhook(self, token: str, payload: Any = None, *, secret: str | None = None) -> None:
+        """Call an automation's own webhook, without a key, signed if it has a secret.
 
         Raises:
-            NotFound: the token starts nothing.
-            PayloadTooLarge: over 256 KB.
+            NotFoundError: the token is unknown, or the signature is missing or wrong.
+            PayloadTooLargeError: over 256 KB.
         """
         await self._connection.call(
             "POST",
@@ -175,26 +217,27 @@ class Automations:
             Accepted,
             body=_Payload(payload),
             keyless=True,
+            sign=partial(_signature, secret) if secret else None,
         )
 
     def events(self, after: int | None = None) -> EventStream:
-        """What changes in automations and runs: after an index, then live; without one, live only.
+        """Return the events of automations and runs: after an index, then live; without one, live only.
 
-        Yields as the stream of a replica does, and a `Restored` at its first connection too: who
-        reads the automations then, misses nothing. Types are those of `AutomationEventType`.
+        Yields as the stream of a replica does, and a `ConnectionRestored` at its first connection too:
+        reading the automations then misses nothing. Types are those of `AutomationEventType`.
         """
         return ResumingStream(
             self._connection, f"{PATH}/events", EventCursor(after), self._pace, announced=True
         )
 
     async def report_check(self, check_run_id: str, report: ReportCheck) -> CheckReported:
-        """From within a workspace, with its engine's secret: the verdict of a run's check.
+        """Report the verdict of a run's check from within a workspace, with its engine's secret.
 
-        `reported` is false when a later run has superseded this one. Safe to do again.
+        `reported` is false when a later run has superseded this one. Safe to repeat.
 
         Raises:
-            Forbidden: the token is wrong, or the check another workspace's.
-            NotFound: there is no such check.
+            ForbiddenError: the token is wrong, or the check is another workspace's.
+            NotFoundError: there is no such check.
         """
         return await self._connection.call(
             "POST",

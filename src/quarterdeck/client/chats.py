@@ -1,41 +1,54 @@
-"""Chats of a replica."""
+"""Chats, their messages and their history."""
 
+import json
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, cast
 from uuid import UUID
 
-from quarterdeck.client.connection import Connection
+from quarterdeck.client.connection import HttpConnection
+from quarterdeck.client.names import NEUTRAL
 from quarterdeck.wire.base import Success
 from quarterdeck.wire.chats import (
     Chat,
     ChatAnswer,
+    ChatGoal,
     ChatList,
     CreateChat,
+    GoalAnswer,
     Interrupted,
+    MessageAccepted,
+    Queue,
+    QueueAnswer,
+    QueuedMessage,
     RenameChat,
+    ReorderQueue,
     RespondBody,
+    SendMessage,
     SlashCommand,
     SlashCommands,
+    UpdateGoal,
 )
-from quarterdeck.wire.goals import ChatGoal, GoalAnswer, UpdateGoal
+from quarterdeck.wire.history import History
 
 list_ = list  # the class below has a method of this name
 
 
-class Chats:
+class ChatsApi:
     """`/v1/replica/{id}/chats`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
 
     async def list(self, replica_id: UUID) -> list[Chat]:
-        """Every chat; works in every state of the replica."""
+        """Return every chat; works in every state of the replica."""
         return (await self._connection.call("GET", _path(replica_id), ChatList)).chats
 
     async def create(self, replica_id: UUID, chat: CreateChat) -> Chat:
-        """Makes a chat for one agent."""
+        """Create a chat for one agent."""
         return (await self._connection.call("POST", _path(replica_id), ChatAnswer, body=chat)).chat
 
     async def rename(self, replica_id: UUID, chat_id: UUID, display_name: str) -> Chat:
-        """Gives a chat its title (1 to 100 characters). Raises `NotActive`."""
+        """Give a chat its title (1 to 100 characters). Raises `NotActiveError`."""
         body = RenameChat(display_name=display_name)
         answer = await self._connection.call(
             "PATCH", f"{_path(replica_id)}/{chat_id}", ChatAnswer, body=body
@@ -43,7 +56,7 @@ class Chats:
         return answer.chat
 
     async def interrupt(self, replica_id: UUID, chat_id: UUID) -> Interrupted:
-        """Stops the running turn; what is queued stays. Raises `NotActive`."""
+        """Stop the running turn; queued messages stay. Raises `NotActiveError`."""
         return await self._connection.call(
             "POST", f"{_path(replica_id)}/{chat_id}/interrupt", Interrupted
         )
@@ -57,10 +70,10 @@ class Chats:
         option_id: str | None = None,
         text: str | None = None,
     ) -> None:
-        """Answers a question of the agent with an option or a text.
+        """Answer a question of the agent with an option or a text.
 
         Raises:
-            Conflict: it is no longer awaited, or the replica is not active.
+            ConflictError: the question is closed, or the replica is not active.
         """
         body = RespondBody(request_id=request_id, option_id=option_id, text=text)
         await self._connection.call(
@@ -68,23 +81,28 @@ class Chats:
         )
 
     async def delete(self, replica_id: UUID, chat_id: UUID) -> None:
-        """Takes a chat away, whatever it is doing; works in every state of the replica."""
+        """Delete a chat, even while a turn runs; works in every state of the replica."""
         await self._connection.call("DELETE", f"{_path(replica_id)}/{chat_id}", Success)
 
     async def slash_commands(self, replica_id: UUID, chat_id: UUID) -> list_[SlashCommand]:
-        """The words that a message may begin with."""
+        """Return the slash commands that a message may start with."""
         answer = await self._connection.call(
             "GET", f"{_path(replica_id)}/{chat_id}/slash-commands", SlashCommands
         )
         return answer.commands
 
+    async def delete_goal(self, replica_id: UUID, chat_id: UUID) -> None:
+        """Remove the goal of a chat, if it has one."""
+        path = f"/v1/replica/{replica_id}/chats/{chat_id}/goal"
+        await self._connection.call("DELETE", path, GoalAnswer)
+
     async def update_goal(
         self, replica_id: UUID, chat_id: UUID, change: UpdateGoal
     ) -> ChatGoal | None:
-        """Sets, pauses or resumes the goal; None on chats whose agent has no goals.
+        """Set, pause or resume the goal; None on chats whose agent has no goals.
 
         Raises:
-            Conflict: there is no goal to change, or the replica is not active.
+            ConflictError: there is no goal to change, or the replica is not active.
         """
         answer = await self._connection.call(
             "PATCH", f"{_path(replica_id)}/{chat_id}/goal", GoalAnswer, body=change
@@ -94,3 +112,129 @@ class Chats:
 
 def _path(replica_id: UUID) -> str:
     return f"/v1/replica/{replica_id}/chats"
+
+
+class MessagesApi:
+    """`/v1/replica/{id}/messages` and the queue of a chat."""
+
+    def __init__(self, connection: HttpConnection) -> None:
+        self._connection = connection
+
+    async def send(self, replica_id: UUID, message: SendMessage) -> MessageAccepted:
+        """Send a message; once answered it is never lost. Wakes a sleeping replica.
+
+        After a `LinkError` it is unknown whether it was accepted, so this is never retried automatically.
+
+        Raises:
+            ReplicaFailedError: the replica failed and must be woken first.
+        """
+        return await self._connection.call(
+            "POST", f"/v1/replica/{replica_id}/messages", MessageAccepted, body=message
+        )
+
+    async def queue(self, replica_id: UUID, chat_id: UUID) -> Queue:
+        """Return the queued messages, first to run first; works in every state of the replica."""
+        return await self._connection.call(
+            "GET", f"/v1/replica/{replica_id}/chats/{chat_id}/queue", Queue
+        )
+
+    async def clear_queue(self, replica_id: UUID, chat_id: UUID) -> list[QueuedMessage]:
+        """Cancel all queued messages; return the queue after that."""
+        return await self._change("DELETE", replica_id, chat_id)
+
+    async def remove_queued(
+        self, replica_id: UUID, chat_id: UUID, message_id: UUID
+    ) -> list[QueuedMessage]:
+        """Cancel one message; return the queue after that.
+
+        Raises:
+            ConflictError: it has started.
+        """
+        return await self._change("DELETE", replica_id, chat_id, f"/{message_id}")
+
+    async def reorder_queue(
+        self, replica_id: UUID, chat_id: UUID, message_id: UUID, position: int
+    ) -> list[QueuedMessage]:
+        """Move a message to another position, from 0; return the queue after that.
+
+        Raises:
+            ConflictError: it has started.
+        """
+        body = ReorderQueue(message_id=message_id, position=position)
+        return await self._change("PATCH", replica_id, chat_id, "/reorder", body)
+
+    async def _change(
+        self,
+        method: str,
+        replica_id: UUID,
+        chat_id: UUID,
+        rest: str = "",
+        body: ReorderQueue | None = None,
+    ) -> list[QueuedMessage]:
+        path = f"/v1/replica/{replica_id}/chats/{chat_id}/queue{rest}"
+        return (await self._connection.call(method, path, QueueAnswer, body=body)).queue
+
+
+class HistoryApi:
+    """`/v1/replica/{id}/history`."""
+
+    def __init__(self, connection: HttpConnection) -> None:
+        self._connection = connection
+        self._rename = _renaming(connection.names.transcript_key)
+
+    async def page(
+        self,
+        replica_id: UUID,
+        *,
+        chat_id: UUID | None = None,
+        limit: int | None = None,
+        before_event: int | None = None,
+        before_turn: int | None = None,
+        before_cursor: str | None = None,
+    ) -> History:
+        """Return the last `limit` events (all without one) before the given position, oldest first.
+
+        `before_event` and `before_turn` are exclusive upper bounds; pass `events_start_index` and
+        `turns_start_index` of the page before. `before_cursor` moves both.
+        """
+        query = {
+            "chat_id": str(chat_id) if chat_id else None,
+            "limit": limit,
+            "beforeEvent": before_event,
+            "beforeTurn": before_turn,
+            "beforeCursor": before_cursor,
+        }
+        return await self._connection.call(
+            "GET", f"/v1/replica/{replica_id}/history", History, query=query, rename=self._rename
+        )
+
+    async def pages(
+        self, replica_id: UUID, *, chat_id: UUID | None = None, limit: int = 200
+    ) -> AsyncGenerator[History]:
+        """Yield page after page from the newest back to the first."""
+        cursor: str | None = None
+        while True:
+            page = await self.page(replica_id, chat_id=chat_id, limit=limit, before_cursor=cursor)
+            yield page
+            if page.before_cursor is None or page.before_cursor == cursor:
+                return
+            cursor = page.before_cursor
+
+
+def _renaming(transcript_key: str) -> Callable[[bytes], bytes] | None:
+    if transcript_key == NEUTRAL.transcript_key:
+        return None
+
+    def rename(body: bytes) -> bytes:
+        try:
+            answer: Any = json.loads(body)
+        except ValueError:
+            return body  # the reader reports it
+        if not isinstance(answer, dict):
+            return body
+        fields = cast(dict[str, Any], answer)
+        if transcript_key in fields:
+            fields[NEUTRAL.transcript_key] = fields.pop(transcript_key)
+        return json.dumps(fields).encode()
+
+    return rename

@@ -1,79 +1,145 @@
 """The client: every resource over one connection."""
 
+from importlib import import_module
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from quarterdeck.client import _lean as _lean  # before the HTTP library, see there
-from quarterdeck.client.account import Account
-from quarterdeck.client.agents import Agents
-from quarterdeck.client.api_keys import SHARED, ApiKeys
-from quarterdeck.client.auth import Auth
-from quarterdeck.client.automations import Automations
-from quarterdeck.client.canvas import Canvas
-from quarterdeck.client.chatapp import Chatapp
-from quarterdeck.client.chats import Chats
-from quarterdeck.client.connection import Connection
-from quarterdeck.client.credentials import Credentials
-from quarterdeck.client.environment_hooks import EnvironmentHooks
-from quarterdeck.client.environment_parts import (
-    EnvironmentFiles,
-    EnvironmentMcps,
-    EnvironmentSkills,
-    EnvironmentVariables,
-)
-from quarterdeck.client.environments import Environments
-from quarterdeck.client.events import Events
-from quarterdeck.client.exec import Exec
-from quarterdeck.client.files import Files
-from quarterdeck.client.health import HealthCheck
-from quarterdeck.client.history import HistoryPages
-from quarterdeck.client.hook_logs import HookLogs
-from quarterdeck.client.hook_tests import HookTests
-from quarterdeck.client.messages import Messages
-from quarterdeck.client.previews import Previews
-from quarterdeck.client.replicas import Replicas
-from quarterdeck.client.repositories import Repositories, RepositorySets
-from quarterdeck.client.services import Services
-from quarterdeck.client.terminals import Terminals
-from quarterdeck.client.warm_pools import WarmPools
+from quarterdeck.client.connection import HttpConnection
+
+if TYPE_CHECKING:
+    from quarterdeck.client.account import (
+        AccountApi,
+        AgentsApi,
+        AuthApi,
+        ChatappApi,
+        CredentialsApi,
+        HealthApi,
+        KeysApi,
+        ServicesApi,
+    )
+    from quarterdeck.client.automations import AutomationsApi
+    from quarterdeck.client.chats import ChatsApi, HistoryApi, MessagesApi
+    from quarterdeck.client.environments import (
+        EnvironmentFilesApi,
+        EnvironmentHooksApi,
+        EnvironmentsApi,
+        HookTestsApi,
+        McpServersApi,
+        SkillsApi,
+        VariablesApi,
+        WarmPoolsApi,
+    )
+    from quarterdeck.client.git import (
+        GitApi,
+        OriginApi,
+        PullRequestsApi,
+        RepositoriesApi,
+        RepositorySetsApi,
+    )
+    from quarterdeck.client.replicas import (
+        CanvasApi,
+        ExecApi,
+        FilesApi,
+        HooksApi,
+        PreviewsApi,
+        ReplicasApi,
+    )
+    from quarterdeck.client.streams import EventsApi
+    from quarterdeck.client.terminals import TerminalsApi
+
+_RESOURCES = {
+    "health": ("account", "HealthApi"),
+    "services": ("account", "ServicesApi"),
+    "auth": ("account", "AuthApi"),
+    "account": ("account", "AccountApi"),
+    "api_keys": ("account", "KeysApi"),
+    "organization_api_keys": ("account", "OrganizationKeysApi"),
+    "chatapp": ("account", "ChatappApi"),
+    "repositories": ("git", "RepositoriesApi"),
+    "repository_sets": ("git", "RepositorySetsApi"),
+    "environments": ("environments", "EnvironmentsApi"),
+    "variables": ("environments", "VariablesApi"),
+    "environment_files": ("environments", "EnvironmentFilesApi"),
+    "skills": ("environments", "SkillsApi"),
+    "mcps": ("environments", "McpServersApi"),
+    "environment_hooks": ("environments", "EnvironmentHooksApi"),
+    "hook_tests": ("environments", "HookTestsApi"),
+    "warm_pools": ("environments", "WarmPoolsApi"),
+    "credentials": ("account", "CredentialsApi"),
+    "agents": ("account", "AgentsApi"),
+    "automations": ("automations", "AutomationsApi"),
+    "replicas": ("replicas", "ReplicasApi"),
+    "chats": ("chats", "ChatsApi"),
+    "messages": ("chats", "MessagesApi"),
+    "history": ("chats", "HistoryApi"),
+    "hook_logs": ("replicas", "HooksApi"),
+    "exec": ("replicas", "ExecApi"),
+    "events": ("streams", "EventsApi"),
+    "terminals": ("terminals", "TerminalsApi"),
+    "canvas": ("replicas", "CanvasApi"),
+    "files": ("replicas", "FilesApi"),
+    "git": ("git", "GitApi"),
+    "pull_requests": ("git", "PullRequestsApi"),
+    "origin": ("git", "OriginApi"),
+    "previews": ("replicas", "PreviewsApi"),
+}
+"""Module and class of each resource. Their models take long to import, and a command needs few."""
 
 
 class Client:
-    """Owns its connection: use as an async context manager, or call `aclose`."""
+    """Owns its connection: use as an async context manager, or call `aclose`.
 
-    def __init__(self, connection: Connection) -> None:
+    A resource is created on first use.
+    """
+
+    health: "HealthApi"
+    services: "ServicesApi"
+    auth: "AuthApi"
+    account: "AccountApi"
+    api_keys: "KeysApi"
+    organization_api_keys: "KeysApi"
+    chatapp: "ChatappApi"
+    repositories: "RepositoriesApi"
+    repository_sets: "RepositorySetsApi"
+    environments: "EnvironmentsApi"
+    variables: "VariablesApi"
+    environment_files: "EnvironmentFilesApi"
+    skills: "SkillsApi"
+    mcps: "McpServersApi"
+    environment_hooks: "EnvironmentHooksApi"
+    hook_tests: "HookTestsApi"
+    warm_pools: "WarmPoolsApi"
+    credentials: "CredentialsApi"
+    agents: "AgentsApi"
+    automations: "AutomationsApi"
+    replicas: "ReplicasApi"
+    chats: "ChatsApi"
+    messages: "MessagesApi"
+    history: "HistoryApi"
+    hook_logs: "HooksApi"
+    exec: "ExecApi"
+    events: "EventsApi"
+    terminals: "TerminalsApi"
+    canvas: "CanvasApi"
+    files: "FilesApi"
+    git: "GitApi"
+    origin: "OriginApi"
+    previews: "PreviewsApi"
+    pull_requests: "PullRequestsApi"
+
+    def __init__(self, connection: HttpConnection) -> None:
         self.connection = connection
-        self.health = HealthCheck(connection)
-        self.services = Services(connection)
-        self.auth = Auth(connection)
-        self.account = Account(connection)
-        self.api_keys = ApiKeys(connection)
-        self.organization_api_keys = ApiKeys(connection, SHARED)
-        self.chatapp = Chatapp(connection)
-        self.repositories = Repositories(connection)
-        self.repository_sets = RepositorySets(connection)
-        self.environments = Environments(connection)
-        self.variables = EnvironmentVariables(connection)
-        self.environment_files = EnvironmentFiles(connection)
-        self.skills = EnvironmentSkills(connection)
-        self.mcps = EnvironmentMcps(connection)
-        self.environment_hooks = EnvironmentHooks(connection)
-        self.hook_tests = HookTests(connection)
-        self.warm_pools = WarmPools(connection)
-        self.credentials = Credentials(connection)
-        self.agents = Agents(connection)
-        self.automations = Automations(connection)
-        self.replicas = Replicas(connection)
-        self.chats = Chats(connection)
-        self.messages = Messages(connection)
-        self.history = HistoryPages(connection)
-        self.hook_logs = HookLogs(connection)
-        self.exec = Exec(connection)
-        self.events = Events(connection)
-        self.terminals = Terminals(connection)
-        self.canvas = Canvas(connection)
-        self.files = Files(connection)
-        self.previews = Previews(connection)
+
+    if not TYPE_CHECKING:  # the annotations above list the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in _RESOURCES:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            module, resource = _RESOURCES[name]
+            api = getattr(import_module(f"quarterdeck.client.{module}"), resource)
+            setattr(self, name, api(self.connection))
+            return getattr(self, name)
 
     async def __aenter__(self) -> Self:
         return self
@@ -87,5 +153,5 @@ class Client:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Closes the connection. Streams and keyboards are closed by who opened them, before."""
+        """Close the connection. Streams and keyboards must be closed before, by their owners."""
         await self.connection.aclose()

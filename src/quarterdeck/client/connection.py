@@ -1,11 +1,14 @@
-"""One connection to a service: address, key, retries, and nothing of any resource."""
+"""One HTTP connection to a service: requests, retries and errors."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import ExitStack, asynccontextmanager
+import random
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self, TypeVar
 from uuid import UUID
 
@@ -13,18 +16,170 @@ import httpx
 from httpx_sse import EventSource, ServerSentEvent
 from pydantic import BaseModel, ValidationError
 
-from quarterdeck.client.errors import BadKey, ClientError, ProtocolError, Unreachable
-from quarterdeck.client.faults import api_error, mapped
+from quarterdeck.client.errors import (
+    ApiError,
+    ClientError,
+    ConflictError,
+    ForbiddenError,
+    InvalidKeyError,
+    InvalidRequestError,
+    LinkError,
+    NotActiveError,
+    NotConnectedError,
+    NotFoundError,
+    PayloadTooLargeError,
+    PreconditionFailedError,
+    ProtocolError,
+    RateLimitedError,
+    ReplicaFailedError,
+    RequestTimeoutError,
+    ServerError,
+    UnauthorizedError,
+    UnavailableError,
+    UnreachableError,
+)
 from quarterdeck.client.names import NEUTRAL, WireNames
-from quarterdeck.client.retry import CALL_PACE, CALL_TRIES, Pace, wait_before
 from quarterdeck.local.sockets import socket_address
-from quarterdeck.wire.base import Patch
+from quarterdeck.wire.base import Patch, utc_now
+from quarterdeck.wire.errors import ErrorCode, ErrorObject
+
+LONGEST_WAIT = 30.0
+"""Seconds of `Retry-After` that a call waits for; with more, the error is raised."""
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Delays that double from `first` to `longest` seconds, each shortened by up to `jitter`."""
+
+    first: float = 0.25
+    longest: float = 10.0
+    jitter: float = 0.3
+
+    def delay(self, attempt: int) -> float:
+        """Return the seconds to wait before try number `attempt`, counted from 0."""
+        whole = min(self.longest, self.first * 2.0 ** min(attempt, 30))
+        return whole * (1 - self.jitter * random.random())
+
+
+STREAM_PACE = Backoff()
+CALL_PACE = Backoff(first=0.1, longest=2.0)
+CALL_TRIES = 4
+"""Tries of a safe call before its error is raised."""
+
+
+def wait_before(error: ClientError, attempt: int, pace: Backoff) -> float | None:
+    """Return the seconds to wait before a safe call is retried, or None when it must not be."""
+    if isinstance(error, ApiError) and (error.retry_after or 0) > LONGEST_WAIT:
+        return None
+    match error:
+        case RateLimitedError() | UnavailableError():
+            return max(error.retry_after or 0.0, pace.delay(attempt))
+        case UnreachableError() | RequestTimeoutError():
+            return pace.delay(attempt)
+        case _:
+            return None
+
+
+BY_STATUS: dict[int, type[ApiError]] = {
+    400: InvalidRequestError,
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    412: PreconditionFailedError,
+    413: PayloadTooLargeError,
+    422: InvalidRequestError,
+    429: RateLimitedError,
+    502: UnavailableError,
+    503: UnavailableError,
+    504: UnavailableError,
+}
+
+BY_CODE: dict[str, type[ApiError]] = {
+    ErrorCode.WORKSPACE_NOT_ACTIVE: NotActiveError,
+    ErrorCode.WORKSPACE_ERROR_STATE: ReplicaFailedError,
+}
+
+
+@contextmanager
+def mapped(endpoint: str) -> Generator[None]:
+    """Turn every exception of the HTTP library inside the block into a `LinkError`."""
+    try:
+        yield
+    except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as e:
+        raise _link_error(e, endpoint) from e
+    except OSError as e:
+        raise NotConnectedError(f"No service answers at {endpoint}: {e.strerror or e}.") from e
+
+
+def _link_error(error: Exception, endpoint: str) -> LinkError:
+    match error:
+        case httpx.ConnectTimeout():
+            return RequestTimeoutError(f"Connecting to {endpoint} timed out.")
+        case httpx.TimeoutException():
+            return RequestTimeoutError(f"{endpoint} did not answer in time.")
+        case httpx.ConnectError():
+            return NotConnectedError(f"No service answers at {endpoint}.")
+        case httpx.RemoteProtocolError() | httpx.NetworkError() | httpx.ProxyError():
+            return UnreachableError(f"The line to {endpoint} broke.")
+        case httpx.InvalidURL() | httpx.UnsupportedProtocol():
+            return UnreachableError(f"{endpoint} is not an address that can be called: {error}.")
+        case _:
+            return ProtocolError(f"The answer of {endpoint} could not be read.")
+
+
+def api_error(status: int, headers: httpx.Headers, body: bytes) -> ApiError:
+    """Return the error for an answer with a status of 400 or more."""
+    try:
+        error = ErrorObject.model_validate_json(body)
+    except ValidationError:
+        error = ErrorObject(error=f"The service answered with status {status}.")
+    return _kind(status, error.code)(
+        error.error,
+        status=status,
+        code=error.code,
+        details=error.details,
+        retry_after=retry_after(headers),
+        conflicts=error.conflicts or (),
+    )
+
+
+def _kind(status: int, code: str | None) -> type[ApiError]:
+    if status == 409 and code in BY_CODE:
+        return BY_CODE[code]
+    return BY_STATUS.get(status) or (ServerError if status >= 500 else ApiError)
+
+
+def retry_after(headers: httpx.Headers) -> float | None:
+    """Return the seconds of `Retry-After`, in either of its two forms."""
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (moment - utc_now()).total_seconds())
+
+
+def is_final(error: Exception) -> bool:
+    """Return whether a retry of the same request cannot help: it was refused, not lost."""
+    return (
+        isinstance(error, ApiError)
+        and not isinstance(error, RateLimitedError | ServerError)
+        and error.status not in {408, 425}
+    )
+
 
 LOCAL_URL = "http://localhost"
 """Base URL where the address is a unix socket."""
 
 STALL_SECONDS = 45.0
-"""A stream without a byte for so long is dead: a ping is due every 15 seconds."""
+"""A stream without a byte for this time is dead: a ping is due every 15 seconds."""
 
 WORKSPACE_HEADER = "X-Workspace-Id"
 
@@ -32,10 +187,10 @@ Query = Mapping[str, str | int | bool | None]
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
-class Connection:
+class HttpConnection:
     """Speaks HTTP with one service, over TCP or a unix socket.
 
-    Only GET, and calls marked `repeatable`, are tried again. Use as an async context manager, or
+    Only GET, and calls marked `repeatable`, are retried. Use as an async context manager, or
     call `aclose`.
     """
 
@@ -51,20 +206,20 @@ class Connection:
         workspace: UUID | None = None,
         timeout: float = 30.0,
         stall: float = STALL_SECONDS,
-        pace: Pace = CALL_PACE,
+        pace: Backoff = CALL_PACE,
     ) -> None:
         """`timeout` is in seconds, for connecting and for each wait for bytes of an answer.
 
-        `organization` is sent as the organization header, which a user token needs; `workspace` says
-        whose engine's secret the key is, for the calls from within a workspace. With `socket` the
+        `organization` is sent as the organization header, which a user token needs; `workspace` is set
+        for calls from within that workspace, where the key is its engine's secret. With `socket` the
         host in `base_url` is only a name. `transport` replaces the network, as in tests.
 
         Raises:
-            BadKey: the key cannot be sent at all.
+            InvalidKeyError: the key cannot be sent at all.
         """
         self.names = names
         self.endpoint = f"unix:{socket}" if socket else base_url
-        """The address as a person knows it."""
+        """The address as shown to people."""
         self._base_url = base_url
         self._headers = _headers(key, names, organization)
         if workspace is not None:
@@ -74,7 +229,7 @@ class Connection:
         self._timeout = httpx.Timeout(timeout, pool=None)
         self._stall = stall
         self._pace = pace
-        self._held = ExitStack()
+        self._resources = ExitStack()
         self._opened: httpx.AsyncClient | None = None
         self._closed = False
 
@@ -90,14 +245,14 @@ class Connection:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Closes every connection to the service. Safe to call twice."""
+        """Close every connection to the service. Safe to call twice."""
         self._closed = True
         opened, self._opened = self._opened, None
         try:
             if opened is not None:
                 await opened.aclose()
         finally:
-            self._held.close()
+            self._resources.close()
 
     async def call(
         self,
@@ -109,13 +264,18 @@ class Connection:
         body: BaseModel | None = None,
         repeatable: bool = False,
         keyless: bool = False,
+        sign: Callable[[bytes], Mapping[str, str]] | None = None,
         timeout: float | None = None,
         rename: Callable[[bytes], bytes] | None = None,
+        if_match: str | None = None,
     ) -> Answer:
-        """Makes one call and reads its answer.
+        """Make one call and read its answer.
 
-        `repeatable` allows another try after a fault of the line or 429, 502, 503, 504; GET always
-        is. `keyless` leaves the key out. `rename` rewrites the answer's body before it is read.
+        `if_match` is the entity tag of the state that a change is based on. An answer with a field
+        `etag` gets that of its header.
+        `repeatable` allows a retry after a connection error or 429, 502, 503, 504; GET is always
+        repeatable. `keyless` leaves the key out. `sign` returns headers for the body that is sent.
+        `rename` rewrites the answer's body before it is read.
 
         Raises:
             ApiError: the service refused.
@@ -124,14 +284,22 @@ class Connection:
         request = self._request(method, path, query, body, timeout)
         if keyless:
             request.headers.pop("Authorization", None)
+        if sign is not None:
+            request.headers.update(sign(request.content))
+        if if_match is not None:
+            request.headers["If-Match"] = if_match
         repeatable = repeatable or method in {"GET", "HEAD"}
-        content = await self._send(request, CALL_TRIES if repeatable else 1)
-        return self._read(f"{method} {path}", answer, rename(content) if rename else content)
+        response = await self._send(request, CALL_TRIES if repeatable else 1)
+        content = response.content
+        result = self._read(f"{method} {path}", answer, rename(content) if rename else content)
+        if "etag" in answer.model_fields:
+            return result.model_copy(update={"etag": response.headers.get("ETag")})
+        return result
 
     async def upload(
         self, path: str, answer: type[Answer], filename: str, content: bytes
     ) -> Answer:
-        """Sends one file as a form with the parts `file` and `filename`; never tried again.
+        """Send one file as a form with the parts `file` and `filename`; never retried.
 
         Raises:
             ApiError: the service refused.
@@ -140,37 +308,50 @@ class Connection:
         parts = {"file": ("file", content), "filename": (None, filename.encode())}
         with mapped(self.endpoint):
             request = self._client().build_request("POST", path, files=parts)
-        return self._read(f"POST {path}", answer, await self._send(request, 1))
+        response = await self._send(request, 1)
+        return self._read(f"POST {path}", answer, response.content)
 
-    def _read(self, asked: str, answer: type[Answer], content: bytes) -> Answer:
-        try:
-            return answer.model_validate_json(content)
-        except ValidationError as e:
-            first = e.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "the body"
-            raise ProtocolError(
-                f"The answer of {self.endpoint} to {asked} could not be read:"
-                f" {where}: {first['msg']}."
-            ) from e
-
-    @asynccontextmanager
-    async def listen(
-        self, path: str, last_event_id: str | None = None, *, body: BaseModel | None = None
-    ) -> AsyncGenerator[AsyncGenerator[ServerSentEvent]]:
-        """Opens one event stream; the block gets its messages until the line breaks.
-
-        With a body it is posted: that begins something, which the stream then tells of.
+    async def post_bytes(
+        self, path: str, answer: type[Answer], content: bytes, timeout: float | None = None
+    ) -> Answer:
+        """Send bytes as they are; never retried.
 
         Raises:
-            ApiError: the service refused the stream.
-            LinkError: it could not be opened, or broke, or stood still for the stall time.
+            ApiError: the service refused.
+            LinkError: no usable answer came.
         """
-        method = "GET" if body is None else "POST"
-        request = self._request(method, path, None, body, self._stall)
-        request.headers["Accept"] = "text/event-stream"
-        request.headers["Cache-Control"] = "no-store"
-        if last_event_id is not None:
-            request.headers["Last-Event-ID"] = last_event_id
+        request = self._request("POST", path, None, None, timeout, content)
+        request.headers["Content-Type"] = "application/octet-stream"
+        response = await self._send(request, 1)
+        return self._read(f"POST {path}", answer, response.content)
+
+    @asynccontextmanager
+    async def download(
+        self,
+        path: str,
+        query: Query | None = None,
+        *,
+        content: bytes | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> AsyncGenerator[AsyncGenerator[bytes]]:
+        """Open an answer that may be large; the block gets its bytes in parts.
+
+        Args:
+            content: the body of a POST; None makes it a GET.
+            headers: sent in addition.
+
+        Raises:
+            ApiError: the service refused.
+            LinkError: it could not be opened, broke, or sent nothing for the stall time.
+        """
+        method = "GET" if content is None else "POST"
+        request = self._request(method, path, query, None, self._stall, content)
+        request.headers.update(headers)
+        async with self._streamed(request) as response, aclosing(self._parts(response)) as parts:
+            yield parts
+
+    @asynccontextmanager
+    async def _streamed(self, request: httpx.Request) -> AsyncGenerator[httpx.Response]:
         with mapped(self.endpoint):
             response = await self._client().send(request, stream=True)
         try:
@@ -178,13 +359,49 @@ class Connection:
                 with mapped(self.endpoint):
                     await response.aread()
                 raise api_error(response.status_code, response.headers, response.content)
-            messages = self._messages(response)
-            try:
-                yield messages
-            finally:
-                await messages.aclose()
+            yield response
         finally:
             await response.aclose()
+
+    async def _parts(self, response: httpx.Response) -> AsyncGenerator[bytes]:
+        with mapped(self.endpoint):
+            async for part in response.aiter_bytes():
+                yield part
+
+    def _read(self, request: str, answer: type[Answer], content: bytes) -> Answer:
+        try:
+            return answer.model_validate_json(content)
+        except ValidationError as e:
+            first = e.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"]) or "the body"
+            raise ProtocolError(
+                f"The answer of {self.endpoint} to {request} could not be read:"
+                f" {where}: {first['msg']}."
+            ) from e
+
+    @asynccontextmanager
+    async def listen(
+        self, path: str, last_event_id: str | None = None, *, body: BaseModel | None = None
+    ) -> AsyncGenerator[AsyncGenerator[ServerSentEvent]]:
+        """Open one event stream; the block gets its messages until the connection breaks.
+
+        With a body it is a POST, which starts an operation that the stream reports on.
+
+        Raises:
+            ApiError: the service refused the stream.
+            LinkError: it could not be opened, broke, or sent nothing for the stall time.
+        """
+        method = "GET" if body is None else "POST"
+        request = self._request(method, path, None, body, self._stall)
+        request.headers["Accept"] = "text/event-stream"
+        request.headers["Cache-Control"] = "no-store"
+        if last_event_id is not None:
+            request.headers["Last-Event-ID"] = last_event_id
+        async with (
+            self._streamed(request) as response,
+            aclosing(self._messages(response)) as messages,
+        ):
+            yield messages
 
     async def _messages(self, response: httpx.Response) -> AsyncGenerator[ServerSentEvent]:
         source = EventSource(response).aiter_sse()
@@ -195,7 +412,7 @@ class Connection:
             finally:
                 await source.aclose()
 
-    async def _send(self, request: httpx.Request, tries: int) -> bytes:
+    async def _send(self, request: httpx.Request, tries: int) -> httpx.Response:
         attempt = 0
         while True:
             try:
@@ -207,11 +424,11 @@ class Connection:
                     raise
             await asyncio.sleep(wait)
 
-    async def _once(self, request: httpx.Request) -> bytes:
+    async def _once(self, request: httpx.Request) -> httpx.Response:
         with mapped(self.endpoint):
             response = await self._client().send(request)
         if response.is_success:
-            return response.content
+            return response
         if response.status_code < 400:
             raise ProtocolError(
                 f"{self.endpoint} answered with status {response.status_code}.",
@@ -226,9 +443,9 @@ class Connection:
         query: Query | None,
         body: BaseModel | None,
         timeout: float | None,
+        content: bytes | str | None = None,
     ) -> httpx.Request:
         headers: dict[str, str] = {}
-        content = None
         if body is not None:
             partial = isinstance(body, Patch)
             content = body.model_dump_json(
@@ -248,7 +465,7 @@ class Connection:
         if self._opened is not None:
             return self._opened
         if self._closed:
-            raise Unreachable(f"The connection to {self.endpoint} was closed.")
+            raise UnreachableError(f"The connection to {self.endpoint} was closed.")
         self._opened = httpx.AsyncClient(
             base_url=self._base_url,
             headers=self._headers,
@@ -260,7 +477,7 @@ class Connection:
 
     def _network(self) -> httpx.AsyncBaseTransport | None:
         if self._socket is not None:
-            address = self._held.enter_context(socket_address(self._socket))
+            address = self._resources.enter_context(socket_address(self._socket))
             return httpx.AsyncHTTPTransport(uds=address, verify=False, limits=LIMITS)
         if _is_plain_loopback(self._base_url):
             return httpx.AsyncHTTPTransport(verify=False, limits=LIMITS, trust_env=False)
@@ -268,15 +485,15 @@ class Connection:
 
 
 LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=3.0)
-"""Streams hold connections, so their number has no bound. Idle ones are dropped before the usual
-five seconds of a server, so that no request meets a connection that is being closed."""
+"""Each stream needs a connection, so their number has no limit. Idle ones are dropped before a
+server's usual five seconds, so that no request uses a connection that is being closed."""
 
 
 def _headers(key: str | None, names: WireNames, organization: str | None) -> dict[str, str]:
     headers = {names.version_header: names.version, "Accept": "application/json"}
     if key:
         if not (key.isascii() and key.isprintable()):
-            raise BadKey("The API key holds characters that no key has.")
+            raise InvalidKeyError("The API key holds characters that no key has.")
         headers["Authorization"] = f"Bearer {key}"
     if organization:
         headers[names.organization_header] = organization
@@ -284,7 +501,7 @@ def _headers(key: str | None, names: WireNames, organization: str | None) -> dic
 
 
 def _is_plain_loopback(url: str) -> bool:
-    """Loopback without TLS: no proxy may come between, and no certificates need loading."""
+    """Return whether this is loopback without TLS, which needs no proxy and no certificates."""
     parts = httpx.URL(url)
     if parts.scheme != "http":
         return False

@@ -1,29 +1,31 @@
-"""What can go wrong in a call.
+"""Errors of API calls.
 
     ClientError
-    ├── ApiError                 the service answered with an error (status, code, details)
-    │   ├── InvalidRequest       400
-    │   ├── Unauthorized         401
-    │   ├── Forbidden            403
-    │   ├── NotFound             404
-    │   ├── Conflict             409
-    │   │   ├── NotActive        409, code WORKSPACE_NOT_ACTIVE
-    │   │   └── InErrorState     409, code WORKSPACE_ERROR_STATE
-    │   ├── PayloadTooLarge      413
-    │   ├── RateLimited          429 (retry_after)
-    │   └── ServerError          5xx
-    │       └── Unavailable      502, 503, 504
-    ├── BadKey                   the key cannot even be sent
-    └── LinkError                no usable answer came
-        ├── Unreachable          nothing listens, or the line broke
-        │   └── NotConnected     nothing listens: the request was surely not carried out
-        ├── TimedOut             no answer in time
-        └── ProtocolError        the answer is not what the contract says
+    ├── ApiError                     the service answered with an error (status, code, details)
+    │   ├── InvalidRequestError      400
+    │   ├── UnauthorizedError        401
+    │   ├── ForbiddenError           403
+    │   ├── NotFoundError            404
+    │   ├── ConflictError            409
+    │   │   ├── NotActiveError       409, code WORKSPACE_NOT_ACTIVE
+    │   │   └── ReplicaFailedError   409, code WORKSPACE_ERROR_STATE
+    │   ├── PreconditionFailedError  412
+    │   ├── PayloadTooLargeError     413
+    │   ├── RateLimitedError         429 (retry_after)
+    │   └── ServerError              5xx
+    │       └── UnavailableError     502, 503, 504
+    ├── InvalidKeyError              the key cannot even be sent
+    └── LinkError                    no usable answer came
+        ├── UnreachableError         nothing listens, or the connection broke
+        │   └── NotConnectedError    nothing listens: the request was certainly not carried out
+        ├── RequestTimeoutError      no answer in time
+        └── ProtocolError            the answer does not match the contract
 
 Every error has a short `title`, a `message` for a person and a `next_step`; `str()` is the message.
 Nothing of the HTTP library leaves this package.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -52,9 +54,12 @@ class ApiError(ClientError):
         code: str | None = None,
         details: str | None = None,
         retry_after: float | None = None,
+        conflicts: Sequence[str] = (),
         next_step: str | None = None,
     ) -> None:
         super().__init__(message, next_step=next_step)
+        self.conflicts = list(conflicts)
+        """Files that two sides have changed, repository-relative."""
         self.status = status
         self.code = code
         self.details = details
@@ -62,69 +67,76 @@ class ApiError(ClientError):
         """Seconds that the service asks to wait before another try."""
 
 
-class InvalidRequest(ApiError):
-    """400: something in the request is missing or not allowed; `details` names it."""
+class InvalidRequestError(ApiError):
+    """400: a part of the request is missing or not allowed; `details` names it."""
 
     title: ClassVar[str] = "Not accepted"
-    default_step: ClassVar[str] = "Correct what is named and try again."
+    default_step: ClassVar[str] = "Correct it and retry."
 
 
-class Unauthorized(ApiError):
+class UnauthorizedError(ApiError):
     """401: no key, or not one the service knows."""
 
-    title: ClassVar[str] = "Key refused"
+    title: ClassVar[str] = "Invalid API key"
     default_step: ClassVar[str] = (
         "Check the API key of this connection (QD_API_KEY or the profile)."
     )
 
 
-class Forbidden(ApiError):
+class ForbiddenError(ApiError):
     """403: the key does not allow this."""
 
     title: ClassVar[str] = "Not allowed"
     default_step: ClassVar[str] = "Use a key that is allowed to do this."
 
 
-class NotFound(ApiError):
+class NotFoundError(ApiError):
     """404: it does not exist, or belongs to another organization."""
 
     title: ClassVar[str] = "Not found"
-    default_step: ClassVar[str] = "It may have been deleted: look at the list again."
+    default_step: ClassVar[str] = "It may have been deleted; refresh the list."
 
 
-class Conflict(ApiError):
-    """409: it exists already, or its state does not allow this."""
+class ConflictError(ApiError):
+    """409: it already exists, or its state does not allow this."""
 
     title: ClassVar[str] = "Conflict"
-    default_step: ClassVar[str] = "Look at its present state and try again."
+    default_step: ClassVar[str] = "It has changed; refresh and retry."
 
 
-class NotActive(Conflict):
+class NotActiveError(ConflictError):
     """409 `WORKSPACE_NOT_ACTIVE`: the replica must be active for this."""
 
     title: ClassVar[str] = "The replica is not active"
     default_step: ClassVar[str] = "Wake the replica and try again."
 
 
-class InErrorState(Conflict):
+class ReplicaFailedError(ConflictError):
     """409 `WORKSPACE_ERROR_STATE`: the replica failed and must be woken first."""
 
     title: ClassVar[str] = "The replica failed"
-    default_step: ClassVar[str] = "Look at its error, mend the cause, then wake it to try again."
+    default_step: ClassVar[str] = "Look at its error, fix the cause, then wake it to try again."
 
 
-class PayloadTooLarge(ApiError):
-    """413: the request is larger than the service takes."""
+class PreconditionFailedError(ApiError):
+    """412: somebody else has changed it since it was read."""
+
+    title: ClassVar[str] = "Changed meanwhile"
+    default_step: ClassVar[str] = "Read it again, then make the change."
+
+
+class PayloadTooLargeError(ApiError):
+    """413: the request is larger than the service accepts."""
 
     title: ClassVar[str] = "Too large"
     default_step: ClassVar[str] = "Send less at once."
 
 
-class RateLimited(ApiError):
-    """429: too many requests, or too many of something open."""
+class RateLimitedError(ApiError):
+    """429: too many requests, or too many open resources."""
 
     title: ClassVar[str] = "Limit reached"
-    default_step: ClassVar[str] = "Wait a little, or close what is not needed."
+    default_step: ClassVar[str] = "Wait, or close what you no longer need."
 
 
 class ServerError(ApiError):
@@ -134,15 +146,15 @@ class ServerError(ApiError):
     default_step: ClassVar[str] = "Try again; when it happens again, look at the service's log."
 
 
-class Unavailable(ServerError):
-    """502, 503, 504: the engine or the service cannot be reached at this moment."""
+class UnavailableError(ServerError):
+    """502, 503, 504: the engine or the service cannot be reached now."""
 
     title: ClassVar[str] = "Not available now"
-    default_step: ClassVar[str] = "Try again in a moment."
+    default_step: ClassVar[str] = "Retry in a few seconds."
 
 
-class BadKey(ClientError):
-    """The key holds characters that cannot be sent."""
+class InvalidKeyError(ClientError):
+    """The key contains characters that cannot be sent."""
 
     title: ClassVar[str] = "Not a key"
     default_step: ClassVar[str] = (
@@ -156,18 +168,18 @@ class LinkError(ClientError):
     title: ClassVar[str] = "No answer"
 
 
-class Unreachable(LinkError):
-    """Nothing listens at the address, or the line broke."""
+class UnreachableError(LinkError):
+    """Nothing listens at the address, or the connection broke."""
 
     title: ClassVar[str] = "Service unreachable"
     default_step: ClassVar[str] = "Check the address and that the service runs (qd status)."
 
 
-class NotConnected(Unreachable):
+class NotConnectedError(UnreachableError):
     """Nothing listens at the address: the request never left and may be made again."""
 
 
-class TimedOut(LinkError):
+class RequestTimeoutError(LinkError):
     """No answer came in time."""
 
     title: ClassVar[str] = "Timed out"
@@ -175,7 +187,7 @@ class TimedOut(LinkError):
 
 
 class ProtocolError(LinkError):
-    """What came is not what the contract says."""
+    """The answer does not match the contract."""
 
     title: ClassVar[str] = "Answer not understood"
     default_step: ClassVar[str] = "Check that the address is a service of this interface."

@@ -1,4 +1,4 @@
-"""The neutral names on the wire, which a hosted service may call otherwise."""
+"""Headers and keys that a hosted service may name differently."""
 
 from dataclasses import dataclass
 

@@ -1,14 +1,32 @@
-"""Interactive terminals of a replica."""
+"""Terminals of a replica, and their input.
 
+Keys reach a terminal in order, and once.
+
+One request is in flight at a time; keys typed meanwhile are sent together in the next. Every request
+has a generation and a sequence: a repeat after a broken connection has the same numbers, so the
+terminal drops it. When nothing is in flight a new generation starts, numbered by the clock: when two
+people type in one terminal, neither's keys are dropped for an older number.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self
 from uuid import UUID
 
-from quarterdeck.client.connection import Connection
-from quarterdeck.client.keyboard import FaultListener, Keyboard
-from quarterdeck.client.retry import STREAM_PACE, Pace
-from quarterdeck.client.stream import ResumingStream
-from quarterdeck.client.terminal_stream import TerminalCursor, TerminalStream
+from quarterdeck.client.connection import STREAM_PACE, Backoff, HttpConnection
+from quarterdeck.client.errors import (
+    ClientError,
+    ConflictError,
+    LinkError,
+    NotActiveError,
+    UnavailableError,
+)
+from quarterdeck.client.streams import ResumingStream, TerminalCursor, TerminalStream
 from quarterdeck.wire.base import Success
 from quarterdeck.wire.terminals import (
+    MAX_INPUT_CHARACTERS,
     CreateTerminal,
     ResizeTerminal,
     TerminalAnswer,
@@ -17,36 +35,186 @@ from quarterdeck.wire.terminals import (
     TerminalSession,
 )
 
+TYPING_PACE = Backoff(first=0.1, longest=2.0)
+MOST_GENERATIONS = 3
+"""Tries of the same keys in new generations before the refusal is raised."""
 
-class Terminals:
-    """`/v1/replica/{id}/terminal/sessions`. Every call needs an active replica (`NotActive`)."""
+SendKeys = Callable[[TerminalInput], Awaitable[None]]
+FaultListener = Callable[[ClientError], None]
 
-    def __init__(self, connection: Connection, pace: Pace = STREAM_PACE) -> None:
+
+class Keyboard:
+    """Takes keys at once and sends them in the background, while its block is open.
+
+    A broken connection only delays keys. A refusal (the terminal has ended, the replica sleeps) is passed
+    to `on_fault` once, drops unsent keys, and is raised by every later `type` and `drain`.
+    """
+
+    def __init__(
+        self, send: SendKeys, on_fault: FaultListener | None = None, pace: Backoff = TYPING_PACE
+    ) -> None:
+        self._send = send
+        self._on_fault = on_fault
+        self._pace = pace
+        self._waiting: list[str] = []
+        self._typed = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._hurry = asyncio.Event()
+        self._generation = -1
+        self._sequence = 0
+        self._fault: ClientError | None = None
+        self._sender: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._sender = asyncio.create_task(self._run(), name="terminal keyboard")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop sending; keys that were not sent are dropped. `drain` first to keep them."""
+        sender, self._sender = self._sender, None
+        if sender is None:
+            return
+        sender.cancel()
+        await asyncio.gather(sender, return_exceptions=True)
+
+    @property
+    def fault(self) -> ClientError | None:
+        """Why nothing can be typed any more."""
+        return self._fault
+
+    @property
+    def pending(self) -> int:
+        """Number of characters that wait and are not in flight."""
+        return sum(map(len, self._waiting))
+
+    def type(self, text: str) -> None:
+        """Accept keys (as the bytes a terminal sends, decoded). Never waits.
+
+        Raises:
+            ClientError: the fault, once there is one.
+        """
+        if self._fault is not None:
+            raise self._fault
+        if text:
+            self._waiting.append(text)
+            self._empty.clear()
+            self._typed.set()
+
+    async def drain(self) -> None:
+        """Wait until the terminal has accepted everything typed.
+
+        Raises:
+            ClientError: the fault, once there is one.
+        """
+        await self._empty.wait()
+        if self._fault is not None:
+            raise self._fault
+
+    def reconnect_now(self) -> None:
+        """Skip the wait after a broken connection."""
+        self._hurry.set()
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                await self._typed.wait()
+                self._new_generation()
+                await self._send_waiting()
+        except ClientError as e:
+            self._fail(e)
+
+    async def _send_waiting(self) -> None:
+        while self._waiting:
+            await self._deliver(self._next_chunk())
+        self._typed.clear()
+        self._empty.set()
+
+    def _next_chunk(self) -> str:
+        text = "".join(self._waiting)
+        chunk, rest = text[:MAX_INPUT_CHARACTERS], text[MAX_INPUT_CHARACTERS:]
+        self._waiting = [rest] if rest else []
+        return chunk
+
+    async def _deliver(self, chunk: str) -> None:
+        generations = 1
+        failures = 0
+        while True:
+            keys = TerminalInput(data=chunk, generation=self._generation, sequence=self._sequence)
+            try:
+                await self._send(keys)
+            except (LinkError, UnavailableError):
+                await self._pause(self._pace.delay(failures))
+                failures += 1
+            except NotActiveError:
+                raise
+            except ConflictError:
+                if generations == MOST_GENERATIONS:
+                    raise
+                generations += 1
+                self._new_generation()
+            else:
+                self._sequence += 1
+                return
+
+    def _new_generation(self) -> None:
+        self._generation = max(time.time_ns() // 1000, self._generation + 1)
+        self._sequence = 0
+
+    async def _pause(self, seconds: float) -> None:
+        self._hurry.clear()
+        try:
+            # Python 3.11's wait_for loses a cancellation that comes together with the event.
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
+        except TimeoutError:
+            return
+
+    def _fail(self, error: ClientError) -> None:
+        self._fault = error
+        self._waiting.clear()
+        self._empty.set()
+        if self._on_fault is not None:
+            self._on_fault(error)
+
+
+class TerminalsApi:
+    """`/v1/replica/{id}/terminal/sessions`. Every call needs an active replica (`NotActiveError`)."""
+
+    def __init__(self, connection: HttpConnection, pace: Backoff = STREAM_PACE) -> None:
         self._connection = connection
         self._pace = pace
 
     async def list(self, replica_id: UUID) -> list[TerminalSession]:
-        """Every session, ended ones too."""
+        """Return every session, ended ones too."""
         return (await self._connection.call("GET", _path(replica_id), TerminalList)).sessions
 
     async def create(self, replica_id: UUID, cols: int, rows: int) -> TerminalSession:
-        """Opens a shell of 2 to 500 by 1 to 200 cells. `RateLimited` from the ninth."""
+        """Open a shell of 2 to 500 by 1 to 200 cells. `RateLimitedError` from the ninth."""
         body = CreateTerminal(cols=cols, rows=rows)
         answer = await self._connection.call("POST", _path(replica_id), TerminalAnswer, body=body)
         return answer.session
 
     async def input(self, replica_id: UUID, session_id: UUID, keys: TerminalInput) -> None:
-        """Types numbered keys; repeated with the same number they are typed once.
+        """Type numbered keys; repeats with the same number are ignored.
 
         Raises:
-            Conflict: an earlier number never came; begin a new generation.
+            ConflictError: an earlier number is missing; start a new generation.
         """
         await self._connection.call(
             "POST", f"{_path(replica_id)}/{session_id}/input", Success, body=keys, repeatable=True
         )
 
     async def resize(self, replica_id: UUID, session_id: UUID, cols: int, rows: int) -> None:
-        """Gives the terminal another size; the same bounds as `create`."""
+        """Resize the terminal, with the same limits as `create`."""
         await self._connection.call(
             "POST",
             f"{_path(replica_id)}/{session_id}/resize",
@@ -56,16 +224,16 @@ class Terminals:
         )
 
     async def close(self, replica_id: UUID, session_id: UUID) -> None:
-        """Ends the shell and everything it started."""
+        """End the shell and everything it started."""
         await self._connection.call("DELETE", f"{_path(replica_id)}/{session_id}", Success)
 
     def stream(
         self, replica_id: UUID, session_id: UUID, offset: int | None = None
     ) -> TerminalStream:
-        """Output from a byte offset on; without one the retained tail first.
+        """Return the output from a byte offset on; without one the retained tail first.
 
-        Yields `TerminalReceived`, `Malformed`, `Lost`, `Restored`; ends after an `exit`. Refusals
-        (401, 404, 409, ...) are raised.
+        Yields `TerminalReceived`, `Malformed`, `ConnectionLost`, `ConnectionRestored`; ends after an `exit`.
+        Refusals (401, 404, 409, ...) are raised.
         """
         path = f"{_path(replica_id)}/{session_id}/stream"
         return ResumingStream(self._connection, path, TerminalCursor(offset), self._pace)
@@ -73,7 +241,7 @@ class Terminals:
     def keyboard(
         self, replica_id: UUID, session_id: UUID, on_fault: FaultListener | None = None
     ) -> Keyboard:
-        """What is typed, in order and once. Use as an async context manager."""
+        """Return a keyboard for a session. Use as an async context manager."""
 
         async def send(keys: TerminalInput) -> None:
             await self.input(replica_id, session_id, keys)

@@ -1,7 +1,8 @@
-"""Changes of a chat by hand: its queue, its goal, its end.
+"""Changes of a chat by hand: its title, its turn, its queue, its goal, its end.
 
-Each changes the chat first, without giving way, and then journals what came of it; a disk that
-refuses gets the chat as it was. The answer says up to where the journal must be read to see it.
+A queue or goal is changed first, without awaiting, and the result is then journaled; when the disk
+refuses, the change is undone. Every answer says up to which index the journal must be read to see
+the change.
 """
 
 import asyncio
@@ -9,51 +10,106 @@ import shutil
 from pathlib import Path
 
 from quarterdeck.engine import turn_events
-from quarterdeck.engine.chats import Chats
-from quarterdeck.engine.drafts import Draft, Note
-from quarterdeck.engine.errors import JournalFault
-from quarterdeck.engine.journal import Journal
-from quarterdeck.wire.engine_chats import (
+from quarterdeck.engine.chats import ChatRegistry
+from quarterdeck.engine.errors import EngineRefusedError, JournalError
+from quarterdeck.engine.journal import Journal, JournalDraft, JournalNote
+from quarterdeck.wire.engine import (
+    Answer,
+    AskPerson,
     CancelQueued,
     ChangeGoal,
+    ChatCall,
+    ChatRenamed,
     DeleteEngineChat,
+    GiveNotice,
     GoalChanged,
     HeldQueues,
     Journaled,
     OrderQueue,
+    PersonAsked,
     QueueChanged,
+    RenameEngineChat,
+    TurnInterrupted,
 )
 
 
-class ChatCommands:
-    """Carried out on the chats of one engine. `agents_dir` holds what agents keep, by chat."""
+class EngineChatCommands:
+    """Commands on the chats of one engine. `agents_dir` holds the files of agents, by chat."""
 
-    def __init__(self, chats: Chats, journal: Journal, agents_dir: Path) -> None:
+    def __init__(self, chats: ChatRegistry, journal: Journal, agents_dir: Path) -> None:
         self._chats = chats
         self._journal = journal
         self._agents_dir = agents_dir
 
-    async def cancel(self, call: CancelQueued) -> QueueChanged:
-        """Takes messages out of the queue. Those that have started are told, and left alone.
+    async def rename(self, call: RenameEngineChat) -> ChatRenamed:
+        """Give a chat its title; see `ChatRegistry.rename`."""
+        record = await self._chats.rename(call)
+        return ChatRenamed(index=self._journal.last_index, **record.model_dump(by_alias=False))
+
+    async def interrupt(self, call: ChatCall) -> TurnInterrupted:
+        """Stop the running turn, if there is one, and wait for its end.
 
         Raises:
-            EngineRefused: NOT_FOUND.
-            JournalFault: nothing was changed.
+            EngineRefusedError: NOT_FOUND, or the end of the turn cannot be recorded.
+        """
+        result = await self._chats.find(call.chat_id).interrupt()
+        return TurnInterrupted(index=self._journal.last_index, **result.model_dump())
+
+    async def respond(self, call: Answer) -> Journaled:
+        """Answer an agent's question; see `ChatRunner.respond`."""
+        await self._chats.find(call.chat_id).respond(call)
+        # The outcome was journaled without waiting for the disk; an empty append is enough.
+        return Journaled(index=await self._journal.append())
+
+    async def ask(self, call: AskPerson) -> PersonAsked:
+        """Ask a person for the service; see `ChatRunner.ask`.
+
+        Raises:
+            EngineRefusedError: CONFLICT: the workspace has no such chat.
+        """
+        runner = self._chats.for_question(call.chat_id)
+        if runner is None:
+            raise EngineRefusedError.conflict("The replica has no chat to show the question in.")
+        return await runner.ask(call)
+
+    async def notice(self, call: GiveNotice) -> None:
+        """Add a notice to the agent's next prompt; a repeated notice changes nothing.
+
+        Raises:
+            EngineRefusedError: NOT_FOUND.
+            JournalError: it was not kept.
+        """
+        chat = self._chats.find(call.chat_id).chat
+        if call.text in chat.notices:
+            return
+        chat.notices.append(call.text)
+        try:
+            await self._keep(turn_events.notices_changed(chat))
+        except JournalError:
+            chat.notices.remove(call.text)
+            raise
+
+    async def cancel(self, call: CancelQueued) -> QueueChanged:
+        """Take messages out of the queue. Those that have started are reported, and left alone.
+
+        Raises:
+            EngineRefusedError: NOT_FOUND.
+            JournalError: nothing was changed.
         """
         runner = self._chats.find(call.chat_id)
         async with self._chats.lock(call.chat_id):
             chat = runner.chat
             waiting = set(chat.waiting_ids())
-            gone = [id for id in call.message_ids if id in waiting or id not in chat.known]
-            before = [one for one in chat.queue if one.message_id in gone]
-            chat.cancel(set(gone))
-            if gone:
-                told = turn_events.queue_changed(chat, chat.standing(), gone)
+            removed = [id for id in call.message_ids if id in waiting or id not in chat.known]
+            before = [message for message in chat.queue if message.message_id in removed]
+            chat.cancel(set(removed))
+            if removed:
+                change = turn_events.queue_changed(chat, chat.expected_order(), removed)
                 try:
-                    await self._keep(told)
-                except JournalFault:
-                    chat.known -= set(gone) - waiting
-                    chat.canceled -= set(gone)
+                    await self._keep(change)
+                except JournalError:
+                    chat.known -= set(removed) - waiting
+                    chat.canceled -= set(removed)
                     chat.queue = [*before, *chat.queue]
                     raise
             stopped = [id for id in call.message_ids if id in chat.canceled]
@@ -61,63 +117,75 @@ class ChatCommands:
         return QueueChanged(index=self._journal.last_index, canceled=stopped, started=started)
 
     async def order(self, call: OrderQueue) -> QueueChanged:
-        """Puts the queue in order; messages that are on their way find their places.
+        """Put the queue in order; messages on their way take their places when they arrive.
 
         Raises:
-            EngineRefused: NOT_FOUND.
-            JournalFault: nothing was changed.
+            EngineRefusedError: NOT_FOUND.
+            JournalError: nothing was changed.
         """
         runner = self._chats.find(call.chat_id)
         async with self._chats.lock(call.chat_id):
             chat = runner.chat
             before, order = chat.waiting_ids(), chat.order
             chat.reorder(call.message_ids)
-            standing = chat.standing()
-            told = turn_events.queue_changed(chat, standing, [])
+            expected = chat.expected_order()
+            change = turn_events.queue_changed(chat, expected, [])
             try:
-                await self._keep(told)
-            except JournalFault:
+                await self._keep(change)
+            except JournalError:
                 chat.reorder(before)
                 chat.order = order
                 raise
-        started = [id for id in call.message_ids if id not in standing]
+        started = [id for id in call.message_ids if id not in expected]
         return QueueChanged(index=self._journal.last_index, started=started)
 
     async def held(self) -> HeldQueues:
-        """What waits for `release`, by chat."""
-        return HeldQueues(held=self._chats.held, queues=self._chats.queues())
+        """Return the held queues, and which turns are still to be closed, by chat."""
+        chats = self._chats
+        return HeldQueues(
+            held=chats.held,
+            queues=chats.queues(),
+            open=chats.open_turns(),
+            index=self._journal.last_index,
+        )
 
     async def release(self) -> None:
-        """Goes on with queues and goals. Safe to call twice."""
+        """Continue queues and goals. Safe to call twice."""
         self._chats.release()
 
     async def goal(self, call: ChangeGoal) -> GoalChanged:
-        """Sets, pauses or resumes a goal.
+        """Set, pause, resume or remove a goal.
 
         Raises:
-            EngineRefused: NOT_FOUND; CONFLICT: there is no goal to change, or none to pause.
-            JournalFault: the goal is as it was.
+            EngineRefusedError: NOT_FOUND; CONFLICT: there is no goal to change, or none to pause.
+            JournalError: the goal is as it was.
         """
         runner = self._chats.find(call.chat_id)
         if not runner.goals.supported:
             return GoalChanged(index=self._journal.last_index)
         before = runner.goals.goal
-        runner.goals.change(call)
+        if call.remove:
+            # An agent with its own goals keeps working until its goal is paused.
+            if runner.goals.pause():
+                await runner.send_goal()
+            runner.goals.remove()
+        else:
+            runner.goals.change(call)
         try:
             await self._keep(turn_events.updated(runner.chat))
-        except JournalFault:
+        except JournalError:
             runner.chat.record = runner.chat.record.model_copy(update={"goal": before})
             raise
-        await runner.tell_goal()
+        await runner.send_goal()
         runner.wake()
         return GoalChanged(index=self._journal.last_index, goal=runner.goals.goal)
 
     async def delete(self, call: DeleteEngineChat) -> Journaled:
-        """Interrupts the chat's turn and ends the chat; what it said stays in the journal.
+        """Interrupt the chat's turn and end the chat; its entries stay in the journal.
 
         Raises:
-            EngineRefused: the end of the turn cannot be recorded.
-            JournalFault: the chat's end could not be kept; ask again.
+            EngineRefusedError: the end of the turn cannot be recorded.
+            JournalError: the chat's end could not be written; try again.
         """
         async with self._chats.lock(call.chat_id):
             if (runner := self._chats.runner(call.chat_id)) is not None:
@@ -127,7 +195,7 @@ class ChatCommands:
             self._chats.forget(call.chat_id)
         return Journaled(index=self._journal.last_index)
 
-    async def _keep(self, part: Draft | Note) -> None:
+    async def _keep(self, part: JournalDraft | JournalNote) -> None:
         await self._journal.append(part, durable=True, refusable=True)
 
     def _clear(self, chat_id: str) -> None:

@@ -1,33 +1,37 @@
-"""What the engine knows of each chat, and how it is read back from the journal at start.
+"""The state of a chat.
 
-While it runs, the engine changes this state first and journals what came of it; at start the same
+Kept in memory for each chat, and read back from the journal at start.
+
+While it runs, the engine changes this state first and then journals the change; at start the same
 state is folded from the journal's entries and notes:
 
-    #chat       a new chat; journals of before have `chat.created` in its place
+    #chat       a new chat; older journals have `chat.created` instead
     #message    content of a message, before its `chat.turn.accepted`
-    #session    the agent's own session id, so that the session can be reopened, and the model
-    #deleted    a chat whose end the event log knows already
+    #session    the agent's session id, so that the session can be reopened, and the model
+    #notices    notices for the next prompt of a chat's agent
+    #deleted    a chat whose end is in the event log already
 """
 
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from quarterdeck.engine.drafts import payload_of_line
+from quarterdeck.engine.journal import payload_of_line
 from quarterdeck.wire.chats import EventChat
 from quarterdeck.wire.engine import DeliverMessage
 from quarterdeck.wire.events import EventType
-from quarterdeck.wire.history import AgentEventType
+from quarterdeck.wire.history import AgentEvent, AgentEventType
 
 CHAT_NOTE = "chat"
 MESSAGE_NOTE = "message"
 SESSION_NOTE = "session"
+NOTICES_NOTE = "notices"
 DELETED_NOTE = "deleted"
 
 
 @dataclass(frozen=True)
 class OpenTurn:
-    """A turn that an engine before this one did not finish, and what of it was journaled."""
+    """A turn that an earlier engine did not finish, and which parts of it were journaled."""
 
     message: DeliverMessage
     message_shown: bool = False
@@ -35,8 +39,8 @@ class OpenTurn:
 
 
 @dataclass
-class ChatState:
-    """One chat. `record` is the chat as events show it; `queue` waits, first to run first."""
+class EngineChat:
+    """One chat. `record` is the chat as events show it; `queue` is in the order to run."""
 
     record: EventChat
     queue: list[DeliverMessage] = field(default_factory=list[DeliverMessage])
@@ -44,14 +48,16 @@ class ChatState:
     """Every message ever accepted, or canceled before it came."""
     canceled: set[UUID] = field(default_factory=set[UUID])
     order: list[UUID] = field(default_factory=list[UUID])
-    """The order that was asked for last; messages that come later take their places in it."""
+    """The order that was requested last; messages that arrive later take their places in it."""
     last: DeliverMessage | None = None
-    """The message whose turn began last; the next turn towards a goal is like it."""
+    """The message whose turn started last; the next turn towards a goal uses its options."""
     current: DeliverMessage | None = None
     """The message of the running turn."""
     model: str | None = None
-    """The model chosen last; messages that name none go by it."""
+    """The model chosen last; messages that name none use it."""
     session_id: str | None = None
+    notices: list[str] = field(default_factory=list[str])
+    """Notices for the agent's next prompt; kept until a turn that carries them succeeds."""
     open_turn: OpenTurn | None = None
 
     @property
@@ -62,42 +68,42 @@ class ChatState:
         return [message.message_id for message in self.queue]
 
     def place_of_new(self, message_id: UUID) -> int:
-        """Where in the queue a message that comes now belongs, from 0."""
+        """Return the place in the queue of a message that arrives now, from 0."""
         if message_id not in self.order:
             return len(self.queue)
-        behind = set(self.order[self.order.index(message_id) + 1 :])
-        places = (n for n, one in enumerate(self.queue) if one.message_id in behind)
+        later = set(self.order[self.order.index(message_id) + 1 :])
+        places = (n for n, message in enumerate(self.queue) if message.message_id in later)
         return next(places, len(self.queue))
 
-    def standing(self) -> list[UUID]:
-        """What waits in its order, with those that are expected and not here yet."""
+    def expected_order(self) -> list[UUID]:
+        """Return the queue in order, with messages that are expected and not here yet."""
         waiting = self.waiting_ids()
         named = [id for id in self.order if id in waiting or id not in self.known]
         return [*named, *(id for id in waiting if id not in named)]
 
     def reorder(self, order: list[UUID]) -> None:
-        """Sorts the queue; messages that the order does not name stay behind the others."""
+        """Sort the queue; messages that the order does not name come after the others."""
         self.order = order
         ranks = {message_id: rank for rank, message_id in enumerate(order)}
         self.queue.sort(key=lambda one: ranks.get(one.message_id, len(ranks)))
 
     def cancel(self, message_ids: set[UUID]) -> None:
-        """Takes messages out of the queue for good; those that were never here never run."""
+        """Take messages out of the queue for good; those that have not arrived never run."""
         self.queue = [one for one in self.queue if one.message_id not in message_ids]
         self.known |= message_ids
         self.canceled |= message_ids
 
 
 class ChatFold:
-    """Builds the chats from a journal's lines, told in order; give `visit` to the journal."""
+    """Builds the chats from a journal's lines in order; give `visit` to the journal."""
 
     def __init__(self) -> None:
-        self.chats: dict[UUID, ChatState] = {}
+        self.chats: dict[UUID, EngineChat] = {}
         self.deleted: set[UUID] = set()
         self._messages: dict[UUID, DeliverMessage] = {}
 
     def visit(self, type: str, line: bytes) -> None:
-        """Takes one line. Deltas are skipped unless a turn's beginning or end may be in them."""
+        """Fold one line. Deltas are skipped unless a turn's start or end may be in them."""
         if type == EventType.CHAT_TURN_DELTA and not _may_matter(line):
             return
         fold = _FOLDS.get(type)
@@ -113,9 +119,13 @@ class ChatFold:
             chat.session_id = data["sessionId"]
             chat.model = data.get("model")
 
+    def _noticed(self, data: dict[str, Any]) -> None:
+        if chat := self._find(data):
+            chat.notices = data["notices"]
+
     def _created(self, payload: dict[str, Any]) -> None:
         record = EventChat.model_validate(payload["chat"])
-        self.chats[record.id] = ChatState(record)
+        self.chats[record.id] = EngineChat(record)
 
     def _updated(self, payload: dict[str, Any]) -> None:
         record = EventChat.model_validate(payload["chat"])
@@ -160,13 +170,14 @@ class ChatFold:
         if chat := self._find(payload):
             chat.open_turn = None
 
-    def _find(self, payload: dict[str, Any]) -> ChatState | None:
+    def _find(self, payload: dict[str, Any]) -> EngineChat | None:
         return self.chats.get(UUID(payload["chatId"]))
 
     FOLDS = {
         f"#{CHAT_NOTE}": _created,
         f"#{MESSAGE_NOTE}": _message,
         f"#{SESSION_NOTE}": _session,
+        f"#{NOTICES_NOTE}": _noticed,
         f"#{DELETED_NOTE}": _deleted,
         EventType.CHAT_CREATED.value: _created,
         EventType.CHAT_UPDATED.value: _updated,
@@ -187,3 +198,41 @@ def _ids(texts: list[str] | None) -> list[UUID]:
 
 def _may_matter(line: bytes) -> bool:
     return b'"turn-result"' in line or b'"user-message"' in line
+
+
+SHOWN_CHARACTERS = 500
+
+
+class LastMessage:
+    """Follows a turn's events and keeps the start of the agent's newest message."""
+
+    def __init__(self, user_text: str) -> None:
+        self._text = user_text
+        self._speaking = False
+
+    @property
+    def text(self) -> str:
+        return self._text[:SHOWN_CHARACTERS].strip()
+
+    def hear(self, event: AgentEvent) -> None:
+        if event.type != AgentEventType.SESSION_UPDATE:
+            return
+        text = spoken(event)
+        if text is None:
+            self._speaking = False
+        elif not self._speaking:
+            self._text, self._speaking = text, True
+        elif len(self._text) < SHOWN_CHARACTERS:
+            self._text += text
+
+
+def spoken(event: AgentEvent) -> str | None:
+    """Return what an event adds to the agent's message; None when it is something else."""
+    match event.payload:
+        case {
+            "sessionUpdate": "agent_message_chunk",
+            "content": {"type": "text", "text": str(text)},
+        }:
+            return text
+        case _:
+            return None

@@ -1,45 +1,41 @@
-"""The chats of a workspace: made, named, sent to, interrupted; each with its own `ChatRunner`.
+"""The chats of a workspace, each with its own `ChatRunner`.
 
-What changes a chat by hand (queue, goal, end) is in `chat_commands`.
+Changes by hand (of a turn, queue or goal, and deletion) are in `chat_commands`.
 
-A message is taken by writing its content and its acceptance into the journal in one durable write;
-from then on it is run once, whatever is killed. The journal is also how a new engine learns of
-chats, queues and turns that were under way.
+A message is accepted by writing its content and its acceptance into the journal in one durable
+write; from then on it is run once, whatever is killed. From the journal a new engine also restores
+chats, queues and turns that were running.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
 from uuid import UUID
 
 from quarterdeck.engine import turn_events
-from quarterdeck.engine.agent_desk import AgentPlace
-from quarterdeck.engine.chat_state import ChatFold, ChatState
-from quarterdeck.engine.drafts import Draft, EntryTooLarge, Note
-from quarterdeck.engine.errors import EngineRefused
-from quarterdeck.engine.journal import Journal
-from quarterdeck.engine.tasks import Tasks
+from quarterdeck.engine.agent_session import AgentPlace
+from quarterdeck.engine.chat_state import ChatFold, EngineChat
+from quarterdeck.engine.errors import EngineRefusedError
+from quarterdeck.engine.journal import EntryTooLargeError, Journal, JournalDraft, JournalNote, event
+from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.engine.turns import ChatRunner
 from quarterdeck.wire.base import utc_now
-from quarterdeck.wire.chats import EventChat, Interrupted
-from quarterdeck.wire.engine import (
-    Answer,
-    Delivered,
-    DeliverMessage,
-    OpenChat,
-    RenameEngineChat,
-)
+from quarterdeck.wire.chats import EventChat
+from quarterdeck.wire.engine import Delivered, DeliverMessage, OpenChat, RenameEngineChat
 from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.events import EngineStatus, EngineStatusChanged, EventType
 
 logger = logging.getLogger(__name__)
 
 
-class Chats:
-    """All chats by id, as `fold` read them from the journal; `start` takes them up again.
+class ChatRegistry:
+    """All chats by id, as `fold` read them from the journal; `start` continues them.
 
-    While `held`, turns that were cut off are closed and messages taken, but nothing is run until
-    `release`: what was canceled while there was no engine is to be told first.
-    `extra` is asked for drafts that go with every change (the engine's counts).
+    While `held`, turns that were cut off are closed and messages accepted, but nothing is run
+    until `release`: cancellations made while there was no engine must arrive first. `extra` returns
+    drafts that go with every change (the engine's counts).
     """
 
     def __init__(
@@ -48,14 +44,14 @@ class Chats:
         place: AgentPlace,
         journal: Journal,
         on_turn_end: Callable[[], None],
-        extra: Callable[[int, int], list[Draft]],
+        extra: Callable[[int, int], list[JournalDraft]],
         held: bool = False,
     ) -> None:
         self._place = place
         self._journal = journal
         self._on_turn_end = on_turn_end
         self._extra = extra
-        self._tasks = Tasks()
+        self._tasks = TaskOwner()
         self._started = False
         self._locks: dict[UUID, asyncio.Lock] = {}
         self._deleted = fold.deleted
@@ -70,22 +66,27 @@ class Chats:
     def processing(self) -> int:
         return sum(runner.chat.record.processing for runner in self._runners.values())
 
+    @property
+    def working(self) -> bool:
+        """Whether a turn runs or messages that are not held are queued."""
+        return any(runner.working for runner in self._runners.values())
+
     def start(self) -> None:
-        """Closes turns that were cut off and goes on with the queues."""
+        """Close turns that were cut off and continue the queues."""
         self._started = True
         for runner in self._runners.values():
             runner.wake()
 
     async def open(self, request: OpenChat) -> EventChat:
-        """Makes a chat; a known id is answered with the chat as it is.
+        """Make a chat; a known id is answered with the chat as it is.
 
         Raises:
-            EngineRefused: NOT_FOUND: it was deleted.
-            JournalFault: the chat was not made.
+            EngineRefusedError: NOT_FOUND: it was deleted.
+            JournalError: the chat was not made.
         """
         async with self.lock(request.chat_id):
             if request.chat_id in self._deleted:
-                raise EngineRefused.not_found("The chat was deleted.")
+                raise EngineRefusedError.not_found("The chat was deleted.")
             if runner := self._runners.get(request.chat_id):
                 return runner.chat.record
             now = utc_now()
@@ -96,20 +97,23 @@ class Chats:
                 created_at=request.created_at or now,
                 updated_at=request.created_at or now,
                 parent_chat_id=request.parent_chat_id,
-                plan_ready=False,
+                last_message_text=request.last_message_text,
+                goal=request.goal,
+                plan_ready=request.plan_ready,
+                turn_failed=request.turn_failed,
             )
-            state = ChatState(record)
+            state = EngineChat(record)
             await self._journal.append(turn_events.opened(state), durable=True, refusable=True)
             self._runners[record.id] = self._runner(state)
         await self._publish()
         return record
 
     async def rename(self, request: RenameEngineChat) -> EventChat:
-        """Gives a chat its title.
+        """Give a chat its title.
 
         Raises:
-            EngineRefused: NOT_FOUND.
-            JournalFault: the title is as it was.
+            EngineRefusedError: NOT_FOUND.
+            JournalError: the title is as it was.
         """
         chat = self.find(request.chat_id).chat
         before = chat.record.title
@@ -117,36 +121,28 @@ class Chats:
             await self._journal.append(
                 turn_events.updated(chat, title=request.title), durable=True, refusable=True
             )
-        except EngineRefused:
+        except EngineRefusedError:
             chat.record = chat.record.model_copy(update={"title": before})
             raise
         return chat.record
 
     async def send(self, message: DeliverMessage) -> Delivered:
-        """Takes a message; a known id changes nothing.
+        """Accept a message; a known id changes nothing.
 
         Raises:
-            EngineRefused: NOT_FOUND, or PAYLOAD_TOO_LARGE.
-            JournalFault: the message was not taken.
+            EngineRefusedError: NOT_FOUND, or PAYLOAD_TOO_LARGE.
+            JournalError: the message was not accepted.
         """
         runner = self.find(message.chat_id)
         async with self.lock(message.chat_id):
             if message.message_id not in runner.chat.known:
                 await self._accept(runner, message)
-        if self._started:  # else the workspace is being set up; `start` takes it up
+        if self._started:  # else the workspace is being set up, and `start` continues it
             runner.wake()
         return _place_of(runner.chat, message.message_id)
 
-    async def interrupt(self, chat_id: UUID) -> Interrupted:
-        """Stops the running turn, if there is one, and waits for its end."""
-        return await self.find(chat_id).interrupt()
-
-    async def respond(self, answer: Answer) -> None:
-        """Answers an agent's question; see `ChatRunner.respond`."""
-        await self.find(answer.chat_id).respond(answer)
-
     async def stop(self) -> None:
-        """Ends every turn and agent; queues stay for the next engine."""
+        """End every turn and agent; queues stay for the next engine."""
         await asyncio.gather(*(runner.stop() for runner in self._runners.values()))
         await self._tasks.close()
 
@@ -156,8 +152,8 @@ class Chats:
         try:
             drafts = turn_events.accepted(message, position)
             turn_events.user_message(message)
-        except EntryTooLarge as error:
-            raise EngineRefused(
+        except EntryTooLargeError as error:
+            raise EngineRefusedError(
                 ErrorCode.PAYLOAD_TOO_LARGE, "The message is too large.", str(error)
             ) from error
         await self._journal.append(*drafts, durable=True, refusable=True)
@@ -165,15 +161,15 @@ class Chats:
         chat.queue.insert(chat.place_of_new(message.message_id), message)
 
     async def _publish(
-        self, *drafts: Draft | Note, durable: bool = False, behind: bool = False
+        self, *drafts: JournalDraft | JournalNote, durable: bool = False, relaxed: bool = False
     ) -> None:
         parts = (*drafts, *self._extra(self.total, self.processing))
-        if parts and behind:
-            await self._journal.append_behind(*parts)
+        if parts and relaxed:
+            await self._journal.append_relaxed(*parts)
         elif parts:
             await self._journal.append(*parts, durable=durable)
 
-    def _runner(self, state: ChatState) -> ChatRunner:
+    def _runner(self, state: EngineChat) -> ChatRunner:
         return ChatRunner(
             state, self._place, self._publish, self._tasks, self._on_turn_end, lambda: self.held
         )
@@ -181,42 +177,61 @@ class Chats:
     # For the commands
 
     def lock(self, chat_id: UUID) -> asyncio.Lock:
-        """Held while a chat's queue, or the chat itself, is changed."""
+        """Return the lock that is held while a chat's queue, or the chat itself, is changed."""
         return self._locks.setdefault(chat_id, asyncio.Lock())
 
     def queues(self) -> dict[str, list[UUID]]:
-        """What waits, by chat."""
-        found = {str(id): runner.chat.waiting_ids() for id, runner in self._runners.items()}
-        return {id: waiting for id, waiting in found.items() if waiting}
+        """Return the messages that wait, by chat."""
+        queues = {str(id): runner.chat.waiting_ids() for id, runner in self._runners.items()}
+        return {id: waiting for id, waiting in queues.items() if waiting}
+
+    def open_turns(self) -> dict[str, UUID]:
+        """Return the messages of unclosed turns in which an earlier engine was cut off."""
+        chats = [runner.chat for runner in self._runners.values()]
+        return {
+            str(chat.record.id): chat.open_turn.message.message_id
+            for chat in chats
+            if chat.open_turn is not None
+        }
 
     def release(self) -> None:
-        """Runs what was held."""
+        """Run what was held."""
         self.held = False
         if self._started:
             self.start()
 
+    def for_question(self, chat_id: UUID | None) -> ChatRunner | None:
+        """Return the runner of a chat, or of the most recently active one."""
+        if chat_id is not None and (runner := self._runners.get(chat_id)):
+            return runner
+        return max(
+            self._runners.values(),
+            key=lambda runner: (runner.chat.record.processing, runner.chat.record.updated_at),
+            default=None,
+        )
+
     def runner(self, chat_id: UUID) -> ChatRunner | None:
-        """The runner of a chat, if there is one."""
+        """Return the runner of a chat, or None."""
         return self._runners.get(chat_id)
 
     def forget(self, chat_id: UUID) -> None:
-        """The chat is gone; its id is not taken again."""
+        """Note that the chat was deleted; its id is not accepted again."""
         self._deleted.add(chat_id)
         self._runners.pop(chat_id, None)
 
     def find(self, chat_id: UUID) -> ChatRunner:
-        """The runner of a chat.
+        """Return the runner of a chat.
 
         Raises:
-            EngineRefused: NOT_FOUND.
+            EngineRefusedError: NOT_FOUND.
         """
         runner = self._runners.get(chat_id)
         if runner is None:
-            raise EngineRefused.not_found("There is no chat with this id.")
+            raise EngineRefusedError.not_found("There is no chat with this id.")
         return runner
 
 
-def _place_of(chat: ChatState, message_id: UUID) -> Delivered:
+def _place_of(chat: EngineChat, message_id: UUID) -> Delivered:
     waiting = chat.waiting_ids()
     if message_id not in waiting:
         return Delivered(queued=False)
@@ -225,3 +240,47 @@ def _place_of(chat: ChatState, message_id: UUID) -> Delivered:
     if idle and place == 0:
         return Delivered(queued=False)  # it is the next thing to happen
     return Delivered(queued=True, position=place + 1)
+
+
+@dataclass
+class Counts:
+    """Uptime, activity, and the counts that were reported last. `now` counts seconds."""
+
+    repos_total: int
+    listeners: Callable[[], int]
+    now: Callable[[], float] = monotonic
+
+    def __post_init__(self) -> None:
+        self._started = self.now()
+        self._reported = (0, 0)
+        self._active_at = self._started
+
+    def touch(self) -> None:
+        """Note that the workspace is in use. Cheap, may be called often."""
+        self._active_at = self.now()
+
+    def rested(self, seconds: float) -> None:
+        """Note that nobody used the workspace for this long."""
+        self._active_at = self.now() - seconds
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds since the workspace was last used."""
+        return self.now() - self._active_at
+
+    def status(self, chats_total: int, chats_processing: int) -> EngineStatus:
+        return EngineStatus(
+            uptime_seconds=int(self.now() - self._started),
+            active_sse_clients=self.listeners(),
+            chats_total=chats_total,
+            chats_processing=chats_processing,
+            repos_total=self.repos_total,
+        )
+
+    def news(self, chats_total: int, chats_processing: int) -> list[JournalDraft]:
+        """Return an `engine.status.changed` entry when the chats' counts have changed."""
+        if self._reported == (chats_total, chats_processing):
+            return []
+        self._reported = (chats_total, chats_processing)
+        changed = EngineStatusChanged(status=self.status(chats_total, chats_processing))
+        return [event(EventType.ENGINE_STATUS_CHANGED, changed.model_dump(exclude_none=True))]

@@ -1,8 +1,8 @@
 """The engine's end of one link: reads calls, runs each in a task, sends answers and streams.
 
-Calls of one link are started in the order they came and take their place in whatever queue they
-need (a chat's, a terminal's input order) before they first wait, so that order is kept where it
-matters and nothing else waits for a slow call.
+Calls of one link are started in the order they came and enter the queue they need (a chat's, a
+terminal's input order) before they first wait, so that order is kept where it matters and nothing
+else waits for a slow call.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from contextlib import aclosing
 
 from pydantic_core import to_json
 
-from quarterdeck.engine.errors import EngineProtocolError, EngineRefused, WrongSecret
+from quarterdeck.engine.errors import EngineProtocolError, EngineRefusedError, WrongSecretError
 from quarterdeck.engine.framing import (
     PARSE_ERROR,
     LineReader,
@@ -25,7 +25,7 @@ from quarterdeck.engine.framing import (
 )
 from quarterdeck.engine.journal import Line
 from quarterdeck.engine.methods import Method, Methods, parse
-from quarterdeck.engine.tasks import Tasks
+from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.wire.engine import (
     LINE_LIMIT,
     OpenLink,
@@ -42,7 +42,7 @@ CALLS_AT_ONCE = 256
 _BUFFER_BYTES = 1 << 16
 
 
-class Connection:
+class EngineConnection:
     """One accepted link. `run` returns when it has ended."""
 
     def __init__(
@@ -51,14 +51,14 @@ class Connection:
         writer: asyncio.StreamWriter,
         secret: str,
         methods: Methods,
-        lasting: Tasks,
+        lasting: TaskOwner,
     ) -> None:
         self._lines = LineReader(reader, STRANGER_LINE_LIMIT)
         self._writer = writer
         self._secret = secret
         self._methods = methods
         self._lasting = lasting
-        self._own = Tasks()
+        self._own = TaskOwner()
         self._sending = asyncio.Lock()
         self._places = asyncio.Semaphore(CALLS_AT_ONCE)
         self._streaming = False
@@ -66,7 +66,7 @@ class Connection:
         writer.transport.set_write_buffer_limits(high=_BUFFER_BYTES)
 
     async def run(self) -> None:
-        """Serves the link until either side ends it."""
+        """Serve the link until either side ends it."""
         try:
             async with asyncio.timeout(OPEN_SECONDS):
                 opened = await self._open()
@@ -77,13 +77,13 @@ class Connection:
         except EngineProtocolError as error:
             await self._complain(error)
         except OSError:
-            return  # the other side is gone
+            return  # the other side has disconnected
         finally:
             await self._own.close()
             self._writer.close()
 
     async def flush(self, seconds: float) -> None:
-        """Sends the ended journal's last entries, then ends the link."""
+        """Send the last entries of the ended journal, then end the link."""
         if self._journal is not None:
             await asyncio.wait({self._journal}, timeout=seconds)
         self._writer.close()
@@ -98,7 +98,7 @@ class Connection:
         try:
             request = self._opening(message)
             hello = self._methods.hello()
-        except EngineRefused as error:
+        except EngineRefusedError as error:
             await self._send(fault_line(message.id, error))
             return False
         await self._send(result_line(message.id, hello))
@@ -106,23 +106,23 @@ class Connection:
         if request.after is not None:
             entries = self._methods.journal(request.after)
             self._journal = self._own.start(
-                self._while_heard(self._send_journal(entries)), "journal to a link"
+                self._until_disconnected(self._send_journal(entries)), "journal to a link"
             )
         return True
 
     def _opening(self, message: Message) -> OpenLink:
         if message.method != "open":
-            raise WrongSecret("The first call on a link is `open`.")
+            raise WrongSecretError("The first call on a link is `open`.")
         request = parse(OpenLink, message.params)
         if not hmac.compare_digest(request.secret.encode(), self._secret.encode()):
-            raise WrongSecret()
+            raise WrongSecretError()
         return request
 
     async def _serve(self) -> None:
         while (line := await self._lines.line()) is not None:
             message = decode(line)
             if message.method is None or message.id is None:
-                continue  # an answer or a notification: the engine asks nothing
+                continue  # an answer or a notification: the engine makes no calls
             await self._places.acquire()
             method = self._methods.table.get(message.method)
             owner = self._lasting if method is not None and method.lasting else self._own
@@ -142,30 +142,30 @@ class Connection:
                 self._stream(parse(StreamTerminal, message.params))
                 return result_line(message.id, None)
             if method is None:
-                raise EngineRefused.not_found(f"The engine has no method {message.method!r}.")
+                raise EngineRefusedError.not_found(f"The engine has no method {message.method!r}.")
             return result_line(message.id, await method.call(message.params))
-        except EngineRefused as error:
+        except EngineRefusedError as error:
             return fault_line(message.id, error)
         except Exception:
             logger.exception("the call %s failed", message.method)
-            fault = EngineRefused(ErrorCode.INTERNAL_ERROR, "The engine failed at this call.")
+            fault = EngineRefusedError(ErrorCode.INTERNAL_ERROR, "The engine failed at this call.")
             return fault_line(message.id, fault)
 
     async def _complain(self, error: EngineProtocolError) -> None:
-        fault = EngineRefused.invalid(error.message)
+        fault = EngineRefusedError.invalid(error.message)
         try:
             await self._send(fault_line(None, fault, PARSE_ERROR))
         except OSError:
-            return  # it did not want to know
+            return  # it has disconnected already
 
     # Streams
 
     def _stream(self, request: StreamTerminal) -> None:
         if self._streaming:
-            raise EngineRefused.conflict("This link already carries a terminal.")
+            raise EngineRefusedError.conflict("This link already carries a terminal.")
         frames = self._methods.watch(request)
         self._streaming = True
-        self._own.start(self._while_heard(self._send_frames(frames)), "terminal to a link")
+        self._own.start(self._until_disconnected(self._send_frames(frames)), "terminal to a link")
 
     async def _send_frames(self, frames: AsyncGenerator[TerminalFrame, None]) -> None:
         async with aclosing(frames):
@@ -177,7 +177,7 @@ class Connection:
             async for group in groups:
                 await self._send(b"".join(notification_line("journal", line) for _, line in group))
 
-    async def _while_heard(self, sending: Awaitable[None]) -> None:
+    async def _until_disconnected(self, sending: Awaitable[None]) -> None:
         try:
             await sending
         except OSError:

@@ -6,6 +6,7 @@ link -> Connection -> Methods -> Chats | Terminals | Repos | exec
 """
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -15,33 +16,36 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from quarterdeck import __version__
-from quarterdeck.engine.agent_desk import AgentPlace, CatalogFactory
-from quarterdeck.engine.canvas import Canvas
-from quarterdeck.engine.chat_commands import ChatCommands
+from quarterdeck.engine.agent_session import AgentPlace, CatalogFactory
+from quarterdeck.engine.canvas import CanvasDirectory
+from quarterdeck.engine.chat_commands import EngineChatCommands
 from quarterdeck.engine.chat_state import ChatFold
-from quarterdeck.engine.chats import Chats
-from quarterdeck.engine.counts import Counts
-from quarterdeck.engine.diffs import read_diffs
-from quarterdeck.engine.drafts import event
+from quarterdeck.engine.chats import ChatRegistry, Counts
 from quarterdeck.engine.exec import run_command
-from quarterdeck.engine.files import Files
-from quarterdeck.engine.hidden import Hidden
-from quarterdeck.engine.journal import Journal, Line
+from quarterdeck.engine.files import RepositoryFiles
+from quarterdeck.engine.git_operations import read_diffs
+from quarterdeck.engine.journal import Journal, Line, Redactor, event
 from quarterdeck.engine.methods import Method, parse
 from quarterdeck.engine.repos import Repos
 from quarterdeck.engine.setup.boot import Boot
-from quarterdeck.engine.setup.memory import SetupMemory
-from quarterdeck.engine.tasks import Tasks
-from quarterdeck.engine.terminals import Terminals
+from quarterdeck.engine.setup.memory import SetupMemory, rests
+from quarterdeck.engine.tasks import TaskOwner
+from quarterdeck.engine.terminals import TerminalRegistry
 from quarterdeck.wire.engine import (
     Answer,
+    AskPerson,
+    CancelQueued,
     CanvasCall,
+    ChangeGoal,
     ChatCall,
+    DeleteEngineChat,
     DeliverMessage,
     EngineConfig,
     EngineHello,
     EngineReport,
+    GiveNotice,
     OpenChat,
+    OrderQueue,
     ReadFile,
     RenameEngineChat,
     StreamTerminal,
@@ -49,11 +53,17 @@ from quarterdeck.wire.engine import (
     TerminalFrame,
     WriteCanvas,
 )
-from quarterdeck.wire.engine_chats import CancelQueued, ChangeGoal, DeleteEngineChat, OrderQueue
 from quarterdeck.wire.events import EngineReady, EventType
-from quarterdeck.wire.exec import ExecRequest, ExecResponse
 from quarterdeck.wire.setup import ClaimWorkspace
-from quarterdeck.wire.terminals import CreateTerminal, ResizeTerminal, TerminalInput
+from quarterdeck.wire.terminals import (
+    CreateTerminal,
+    ExecRequest,
+    ExecResponse,
+    ResizeTerminal,
+    TerminalInput,
+)
+
+logger = logging.getLogger(__name__)
 
 STOP_SECONDS = 8.0
 """How long turns and terminals may take to end when the engine ends."""
@@ -62,7 +72,7 @@ _Params = TypeVar("_Params", bound=BaseModel)
 
 
 class Engine:
-    """The parts of one running engine. Made with `open`, ended with `close`."""
+    """The parts of one running engine. Created with `open`, ended with `close`."""
 
     def __init__(
         self,
@@ -71,13 +81,15 @@ class Engine:
         fold: ChatFold,
         memory: SetupMemory,
         catalog: CatalogFactory,
+        now: Callable[[], float],
     ) -> None:
         workspace = Path(config.workspace_dir)
         state = Path(config.state_dir)
         environment = {**os.environ, **config.environment}
         home = _home_of_work(config)
         self._boot = Boot(config, environment, journal, memory)
-        journal.hide = Hidden(self._boot.credentials)
+        self._memory = memory
+        journal.hide = Redactor(self._boot.credentials)
         place = AgentPlace(
             catalog,
             home,
@@ -87,14 +99,16 @@ class Engine:
             config.setup.mcp_servers,
             own_agents=config.agents,
             isolated=config.isolation != "none",
+            repositories=config.repositories,
+            co_author=config.setup.co_author,
         )
         self._config = config
         self._workspace = workspace
         self._environment = environment
         self._journal = journal
-        self._tasks = Tasks()
+        self._tasks = TaskOwner()
         self._booted_at = int(time.time() * 1000)
-        self._counts = Counts(len(config.repositories), lambda: journal.subscribers)
+        self._counts = Counts(len(config.repositories), lambda: journal.subscribers, now)
         self._repos = Repos(
             config.repositories,
             environment,
@@ -102,20 +116,27 @@ class Engine:
             self._tasks,
             lambda: self._boot.start_hooks_completed,
         )
-        self._files = Files(config.repositories, environment)
-        self._canvas = Canvas(Path(environment.get("HOME") or home), state)
-        self._terminals = Terminals(home, environment, self._happened)
-        self._chats = Chats(
-            fold, place, journal, self._happened, self._counts.news, config.hold_queues
+        self._files = RepositoryFiles(config.repositories, environment)
+        self._canvas = CanvasDirectory(Path(environment.get("HOME") or home), state)
+        self._terminals = TerminalRegistry(home, environment, self._note_activity)
+        self._chats = ChatRegistry(
+            fold, place, journal, self._note_activity, self._counts.news, config.hold_queues
         )
-        self._commands = ChatCommands(self._chats, journal, place.state_directory)
+        self._commands = EngineChatCommands(self._chats, journal, place.state_directory)
         self.ending = asyncio.Event()
-        """Set when the engine was asked to end."""
+        """Set when the engine is to end."""
         self.table = self._methods()
 
     @classmethod
-    async def open(cls, config: EngineConfig, catalog: CatalogFactory) -> "Engine":
-        """Reads the journal and takes up where the last engine of this workspace ended.
+    async def open(
+        cls,
+        config: EngineConfig,
+        catalog: CatalogFactory,
+        now: Callable[[], float] = time.monotonic,
+    ) -> "Engine":
+        """Read the journal and continue where the last engine of this workspace ended.
+
+        `now` counts seconds; the engine measures with it how long it has been idle.
 
         Raises:
             OSError: the state directory cannot be used.
@@ -126,17 +147,17 @@ class Engine:
             fold.visit(type, line)
             memory.visit(type, line)
 
-        journal = await Journal.open(Path(config.state_dir), visit)
-        return cls(config, journal, fold, memory, catalog)
+        journal = await Journal.open(Path(config.state_dir), visit, config.known_index)
+        return cls(config, journal, fold, memory, catalog, now)
 
     def start(self) -> None:
-        """Sets the workspace up; then goes on with the queues and tells that the engine is ready."""
+        """Set the workspace up; then continue the queues and report that the engine is ready."""
         self._tasks.start(self._get_ready(), "engine ready")
 
     async def close(self) -> None:
-        """Ends turns, agents, terminals and commands, and writes the journal's last entries."""
+        """End turns, agents, terminals and commands, and write the journal's last entries."""
         self._repos.close()
-        ending = Tasks()
+        ending = TaskOwner()
         ending.start(self._chats.stop(), "ending chats")
         ending.start(self._terminals.close_all(), "ending terminals")
         await ending.wait(STOP_SECONDS)
@@ -145,7 +166,27 @@ class Engine:
         self._boot.close()
         await self._journal.close()
 
-    # What a connection asks for
+    # Decided without a service
+
+    @property
+    def unused(self) -> bool:
+        """Whether a service would have put it to sleep by now."""
+        limit = self._config.auto_stop_seconds
+        if limit is None or self._counts.idle_seconds < limit:
+            return False
+        return not (self._chats.working or self._boot.hooks_running or self._terminals.attached)
+
+    async def fall_asleep(self) -> None:
+        """End as if put to sleep. The next engine knows that this one was not in use.
+
+        Raises:
+            JournalError: this cannot be written; the engine continues.
+        """
+        await self._journal.append(rests(asleep=True), durable=True, refusable=True)
+        logger.info("ending: nobody has used the workspace")
+        self.ending.set()
+
+    # Used by connections
 
     def hello(self) -> EngineHello:
         return EngineHello(
@@ -177,10 +218,7 @@ class Engine:
             "terminal.resize": Method(self._terminal_resize),
             "terminal.close": Method(_taking(TerminalCall, self._terminal_close)),
             "chat.open": Method(_taking(OpenChat, chats.open)),
-            "chat.rename": Method(_taking(RenameEngineChat, chats.rename)),
             "chat.send": Method(_taking(DeliverMessage, self._chat_send)),
-            "chat.interrupt": Method(_taking(ChatCall, lambda call: chats.interrupt(call.chat_id))),
-            "chat.respond": Method(_taking(Answer, chats.respond)),
             **self._chat_commands(),
             "canvas.list": Method(lambda _: self._canvas.list()),
             "canvas.get": Method(_taking(CanvasCall, self._canvas.get)),
@@ -197,6 +235,11 @@ class Engine:
     def _chat_commands(self) -> dict[str, Method]:
         commands = self._commands
         return {
+            "chat.rename": Method(_taking(RenameEngineChat, commands.rename)),
+            "chat.interrupt": Method(_taking(ChatCall, commands.interrupt)),
+            "chat.respond": Method(_taking(Answer, self._chat_respond)),
+            "chat.ask": Method(_taking(AskPerson, commands.ask), lasting=False),
+            "chat.notice": Method(_taking(GiveNotice, commands.notice)),
             "chat.goal": Method(_taking(ChangeGoal, commands.goal)),
             "chat.delete": Method(_taking(DeleteEngineChat, commands.delete)),
             "queue.cancel": Method(_taking(CancelQueued, commands.cancel)),
@@ -212,7 +255,7 @@ class Engine:
             **status.model_dump(by_alias=False),
             terminals=self._terminals.running,
             terminals_attached=self._terminals.attached,
-            last_activity_at=self._counts.last_activity_at,
+            idle_seconds=self._counts.idle_seconds,
             journal_fault=self._journal.fault,
             setup=self._boot.state,
         )
@@ -225,7 +268,7 @@ class Engine:
         try:
             return await run_command(request, self._workspace, self._environment)
         finally:
-            self._happened()
+            self._note_activity()
 
     async def _terminal_list(self, _: dict[str, Any] | None) -> BaseModel:
         return self._terminals.list()
@@ -246,9 +289,17 @@ class Engine:
         self._counts.touch()
         return await self._chats.send(message)
 
+    async def _chat_respond(self, answer: Answer) -> BaseModel:
+        # Until the service receives the outcome, it counts the chat as waiting.
+        self._counts.touch()
+        return await self._commands.respond(answer)
+
     # Inside
 
     async def _get_ready(self) -> None:
+        if self._memory.asleep:
+            self._counts.rested(self._config.auto_stop_seconds or 0)
+            await self._journal.append(rests(asleep=False))
         if not await self._boot.run():
             return
         self._chats.start()
@@ -257,7 +308,7 @@ class Engine:
         )
         await self._repos.refresh()
 
-    def _happened(self) -> None:
+    def _note_activity(self) -> None:
         self._counts.touch()
         self._repos.changed()
 
@@ -272,7 +323,7 @@ def _taking(
 
 
 def _home_of_work(config: EngineConfig) -> Path:
-    """Where agents and terminals begin: in the only repository, else above all of them."""
+    """Return where agents and terminals start: in the only repository, else above all of them."""
     match config.repositories:
         case [only]:
             return Path(only.path)

@@ -1,11 +1,11 @@
-"""What can go wrong between the service and an engine, the same on both ends of the link.
+"""Errors between the service and an engine, the same on both ends of the link.
 
-EngineError             code, message, details: the parts of the contract's Error object
-+-- EngineRefused       the engine heard the call and refused it; also raised inside the engine
-|   +-- WrongSecret     `open` with another secret; the engine closes the link
-|   +-- JournalFault    the journal cannot be written now (a full disk); nothing was kept
-+-- EngineGone          the link closed or broke: whether the call was carried out is not known
-+-- EngineProtocolError the other side sent what is no message of this protocol
+EngineError                  code, message, details: the parts of the contract's Error object
++-- EngineRefusedError       the engine heard the call and refused it; also raised inside the engine
+|   +-- WrongSecretError     `open` with another secret; the engine closes the link
+|   +-- JournalError         the journal cannot be written now (a full disk); nothing was stored
++-- EngineGoneError          the link closed or broke: whether the call was carried out is not known
++-- EngineProtocolError      the other side sent something that is not a message of this protocol
 """
 
 from quarterdeck.wire.errors import ErrorCode
@@ -21,31 +21,31 @@ class EngineError(Exception):
         self.details = details
 
 
-class EngineRefused(EngineError):
+class EngineRefusedError(EngineError):
     """The call was refused; the message is for a person."""
 
     @classmethod
-    def not_found(cls, message: str) -> "EngineRefused":
+    def not_found(cls, message: str) -> "EngineRefusedError":
         return cls(ErrorCode.NOT_FOUND, message)
 
     @classmethod
-    def conflict(cls, message: str) -> "EngineRefused":
+    def conflict(cls, message: str) -> "EngineRefusedError":
         return cls(ErrorCode.CONFLICT, message)
 
     @classmethod
-    def invalid(cls, message: str, details: str | None = None) -> "EngineRefused":
+    def invalid(cls, message: str, details: str | None = None) -> "EngineRefusedError":
         return cls(ErrorCode.INVALID_REQUEST, message, details)
 
 
-class WrongSecret(EngineRefused):
+class WrongSecretError(EngineRefusedError):
     """The link was not opened with this engine's secret."""
 
     def __init__(self, message: str = "The engine does not know this secret.") -> None:
         super().__init__(ErrorCode.UNAUTHORIZED, message)
 
 
-class JournalFault(EngineRefused):
-    """The journal cannot be written; what was asked did not happen and can be asked again."""
+class JournalError(EngineRefusedError):
+    """The journal cannot be written; the request had no effect and can be repeated."""
 
     def __init__(self, reason: str) -> None:
         message = (
@@ -54,7 +54,7 @@ class JournalFault(EngineRefused):
         super().__init__(ErrorCode.INTERNAL_ERROR, message, reason)
 
 
-class EngineGone(EngineError):
+class EngineGoneError(EngineError):
     """The engine closed the link or cannot be reached."""
 
     def __init__(self, message: str = "The engine closed the connection.") -> None:
@@ -62,7 +62,7 @@ class EngineGone(EngineError):
 
 
 class EngineProtocolError(EngineError):
-    """A line that is no message of this protocol; the link is closed after it."""
+    """A line is not a message of this protocol; the link is closed after it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.ENGINE_UNREACHABLE, message)

@@ -1,35 +1,82 @@
-"""One shell command in the workspace root (specification, operation 1)."""
+"""Runs commands, and ends the processes they started."""
 
 import asyncio
 import os
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from quarterdeck.engine.processes import kill_session, wait_for_exit
-from quarterdeck.engine.starting import not_started
-from quarterdeck.wire.exec import EXEC_OUTPUT_LIMIT, ExecRequest, ExecResponse
+from quarterdeck.engine.agent_session import not_started
+from quarterdeck.local.processes import process_ids, read_stat, send_signal
+from quarterdeck.wire.terminals import EXEC_OUTPUT_LIMIT, ExecRequest, ExecResponse
+
+_ROUNDS = 20
+
+
+def members_of(session: int) -> list[int]:
+    """Return the processes of a session: those its leader started, without their own session."""
+    stats = ((pid, read_stat(pid)) for pid in process_ids())
+    return [pid for pid, stat in stats if stat and stat.session == session and not stat.has_ended]
+
+
+def signal_session(session: int, number: signal.Signals) -> bool:
+    """Send a signal to the leader's group and every process of its session; False: none left."""
+    send_signal(os.killpg, session, number)
+    members = members_of(session)
+    for pid in members:
+        send_signal(os.kill, pid, number)
+    return bool(members)
+
+
+async def kill_session(session: int) -> None:
+    """Kill a session; repeat until processes that were just starting have ended too."""
+    for _ in range(_ROUNDS):
+        if not signal_session(session, signal.SIGKILL):
+            return
+        await asyncio.sleep(0.005)
+
+
+async def wait_for_exit(pid: int) -> int:
+    """Wait for a child and reap it; return its exit code, 128 + number for a signal."""
+    descriptor = os.pidfd_open(pid)
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+    loop.add_reader(descriptor, lambda: ended.done() or ended.set_result(None))
+    try:
+        await ended
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+    return _reap(pid)
+
+
+def _reap(pid: int) -> int:
+    _, status = os.waitpid(pid, 0)  # it has ended: this does not wait
+    code = os.waitstatus_to_exitcode(status)
+    return 128 - code if code < 0 else code
+
 
 _READ_BYTES = 1 << 16
 _READS_A_TURN = 16
 _PIPE_BYTES = 1 << 20
 _LONGEST_ARGUMENT = (1 << 17) - 1
-"""Bytes of one argument that Linux takes."""
+"""Most bytes of one argument on Linux."""
 _READ_FROM_INPUT = (
     "QUARTERDECK_COMMAND=$(cat) || exit; "
     'eval "unset QUARTERDECK_COMMAND; exec </dev/null\n$QUARTERDECK_COMMAND"'
 )
-"""A script that runs what its input holds, as `-c` would; the command itself has no input."""
+"""A script that runs its input as `-c` would; the command itself has no input."""
 
 
 class Tail:
-    """Reads a pipe and keeps the last bytes of what came."""
+    """Reads a pipe and keeps the last bytes."""
 
     def __init__(self, descriptor: int, limit: int = EXEC_OUTPUT_LIMIT) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
         self._limit = limit
-        self._kept = bytearray()
+        self._tail = bytearray()
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(descriptor, self._read)
         self.total = 0
@@ -39,12 +86,12 @@ class Tail:
         return self.total > self._limit
 
     def finish(self) -> str:
-        """Takes what is in the pipe now, stops, and returns the text."""
+        """Read what is in the pipe now, stop, and return the text."""
         for _ in range(2 * _PIPE_BYTES // _READ_BYTES):
             if not self._read_once():
                 break
         self._loop.remove_reader(self._descriptor)
-        return self._kept[-self._limit :].decode(errors="replace")
+        return self._tail[-self._limit :].decode(errors="replace")
 
     def _read(self) -> None:
         for _ in range(_READS_A_TURN):
@@ -60,22 +107,22 @@ class Tail:
             self._loop.remove_reader(self._descriptor)
             return False
         self.total += len(chunk)
-        self._kept += chunk
-        if len(self._kept) > 4 * self._limit:
-            del self._kept[: -self._limit]
+        self._tail += chunk
+        if len(self._tail) > 4 * self._limit:
+            del self._tail[: -self._limit]
         return True
 
 
 async def run_command(
     request: ExecRequest, directory: Path, environment: Mapping[str, str]
 ) -> ExecResponse:
-    """Runs a command to its end or its time-out; being cancelled stops it as well.
+    """Run a command to its end or its time-out; being cancelled stops it as well.
 
-    What the command leaves running in the background goes on, unless it timed out; the answer does
-    not wait for it.
+    Processes that the command leaves in the background keep running, unless it timed out; the
+    answer does not wait for them.
 
     Raises:
-        EngineRefused: the shell cannot be started; CONFLICT when the variables are too large.
+        EngineRefusedError: the shell cannot be started; CONFLICT when the variables are too large.
     """
     reading, writing = os.pipe()
     try:
@@ -89,7 +136,7 @@ async def run_command(
     tail = Tail(reading)
     exit_code = None
     try:
-        exit_code = await _wait(process, request.timeout_seconds)
+        exit_code = await wait_or_kill(process, request.timeout_seconds)
     finally:
         output = tail.finish()
         os.close(reading)
@@ -106,23 +153,23 @@ def _spawn(
 ) -> "subprocess.Popen[bytes]":
     script = os.fsencode(command)
     in_argument = len(script) <= _LONGEST_ARGUMENT
-    given = os.open(os.devnull, os.O_RDONLY) if in_argument else _in_memory(script)
+    stdin = os.open(os.devnull, os.O_RDONLY) if in_argument else _in_memory(script)
     try:
         return subprocess.Popen(
             ["/bin/sh", "-c", script if in_argument else _READ_FROM_INPUT],
             cwd=directory,
             env=environment,
-            stdin=given,
+            stdin=stdin,
             stdout=output,
             stderr=output,
             start_new_session=True,
         )
     finally:
-        os.close(given)
+        os.close(stdin)
 
 
 def _in_memory(script: bytes) -> int:
-    """A file of no directory that holds the script, open at its beginning."""
+    """Return an anonymous file that holds the script, open at its start."""
     with os.fdopen(os.memfd_create("command"), "wb") as file:
         file.write(script)
         file.flush()
@@ -130,25 +177,31 @@ def _in_memory(script: bytes) -> int:
         return os.dup(file.fileno())
 
 
-async def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> int | None:
+async def wait_or_kill(process: "subprocess.Popen[bytes]", seconds: float) -> int | None:
+    """Wait for the end of a session leader, and collect it; kill its session at the time limit.
+
+    Being cancelled kills it as well.
+
+    Returns:
+        Its exit code; None after the time limit, in seconds.
+    """
     exiting = asyncio.ensure_future(wait_for_exit(process.pid))
     try:
         done, _ = await asyncio.wait({exiting}, timeout=seconds)
     except asyncio.CancelledError:
-        await _stop(process.pid, exiting)
-        process.returncode = -9
+        await _stop(process, exiting)
         raise
     if done:
         process.returncode = exiting.result()
         return process.returncode
-    await _stop(process.pid, exiting)
-    process.returncode = -9
+    await _stop(process, exiting)
     return None
 
 
-async def _stop(pid: int, exiting: "asyncio.Future[int]") -> None:
-    await kill_session(pid)
+async def _stop(process: "subprocess.Popen[bytes]", exiting: "asyncio.Future[int]") -> None:
+    await kill_session(process.pid)
     await exiting
+    process.returncode = -signal.SIGKILL
 
 
 def _widen(pipe: int) -> None:
@@ -157,4 +210,4 @@ def _widen(pipe: int) -> None:
     try:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     except OSError:
-        return  # over the user's allowance; the default size does
+        return  # over the user's limit; the default size is enough

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json, to_json
 
-from quarterdeck.engine.errors import EngineProtocolError, EngineRefused, WrongSecret
+from quarterdeck.engine.errors import EngineProtocolError, EngineRefusedError, WrongSecretError
 from quarterdeck.wire.engine import LINE_LIMIT, EngineFault
 from quarterdeck.wire.errors import ErrorCode
 
@@ -26,8 +26,7 @@ class Fault(BaseModel):
 
 
 class Message(BaseModel):
-    """One line, whichever kind: a call has `id` and `method`, a notification no `id`, an answer no
-    `method`."""
+    """One line: a call has `id` and `method`, a notification no `id`, a reply no `method`."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -40,7 +39,7 @@ class Message(BaseModel):
 
 
 class LineReader:
-    """Splits a byte stream into lines of at most `limit` bytes, whatever the stream's own limit."""
+    """Splits a byte stream into lines of at most `limit` bytes, ignoring the stream's own limit."""
 
     def __init__(self, reader: asyncio.StreamReader, limit: int = LINE_LIMIT) -> None:
         self._reader = reader
@@ -49,7 +48,7 @@ class LineReader:
         self.limit = limit
 
     async def line(self) -> bytes | None:
-        """The next line without its end, or None at the end of the stream.
+        """Return the next line without its end, or None at the end of the stream.
 
         Raises:
             EngineProtocolError: a line is longer than the limit.
@@ -70,10 +69,10 @@ class LineReader:
 
 
 def decode(line: bytes) -> Message:
-    """Reads one line.
+    """Read one line.
 
     Raises:
-        EngineProtocolError: it is no message.
+        EngineProtocolError: it is not a message.
     """
     try:
         return Message.model_validate(from_json(line))
@@ -82,7 +81,7 @@ def decode(line: bytes) -> Message:
 
 
 def call_line(id: int, method: str, params: BaseModel | dict[str, Any] | None) -> bytes:
-    """A call."""
+    """Return a call."""
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": id, "method": method}
     if params is not None:
         message["params"] = params
@@ -90,13 +89,13 @@ def call_line(id: int, method: str, params: BaseModel | dict[str, Any] | None) -
 
 
 def result_line(id: int | str | None, result: BaseModel | None) -> bytes:
-    """The answer of a call that was carried out."""
+    """Return the answer of a call that was carried out."""
     return to_json({"jsonrpc": "2.0", "id": id, "result": result}, by_alias=True) + b"\n"
 
 
-def fault_line(id: int | str | None, error: EngineRefused, code: int = REFUSED) -> bytes:
-    """The answer of a call that was refused."""
-    if isinstance(error, WrongSecret):
+def fault_line(id: int | str | None, error: EngineRefusedError, code: int = REFUSED) -> bytes:
+    """Return the answer of a call that was refused."""
+    if isinstance(error, WrongSecretError):
         code = UNAUTHORIZED
     data = EngineFault(code=error.code, details=error.details)
     fault = Fault(code=code, message=error.message, data=data)
@@ -104,15 +103,15 @@ def fault_line(id: int | str | None, error: EngineRefused, code: int = REFUSED) 
 
 
 def notification_line(method: str, params: bytes) -> bytes:
-    """A notification whose `params` are JSON already."""
+    """Return a notification whose `params` are JSON already."""
     head = b'{"jsonrpc":"2.0","method":"' + method.encode() + b'","params":'
     return head + params + b"}\n"
 
 
-def refusal_of(fault: Fault) -> EngineRefused:
-    """The exception that an answer's error object stands for."""
+def refusal_of(fault: Fault) -> EngineRefusedError:
+    """Return the exception for an answer's error object."""
     if fault.code == UNAUTHORIZED:
-        return WrongSecret(fault.message)
+        return WrongSecretError(fault.message)
     if fault.data is None:
-        return EngineRefused(ErrorCode.INTERNAL_ERROR, fault.message)
-    return EngineRefused(fault.data.code, fault.message, fault.data.details)
+        return EngineRefusedError(ErrorCode.INTERNAL_ERROR, fault.message)
+    return EngineRefusedError(fault.data.code, fault.message, fault.data.details)

@@ -1,19 +1,38 @@
-"""Reading the state of a checkout with git, without ever writing to it."""
+"""Runs git in a workspace, and reads the state of a checkout."""
 
 import asyncio
+import logging
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
+
+from quarterdeck.local.processes import end_process
+from quarterdeck.wire.git_state import (
+    EngineRepository,
+    EventRepository,
+    GitDiff,
+    RepositoryCommit,
+    UncommittedState,
+)
+from quarterdeck.wire.inside import CO_AUTHOR_VARIABLE
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 TIMEOUT_SECONDS = 60.0
 COUNTED_FILE_BYTES = 1 << 20
 COUNTED_FILES = 2_000
 UNTRACKED_SHOWN = 100
+COMMITS_SHOWN = 50
 
+_CHANGING = ("-c", "core.fsmonitor=false", "-c", "safe.directory=*", "-c", "core.editor=true")
 _FLAGS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*")
+_COMMIT_FORMAT = "%H %at%n%an%n%s"
+"""The title comes last, as the rest of the text. An author's name has no line end."""
+TITLE_SHOWN = 500
+_LATEST = datetime(9999, 12, 31, tzinfo=UTC)
 _SAFE = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
@@ -24,22 +43,66 @@ _STAT = re.compile(rb"(\d+) (insertion|deletion)")
 
 
 class GitError(Exception):
-    """git could not tell; the text holds its last line."""
+    """git failed; the text is its last line."""
+
+
+@dataclass
+class WorkTree:
+    """The result of `git status`."""
+
+    branch: str | None = None
+    """None on a detached head."""
+    head: str | None = None
+    """None before the first commit."""
+    upstream: str | None = None
+    unpushed: int | None = None
+    """Commits that the upstream lacks; None without one, or while it is not known."""
+    changed: int = 0
+    """Tracked files that differ from the head, in the index or the work tree."""
+    conflicts: list[str] = field(default_factory=list[str])
+    untracked: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True)
-class Checkout:
-    """Where a checkout stands. Untracked files count as added lines."""
+class Commit:
+    """A commit as a list shows it; `at` is when it was written. A title that is too long is cut."""
 
-    branch: str | None
-    """None on a detached head."""
+    sha: str
+    title: str
+    author: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class CheckoutSummary:
+    """The state of a checkout. Untracked files count as added lines."""
+
+    tree: WorkTree
+    new_files: int
+    """Untracked files, all of them."""
     added: int
     removed: int
-    untracked: list[str]
+    uncommitted_added: int
+    uncommitted_removed: int
+    base_commit: str | None
+    """Newest commit of the base branch that is an ancestor; else the one it started from."""
+    ahead: int | None
+    """Number of commits not on the base branch; None if there is no base branch."""
+    behind: int | None
+    commits: list[Commit]
+    """The newest commits that are not on the base branch."""
+    operation: str | None
+    """`merge` or `rebase` while one is not finished."""
 
 
-async def read_checkout(path: Path, base: str | None, environment: Mapping[str, str]) -> Checkout:
-    """Compares a checkout, uncommitted changes included, with the commit it started from.
+async def read_checkout(
+    path: Path, base: str | None, base_branch: str, environment: Mapping[str, str]
+) -> CheckoutSummary:
+    """Compare a checkout, uncommitted changes included, with the commit it started from.
+
+    Args:
+        base: the commit it started from.
+        base_branch: the branch of `origin` that its commits are counted against.
 
     Raises:
         GitError: no repository there, an unknown base, or git took too long.
@@ -47,30 +110,135 @@ async def read_checkout(path: Path, base: str | None, environment: Mapping[str, 
     status = await run_git(
         path, environment, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"
     )
-    branch, untracked = _read_status(status)
-    stat = await run_git(
-        path, environment, "diff", "--shortstat", "--no-ext-diff", "--no-textconv",
-        "-M", base or EMPTY_TREE, "--",
-    )  # fmt: skip
-    counts = {kind: int(number) for number, kind in _STAT.findall(stat)}
+    tree = _read_status(status)
+    untracked = tree.untracked
     new_lines = await asyncio.to_thread(_count_lines, path, untracked[:COUNTED_FILES])
-    return Checkout(
-        branch=branch,
-        added=counts.get(b"insertion", 0) + new_lines,
-        removed=counts.get(b"deletion", 0),
-        untracked=untracked[:UNTRACKED_SHOWN],
+    against = await base_of(path, base, base_branch, environment)
+    added, removed = await _changed_lines(path, against, environment)
+    uncommitted = (0, 0)
+    if tree.changed:
+        uncommitted = await _changed_lines(path, tree.head or EMPTY_TREE, environment)
+    ahead, behind, commits = await _compare(path, tree, base_branch, environment)
+    return CheckoutSummary(
+        tree=replace(tree, untracked=untracked[:UNTRACKED_SHOWN]),
+        new_files=len(untracked),
+        added=added + new_lines,
+        removed=removed,
+        uncommitted_added=uncommitted[0] + new_lines,
+        uncommitted_removed=uncommitted[1],
+        base_commit=against if against != EMPTY_TREE else None,
+        ahead=ahead,
+        behind=behind,
+        commits=commits,
+        operation=await asyncio.to_thread(_operation, path),
     )
 
 
-def _read_status(status: bytes) -> tuple[str | None, list[str]]:
-    branch = None
-    untracked: list[str] = []
-    for record in status.split(b"\0"):
-        if record.startswith(b"# branch.head "):
-            branch = record.removeprefix(b"# branch.head ").decode(errors="replace")
-        elif record.startswith(b"? "):
-            untracked.append(os.fsdecode(record[2:]))
-    return None if branch == "(detached)" else branch, untracked
+async def base_of(
+    path: Path, base: str | None, base_branch: str, environment: Mapping[str, str]
+) -> str:
+    """Return the commit that changes are counted against: the newest of its base branch that it has.
+
+    It is never before the commit that the checkout started from, which need not be on that branch.
+    """
+    try:
+        arguments = ("merge-base", "HEAD", f"refs/remotes/origin/{base_branch}")
+        shared = (await run_git(path, environment, *arguments)).decode().strip()
+    except GitError:
+        return base or EMPTY_TREE
+    if base is None or base == shared:
+        return shared
+    try:
+        await run_git(path, environment, "merge-base", "--is-ancestor", base, shared)
+    except GitError:
+        return base
+    return shared
+
+
+async def _changed_lines(
+    path: Path, against: str, environment: Mapping[str, str]
+) -> tuple[int, int]:
+    stat = await run_git(
+        path, environment, "diff", "--shortstat", "--no-ext-diff", "--no-textconv",
+        "-M", against, "--",
+    )  # fmt: skip
+    counts = {kind: int(number) for number, kind in _STAT.findall(stat)}
+    return counts.get(b"insertion", 0), counts.get(b"deletion", 0)
+
+
+async def _compare(
+    path: Path, tree: WorkTree, base_branch: str, environment: Mapping[str, str]
+) -> tuple[int | None, int | None, list[Commit]]:
+    """Count and list commits against a branch of `origin`, which may be missing."""
+    if tree.head is None:
+        return None, None, []
+    base = f"refs/remotes/origin/{base_branch}"
+    arguments = ("rev-list", "--left-right", "--count", f"{base}...{tree.head}", "--")
+    try:
+        behind, ahead = map(int, (await run_git(path, environment, *arguments)).split())
+    except GitError:
+        return None, None, []
+    if not ahead:
+        return 0, behind, []
+    log = await run_git(
+        path, environment, "log", "-z", f"--max-count={COMMITS_SHOWN}", "--no-show-signature",
+        f"--format={_COMMIT_FORMAT}", f"{base}..{tree.head}", "--",
+    )  # fmt: skip
+    return ahead, behind, [_commit(entry) for entry in log.split(b"\0") if entry]
+
+
+def _commit(entry: bytes) -> Commit:
+    first, author, title = entry.decode(errors="replace").split("\n", 2)
+    sha, _, seconds = first.partition(" ")
+    return Commit(sha, title.rstrip("\n")[:TITLE_SHOWN], author[:TITLE_SHOWN], _moment(seconds))
+
+
+def _moment(seconds: str) -> datetime:
+    """Return the time of a timestamp; a commit may hold an invalid one, which becomes the latest time."""
+    try:
+        return datetime.fromtimestamp(int(seconds or 0), UTC)
+    except (ValueError, OverflowError, OSError):
+        return _LATEST
+
+
+def _operation(path: Path) -> str | None:
+    """Return the unfinished operation; a `.git` file, as of a work tree, has none."""
+    directory = path / ".git"
+    if (directory / "MERGE_HEAD").exists():
+        return "merge"
+    rebases = ("rebase-merge", "rebase-apply")
+    return "rebase" if any((directory / name).is_dir() for name in rebases) else None
+
+
+def _read_status(status: bytes) -> WorkTree:
+    tree = WorkTree()
+    records = iter(status.split(b"\0"))
+    for record in records:
+        kind, _, rest = record.partition(b" ")
+        if kind == b"#":
+            name, _, value = rest.decode(errors="replace").partition(" ")
+            _read_header(tree, name, value)
+        elif kind == b"?":
+            tree.untracked.append(os.fsdecode(rest))
+        elif kind == b"u":
+            tree.changed += 1
+            tree.conflicts.append(os.fsdecode(rest.split(b" ", 9)[-1]))
+        elif kind in (b"1", b"2"):
+            tree.changed += 1
+            if kind == b"2":
+                next(records, None)  # the old name
+    return tree
+
+
+def _read_header(tree: WorkTree, name: str, value: str) -> None:
+    if name == "branch.head":
+        tree.branch = None if value == "(detached)" else value
+    elif name == "branch.oid":
+        tree.head = None if value == "(initial)" else value
+    elif name == "branch.upstream":
+        tree.upstream = value
+    elif name == "branch.ab":
+        tree.unpushed = int(value.split()[0])  # `+ahead -behind`
 
 
 def _count_lines(root: Path, names: list[str]) -> int:
@@ -78,7 +246,7 @@ def _count_lines(root: Path, names: list[str]) -> int:
 
 
 def _lines_of(path: Path) -> int:
-    """Lines of a text file; 0 for what git would call binary, a link or something too large."""
+    """Return the number of a text file's lines; 0 for a binary or too large file, or a link."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -93,51 +261,188 @@ def _lines_of(path: Path) -> int:
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
 
 
-async def run_git(
-    path: Path, environment: Mapping[str, str], *arguments: str, most: int | None = None
-) -> bytes:
-    """Runs git in a checkout, with no hooks and no questions; returns what it printed.
+async def read_commit(path: Path, name: str, environment: Mapping[str, str]) -> Commit:
+    """Read a commit by any of its names.
 
-    With `most` it is stopped when it has printed as many bytes, which are returned.
+    Raises:
+        GitError: there is no such commit.
+    """
+    log = ("log", "-z", "--max-count=1", "--no-show-signature", f"--format={_COMMIT_FORMAT}")
+    return _commit((await run_git(path, environment, *log, name, "--")).rstrip(b"\0"))
+
+
+async def run_git(
+    path: Path,
+    environment: Mapping[str, str],
+    *arguments: str,
+    data: bytes = b"",
+    most: int | None = None,
+    hooks: bool = False,
+    printed: bool = False,
+    seconds: float | None = TIMEOUT_SECONDS,
+) -> bytes:
+    """Run git in a checkout, without prompts; return its output.
+
+    Args:
+        data: its standard input.
+        most: stop after this many bytes of output, and return them.
+        hooks: whether hooks of the repository are run.
+        printed: its output goes to standard output, and nothing is returned.
+        seconds: how long it may take; None: no limit.
 
     Raises:
         GitError: it refused, or took too long.
     """
     try:
         process = await asyncio.create_subprocess_exec(
-            "git", *_FLAGS, *arguments,
+            "git", *(_CHANGING if hooks else _FLAGS), *arguments,
             cwd=path,
             env={**environment, **_SAFE, "GIT_CEILING_DIRECTORIES": str(path.parent)},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            # What nobody reads meanwhile could hold git up.
+            stdin=asyncio.subprocess.PIPE if data else asyncio.subprocess.DEVNULL,
+            stdout=None if printed else asyncio.subprocess.PIPE,
+            # A pipe that is not read could block git.
             stderr=asyncio.subprocess.PIPE if most is None else asyncio.subprocess.DEVNULL,
         )  # fmt: skip
     except OSError as error:
         raise GitError(str(error)) from error
     try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            begun = b"" if most is None else await _first(process, most)
-            if most is not None and len(begun) == most:
-                return begun
-            output, complaint = await process.communicate()
+        async with asyncio.timeout(seconds):
+            head = b"" if most is None else await _first(process, most)
+            if most is not None and len(head) == most:
+                return head
+            output, complaint = await process.communicate(data or None)
     except TimeoutError as error:
-        raise GitError(f"git {arguments[0]} took longer than {TIMEOUT_SECONDS:.0f} s.") from error
+        raise GitError(f"git {arguments[0]} took longer than {seconds} s.") from error
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        await end_process(process)
     if process.returncode != 0:
         raise GitError(
             (complaint or b"It refused.").decode(errors="replace").strip().rsplit("\n", 1)[-1]
         )
-    return begun + output
+    return head + (output or b"")
 
 
 async def _first(process: asyncio.subprocess.Process, most: int) -> bytes:
-    """As many bytes, or all of a shorter output."""
+    """Return this many bytes, or all of a shorter output."""
     assert process.stdout is not None
     try:
         return await process.stdout.readexactly(most)
     except asyncio.IncompleteReadError as error:
         return error.partial
+
+
+logger = logging.getLogger(__name__)
+
+
+async def rename_branches(
+    repositories: Sequence[EngineRepository], branch: str, environment: Mapping[str, str]
+) -> None:
+    """Rename the current branch of each; one that cannot be renamed keeps its name."""
+    for repository in repositories:
+        try:
+            await run_git(Path(repository.path), environment, "branch", "-M", branch)
+        except GitError as error:
+            logger.warning("the branch of %s keeps its name: %s", repository.name, error)
+
+
+async def carry_origins(
+    repositories: Sequence[EngineRepository], environment: Mapping[str, str]
+) -> None:
+    """Configure `origin` to use `git-remote-qd` in clones of older releases.
+
+    A clone that names its repository has been configured, whatever an agent changed later.
+    """
+    name_key = "remote.origin.qdRepository"
+    for repository in repositories:
+        path = Path(repository.path)
+        try:
+            output = await run_git(path, environment, "config", "--local", "--list", "--name-only")
+            keys = output.decode(errors="replace").lower().splitlines()
+            if "remote.origin.url" in keys and name_key.lower() not in keys:
+                await run_git(path, environment, "config", "remote.origin.vcs", "qd")
+                await run_git(path, environment, "config", name_key, repository.name)
+        except GitError as error:
+            logger.warning("origin of %s cannot be configured: %s", repository.name, error)
+
+
+_CO_AUTHOR_HOOK = f"""\
+#!/bin/sh
+# Names the agent that commits as co-author. What it replays or picks is not its own.
+[ -n "${CO_AUTHOR_VARIABLE}" ] || exit 0
+for replayed in rebase-merge rebase-apply CHERRY_PICK_HEAD; do
+    [ ! -e "$(git rev-parse --git-path "$replayed")" ] || exit 0
+done
+exec git interpret-trailers --in-place --if-exists addIfDifferent \
+    --trailer "Co-authored-by: ${CO_AUTHOR_VARIABLE}" "$1"
+"""
+
+
+async def name_co_authors(
+    repositories: Sequence[EngineRepository], environment: Mapping[str, str]
+) -> None:
+    """Let commits of agents name their co-author, by a hook unless the repository has its own."""
+    for repository in repositories:
+        try:
+            arguments = ("rev-parse", "--path-format=absolute", "--git-common-dir")
+            output = await run_git(Path(repository.path), environment, *arguments)
+            directory = Path(os.fsdecode(output).removesuffix("\n"))
+            await asyncio.to_thread(_write_hook, directory / "hooks/prepare-commit-msg")
+        except (GitError, OSError) as error:
+            logger.warning("co-authors of %s cannot be named: %s", repository.name, error)
+
+
+def _write_hook(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), path.open("x") as file:
+        file.write(_CO_AUTHOR_HOOK)
+        path.chmod(0o755)
+
+
+async def read_repository(
+    repository: EngineRepository, environment: Mapping[str, str], *, hooks_completed: bool
+) -> EventRepository:
+    """Read the state of a repository; parts that git cannot read are left out."""
+    state = EventRepository(
+        name=repository.name,
+        path=repository.path,
+        default_branch=repository.default_branch,
+        base_branch=repository.base_branch or repository.default_branch,
+        start_hooks_completed=hooks_completed,
+    )
+    try:
+        checkout = await read_checkout(
+            Path(repository.path),
+            repository.base_commit,
+            repository.base_branch or repository.default_branch,
+            environment,
+        )
+    except GitError as error:
+        logger.warning("the repository %s cannot be read: %s", repository.name, error)
+        return state
+    tree = checkout.tree
+    state.current_branch, state.head, state.upstream = tree.branch, tree.head, tree.upstream
+    state.git_diff = GitDiff(added=checkout.added, removed=checkout.removed)
+    state.untracked = [_shown(name) for name in tree.untracked]
+    state.conflicts = [_shown(name) for name in tree.conflicts]
+    state.base_commit, state.ahead, state.behind = (
+        checkout.base_commit,
+        checkout.ahead,
+        checkout.behind,
+    )
+    state.unpushed = tree.unpushed if tree.upstream and tree.unpushed is not None else state.ahead
+    state.operation = checkout.operation
+    state.uncommitted = UncommittedState(
+        files=tree.changed + checkout.new_files,
+        added=checkout.uncommitted_added,
+        removed=checkout.uncommitted_removed,
+    )
+    state.commits = [
+        RepositoryCommit(sha=commit.sha, title=commit.title, author=commit.author, at=commit.at)
+        for commit in checkout.commits
+    ]
+    return state
+
+
+def _shown(name: str) -> str:
+    """Return a file's name as valid Unicode, for JSON."""
+    return name.encode(errors="replace").decode()

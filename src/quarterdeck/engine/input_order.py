@@ -1,4 +1,4 @@
-"""Which terminal input is typed, which waits and which is dropped (INTERFACE 6, input order)."""
+"""Which terminal input is typed, which waits and which is dropped (docs/interface.md 6, input order)."""
 
 import asyncio
 from enum import Enum, auto
@@ -6,14 +6,14 @@ from enum import Enum, auto
 GAP_SECONDS = 5.0
 
 
-class Turn(Enum):
-    """What becomes of one numbered input."""
+class InputFate(Enum):
+    """The outcome of one numbered input."""
 
     APPLY = auto()
     DROP = auto()
     """It was typed before, or belongs to an older generation."""
     GAP = auto()
-    """What comes before it did not arrive in time."""
+    """Earlier input did not arrive in time."""
 
 
 class InputOrder:
@@ -25,24 +25,24 @@ class InputOrder:
         self._expected = 0
         self._moved = asyncio.Event()
 
-    async def turn(self, generation: int, sequence: int) -> Turn:
-        """Waits for an input's turn. On APPLY the caller types it before it waits for anything."""
+    async def turn(self, generation: int, sequence: int) -> InputFate:
+        """Wait for an input's turn. On APPLY the caller types it before it waits for anything."""
         if generation > self._generation:
             self._move(generation, 0)
         try:
             async with asyncio.timeout(self._gap_seconds):
-                while (found := self._look(generation, sequence)) is None:
+                while (fate := self._look(generation, sequence)) is None:
                     await self._moved.wait()
         except TimeoutError:
-            return Turn.GAP
-        if found is Turn.APPLY:
+            return InputFate.GAP
+        if fate is InputFate.APPLY:
             self._move(generation, sequence + 1)
-        return found
+        return fate
 
-    def _look(self, generation: int, sequence: int) -> Turn | None:
+    def _look(self, generation: int, sequence: int) -> InputFate | None:
         if generation < self._generation or sequence < self._expected:
-            return Turn.DROP
-        return Turn.APPLY if sequence == self._expected else None
+            return InputFate.DROP
+        return InputFate.APPLY if sequence == self._expected else None
 
     def _move(self, generation: int, expected: int) -> None:
         self._generation, self._expected = generation, expected

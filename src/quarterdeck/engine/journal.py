@@ -1,42 +1,284 @@
-"""The numbered, durable record of everything an engine tells.
+"""The journal: the numbered, durable events of a workspace.
 
-Writers wait in `append` until their entries are in the file (with `durable` on the disk); what
-arrives meanwhile goes into the next write, so one `fdatasync` serves everyone who waits. Only then
-are entries published. A disk that refuses is tried again until it takes them: producers are held
-back, nothing is dropped and nothing half-written; entries marked `refusable` are given back to
-their caller as a `JournalFault` instead.
+Writers wait in `append` until their entries are in the file (with `durable` on the disk); entries
+that arrive meanwhile go into the next write, so one `fdatasync` serves all writers. Only then are
+entries published. A failed write is repeated until it succeeds: producers are held back, nothing is
+dropped or half-written; entries marked `refusable` fail with a `JournalError` instead.
 
-Subscribers hold a number, not a queue: one that is slow reads from the file later.
+A subscriber holds an index, not a queue: a slow one reads from the file later.
+
+The journal's file: one JSON line an entry, only ever appended to. Blocking; no asyncio here.
+
+A line is a `JournalEntry` with its fields in this order:
+`{"index":7,"ts":..,"type":..,"payload":..}`. A line that starts with `#` is a note of the engine to
+itself (a message's content, an agent's session id): it has no number and is not published, but it
+is as durable as the entry after it, because both are written at once.
+
+A process that dies while writing leaves at most a torn last line, which `open` cuts off;
+unreadable lines before it (a disk that lost power) are copied to `journal.damaged` first. `append`
+either writes everything or leaves the file as it was.
+
+Keys of agents are removed from all entries: an agent or its child processes may print their
+environment, and the key must not reach the journal, the service's database or its readers. A key
+that comes in two pieces of a stream is not recognized.
 """
 
 import asyncio
 import logging
 import os
+import re
+from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
-from quarterdeck.engine.drafts import Draft, Note, note
-from quarterdeck.engine.errors import JournalFault
-from quarterdeck.engine.journal_file import FILE_NAME, JournalFile, Visit
-from quarterdeck.engine.machine import boot_id
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from quarterdeck.engine.errors import JournalError
+from quarterdeck.local.processes import boot_id
+from quarterdeck.wire.events import EventType
+
+ENTRY_LIMIT = 32 << 20
+"""Longest payload of one entry in bytes; half of the longest line of the link."""
+
+
+class EntryTooLargeError(ValueError):
+    """A payload over `ENTRY_LIMIT`. Nothing was written."""
+
+
+@dataclass(frozen=True)
+class JournalDraft:
+    """An entry without its number. `content` is the payload as JSON."""
+
+    type: str
+    ts: str
+    content: bytes
+
+    def line(self, index: int) -> bytes:
+        return b'{"index":%d,"ts":"%s","type":"%s","payload":%s}' % (
+            index,
+            self.ts.encode(),
+            self.type.encode(),
+            self.content,
+        )
+
+
+@dataclass(frozen=True)
+class JournalNote:
+    """A line that only the engine reads, at its next start."""
+
+    content: bytes
+
+    def line(self) -> bytes:
+        return b"#" + self.content
+
+
+def event(type: EventType, payload: BaseModel | dict[str, Any]) -> JournalDraft:
+    """Return an entry of the event stream, dated now.
+
+    Raises:
+        EntryTooLargeError: the payload is over `ENTRY_LIMIT`.
+    """
+    moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return JournalDraft(type.value, moment, _encode(payload))
+
+
+def note(kind: str, data: BaseModel | dict[str, Any]) -> JournalNote:
+    """Return a note."""
+    return JournalNote(_encode({"kind": kind, "data": data}))
+
+
+def payload_of_line(line: bytes) -> dict[str, Any]:
+    """Return the payload of an entry's line, or the data of a note's."""
+    content = from_json(line)
+    return content["payload"] if "payload" in content else content["data"]
+
+
+def _encode(payload: BaseModel | dict[str, Any]) -> bytes:
+    try:
+        content = to_json(payload, by_alias=True)
+    except (PydanticSerializationError, UnicodeEncodeError):
+        content = to_json(_without_surrogates(_plain(payload)), by_alias=True)
+    if len(content) > ENTRY_LIMIT:
+        raise EntryTooLargeError(f"An entry of {len(content)} bytes is over the limit.")
+    return content
+
+
+def _plain(payload: BaseModel | dict[str, Any]) -> object:
+    return payload.model_dump(by_alias=True) if isinstance(payload, BaseModel) else payload
+
+
+def _without_surrogates(value: object) -> object:
+    """Replace halves of surrogate pairs, which an agent may send and UTF-8 cannot hold."""
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case dict():
+            pairs = cast("dict[object, object]", value).items()
+            return {_without_surrogates(key): _without_surrogates(one) for key, one in pairs}
+        case list():
+            return [_without_surrogates(one) for one in cast("list[object]", value)]
+        case BaseModel():
+            return _without_surrogates(value.model_dump(by_alias=True))
+        case _:
+            return value
+
 
 logger = logging.getLogger(__name__)
 
-BEHIND_ENTRIES = 256
-BEHIND_BYTES = 16 << 10
-"""So many entries, of at most this size each, may wait for the disk without anybody waiting for
-them."""
+FILE_NAME = "journal.jsonl"
+MARK_BYTES = 1 << 16
+"""One index entry is kept in memory for about this many bytes of file."""
+
+Visit = Callable[[str, bytes], None]
+"""Called at start for each line with its type (`#kind` for a note) and its JSON."""
+
+_INDEX = b'{"index":'
+_TYPE = b'"type":"'
+
+
+class JournalFile:
+    """An open journal. `append` and `read` may run in threads, one `append` at a time."""
+
+    def __init__(self, path: Path, visit: Visit) -> None:
+        """Open or create the file, repair its end and call `visit` for every line.
+
+        Raises:
+            OSError: the directory is missing or cannot be written.
+        """
+        self.path = path
+        self.last_index = 0
+        self._marks: list[tuple[int, int]] = []
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._descriptor = os.open(path, flags, 0o600)
+        self._size = self._scan(visit)
+        if self._size < os.fstat(self._descriptor).st_size:
+            self._cut_off()
+
+    def append(self, data: bytes, sync: bool) -> None:
+        """Write whole lines at the end; `sync` forces them to the disk.
+
+        Raises:
+            OSError: nothing was written.
+        """
+        try:
+            self._write_all(data)
+            if sync:
+                os.fdatasync(self._descriptor)
+        except OSError:
+            os.ftruncate(self._descriptor, self._size)
+            raise
+
+    def appended(self, lines: list[tuple[int, bytes]], size: int) -> None:
+        """Count the result of `append`: `lines` are the numbered ones, `size` all bytes."""
+        if lines:
+            self._mark(lines[0][0], self._size)
+            self.last_index = lines[-1][0]
+        self._size += size
+
+    def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return entries with an index above `after`, about `limit` bytes of them (at least one)."""
+        entries: list[tuple[int, bytes]] = []
+        size = 0
+        with self.path.open("rb") as file:
+            file.seek(self._offset_before(after))
+            end = self._size
+            while size < limit and file.tell() < end:
+                line = file.readline()
+                index = _index_of(line)
+                if index is not None and index > after:
+                    entries.append((index, line[:-1]))
+                    size += len(line)
+        return entries
+
+    def close(self) -> None:
+        """Force everything to the disk and close.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        try:
+            os.fdatasync(self._descriptor)
+        finally:
+            os.close(self._descriptor)
+
+    def _write_all(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+
+    def _offset_before(self, after: int) -> int:
+        place = bisect_right(self._marks, after + 1, key=lambda mark: mark[0])
+        return self._marks[place - 1][1] if place else 0
+
+    def _mark(self, index: int, offset: int) -> None:
+        if not self._marks or offset - self._marks[-1][1] >= MARK_BYTES:
+            self._marks.append((index, offset))
+
+    def _scan(self, visit: Visit) -> int:
+        offset = 0
+        with self.path.open("rb") as file:
+            for line in file:
+                if not self._scan_line(line, offset, visit):
+                    break
+                offset += len(line)
+        return offset
+
+    def _scan_line(self, line: bytes, offset: int, visit: Visit) -> bool:
+        if not line.endswith(b"}\n"):
+            return False
+        if line.startswith(b"#"):
+            return _visit_note(line, visit)
+        index = _index_of(line)
+        if index is None or index <= self.last_index:
+            return False
+        self._mark(index, offset)
+        self.last_index = index
+        start = line.find(_TYPE) + len(_TYPE)
+        visit(line[start : line.index(b'"', start)].decode(), line)
+        return True
+
+    def _cut_off(self) -> None:
+        surplus = os.fstat(self._descriptor).st_size - self._size
+        tail = os.pread(self._descriptor, surplus, self._size)
+        logger.warning("cutting %d unreadable bytes off the journal's end", surplus)
+        if b"\n" in tail[:-1]:
+            self.path.with_suffix(".damaged").write_bytes(tail)
+        os.ftruncate(self._descriptor, self._size)
+
+
+def _index_of(line: bytes) -> int | None:
+    if not line.startswith(_INDEX):
+        return None
+    digits = line[len(_INDEX) : line.find(b",", len(_INDEX))]
+    return int(digits) if digits.isdigit() else None
+
+
+def _visit_note(line: bytes, visit: Visit) -> bool:
+    try:
+        kind = from_json(line[1:])["kind"]
+    except (ValueError, KeyError, TypeError):
+        return False
+    visit(f"#{kind}", line[1:])
+    return True
+
+
+RELAXED_ENTRIES = 256
+RELAXED_BYTES = 16 << 10
+"""This many entries of at most this size each may wait for the disk without a waiting writer."""
 BATCH_BYTES = 1 << 20
 RECENT_BYTES = 1 << 17
-"""The newest entries are kept in memory up to this size, so that live subscribers need no file."""
+"""The newest entries are kept in memory up to this size, so live subscribers do not read the file."""
 READ_BYTES = 1 << 18
 UNSYNCED_ENTRIES = 10_000
 INDEX_JUMP = 1_000_000
-"""After a machine's crash numbers go on this much higher: entries that subscribers have seen, but
-the disk lost, must not be taken for those that come now. More than `UNSYNCED_ENTRIES`."""
+"""After a machine's crash numbers continue this much higher, so that entries which subscribers
+have seen, but the disk lost, are not confused with new ones. More than `UNSYNCED_ENTRIES`."""
 RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 
 Line = tuple[int, bytes]
@@ -45,7 +287,7 @@ Line = tuple[int, bytes]
 
 @dataclass(eq=False)
 class _Waiting:
-    parts: tuple[Draft | Note, ...]
+    parts: tuple[JournalDraft | JournalNote, ...]
     durable: bool
     refusable: bool
     done: asyncio.Future[int]
@@ -53,7 +295,7 @@ class _Waiting:
 
 
 class Journal:
-    """An open journal with its writing task. Made with `open`, ended with `close`."""
+    """An open journal with its writing task. Created with `open`, ended with `close`."""
 
     def __init__(self, file: JournalFile, boot: str | None) -> None:
         self._file = file
@@ -68,65 +310,72 @@ class Journal:
         self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self.fault: str | None = None
-        """Why the last write failed; None once one worked again."""
+        """Why the last write failed; None after a successful one."""
         self.subscribers = 0
         self.hide: Callable[[bytes], bytes] = bytes
-        """What every payload goes through before it is kept."""
+        """Applied to every payload before it is written."""
         self._note_boot(boot)
-        self._writer = asyncio.create_task(self._write_for_ever(), name="journal writer")
+        self._writer = asyncio.create_task(self._write_until_closed(), name="journal writer")
 
     @classmethod
-    async def open(cls, directory: Path, visit: Visit) -> "Journal":
-        """Opens the journal of a state directory, telling `visit` of every line in it.
+    async def open(cls, directory: Path, visit: Visit, known_index: int = 0) -> "Journal":
+        """Open the journal of a state directory, calling `visit` for every line in it.
+
+        Numbers continue above `known_index` even when the file is damaged: entries that subscribers
+        have seen must not be confused with new ones.
 
         Raises:
             OSError: the directory cannot be used.
         """
         boots: list[bytes] = []
 
-        def look(type: str, line: bytes) -> None:
+        def visit_line(type: str, line: bytes) -> None:
             if type == "#boot":
                 boots[:] = [line]
             visit(type, line)
 
-        file = await asyncio.to_thread(_open_file, directory, look)
+        file = await asyncio.to_thread(_open_file, directory, visit_line)
+        file.last_index = max(file.last_index, known_index)
         return cls(file, boots[0].decode() if boots else None)
 
     @property
     def last_index(self) -> int:
-        """Number of the newest published entry; 0 when there is none."""
+        """Index of the newest published entry; 0 when there is none."""
         return self._file.last_index
 
     async def append(
-        self, *parts: Draft | Note, durable: bool = False, refusable: bool = False
+        self, *parts: JournalDraft | JournalNote, durable: bool = False, refusable: bool = False
     ) -> int:
-        """Writes the parts together and publishes them; returns the last number.
+        """Write the parts together and publish them; return the last number.
 
-        The place in the order is taken at once, before this first waits.
+        The order is fixed at once, before this first waits.
 
         Raises:
-            JournalFault: only with `refusable`: the disk does not take it, nothing was kept.
+            JournalError: only with `refusable`: the write failed, and nothing was written.
         """
         return await self._line_up(parts, durable, refusable)
 
-    async def append_behind(self, *parts: Draft | Note) -> None:
-        """As `append`, but returns at once unless much waits for the disk already.
+    async def append_relaxed(self, *parts: JournalDraft | JournalNote) -> None:
+        """Append, but return at once unless much waits for the disk already.
 
-        For what an agent says piece by piece: pieces that come while the disk is busy are written
-        together, and an agent that is faster than the disk is held back all the same.
+        For an agent's streamed output: pieces that arrive while the disk is busy are written
+        together, and an agent that is faster than the disk is still held back.
 
         Raises:
-            JournalFault: the engine is ending.
+            JournalError: the engine is ending.
         """
         done = self._line_up(parts, durable=False, refusable=False)
-        if len(self._pending) > BEHIND_ENTRIES or sum(len(p.content) for p in parts) > BEHIND_BYTES:
+        if (
+            len(self._pending) > RELAXED_ENTRIES
+            or sum(len(p.content) for p in parts) > RELAXED_BYTES
+        ):
             await done
 
     def _line_up(
-        self, parts: tuple[Draft | Note, ...], durable: bool, refusable: bool
+        self, parts: tuple[JournalDraft | JournalNote, ...], durable: bool, refusable: bool
     ) -> asyncio.Future[int]:
         if self._closing:
-            raise JournalFault("the engine is ending")
+            raise JournalError("the engine is ending")
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         parts = tuple(map(self._without_keys, parts))
         size = sum(len(part.content) for part in parts)
@@ -134,12 +383,12 @@ class Journal:
         self._wake.set()
         return done
 
-    def _without_keys(self, part: Draft | Note) -> Draft | Note:
+    def _without_keys(self, part: JournalDraft | JournalNote) -> JournalDraft | JournalNote:
         content = self.hide(part.content)
         return part if content is part.content else replace(part, content=content)
 
     async def follow(self, after: int) -> AsyncGenerator[list[Line], None]:
-        """Entries above `after` in order, then live ones, in groups; ends with the journal."""
+        """Yield entries above `after` in order, then live ones, in groups; ends with the journal."""
         self.subscribers += 1
         try:
             while True:
@@ -155,7 +404,7 @@ class Journal:
             self.subscribers -= 1
 
     async def close(self, seconds: float = 5.0) -> None:
-        """Writes what waits, for at most some seconds, and ends all subscriptions."""
+        """Write waiting entries, for at most some seconds, and end all subscriptions."""
         if self._closing:
             return
         self._closing = True
@@ -167,8 +416,8 @@ class Journal:
             await asyncio.gather(self._writer, return_exceptions=True)
         for waiting in self._pending:
             if not waiting.done.done():
-                waiting.done.set_exception(JournalFault(self.fault or "the engine is ending"))
-                waiting.done.exception()  # its writer may be gone; that is no news
+                waiting.done.set_exception(JournalError(self.fault or "the engine is ending"))
+                waiting.done.exception()  # its writer may have been cancelled
         await self._close_file()
         self._closed = True
         self._publish()
@@ -192,7 +441,7 @@ class Journal:
         self._pending.append(_Waiting((note("boot", {"id": boot}),), True, False, done, 0))
         self._wake.set()
 
-    async def _write_for_ever(self) -> None:
+    async def _write_until_closed(self) -> None:
         failures = 0
         while self._pending or not self._closing:
             batch = self._take()
@@ -218,7 +467,7 @@ class Journal:
     async def _write(self, batch: list[_Waiting]) -> bool:
         lines, data, ends = self._number(batch)
         if not batch:
-            data = note("probe", {}).line() + b"\n"  # is the disk well again?
+            data = note("probe", {}).line() + b"\n"  # is the disk writable again?
         sync = any(w.durable for w in batch) or self._unsynced + len(lines) > UNSYNCED_ENTRIES
         loop = asyncio.get_running_loop()
         try:
@@ -245,9 +494,9 @@ class Journal:
         for waiting in batch:
             for part in waiting.parts:
                 match part:
-                    case Note():
+                    case JournalNote():
                         written.append(part.line())
-                    case Draft():
+                    case JournalDraft():
                         lines.append((index, part.line(index)))
                         written.append(lines[-1][1])
                         index += 1
@@ -258,11 +507,11 @@ class Journal:
         self.fault = os.strerror(error.errno) if error.errno else str(error)
         logger.error("the journal cannot be written: %s", self.fault)
         self._pending.extendleft(reversed(batch))
-        kept = [waiting for waiting in self._pending if not waiting.refusable]
+        remaining = [waiting for waiting in self._pending if not waiting.refusable]
         for waiting in self._pending:
             if waiting.refusable and not waiting.done.done():
-                waiting.done.set_exception(JournalFault(self.fault))
-        self._pending = deque(kept)
+                waiting.done.set_exception(JournalError(self.fault))
+        self._pending = deque(remaining)
 
     async def _pause(self, seconds: float) -> None:
         self._wake.clear()
@@ -283,13 +532,13 @@ class Journal:
         return await asyncio.to_thread(self._file.read, after, READ_BYTES)
 
     def _newer(self, after: int) -> list[Line]:
-        found: list[Line] = []
+        lines: list[Line] = []
         for line in reversed(self._recent):
             if line[0] <= after:
                 break
-            found.append(line)
-        found.reverse()
-        return found
+            lines.append(line)
+        lines.reverse()
+        return lines
 
     def _remember(self, lines: list[Line]) -> None:
         for line in lines:
@@ -306,3 +555,34 @@ class Journal:
 def _open_file(directory: Path, visit: Visit) -> JournalFile:
     directory.mkdir(parents=True, exist_ok=True)
     return JournalFile(directory / FILE_NAME, visit)
+
+
+STARS = b"********"
+SHORTEST = 8
+"""Anything shorter is not a key, and may occur in any text."""
+_NAMED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(.+)", re.DOTALL)
+
+
+class Redactor:
+    """Removes keys from JSON. `credentials` may change: keys can be given to a running engine."""
+
+    def __init__(self, credentials: Mapping[str, str]) -> None:
+        self._credentials = credentials
+        self._credentials_seen: tuple[str, ...] = ()
+        self._keys: list[bytes] = []
+
+    def __call__(self, content: bytes) -> bytes:
+        current = tuple(self._credentials.values())
+        if current != self._credentials_seen:
+            self._credentials_seen = current
+            self._keys = sorted(map(_as_json, current), key=len, reverse=True)
+        for key in self._keys:
+            if len(key) >= SHORTEST and key in content:
+                content = content.replace(key, STARS)
+        return content
+
+
+def _as_json(credential: str) -> bytes:
+    """Return a text as it is inside a JSON text. A credential may be `VARIABLE=key`."""
+    named = _NAMED.fullmatch(credential)
+    return to_json(named[1] if named else credential)[1:-1]

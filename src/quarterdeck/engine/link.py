@@ -4,10 +4,10 @@
     async for entry in link.journal(): ...        # when `after` was given
     await link.chat_send(message)                 # any number of calls at once
 
-A link that carries the journal must be read on: its entries and the answers of calls share one
-stream, and an unread journal holds the answers back (at most `JOURNAL_BUFFER` entries wait in
-memory). So read the journal in a task of its own, or make calls on a second link. A terminal's
-stream takes a link of its own (`terminal_stream`), which gives the engine natural back-pressure.
+A link that carries the journal must be read continuously: its entries and the answers of calls
+share one stream, and an unread journal blocks the answers (at most `JOURNAL_BUFFER` entries wait in
+memory). So read the journal in a separate task, or make calls on a second link. A terminal's stream
+needs its own link (`terminal_stream`), which gives the engine natural back-pressure.
 """
 
 import asyncio
@@ -17,66 +17,80 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from quarterdeck.engine.errors import EngineError, EngineGone, EngineProtocolError, EngineRefused
+from quarterdeck.engine.errors import (
+    EngineError,
+    EngineGoneError,
+    EngineProtocolError,
+    EngineRefusedError,
+)
 from quarterdeck.engine.framing import LineReader, Message, call_line, decode, refusal_of
 from quarterdeck.wire.base import Id
 from quarterdeck.wire.canvas import CanvasFile, CanvasList
-from quarterdeck.wire.chats import EventChat, Interrupted
+from quarterdeck.wire.chats import EventChat
 from quarterdeck.wire.engine import (
     Answer,
+    AskPerson,
+    CancelQueued,
     CanvasCall,
     CanvasWritten,
+    ChangeGoal,
     ChatCall,
+    ChatRenamed,
+    DeleteEngineChat,
     Delivered,
     DeliverMessage,
     EngineHello,
     EngineReport,
+    GiveNotice,
+    GoalChanged,
+    HeldQueues,
     IndexedFiles,
+    Journaled,
     JournalEntry,
     OpenChat,
     OpenLink,
+    OrderQueue,
+    PersonAsked,
+    QueueChanged,
     ReadFile,
     RenameEngineChat,
-    RepositoryDiffs,
     StreamTerminal,
     TerminalCall,
     TerminalFrame,
+    TurnInterrupted,
     WriteCanvas,
 )
-from quarterdeck.wire.engine_chats import (
-    CancelQueued,
-    ChangeGoal,
-    DeleteEngineChat,
-    GoalChanged,
-    HeldQueues,
-    Journaled,
-    OrderQueue,
-    QueueChanged,
-)
-from quarterdeck.wire.events import ReposChanged
-from quarterdeck.wire.exec import ExecRequest, ExecResponse
 from quarterdeck.wire.files import FileContent
+from quarterdeck.wire.git_state import ReposChanged, RepositoryDiffs
 from quarterdeck.wire.setup import ClaimWorkspace
 from quarterdeck.wire.terminals import (
     CreateTerminal,
+    ExecRequest,
+    ExecResponse,
     ResizeTerminal,
     TerminalAnswer,
     TerminalInput,
     TerminalList,
 )
 
-__all__ = ["EngineError", "EngineGone", "EngineLink", "EngineProtocolError", "EngineRefused"]
+__all__ = [
+    "EngineError",
+    "EngineGoneError",
+    "EngineLink",
+    "EngineProtocolError",
+    "EngineRefusedError",
+]
 
 JOURNAL_BUFFER = 1024
 TERMINAL_BUFFER = 4
-"""Frames held here before the engine is made to wait; few, so that a viewer's lag is its own."""
+"""Frames buffered before the engine has to wait; few, so a slow viewer delays only itself."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Params = BaseModel | dict[str, Any] | None
 
 
 class _Stream(Generic[_Model]):
-    """What was received and not yet read: at most `room` items, then `put` waits."""
+    """Received items that are not read yet: at most `room`, then `put` waits."""
 
     def __init__(self, room: int) -> None:
         self._items: deque[_Model] = deque()
@@ -91,7 +105,7 @@ class _Stream(Generic[_Model]):
         self._changed.set()
 
     async def get(self) -> _Model | None:
-        """The next item, or None when the stream has ended and everything was read."""
+        """Return the next item, or None when the stream has ended and everything was read."""
         while not self._items and not self._ended:
             await self._change()
         if not self._items:
@@ -109,14 +123,14 @@ class _Stream(Generic[_Model]):
 
 
 class EngineLink:
-    """One open connection to an engine. Made with `open`, ended with `close`.
+    """One open connection to an engine. Created with `open`, ended with `close`.
 
-    Every call raises `EngineRefused` when the engine refuses it and `EngineGone` when the link is
-    lost before the answer. A call whose caller is cancelled may still be carried out.
+    Every call raises `EngineRefusedError` when the engine refuses it and `EngineGoneError` when the
+    link is lost before the answer. A call whose caller is cancelled may still be carried out.
     """
 
     hello: EngineHello
-    """What the engine said of itself when the link was opened."""
+    """The engine's answer when the link was opened."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._lines = LineReader(reader)
@@ -138,13 +152,13 @@ class EngineLink:
         secret: str,
         after: int | None = None,
     ) -> "EngineLink":
-        """Opens the link; with `after`, `journal` gives every entry with a higher index.
+        """Open the link; with `after`, `journal` gives every entry with a higher index.
 
-        The streams belong to the link from here on, also when this raises.
+        The link owns the streams from here on, also when this raises.
 
         Raises:
-            WrongSecret: the engine has another secret.
-            EngineGone: the engine closed the stream.
+            WrongSecretError: the engine has another secret.
+            EngineGoneError: the engine closed the stream.
         """
         link = cls(reader, writer)
         try:
@@ -160,11 +174,11 @@ class EngineLink:
         return self._ended.is_set()
 
     async def wait_closed(self) -> None:
-        """Returns when the link has ended."""
+        """Return when the link has ended."""
         await self._ended.wait()
 
     async def close(self) -> None:
-        """Ends the link; waiting calls raise `EngineGone`. Safe to call twice."""
+        """End the link; waiting calls raise `EngineGoneError`. Safe to call twice."""
         self._receiver.cancel()
         await asyncio.gather(self._receiver, return_exceptions=True)
         self._finish(self._error)
@@ -177,19 +191,19 @@ class EngineLink:
     # Streams
 
     async def journal(self) -> AsyncIterator[JournalEntry]:
-        """Entries after the `after` of `open`, in order, then live ones, for ever.
+        """Yield the entries after the `after` of `open`, in order, then live ones, for ever.
 
         Raises:
-            EngineGone: the link ended; everything received before it was given out first.
+            EngineGoneError: the link ended; everything received before that was yielded first.
         """
         async for entry in self._drain(self._entries):
             yield entry
 
     async def terminal_frames(self) -> AsyncIterator[TerminalFrame]:
-        """Frames of the terminal named with `terminal_stream`; ends after `exit` or `error`.
+        """Yield the frames of the terminal named with `terminal_stream`; ends after `exit` or `error`.
 
         Raises:
-            EngineGone: the link ended before the terminal did.
+            EngineGoneError: the link ended before the terminal did.
         """
         async for frame in self._drain(self._frames):
             yield frame
@@ -199,115 +213,127 @@ class EngineLink:
     # Calls
 
     async def status(self) -> EngineReport:
-        """Counts of the engine, and whether its journal can be written."""
+        """Return counts of the engine, and whether its journal can be written."""
         return await self._call("status", None, EngineReport)
 
     async def shutdown(self) -> None:
-        """Asks the engine to end; then the journal's last entries come and the link closes."""
+        """Ask the engine to end; the journal's last entries follow, then the link closes."""
         await self._send("shutdown", None)
 
     async def exec(self, request: ExecRequest) -> ExecResponse:
-        """Runs a shell command in the workspace root. Closing the link stops it."""
+        """Run a shell command in the workspace root. Closing the link stops it."""
         return await self._call("exec", request, ExecResponse)
 
     async def terminal_list(self) -> TerminalList:
-        """Terminal sessions, oldest first, ended ones that were not closed included."""
+        """Return terminal sessions, oldest first, ended ones that were not closed included."""
         return await self._call("terminal.list", None, TerminalList)
 
     async def terminal_create(self, request: CreateTerminal) -> TerminalAnswer:
-        """Opens a terminal. Refused with `TERMINAL_LIMIT_REACHED` beside eight running ones."""
+        """Open a terminal. Refused with `TERMINAL_LIMIT_REACHED` when eight are running."""
         return await self._call("terminal.create", request, TerminalAnswer)
 
     async def terminal_input(self, session_id: Id, request: TerminalInput) -> None:
-        """Types into a terminal. Refused with `CONFLICT` when a gap is not filled within 5 s."""
+        """Type into a terminal. Refused with `CONFLICT` when a gap is not filled within 5 s."""
         await self._send("terminal.input", _named(session_id, request))
 
     async def terminal_resize(self, session_id: Id, request: ResizeTerminal) -> None:
-        """Changes a terminal's size."""
+        """Change a terminal's size."""
         await self._send("terminal.resize", _named(session_id, request))
 
     async def terminal_close(self, session_id: Id) -> None:
-        """Ends everything in a terminal and forgets it."""
+        """End everything in a terminal and forget it."""
         await self._send("terminal.close", TerminalCall(session_id=session_id))
 
     async def terminal_stream(self, session_id: Id, offset: int | None = None) -> None:
-        """Asks for a terminal's output on this link; read it with `terminal_frames`."""
+        """Ask for a terminal's output on this link; read it with `terminal_frames`."""
         await self._send("terminal.stream", StreamTerminal(session_id=session_id, offset=offset))
 
     async def claim(self, request: ClaimWorkspace) -> None:
-        """Gives a held workspace to its owner. Refused with `CONFLICT` while it is not prepared."""
+        """Give a held workspace to its owner. Refused with `CONFLICT` while it is not prepared."""
         await self._send("workspace.claim", request)
 
     async def chat_open(self, request: OpenChat) -> EventChat:
-        """Makes a chat, or finds it by its id."""
+        """Make a chat, or find it by its id."""
         return await self._call("chat.open", request, EventChat)
 
-    async def chat_rename(self, request: RenameEngineChat) -> EventChat:
-        """Gives a chat its title."""
-        return await self._call("chat.rename", request, EventChat)
+    async def chat_rename(self, request: RenameEngineChat) -> ChatRenamed:
+        """Give a chat its title."""
+        return await self._call("chat.rename", request, ChatRenamed)
 
     async def chat_send(self, message: DeliverMessage) -> Delivered:
-        """Hands a message over; on return it is on disk. Sent again, it runs once."""
+        """Deliver a message; on return it is on disk. Sent twice, it runs once."""
         return await self._call("chat.send", message, Delivered)
 
-    async def chat_interrupt(self, chat_id: Id) -> Interrupted:
-        """Stops the chat's running turn and waits for its end."""
-        return await self._call("chat.interrupt", ChatCall(chat_id=chat_id), Interrupted)
+    async def chat_interrupt(self, chat_id: Id) -> TurnInterrupted:
+        """Stop the chat's running turn and wait for its end."""
+        return await self._call("chat.interrupt", ChatCall(chat_id=chat_id), TurnInterrupted)
 
-    async def chat_respond(self, answer: Answer) -> None:
-        """Answers an agent's question. Refused with `CONFLICT` when it is no longer awaited."""
-        await self._send("chat.respond", answer)
+    async def chat_respond(self, answer: Answer) -> Journaled:
+        """Answer an agent's question. Refused with `CONFLICT` when it is closed."""
+        result = await self._send("chat.respond", answer)
+        return Journaled(index=0) if result is None else Journaled.model_validate(result)
+
+    async def chat_ask(self, question: AskPerson) -> PersonAsked:
+        """Ask a person in a chat and wait for the answer, however long it takes.
+
+        Refused with `CONFLICT` when there is no chat.
+        """
+        return await self._call("chat.ask", question, PersonAsked)
+
+    async def chat_notice(self, notice: GiveNotice) -> None:
+        """Add a notice to the next prompt of a chat's agent. Repeating it has no effect."""
+        await self._send("chat.notice", notice)
 
     async def chat_goal(self, change: ChangeGoal) -> GoalChanged:
-        """Sets, pauses or resumes a goal. Refused with `CONFLICT` when there is none."""
+        """Set, pause or resume a goal. Refused with `CONFLICT` when there is none."""
         return await self._call("chat.goal", change, GoalChanged)
 
     async def chat_delete(self, request: DeleteEngineChat) -> Journaled:
-        """Interrupts a chat's turn and ends the chat; a chat that is gone stays gone."""
+        """Interrupt a chat's turn and delete the chat, if it still exists."""
         return await self._call("chat.delete", request, Journaled)
 
     async def queue_cancel(self, request: CancelQueued) -> QueueChanged:
-        """Takes messages out of a chat's queue, but for those that have started."""
+        """Take messages out of a chat's queue, but for those that have started."""
         return await self._call("queue.cancel", request, QueueChanged)
 
     async def queue_order(self, request: OrderQueue) -> QueueChanged:
-        """Puts a chat's queue in order."""
+        """Put a chat's queue in order."""
         return await self._call("queue.order", request, QueueChanged)
 
     async def queue_held(self) -> HeldQueues:
-        """Whether the engine waits for `queue_release`, and what is in its queues."""
+        """Return whether the engine waits for `queue_release`, and what is in its queues."""
         return await self._call("queue.held", None, HeldQueues)
 
     async def queue_release(self) -> None:
-        """Lets queues and goals go on."""
+        """Let queues and goals continue."""
         await self._send("queue.release", None)
 
     async def repos_refresh(self) -> ReposChanged:
-        """Looks at every repository now; changes are journaled as well."""
+        """Read every repository now; changes are journaled as well."""
         return await self._call("repos.refresh", None, ReposChanged)
 
     async def repos_diffs(self) -> RepositoryDiffs:
-        """The whole difference of every repository, up to a MiB each."""
+        """Return the whole difference of every repository, up to a MiB each."""
         return await self._call("repos.diffs", None, RepositoryDiffs)
 
     async def canvas_list(self) -> CanvasList:
-        """Every file of the canvas."""
+        """Return every file of the canvas."""
         return await self._call("canvas.list", None, CanvasList)
 
     async def canvas_get(self, filename: str) -> CanvasFile:
-        """One file of the canvas. Refused with `NOT_FOUND`."""
+        """Return one file of the canvas. Refused with `NOT_FOUND`."""
         return await self._call("canvas.get", CanvasCall(filename=filename), CanvasFile)
 
     async def canvas_put(self, upload: WriteCanvas) -> CanvasWritten:
-        """Writes an upload; on return it is on disk. Sent again, it is written once."""
+        """Write an upload; on return it is on disk. Sent twice, it is written once."""
         return await self._call("canvas.put", upload, CanvasWritten)
 
     async def files_index(self) -> IndexedFiles:
-        """Looks at the files of every repository now."""
+        """List the files of every repository now."""
         return await self._call("files.index", None, IndexedFiles)
 
     async def files_read(self, repo_name: str, path: str) -> FileContent:
-        """A file's first MiB. Refused with `NOT_FOUND`, or `INVALID_REQUEST` outside of it."""
+        """Return a file's first MiB. Refused with `NOT_FOUND`, or `INVALID_REQUEST` outside of it."""
         return await self._call("files.read", ReadFile(repo_name=repo_name, path=path), FileContent)
 
     # Inside
@@ -323,17 +349,19 @@ class EngineLink:
 
     async def _send(self, method: str, params: _Params) -> Any:
         if self.closed:
-            raise self._error or EngineGone()
+            raise self._error or EngineGoneError()
         self._calls += 1
         number = self._calls
         answer = self._pending[number] = asyncio.get_running_loop().create_future()
         try:
             async with self._sending:
+                if self._writer.is_closing():  # uvloop raises RuntimeError for such a write
+                    raise EngineGoneError()
                 self._writer.write(call_line(number, method, params))
                 await self._writer.drain()
             return await answer
         except OSError as error:
-            raise EngineGone() from error
+            raise EngineGoneError() from error
         finally:
             self._pending.pop(number, None)
             if answer.done() and not answer.cancelled():
@@ -347,7 +375,7 @@ class EngineLink:
         except EngineProtocolError as broken:
             error = broken
         except OSError:
-            error = EngineGone()
+            error = EngineGoneError()
         finally:
             self._finish(error)
             self._writer.close()
@@ -361,13 +389,13 @@ class EngineLink:
                 case "terminal":
                     await self._frames.put(TerminalFrame.model_validate(params))
                 case None:
-                    self._answered(message)
+                    self._resolve(message)
                 case _:
-                    pass  # a newer engine may tell more
+                    pass  # a newer engine may send more
         except ValidationError as error:
             raise EngineProtocolError("The engine sent an entry of an unknown shape.") from error
 
-    def _answered(self, message: Message) -> None:
+    def _resolve(self, message: Message) -> None:
         waiting = self._pending.get(message.id) if isinstance(message.id, int) else None
         if waiting is None or waiting.done():
             return
@@ -379,7 +407,7 @@ class EngineLink:
     def _finish(self, error: EngineError | None) -> None:
         if self._ended.is_set():
             return
-        self._error = error or EngineGone()
+        self._error = error or EngineGoneError()
         self._ended.set()
         self._entries.end()
         self._frames.end()
@@ -390,7 +418,7 @@ class EngineLink:
     async def _drain(self, stream: "_Stream[_Model]") -> AsyncIterator[_Model]:
         while (item := await stream.get()) is not None:
             yield item
-        raise self._error or EngineGone()
+        raise self._error or EngineGoneError()
 
 
 def _named(session_id: Id, request: BaseModel) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The engine's methods by name: what each takes, and who carries it out."""
+"""The engine's methods by name, with their parameters and handlers."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from quarterdeck.engine.errors import EngineRefused
+from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.journal import Line
 from quarterdeck.wire.engine import EngineHello, StreamTerminal, TerminalFrame
 
@@ -16,35 +16,35 @@ Handler = Callable[[dict[str, Any] | None], Awaitable[BaseModel | None]]
 
 @dataclass(frozen=True)
 class Method:
-    """`lasting` methods are carried out to their end also when the link breaks."""
+    """`lasting` methods run to their end even when the link breaks."""
 
     call: Handler
     lasting: bool = True
 
 
 class Methods(Protocol):
-    """What a connection offers on its link."""
+    """The methods of a connection."""
 
     table: dict[str, Method]
 
     def hello(self) -> EngineHello:
-        """The answer of `open`."""
+        """Return the answer of `open`."""
         ...
 
     def journal(self, after: int) -> AsyncGenerator[list[Line], None]:
-        """Entries above an index, then live ones."""
+        """Yield the entries above an index, then live ones."""
         ...
 
     def watch(self, request: StreamTerminal) -> AsyncGenerator[TerminalFrame, None]:
-        """A terminal's frames."""
+        """Yield a terminal's frames."""
         ...
 
 
 def parse(model: type[_Params], params: dict[str, Any] | None) -> _Params:
-    """Reads a call's parameters.
+    """Read a call's parameters.
 
     Raises:
-        EngineRefused: INVALID_REQUEST, `details` names the field.
+        EngineRefusedError: INVALID_REQUEST, `details` names the field.
     """
     try:
         return model.model_validate(params or {})
@@ -52,4 +52,4 @@ def parse(model: type[_Params], params: dict[str, Any] | None) -> _Params:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         details = f"{field}: {first['msg']}"
-        raise EngineRefused.invalid("The call's parameters are not valid.", details) from error
+        raise EngineRefusedError.invalid("The call's parameters are not valid.", details) from error

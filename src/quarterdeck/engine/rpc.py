@@ -1,14 +1,16 @@
-"""Accepting links on the engine's socket."""
+"""Accepts links on the engine's socket."""
 
 import asyncio
 import logging
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 
-from quarterdeck.engine.connection import Connection
+from quarterdeck.engine.connection import EngineConnection
 from quarterdeck.engine.methods import Methods
-from quarterdeck.engine.tasks import Tasks
+from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.local.sockets import socket_address
 from quarterdeck.wire.engine import SOCKET_NAME
 
@@ -19,19 +21,32 @@ _BACKLOG = 128
 
 
 class RpcServer:
-    """Listens until `close`. Every link is served by a task of its own."""
+    """Listens until `close`. Every link is served by its own task."""
 
-    def __init__(self, run_dir: Path, secret: str, methods: Methods) -> None:
+    def __init__(
+        self,
+        run_dir: Path,
+        secret: str,
+        methods: Methods,
+        now: Callable[[], float] = monotonic,
+    ) -> None:
         self._path = run_dir / SOCKET_NAME
         self._secret = secret
         self._methods = methods
-        self._links = Tasks()
-        self._calls = Tasks()
-        self._connections: set[Connection] = set()
+        self._links = TaskOwner()
+        self._calls = TaskOwner()
+        self._connections: set[EngineConnection] = set()
         self._server: asyncio.Server | None = None
+        self._now = now
+        self._alone_since = now()
+
+    @property
+    def alone_seconds(self) -> float:
+        """How long ago the last link ended; 0 while there is one."""
+        return 0.0 if self._connections else self._now() - self._alone_since
 
     async def start(self) -> None:
-        """Binds the socket; it appears under its name only when it answers.
+        """Bind the socket; it appears under its name only once it accepts links.
 
         Raises:
             OSError: the run directory cannot be used.
@@ -40,7 +55,7 @@ class RpcServer:
         self._server = await asyncio.start_unix_server(self._accept, sock=listener)
 
     async def close(self) -> None:
-        """Takes no more links and calls, sends what is under way, and ends the links."""
+        """Accept no more links and calls, finish running ones, and end the links."""
         self._path.unlink(missing_ok=True)
         if self._server is not None:
             self._server.close()
@@ -52,19 +67,20 @@ class RpcServer:
         await self._links.close()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = Connection(reader, writer, self._secret, self._methods, self._calls)
+        connection = EngineConnection(reader, writer, self._secret, self._methods, self._calls)
         self._links.start(self._serve(connection), "link")
 
-    async def _serve(self, connection: Connection) -> None:
+    async def _serve(self, connection: EngineConnection) -> None:
         self._connections.add(connection)
         try:
             await connection.run()
         finally:
             self._connections.discard(connection)
+            self._alone_since = self._now()
 
 
 def _bind(path: Path) -> socket.socket:
-    """A listening socket, mode 0600, made under another name and renamed into place."""
+    """Return a listening socket, mode 0600, made under another name and renamed into place."""
     making = path.with_name(f"{path.name}.{os.getpid()}")
     making.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

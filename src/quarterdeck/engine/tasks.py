@@ -10,26 +10,26 @@ logger = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 
-class Tasks:
-    """Starts tasks, logs the failure of one without ending the others, cancels all at `close`."""
+class TaskOwner:
+    """Starts tasks, logs failures, and cancels all at `close`."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, _Result], name: str) -> "asyncio.Task[_Result]":
-        """Runs a coroutine as a task of this owner."""
+        """Run a coroutine as a task of this owner."""
         task = asyncio.create_task(work, name=name)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
 
     async def wait(self, seconds: float) -> None:
-        """Gives the running tasks some time to end by themselves."""
+        """Give the running tasks some time to end."""
         if self._running:
             await asyncio.wait(self._running, timeout=seconds)
 
     async def close(self) -> None:
-        """Cancels every task and waits for its end."""
+        """Cancel every task and wait for its end."""
         while self._running:
             running = list(self._running)
             for task in running:

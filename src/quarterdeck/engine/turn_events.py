@@ -1,17 +1,19 @@
-"""The journal entries of chats and turns (INTERFACE 5), as drafts."""
+"""The journal entries of chats and turns (docs/interface.md 5), as drafts."""
 
 from typing import Any
 from uuid import UUID
 
-from quarterdeck.agents.port import TurnOutcome
+from quarterdeck.agents.port import ModelOffer, TurnOutcome
 from quarterdeck.engine.chat_state import (
     CHAT_NOTE,
     DELETED_NOTE,
     MESSAGE_NOTE,
+    NOTICES_NOTE,
     SESSION_NOTE,
-    ChatState,
+    EngineChat,
 )
-from quarterdeck.engine.drafts import Draft, Note, event, note
+from quarterdeck.engine.journal import JournalDraft, JournalNote, event, note
+from quarterdeck.wire.agents import AgentModel, AgentModels
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.engine import DeliverMessage
 from quarterdeck.wire.events import (
@@ -25,71 +27,101 @@ from quarterdeck.wire.events import (
 )
 from quarterdeck.wire.history import AgentEvent, AgentEventType, TurnResult, UserMessage
 
+MOST_MODELS = 1_000
+"""Of one agent; longer lists are cut."""
 
-def opened(chat: ChatState) -> Note:
-    """A new chat, for the next engine: who made it has told everyone."""
+
+def opened(chat: EngineChat) -> JournalNote:
+    """Return the note of a new chat, for the next engine; the service announces it."""
     return note(CHAT_NOTE, {"chat": chat.record})
 
 
-def updated(chat: ChatState, **changes: Any) -> Draft:
-    """Changes the chat's record and tells it."""
+def updated(chat: EngineChat, **changes: Any) -> JournalDraft:
+    """Change the chat's record and return the event of it."""
     chat.record = chat.record.model_copy(update={"updated_at": utc_now(), **changes})
     return event(EventType.CHAT_UPDATED, {"chat": chat.record})
 
 
-def begun(chat: ChatState, words: str) -> Draft:
-    """A turn begins, whose message said this; what the one before it planned waits no longer."""
+def turn_began(chat: EngineChat, message_text: str) -> JournalDraft:
+    """Return the change of a chat whose turn starts.
+
+    A plan of the previous turn no longer waits.
+    """
     return updated(
         chat,
         processing=True,
         processing_since=utc_now(),
         plan_ready=False,
-        last_message_text=words,
+        turn_failed=None,
+        last_message_text=message_text,
     )
 
 
-def rested(chat: ChatState, processing: bool, **changes: Any) -> Draft:
-    """No turn runs now; `processing` when one is to follow at once."""
-    rest: dict[str, Any] = {"awaiting_input": False, "processing_since": None, "plan_ready": False}
-    return updated(chat, processing=processing, **{**rest, **changes})
+def rested(chat: EngineChat, processing: bool, *, failed: bool, **changes: Any) -> JournalDraft:
+    """Return the change of a chat whose turn ended; `processing` when another one follows."""
+    defaults: dict[str, Any] = {
+        "awaiting_input": False,
+        "processing_since": None,
+        "plan_ready": False,
+    }
+    return updated(chat, processing=processing, turn_failed=failed, **{**defaults, **changes})
 
 
-def queue_changed(chat: ChatState, waiting: list[UUID], canceled: list[UUID]) -> Draft:
-    """The queue was changed by hand; `waiting` may hold messages that are still on their way."""
+def models_announced(chat: EngineChat, offer: ModelOffer) -> JournalDraft:
+    """Return the models that the chat's agent offers."""
+    models = [
+        AgentModel(id=id, display_name=name if name.isprintable() else id)
+        for id, name in offer.models[:MOST_MODELS]
+        if id.isprintable()
+    ]
+    models_event = AgentModels(models=models, default_model=offer.default)
+    return event(EventType.CHAT_UPDATED, {"chat": chat.record, "models": models_event})
+
+
+def queue_changed(chat: EngineChat, waiting: list[UUID], canceled: list[UUID]) -> JournalDraft:
+    """Return the change of a queue edited by hand; `waiting` may hold messages still on their way."""
     chat.record = chat.record.model_copy(update={"updated_at": utc_now()})
-    told = {"chat": chat.record, "queue": waiting, "canceledMessageIds": canceled}
-    return event(EventType.CHAT_UPDATED, told)
+    payload = {"chat": chat.record, "queue": waiting, "canceledMessageIds": canceled}
+    return event(EventType.CHAT_UPDATED, payload)
 
 
-def deleted(chat_id: UUID, told: bool) -> Draft | Note:
-    """The end of a chat: for everyone, or when they know already, for the next engine."""
-    if told:
+def deleted(chat_id: UUID, announced: bool) -> JournalDraft | JournalNote:
+    """Return the deletion of a chat: an event, or a note once it was `announced`."""
+    if announced:
         return note(DELETED_NOTE, {"chatId": str(chat_id)})
     return event(EventType.CHAT_DELETED, ChatDeleted(chat_id=str(chat_id)))
 
 
-def accepted(message: DeliverMessage, position: int | None) -> tuple[Note, Draft]:
-    """A message's content for the next engine, and its acceptance for everyone."""
-    told = TurnAccepted(
+def accepted(message: DeliverMessage, position: int | None) -> tuple[JournalNote, JournalDraft]:
+    """Return a message's content as a note, and the event of its acceptance."""
+    payload = TurnAccepted(
         chat_id=str(message.chat_id),
         message_id=str(message.message_id),
         queued=position is not None,
         position=position,
     )
-    return note(MESSAGE_NOTE, message), event(EventType.CHAT_TURN_ACCEPTED, told)
+    return note(MESSAGE_NOTE, message), event(EventType.CHAT_TURN_ACCEPTED, payload)
 
 
-def session_opened(chat: ChatState) -> Note:
-    told = {"chatId": str(chat.record.id), "sessionId": chat.session_id, "model": chat.model}
-    return note(SESSION_NOTE, told)
+def session_opened(chat: EngineChat) -> JournalNote:
+    """Return the note of the chat's session and model."""
+    data = {"chatId": str(chat.record.id), "sessionId": chat.session_id, "model": chat.model}
+    return note(SESSION_NOTE, data)
 
 
-def started(message: DeliverMessage) -> Draft:
-    told = TurnStarted(chat_id=str(message.chat_id), message_id=str(message.message_id))
-    return event(EventType.CHAT_TURN_STARTED, told)
+def notices_changed(chat: EngineChat) -> JournalNote:
+    """Return the note of notices that the agent has not received yet."""
+    return note(NOTICES_NOTE, {"chatId": str(chat.record.id), "notices": chat.notices})
 
 
-def user_message(message: DeliverMessage) -> Draft:
+def started(message: DeliverMessage) -> JournalDraft:
+    """Return the start of a message's turn."""
+    payload = TurnStarted(chat_id=str(message.chat_id), message_id=str(message.message_id))
+    return event(EventType.CHAT_TURN_STARTED, payload)
+
+
+def user_message(message: DeliverMessage) -> JournalDraft:
+    """Return the person's message as an entry of the transcript."""
     images = [image.model_dump(mode="json") for image in message.images or []]
     payload = UserMessage(
         message_id=str(message.message_id),
@@ -102,48 +134,56 @@ def user_message(message: DeliverMessage) -> Draft:
     return _own_delta(message, AgentEventType.USER_MESSAGE, payload.model_dump(by_alias=True))
 
 
-def turn_result(message: DeliverMessage, outcome: TurnOutcome) -> Draft:
+def turn_result(
+    message: DeliverMessage, outcome: TurnOutcome, stopped: bool = False
+) -> JournalDraft:
+    """Return how a turn ended as an entry of the transcript."""
     payload = TurnResult(
         message_id=str(message.message_id),
         stop_reason=outcome.stop_reason,
         error=outcome.error,
         usage=outcome.usage,
+        stopped=stopped,
     )
     return _own_delta(message, AgentEventType.TURN_RESULT, payload.model_dump(by_alias=True))
 
 
-def delta(chat_id: UUID, message: DeliverMessage | None, agent_event: AgentEvent) -> Draft:
-    """What an agent said, as it said it."""
-    told = TurnDelta(
+def delta(chat_id: UUID, message: DeliverMessage | None, agent_event: AgentEvent) -> JournalDraft:
+    """Return an agent's event unchanged."""
+    payload = TurnDelta(
         chat_id=str(chat_id),
         message_id=str(message.message_id) if message else None,
         event=agent_event,
     )
-    return event(EventType.CHAT_TURN_DELTA, told)
+    return event(EventType.CHAT_TURN_DELTA, payload)
 
 
 def completed(
     message: DeliverMessage, is_complete: bool, processing: bool, plan_ready: bool = False
-) -> Draft:
-    told = TurnCompleted(
+) -> JournalDraft:
+    """Return the end of a message's turn; `processing` when another turn follows immediately."""
+    payload = TurnCompleted(
         chat_id=str(message.chat_id),
         message_id=str(message.message_id),
         is_complete=is_complete,
         processing=processing,
         plan_ready=plan_ready,
     )
-    return event(EventType.CHAT_TURN_COMPLETED, told)
+    return event(EventType.CHAT_TURN_COMPLETED, payload)
 
 
-def interrupted(chat: ChatState) -> Draft:
-    told = ChatInterrupted(
+def interrupted(chat: EngineChat) -> JournalDraft:
+    """Return the interruption of a chat, with the messages that still wait."""
+    payload = ChatInterrupted(
         chat_id=str(chat.record.id),
         interrupted=True,
         queue=[str(id) for id in chat.waiting_ids()],
     )
-    return event(EventType.CHAT_INTERRUPTED, told)
+    return event(EventType.CHAT_INTERRUPTED, payload)
 
 
-def _own_delta(message: DeliverMessage, type: AgentEventType, payload: dict[str, Any]) -> Draft:
+def _own_delta(
+    message: DeliverMessage, type: AgentEventType, payload: dict[str, Any]
+) -> JournalDraft:
     own = AgentEvent(timestamp=utc_now(), type=type.value, payload=payload)
     return delta(message.chat_id, message, own)

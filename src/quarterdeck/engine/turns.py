@@ -14,23 +14,24 @@ from quarterdeck.agents.port import (
     AgentSession,
     AgentUnavailableError,
     GoalSession,
+    ModelOffer,
+    ModelSession,
     Prompt,
     StopReason,
     TurnOutcome,
 )
 from quarterdeck.engine import turn_events
-from quarterdeck.engine.agent_desk import AgentDesk, AgentPlace
-from quarterdeck.engine.chat_state import ChatState, OpenTurn
-from quarterdeck.engine.drafts import Draft, EntryTooLarge, Note, event
-from quarterdeck.engine.errors import EngineRefused
+from quarterdeck.engine.agent_session import AgentPlace, AgentSessionHolder
+from quarterdeck.engine.chat_state import EngineChat, LastMessage, OpenTurn
+from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.goals import Goals
-from quarterdeck.engine.last_words import LastWords
-from quarterdeck.engine.tasks import Tasks
-from quarterdeck.wire.chats import Interrupted
-from quarterdeck.wire.engine import Answer, DeliverMessage
+from quarterdeck.engine.journal import EntryTooLargeError, JournalDraft, JournalNote, event
+from quarterdeck.engine.questions import Questions
+from quarterdeck.engine.tasks import TaskOwner
+from quarterdeck.wire.chats import GoalStatus, Interrupted
+from quarterdeck.wire.engine import Answer, AskPerson, DeliverMessage, PersonAsked
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import ErrorEvent, EventType
-from quarterdeck.wire.goals import GoalStatus
 from quarterdeck.wire.history import AgentEvent, AgentEventType
 
 logger = logging.getLogger(__name__)
@@ -38,10 +39,10 @@ logger = logging.getLogger(__name__)
 RESTARTED = "The engine was restarted in the middle of this turn."
 STOPPED = "The workspace was stopped in the middle of this turn."
 INTERRUPT_SECONDS = 10.0
-"""An agent that does not end its turn within this is killed."""
+"""An agent that does not end its turn within this time is killed."""
 
 Publish = Callable[..., Awaitable[None]]
-"""Journals drafts; `durable=True` waits for the disk, `behind=True` for nothing while it can."""
+"""Journals drafts; `durable=True` waits for the disk, `relaxed=True` does not wait if possible."""
 
 
 class _Turn:
@@ -49,8 +50,9 @@ class _Turn:
 
     def __init__(self, message: DeliverMessage) -> None:
         self.message = message
-        self.words = LastWords(message.text)
+        self.last_message = LastMessage(message.text)
         self.prompt = message.text
+        self.notices: list[str] = []
         self.prompting = False
         self.interrupting = False
         self.lost = False
@@ -61,14 +63,14 @@ class _Turn:
 
 
 class ChatRunner:
-    """One chat's worker: `wake` makes it run what is queued, `stop` ends it with its agent."""
+    """One chat's worker: `wake` makes it run the queue, `stop` ends it and its agent."""
 
     def __init__(
         self,
-        chat: ChatState,
+        chat: EngineChat,
         place: AgentPlace,
         publish: Publish,
-        tasks: Tasks,
+        tasks: TaskOwner,
         on_turn_end: Callable[[], None],
         held: Callable[[], bool],
     ) -> None:
@@ -83,27 +85,40 @@ class ChatRunner:
         self._publish = publish
         self._tasks = tasks
         self._on_turn_end = on_turn_end
-        self._desk = AgentDesk(place, chat, self._hear)
+        self._agent = AgentSessionHolder(place, chat, self._hear)
+        self._offer: ModelOffer | None = None
         self._turn: _Turn | None = None
         self._worker: asyncio.Task[None] | None = None
+        self._questions = Questions(self._hear)
         self._stopping = False
         self._retired = False
 
     def wake(self) -> None:
-        """Runs what waits, unless that is being done."""
+        """Run the queue, unless it is running."""
         if self._stopping or (self._worker is not None and not self._worker.done()):
             return
         chat = self.chat
         if chat.open_turn is not None or self._more or chat.record.processing:
             self._worker = self._tasks.start(self._work(), f"chat {chat.record.id}")
 
+    @property
+    def working(self) -> bool:
+        """Whether a turn is running or will follow."""
+        chat = self.chat
+        return chat.record.processing or chat.current is not None or self._more
+
     async def interrupt(self) -> Interrupted:
-        """Stops the running turn and waits for its end."""
+        """Stop the running turn and wait for its end; pause an active goal (docs/interface.md 4).
+
+        The goal is paused before the turn has ended, whichever turn set it: a goal that is set
+        while the turn is being stopped is newer and stays active.
+        """
+        paused = self.goals.pause()
         turn = self._turn
         if turn is None or turn.ended.is_set():
-            if self.goals.pause():
+            if paused:
                 await self._publish(turn_events.updated(self.chat), durable=True)
-                await self.tell_goal()
+                await self.send_goal()
             return Interrupted(interrupted=False, queue=self.chat.waiting_ids())
         turn.interrupting = True
         await self._ask_to_stop(turn)
@@ -111,55 +126,67 @@ class ChatRunner:
         cancelled = turn.outcome is not None and turn.outcome.stop_reason == StopReason.CANCELLED
         return Interrupted(interrupted=cancelled, queue=self.chat.waiting_ids())
 
-    async def tell_goal(self) -> None:
-        """Tells the goal to an agent that works towards it by itself, if it runs.
+    async def send_goal(self) -> None:
+        """Send the goal to a running agent with native goals.
 
-        Otherwise its next turn does.
+        Otherwise its next turn sends it.
         """
-        session = self._desk.session
-        if not isinstance(session, GoalSession) or (wish := self.goals.wish()) is None:
+        session = self._agent.session
+        if not isinstance(session, GoalSession):
             return
         try:
-            await session.change_goal(wish)
+            while (wish := self.goals.wish()) is not None:
+                await session.change_goal(wish)
+                if wish.active == self.goals.active:
+                    return
+                # It was paused or resumed while the agent accepted the change.
         except AgentError:
-            # What it has in mind now is not known; its next process begins with what we know.
+            # The agent's goal is now unknown; its next process starts with ours.
             logger.exception("an agent did not take its goal")
             if self._turn is None:
-                await self._desk.drop()
+                await self._agent.drop()
 
     async def respond(self, answer: Answer) -> None:
-        """Passes an answer to the agent.
+        """Pass an answer to the agent.
 
         Raises:
-            EngineRefused: CONFLICT: nothing is awaited under this id any more; INVALID_REQUEST: it
-                is no answer to the question, which is still awaited.
+            EngineRefusedError: CONFLICT: no question with this id is open; INVALID_REQUEST: the
+                question does not have this answer; it stays open.
         """
-        session = self._desk.session
+        if await self._questions.answer(answer.request_id, answer.option_id):
+            return
+        session = self._agent.session
         try:
-            taken = session is not None and await session.respond(
+            accepted = session is not None and await session.respond(
                 answer.request_id, answer.option_id, answer.text
             )
         except AgentError as error:
-            raise EngineRefused.invalid("This is no answer to the question.", str(error)) from error
-        if not taken:
-            raise EngineRefused.conflict("The agent no longer waits for this answer.")
+            raise EngineRefusedError.invalid(
+                "The question does not have this answer.", str(error)
+            ) from error
+        if not accepted:
+            raise EngineRefusedError.conflict("The agent no longer waits for this answer.")
+
+    async def ask(self, call: AskPerson) -> PersonAsked:
+        """Ask a person for the service, and wait for the answer; the end of the turn cancels it."""
+        return PersonAsked(option_id=await self._questions.ask(call))
 
     async def retire(self) -> None:
-        """Interrupts the running turn and ends for good; nothing that waits is run any more.
+        """Interrupt the running turn and end for good; the queue is not run any more.
 
         Raises:
-            EngineRefused: the end of the turn cannot be recorded.
+            EngineRefusedError: the end of the turn cannot be recorded.
         """
         self._retired = True
         await self.interrupt()
         await self.stop()
 
     async def stop(self) -> None:
-        """Ends the running turn as failed, and the agent."""
+        """End the running turn as failed, and the agent."""
         self._stopping = True
         if self._turn is not None and self._turn.task is not None:
             self._turn.task.cancel()
-        await self._desk.drop()
+        await self._agent.drop()
         if self._worker is not None:
             await asyncio.wait({self._worker})
 
@@ -171,50 +198,51 @@ class ChatRunner:
         while (message := self._next()) is not None or self.chat.record.processing:
             if message is not None:
                 await self._run(message)
-            else:  # what was to follow was canceled or paused after the last turn had told of it
+            else:  # the next turn was canceled or paused after the last one announced it
                 await self._publish(turn_events.updated(self.chat, processing=False), durable=True)
 
     @property
     def _more(self) -> bool:
-        """Whether a turn is to follow."""
+        """Whether another turn will follow."""
         if self._stopping or self._retired or self._held():
             return False
         return bool(self.chat.queue) or self.goals.active
 
     def _next(self) -> DeliverMessage | None:
-        """What is to be run now: a message that waits, else the next turn towards the goal."""
+        """Return the next message to run: a queued one, else the next turn towards the goal."""
         if not self._more:
             return None
         return self.chat.queue.pop(0) if self.chat.queue else self.goals.next_message()
 
     async def _close_broken(self, turn: OpenTurn) -> None:
         failed = TurnOutcome(StopReason.FAILED, error=RESTARTED)
-        drafts: list[Draft] = []
+        drafts: list[JournalDraft] = []
         if not turn.message_shown:
             drafts.append(turn_events.user_message(turn.message))
         if not turn.result_shown:
             drafts.append(turn_events.turn_result(turn.message, failed))
         more = self._more
         drafts.append(turn_events.completed(turn.message, is_complete=False, processing=more))
-        self.chat.open_turn = None
-        drafts.append(turn_events.rested(self.chat, processing=more))
+        drafts.append(turn_events.rested(self.chat, processing=more, failed=True))
         await self._publish(*drafts, durable=True)
+        self.chat.open_turn = None
 
     async def _run(self, message: DeliverMessage) -> None:
         turn = self._turn = _Turn(message)
         self.chat.current = self.chat.last = message
         turn.prompt = self.goals.begin(message)
+        turn.notices = self._notices_with(message)
         await self._publish(
             *(turn_events.accepted(message, None) if message.continuation else ()),
             turn_events.started(message),
-            turn_events.begun(self.chat, turn.words.text),
+            turn_events.turn_began(self.chat, turn.last_message.text),
             turn_events.user_message(message),
         )
         turn.outcome = await self._outcome(turn)
         await self._finish(turn, turn.outcome)
 
     async def _outcome(self, turn: _Turn) -> TurnOutcome:
-        """However the turn ends: this never raises but for the cancelling of the worker."""
+        """Return the turn's outcome; raise only when the worker is cancelled."""
         if self._stopping:
             return TurnOutcome(StopReason.FAILED, error=STOPPED)
         if turn.interrupting:
@@ -227,7 +255,7 @@ class ChatRunner:
             return TurnOutcome(StopReason.CANCELLED)
         outcome = turn.task.result()
         if turn.interrupting and outcome.stop_reason == StopReason.FAILED:
-            return TurnOutcome(StopReason.CANCELLED)  # it died of being stopped
+            return TurnOutcome(StopReason.CANCELLED)  # it died because it was stopped
         return outcome
 
     async def _prompt(self, turn: _Turn) -> TurnOutcome:
@@ -235,25 +263,28 @@ class ChatRunner:
             return await self._ask_agent(turn)
         except AgentDiedError as error:
             turn.lost = True
-            await self._desk.drop()
+            await self._agent.drop()
             return TurnOutcome(StopReason.FAILED, error=_sentence(error))
         except AgentError as error:
             return TurnOutcome(StopReason.FAILED, error=_sentence(error))
         except Exception as error:
             logger.exception("an agent's driver failed")
-            await self._desk.drop()
+            await self._agent.drop()
             return TurnOutcome(StopReason.FAILED, error=f"The agent failed: {error!r}")
 
     async def _ask_agent(self, turn: _Turn) -> TurnOutcome:
         message = turn.message
         model = message.model or self.chat.model or message.usual_model
-        session = await self._desk.open(model)
+        keeping = self._tasks.start(self._agent.keep_checkpoints(message), "checkpoints")
+        session = await self._agent.open(model)
+        await asyncio.wait({keeping})  # before the agent can change a file
         if session.id != self.chat.session_id:
             self.chat.session_id = session.id
             await self._publish(turn_events.session_opened(self.chat))
+        await self._announce_models(session)
         prompt = Prompt(
             message_id=str(message.message_id),
-            text=_with_uploads(turn.prompt, message.uploads or []),
+            text="\n\n".join([*turn.notices, _with_uploads(turn.prompt, message.uploads or [])]),
             images=message.images or [],
             plan_mode=message.plan_mode,
             model=model,
@@ -265,10 +296,24 @@ class ChatRunner:
         turn.prompting = True
         return await self._prompted(session, prompt, message.model or self.chat.model)
 
+    def _notices_with(self, message: DeliverMessage) -> list[str]:
+        """Return the notices that precede a message; empty when they cannot be read."""
+        # A slash command must come first, and a native goal continues without a prompt.
+        if message.text.startswith("/") or (message.continuation and self.goals.native):
+            return []
+        return list(self.chat.notices)
+
+    async def _announce_models(self, session: AgentSession) -> None:
+        """Announce the agent's models when they have changed."""
+        offer = session.models if isinstance(session, ModelSession) else None
+        if offer is not None and offer != self._offer:
+            self._offer = offer
+            await self._publish(turn_events.models_announced(self.chat, offer))
+
     async def _prompted(
         self, session: AgentSession, prompt: Prompt, chosen: str | None
     ) -> TurnOutcome:
-        """Messages that follow go by the model chosen here, unless the agent cannot use it."""
+        """Prompt with the chosen model, which later messages keep unless the agent cannot use it."""
         before = self.chat.model
         await self._choose(chosen)
         try:
@@ -278,6 +323,7 @@ class ChatRunner:
             raise
         if not outcome.asked:
             await self._choose(before)
+        await self._announce_models(session)
         return outcome
 
     async def _choose(self, model: str | None) -> None:
@@ -286,61 +332,72 @@ class ChatRunner:
             await self._publish(turn_events.session_opened(self.chat))
 
     async def _finish(self, turn: _Turn, outcome: TurnOutcome) -> None:
+        await self._questions.cancel_all()
         message, chat = turn.message, self.chat
         cancelled = outcome.stop_reason == StopReason.CANCELLED
         failed = outcome.stop_reason == StopReason.FAILED
         self.goals.settle(outcome, cut_off=self._stopping, lost=turn.lost)
         if outcome.goal is not None and outcome.goal.status == GoalStatus.ACTIVE:
-            await self._rest()
+            await self._report_goal_end()
         more = self._more
         chat.current = None
         plan = message.plan_mode and outcome.stop_reason == StopReason.END_TURN
         plan_ready = plan and not more and not chat.queue
         drafts = [
-            turn_events.turn_result(message, outcome),
+            turn_events.turn_result(message, outcome, stopped=outcome.error == STOPPED),
             turn_events.completed(message, not (cancelled or failed), more, plan_ready),
         ]
         if cancelled:
             drafts.append(turn_events.interrupted(chat))
-        words = turn.words.text or None
+        last_text = turn.last_message.text or None
+        notes: list[JournalNote] = []
+        if turn.notices and turn.prompting and outcome.asked and not failed:
+            chat.notices = [notice for notice in chat.notices if notice not in turn.notices]
+            notes.append(turn_events.notices_changed(chat))
         drafts.append(
             turn_events.rested(
-                chat, processing=more, plan_ready=plan_ready, last_message_text=words
+                chat,
+                processing=more,
+                failed=failed,
+                plan_ready=plan_ready,
+                last_message_text=last_text,
             )
         )
-        await self._publish(*drafts, durable=True)
+        await self._publish(*drafts, *notes, durable=True)
         self._turn = None
         turn.ended.set()
         self._on_turn_end()
 
-    async def _rest(self) -> None:
-        """An agent that goes on by itself stops when its goal is not active any more."""
+    async def _report_goal_end(self) -> None:
+        """Report the goal's end to an agent that would otherwise continue automatically."""
         if not self.goals.active and not self._stopping:
-            await self.tell_goal()
+            await self.send_goal()
 
     # The agent's events
 
     async def _hear(self, agent_event: AgentEvent) -> None:
         turn = self._turn
-        drafts: list[Draft | Note] = [self._delta(turn, agent_event)]
+        drafts: list[JournalDraft | JournalNote] = [self._delta(turn, agent_event)]
         if turn is not None:
-            turn.words.hear(agent_event)
+            turn.last_message.hear(agent_event)
             self.goals.hear(agent_event)
             if self._awaiting_changed(turn, agent_event):
                 drafts.append(turn_events.updated(self.chat, awaiting_input=bool(turn.questions)))
-        await self._publish(*drafts, behind=True)
+        elif self._questions.waiting is not self.chat.record.awaiting_input:
+            drafts.append(turn_events.updated(self.chat, awaiting_input=self._questions.waiting))
+        await self._publish(*drafts, relaxed=True)
 
-    def _delta(self, turn: _Turn | None, agent_event: AgentEvent) -> Draft:
+    def _delta(self, turn: _Turn | None, agent_event: AgentEvent) -> JournalDraft:
         message = turn.message if turn else None
         try:
             return turn_events.delta(self.chat.record.id, message, agent_event)
-        except EntryTooLarge as error:
-            told = ErrorEvent(
+        except EntryTooLargeError as error:
+            error_event = ErrorEvent(
                 code=ErrorCode.PAYLOAD_TOO_LARGE,
                 message="Something the agent said was too large to keep.",
                 details=str(error),
             )
-            return event(EventType.ERROR, told)
+            return event(EventType.ERROR, error_event)
 
     def _awaiting_changed(self, turn: _Turn, agent_event: AgentEvent) -> bool:
         before = bool(turn.questions)
@@ -357,7 +414,7 @@ class ChatRunner:
     # Interrupting
 
     async def _ask_to_stop(self, turn: _Turn) -> None:
-        session = self._desk.session
+        session = self._agent.session
         if session is None or not turn.prompting:
             if turn.task is not None:
                 turn.task.cancel()
@@ -371,11 +428,13 @@ class ChatRunner:
     async def _wait_or_kill(self, turn: _Turn) -> None:
         if await _in_time(turn.ended):
             return
-        await self._desk.drop()
+        await self._agent.drop()
         if turn.task is not None:
             turn.task.cancel()
         if not await _in_time(turn.ended):
-            raise EngineRefused(ErrorCode.INTERNAL_ERROR, "The end of the turn cannot be recorded.")
+            raise EngineRefusedError(
+                ErrorCode.INTERNAL_ERROR, "The end of the turn cannot be recorded."
+            )
 
 
 async def _in_time(ended: asyncio.Event) -> bool:

@@ -1,1 +1,1 @@
-"""What the processes of one installation share about this machine: its directory and its sockets."""
+"""Shared by the processes of one installation: directories, files, sockets, processes."""

@@ -1,11 +1,11 @@
-"""Where everything of an installation lies (`QUARTERDECK_HOME`)."""
+"""The directory of an installation (`QUARTERDECK_HOME`)."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 HOME_VARIABLE = "QUARTERDECK_HOME"
-DOORWAY = "doorway"
+INSIDE = "inside"
 INSIDE_SOCKET = "qd.sock"
 
 
@@ -14,9 +14,9 @@ class Home:
     """The directory of one installation and the places in it.
 
     The root and `service` belong to the service's user alone. `workspaces` holds one directory per
-    workspace, `archives` one file per archived workspace, `mirrors` one bare repository per connected
-    repository, `client` what the cockpit keeps (drafts, unsent messages), `agents` coding agents that
-    `qd agents install` put there.
+    workspace, `archives` one file per archived workspace, `mirrors` one bare repository per
+    connected repository, `client` files of the cockpit (drafts, unsent messages), `agents` coding
+    agents installed by `qd agents install`.
     """
 
     root: Path
@@ -31,14 +31,14 @@ class Home:
         return self.service / "qd.sock"
 
     @property
-    def doorway(self) -> Path:
+    def inside_sockets(self) -> Path:
         """Directory of the socket for callers inside workspaces, shown in every sandbox."""
-        return self.root / DOORWAY
+        return self.root / INSIDE
 
     @property
     def inside_socket(self) -> Path:
-        """Unix socket that takes the secrets of engines, and nothing else."""
-        return self.doorway / INSIDE_SOCKET
+        """Unix socket that accepts only secrets of engines."""
+        return self.inside_sockets / INSIDE_SOCKET
 
     @property
     def lock(self) -> Path:
@@ -47,7 +47,7 @@ class Home:
 
     @property
     def id(self) -> Path:
-        """The home's own id: who its service is among those that share a database."""
+        """The home's id, which identifies its service among those that share a database."""
         return self.service / "home.id"
 
     @property
@@ -57,7 +57,7 @@ class Home:
 
     @property
     def master_key(self) -> Path:
-        """What stored secrets are encrypted with, mode 0600."""
+        """The key for stored secrets, mode 0600."""
         return self.service / "master.key"
 
     @property
@@ -83,17 +83,17 @@ class Home:
 
     @property
     def skills(self) -> Path:
-        """A registry of skills of one's own: a directory with a folder for each."""
+        """The user's registry of skills: a directory with a folder for each."""
         return self.root / "skills"
 
     @property
     def skill_registries(self) -> Path:
-        """Names further registries, a git URL or an absolute path a line; `#` begins a comment."""
+        """Names further registries, a git URL or an absolute path per line; `#` starts a comment."""
         return self.root / "skill-registries"
 
     @property
     def agents(self) -> Path:
-        """An npm prefix of our own, for agents that could not be installed into the person's."""
+        """Our own npm prefix, for agents that could not be installed into the user's."""
         return self.root / "agents"
 
     @property
@@ -102,7 +102,7 @@ class Home:
 
 
 def find_home() -> Home:
-    """The home named by `QUARTERDECK_HOME`, else the platform's user data directory."""
+    """Return the home named by `QUARTERDECK_HOME`, else the platform's user data directory."""
     named = os.environ.get(HOME_VARIABLE)
     if named:
         return Home(Path(named).expanduser().absolute())

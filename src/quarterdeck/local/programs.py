@@ -1,7 +1,7 @@
-"""Where the programs of the person who runs this installation are looked for.
+"""The search path for the user's programs.
 
-The PATH comes first. A service that was started by something other than the person's shell has a
-short one, so the usual places below the home directory follow, and then the directory into which
+The PATH comes first. A service that was not started from the user's shell has a short one, so the
+usual directories below the home directory follow, and then the directory into which
 `qd agents install` puts programs when it cannot put them elsewhere.
 """
 
@@ -25,11 +25,11 @@ USUAL = (
 
 
 def person_path(home: Home, environment: Mapping[str, str] | None = None) -> str:
-    """The search path for programs, as the variable PATH has it. Without relative directories."""
-    given = os.environ if environment is None else environment
-    person = given.get("HOME")
+    """Return the search path for programs, in the form of PATH, without relative directories."""
+    variables = os.environ if environment is None else environment
+    person = variables.get("HOME")
     places = [
-        *given.get("PATH", os.defpath).split(os.pathsep),
+        *variables.get("PATH", os.defpath).split(os.pathsep),
         *([os.path.join(person, place) for place in USUAL] if person else []),  # noqa: PTH118
         str(home.agents / "bin"),
     ]
@@ -37,6 +37,6 @@ def person_path(home: Home, environment: Mapping[str, str] | None = None) -> str
 
 
 def find_program(name: str, path: str) -> Path | None:
-    """A program on a search path; None when there is none."""
-    found = shutil.which(name, path=path)
-    return Path(found) if found else None
+    """Return a program on a search path; None when there is none."""
+    match = shutil.which(name, path=path)
+    return Path(match) if match else None

@@ -1,7 +1,7 @@
 """Unix sockets at paths longer than the kernel's 108 bytes.
 
-A socket address holds at most 107 bytes of path, and a home may lie deeper. The directory is opened
-and the socket named through `/proc/self/fd`, which is short whatever the directory's own name is.
+A socket address holds at most 107 bytes of path, and a home may be deeper. The directory is opened
+and the socket named through `/proc/self/fd`, which is always short.
 """
 
 import os
@@ -14,7 +14,7 @@ ADDRESS_LIMIT = 107
 
 @contextmanager
 def socket_address(path: Path) -> Generator[str]:
-    """An address usable in `connect` and `bind` for the time of the block.
+    """Yield an address for `connect` and `bind`, valid within the block.
 
     Raises:
         OSError: the directory cannot be opened.

@@ -1,1 +1,1 @@
-"""Sandboxes: where a workspace's files lie and its processes run. A driver per file behind a port."""
+"""Sandboxes: the files and processes of workspaces, by drivers that implement a port."""

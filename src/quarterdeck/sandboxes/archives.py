@@ -1,7 +1,7 @@
-"""Archives of workspaces: made whole before the files go, and the files whole before they go.
+"""Archives of workspaces: completed before the files are removed, and the reverse.
 
-Of a workspace there is, at every moment, a directory with all its files or an archive of them. When
-both are there (something was killed between two steps), the directory is the newer.
+A workspace has, at every moment, a directory with all its files or an archive of them. When it has
+both (something was killed between two steps), the directory is the newer.
 
     pack     files -> ID.part -> ID.tar.gz | files -> .packed-ID -> gone
     unpack   ID.tar.gz -> .unpacking-ID -> files | ID.tar.gz -> gone
@@ -12,14 +12,14 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from quarterdeck.local.files import sync_directory
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.layout import Places, places_of
+from quarterdeck.local.processes import end_process
+from quarterdeck.sandboxes.layout import Places, places_of, remove_tree
 from quarterdeck.sandboxes.port import ArchiveError, SandboxError
-from quarterdeck.sandboxes.removal import remove_tree
 
 PROGRAM = (sys.executable, "-I", "-m", "quarterdeck.sandboxes.archive")
 T = TypeVar("T")
@@ -29,7 +29,7 @@ _UNPACKING = ".unpacking-"
 
 
 class Archives:
-    """Packs and unpacks. The caller lets one thing at a time happen to a workspace."""
+    """Packs and unpacks. The caller serializes operations on a workspace."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -42,7 +42,7 @@ class Archives:
         """
         if places.root.is_dir():
             await self._write(places)
-            await _finish(_put_aside, places.root, self._aside(_PACKED, places))
+            await _finish(_move, places.root, self._aside(_PACKED, places))
         elif not self.file(places).exists():
             raise SandboxError("The workspace has no files that could be packed.")
         await _finish(remove_tree, self._aside(_PACKED, places))
@@ -69,7 +69,7 @@ class Archives:
         await _finish(remove_tree, aside)
         try:
             await _run("unpack", str(archive), str(aside))
-            await _finish(_put_aside, aside, places.root)
+            await _finish(_move, aside, places.root)
         except _FailedError as e:
             raise ArchiveError(
                 "The archive with the replica's files is damaged. "
@@ -77,26 +77,26 @@ class Archives:
                 f"{archive}: {e}",
             ) from e
         finally:
-            # a try cut short would keep the disk full
+            # an interrupted attempt would keep the disk full
             await _finish(remove_tree, aside)
         await _finish(archive.unlink)
 
     async def remove(self, places: Places) -> None:
-        """Removes whatever there is of an archive."""
+        """Remove an archive and its remains."""
         await _finish(self._remove, places)
 
     async def tidy(self, places: Places) -> None:
-        """Removes what a killed service left half made."""
+        """Remove unfinished files that a killed service left."""
         for kind in (_PACKED, _UNPACKING):
             await _finish(remove_tree, self._aside(kind, places))
         self._part(places).unlink(missing_ok=True)
 
-    def untidy(self) -> list[Places]:
-        """The workspaces of which something half made may lie about."""
+    def unfinished(self) -> list[Places]:
+        """Return the workspaces that may have unfinished files."""
         names = [path.name.removesuffix(".part") for path in self._home.archives.glob("*.part")]
         for kind in (_PACKED, _UNPACKING):
-            found = self._home.workspaces.glob(f"{kind}*")
-            names += [path.name.removeprefix(kind) for path in found]
+            paths = self._home.workspaces.glob(f"{kind}*")
+            names += [path.name.removeprefix(kind) for path in paths]
         return [places_of(self._home, name) for name in names]
 
     async def _write(self, places: Places) -> None:
@@ -119,7 +119,7 @@ class Archives:
             remove_tree(self._aside(kind, places))
 
     def file(self, places: Places) -> Path:
-        """Where a workspace's archive is, or would be."""
+        """Return the path of a workspace's archive."""
         return self._home.archives / f"{places.root.name}.tar.gz"
 
     def _part(self, places: Places) -> Path:
@@ -130,7 +130,7 @@ class Archives:
 
 
 async def _finish(work: Callable[..., T], *arguments: Any, **options: Any) -> T:
-    """Runs a step in a thread, to its end also when cancelled: nothing else may happen meanwhile."""
+    """Run a step in a thread, to its end even when cancelled: nothing else may happen meanwhile."""
     running = asyncio.ensure_future(asyncio.to_thread(work, *arguments, **options))
     try:
         return await asyncio.shield(running)
@@ -139,50 +139,39 @@ async def _finish(work: Callable[..., T], *arguments: Any, **options: Any) -> T:
         raise
 
 
-def _put_aside(path: Path, aside: Path) -> None:
-    """Moves a whole directory in one step, and makes sure that the step lasts."""
+def _move(path: Path, aside: Path) -> None:
+    """Move a whole directory in one step, durably."""
     remove_tree(aside)
     path.rename(aside)
-    _sync(aside.parent)
+    sync_directory(aside.parent)
 
 
 def _put_in_place(part: Path, archive: Path) -> None:
     part.replace(archive)
-    _sync(archive.parent)
+    sync_directory(archive.parent)
 
 
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-async def _run(*words: str) -> None:
-    """Runs the packing program; cancelled, it is killed.
+async def _run(*arguments: str) -> None:
+    """Run the packing program; kill it when cancelled.
 
     Raises:
-        _Failed: it said what went wrong.
+        _FailedError: it reported an error.
     """
     process = await asyncio.create_subprocess_exec(
         *PROGRAM,
         str(os.getpid()),
-        *words,
+        *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        said, _ = await process.communicate()
-    except BaseException:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-        raise
+        output, _ = await process.communicate()
+    finally:
+        await end_process(process)
     if process.returncode == 0:
         return
-    failure = json.loads(said or "{}")
+    failure = json.loads(output or "{}")
     number, message = int(failure.get("errno", 0)), str(failure.get("message", "It was killed."))
     if number:
         raise OSError(number, os.strerror(number), message)
@@ -190,4 +179,4 @@ async def _run(*words: str) -> None:
 
 
 class _FailedError(Exception):
-    """The program could not do it; says why."""
+    """The program failed; the text says why."""

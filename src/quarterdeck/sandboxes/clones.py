@@ -1,30 +1,80 @@
-"""Putting a workspace on disk: its directories, and a clone of each of its repositories."""
+"""Clones of repositories in a workspace."""
 
 import asyncio
 import os
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
-from quarterdeck.sandboxes.git import DiskFullError, GitError, quoted
-from quarterdeck.sandboxes.guarded import make_directory, write_file
-from quarterdeck.sandboxes.identity import SandboxUser
-from quarterdeck.sandboxes.layout import MIRRORS_INSIDE, Places
+from quarterdeck.local.processes import end_process
+from quarterdeck.sandboxes.git import DiskFullError, SourceGitError, quoted
+from quarterdeck.sandboxes.layout import (
+    MIRRORS_INSIDE,
+    Places,
+    make_directory,
+    remove_tree,
+    write_for_user,
+)
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import CloneError, Progress, RepositorySource, SandboxError
-from quarterdeck.sandboxes.record import CloneBook, CloneEntry, Mode, load_book, store
-from quarterdeck.sandboxes.removal import remove_tree
-from quarterdeck.sandboxes.sources import safe_name, without_password
-from quarterdeck.wire.engine import EngineRepository
+from quarterdeck.sandboxes.port import (
+    START_REF,
+    CloneError,
+    Progress,
+    RepositorySource,
+    SandboxError,
+    UncommittedCommit,
+)
+from quarterdeck.sandboxes.processes import SandboxUser
+from quarterdeck.sandboxes.record import CloneBook, CloneEntry, Mode, load_book, store_book
+from quarterdeck.sandboxes.sources import safe_name, spellings, without_password
+from quarterdeck.wire.base import shown
+from quarterdeck.wire.git_state import EngineRepository
 
 CHECKOUT_SECONDS = 1800.0
-_ROOM = 1 << 20  # bytes; with less, git fails for want of room whatever it says
+_ROOM = 1 << 20  # bytes; with less, the cause of git's failure is a full disk
 _NEUTRAL_NAME = "quarterdeck"
 _NEUTRAL_EMAIL = "quarterdeck@localhost"
 
 
+async def copy_workspace(source: Places, places: Places) -> None:
+    """See `SandboxDriver.copy_files`. The clones keep their names, owners and origins.
+
+    Raises:
+        SandboxError: there are no files, or they cannot be copied.
+        OSError: the disk is full.
+    """
+    if places.files.is_dir():
+        return
+    if not source.files.is_dir():
+        raise SandboxError("The other replica has no files here; it has to be woken first.")
+    part = places.parts / "copy"
+    for directory in (places.root, places.parts):
+        directory.mkdir(parents=True, mode=0o700, exist_ok=True)
+    try:
+        await asyncio.to_thread(remove_tree, part)
+        # Its files may change meanwhile; links are copied as links.
+        command = ("cp", "--archive", "--reflink=auto", "--no-target-directory", "--")
+        process = await asyncio.create_subprocess_exec(
+            *command, str(source.files), str(part), stderr=asyncio.subprocess.PIPE
+        )
+        try:
+            _, errors = await process.communicate()
+        finally:
+            await end_process(process)
+        if process.returncode != 0:
+            lines = errors.decode(errors="replace").strip().splitlines()
+            raise SandboxError("The files could not be copied.", "\n".join(lines[-5:]))
+        book = await asyncio.to_thread(load_book, source.clones)
+        await asyncio.to_thread(store_book, places.clones, book)
+        await asyncio.to_thread(part.rename, places.files)
+    finally:
+        await asyncio.to_thread(remove_tree, part)
+
+
 def objects_path(mirrors: Mirrors, repository_id: str, mode: Mode) -> str:
-    """Where a workspace's processes find a mirror's objects."""
+    """Return the path of a mirror's objects for a workspace's processes."""
     if mode == "bubblewrap":
         return f"{MIRRORS_INSIDE}/{mirrors.path(repository_id).name}/objects"
     return str(mirrors.objects(repository_id))
@@ -34,8 +84,8 @@ def objects_path(mirrors: Mirrors, repository_id: str, mode: Mode) -> str:
 class Provisioner:
     """Makes workspaces for one kind of sandbox.
 
-    A clone is made aside and moved into place when it is whole, so what lies in the workspace is
-    always finished, and asking again only makes what is missing.
+    A clone is made elsewhere and moved into place when it is complete, so the workspace has only
+    finished clones, and a repeated call makes only missing ones.
     """
 
     mirrors: Mirrors
@@ -49,6 +99,7 @@ class Provisioner:
         repositories: list[RepositorySource],
         branch: str,
         report: Progress,
+        uncommitted: Mapping[str, UncommittedCommit],
     ) -> list[EngineRepository]:
         """See `SandboxDriver.provision`.
 
@@ -60,7 +111,8 @@ class Provisioner:
         book = await asyncio.to_thread(load_book, places.clones)
         for source in repositories:
             if not _is_there(places, book, source):
-                await self._clone(places, book, source, branch, report)
+                changes = uncommitted.get(source.id)
+                await self._clone(places, book, source, branch, report, changes)
         return [_described(workspace_dir, book, source) for source in repositories]
 
     async def _directories(self, places: Places) -> None:
@@ -68,15 +120,15 @@ class Provisioner:
         if not fresh:
             return
         text = await self._identity()
-        await asyncio.to_thread(write_file, places.home / ".gitconfig", text, self.user, 0o644)
+        await asyncio.to_thread(write_for_user, places.home / ".gitconfig", text, self.user, 0o644)
 
     def _make_directories(self, places: Places) -> bool:
         for directory in (places.root, places.parts):
             directory.mkdir(parents=True, mode=0o700, exist_ok=True)
-        made = {
+        created = {
             directory: make_directory(directory, self.user) for directory in places.owned_inside
         }
-        return made[places.home] or not any(places.home.iterdir())
+        return created[places.home] or not any(places.home.iterdir())
 
     async def _identity(self) -> bytes:
         name = await self._of_user("user.name") or _NEUTRAL_NAME
@@ -87,7 +139,7 @@ class Provisioner:
         question = ("config", "--global", "--includes", "--get", key)
         try:
             return await self.mirrors.git.run(*question, private=False)
-        except GitError:
+        except SourceGitError:
             return None
 
     async def _clone(
@@ -97,6 +149,7 @@ class Provisioner:
         source: RepositorySource,
         branch: str,
         report: Progress,
+        changes: UncommittedCommit | None,
     ) -> None:
         report(f"{source.name}: bringing its mirror up to date")
         await self.mirrors.refresh(source, report)
@@ -105,18 +158,20 @@ class Provisioner:
         try:
             await asyncio.to_thread(remove_tree, part)
             base = await self._fill(part, source, branch, report)
+            if changes is not None:
+                await self._restore_uncommitted(part, source, base, changes)
             objects = await asyncio.to_thread(self._finish, part, source)
             directory = _free_name(places, book, source)
             book.clones[source.id] = CloneEntry(
                 directory=directory, base_commit=base, objects=objects
             )
-            await asyncio.to_thread(store, places.clones, book)
+            await asyncio.to_thread(store_book, places.clones, book)
             await asyncio.to_thread(part.rename, places.files / directory)
-        except GitError as e:
+        except SourceGitError as e:
             full = await asyncio.to_thread(_is_full, places.parts)
             raise _failure(source, str(e), full) from e
         finally:
-            # a clone cut short would keep the disk full
+            # an interrupted clone would keep the disk full
             await asyncio.to_thread(remove_tree, part)
 
     async def _fill(
@@ -128,6 +183,7 @@ class Provisioner:
         shared = ("clone", "--quiet", "--shared", "--no-checkout", "--template=")
         await git.run(*shared, "--", mirror, str(part), seconds=CHECKOUT_SECONDS)
         await git.run("remote", "set-url", "origin", without_password(source.url), directory=part)
+        await asyncio.to_thread(_carry_origin, part / ".git/config", source)
         if start is None:
             await git.run("symbolic-ref", "HEAD", f"refs/heads/{branch}", directory=part)
             return None
@@ -135,8 +191,27 @@ class Provisioner:
         await git.run(*checkout, directory=part, seconds=CHECKOUT_SECONDS)
         return start
 
+    async def _restore_uncommitted(
+        self, part: Path, source: RepositorySource, base: str | None, changes: UncommittedCommit
+    ) -> None:
+        """Put the user's uncommitted changes into a new clone, uncommitted.
+
+        Nothing in the clone's configuration or attributes runs a program yet.
+        """
+        git = self.mirrors.git
+        await git.index_pack(part, _whole(changes.pack))
+        arguments = ("rev-list", "--parents", "--max-count=1", changes.commit)
+        if await git.run(*arguments, directory=part) != f"{changes.commit} {base}":
+            raise CloneError(f"{source.name}: the uncommitted changes are of another commit.")
+        await git.run("update-ref", START_REF, changes.commit, directory=part)
+        trees = ("HEAD", changes.commit)
+        await git.run("read-tree", "-m", "-u", *trees, directory=part, seconds=CHECKOUT_SECONDS)
+        await git.run("read-tree", "HEAD", directory=part)
+        with suppress(SourceGitError):  # its exit status only says that there are changes
+            await git.run("update-index", "-q", "--refresh", directory=part)
+
     def _finish(self, part: Path, source: RepositorySource) -> str | None:
-        """Makes a clone the user's own, with the mirror where the user will see it."""
+        """Give a clone to the user, with the mirror's path as seen by the user."""
         alternates = part / ".git/objects/info/alternates"
         objects = None
         if alternates.exists():
@@ -147,15 +222,37 @@ class Provisioner:
         return objects
 
 
+def _carry_origin(configuration: Path, source: RepositorySource) -> None:
+    """Let git in a new clone reach its source by `git-remote-qd`, in any spelling of its address.
+
+    `remote.origin.url` stays the true address, for tools that read it. It is therefore not replaced
+    itself (`insteadOf`), except for pushes.
+    """
+    url = without_password(source.url)
+    lines = ['[remote "origin"]', "\tvcs = qd", f"\tqdRepository = {quoted(source.name)}"]
+    spelled, pushed = spellings(url)
+    if pushed:  # with a pushurl `pushInsteadOf` leaves the remote alone
+        lines.append(f"\tpushurl = {quoted(url)}")
+    lines += [f"[url {quoted(f'qd::{source.name}')}]"]
+    lines += [f"\tinsteadOf = {quoted(spelling)}" for spelling in spelled]
+    lines += [f"\tpushInsteadOf = {quoted(url)}"] if pushed else []
+    with configuration.open("a") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+async def _whole(data: bytes) -> AsyncGenerator[bytes]:
+    yield data
+
+
 def _is_full(directory: Path) -> bool:
     room = os.statvfs(directory)
     return room.f_bavail * room.f_frsize < _ROOM or (room.f_files > 0 and room.f_favail == 0)
 
 
-def _failure(source: RepositorySource, said: str, full: bool) -> SandboxError:
+def _failure(source: RepositorySource, details: str, full: bool) -> SandboxError:
     if full:
-        return DiskFullError("The disk is full. Make room, and try again.", said)
-    return CloneError(f"{source.name} could not be cloned.", said)
+        return DiskFullError("The disk is full. Make room, and try again.", details)
+    return CloneError(f"{source.name} could not be cloned.", details)
 
 
 def _is_there(places: Places, book: CloneBook, source: RepositorySource) -> bool:
@@ -164,17 +261,27 @@ def _is_there(places: Places, book: CloneBook, source: RepositorySource) -> bool
 
 
 def _free_name(places: Places, book: CloneBook, source: RepositorySource) -> str:
-    """A directory of the workspace that no other repository has."""
-    known = book.clones.get(source.id)
-    if known:
-        return known.directory
-    name, taken = safe_name(source.name), {entry.directory for entry in book.clones.values()}
-    candidates = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 100))]
+    """Return a directory of the workspace that no other repository has."""
+    entry = book.clones.get(source.id)
+    if entry:
+        return entry.directory
+    name, used = safe_name(source.name), {entry.directory for entry in book.clones.values()}
+    candidates = [name, *(f"{name}-{number}" for number in range(2, len(used) + 100))]
     return next(
         candidate
         for candidate in candidates
-        if candidate not in taken and not os.path.lexists(places.files / candidate)
+        if candidate not in used and not os.path.lexists(places.files / candidate)
     )
+
+
+def clones_of(
+    places: Places, workspace_dir: str, sources: Sequence[RepositorySource]
+) -> list[EngineRepository]:
+    """Return the repositories that are already in a workspace."""
+    book = load_book(places.clones)
+    return [
+        _described(workspace_dir, book, source) for source in sources if source.id in book.clones
+    ]
 
 
 def _described(workspace_dir: str, book: CloneBook, source: RepositorySource) -> EngineRepository:
@@ -184,6 +291,7 @@ def _described(workspace_dir: str, book: CloneBook, source: RepositorySource) ->
         name=entry.directory,
         path=f"{workspace_dir}/{entry.directory}",
         default_branch=source.default_branch,
+        base_branch=source.start.branch if source.start else None,
         base_commit=entry.base_commit,
     )
 
@@ -193,3 +301,42 @@ def _give(directory: Path, user: SandboxUser) -> None:
     for parent, directories, files in os.walk(directory):
         for name in (*directories, *files):
             os.chown(Path(parent, name), user.uid, user.gid, follow_symlinks=False)
+
+
+REFRESH_SECONDS = 5.0
+"""A source that takes longer to answer is not refreshed."""
+
+
+async def default_tree(mirrors: Mirrors, source: RepositorySource) -> list[str]:
+    """See `SandboxDriver.tree`.
+
+    Raises:
+        SandboxError: there is no mirror, or it cannot be read.
+    """
+    mirror = mirrors.path(source.id)
+    if not await asyncio.to_thread(mirror.is_dir):
+        raise SandboxError(f"{source.name} is no longer connected.")
+    try:
+        async with asyncio.timeout(REFRESH_SECONDS):
+            await mirrors.refresh(source, _discard)
+    except TimeoutError:
+        pass  # what was fetched before is used
+    commit = await mirrors.start_commit(replace(source, start=None), _discard)
+    if commit is None:
+        return []
+    try:
+        output = await mirrors.git.run(
+            "ls-tree", "-r", "-z", "--full-tree", commit, directory=mirror
+        )
+    except SourceGitError as e:
+        raise SandboxError(f"The files of {source.name} cannot be listed.", str(e)) from e
+    return await asyncio.to_thread(_files, output)
+
+
+def _files(output: str) -> list[str]:
+    records = (record.partition("\t") for record in output.split("\0"))
+    return [shown(os.fsencode(name)) for head, _, name in records if head[7:11] == "blob"]
+
+
+def _discard(line: str) -> None:
+    """Drop a line of progress."""

@@ -1,42 +1,138 @@
-"""Running git for the service: no questions asked, no hooks, nothing of the caller's `GIT_*`."""
+"""Runs git, and streams its output."""
 
 import asyncio
 import os
-import secrets
+import re
 import signal
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.local.files import write_file
+from quarterdeck.local.processes import end_process, kill_group
+from quarterdeck.sandboxes.port import Login, ProcessError, SandboxError, upload_pack_arguments
 
+CHUNK = 1 << 16
+_ERROR_BYTES = 1 << 16
+ERRORS_SECONDS = 5.0
+"""How long to wait for the end of standard error once the process has ended."""
+
+
+async def stream_process(
+    process: asyncio.subprocess.Process, data: bytes = b""
+) -> AsyncGenerator[bytes]:
+    """Feed a process and yield its output. Its whole process group ends with the generator.
+
+    Args:
+        process: leads a process group; its standard streams are pipes.
+        data: its whole input.
+
+    Raises:
+        ProcessError: its exit status was not 0.
+    """
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    error_tail = bytearray()
+    errors = asyncio.create_task(_read_end(process.stderr, error_tail), name="a process's errors")
+    feeding = asyncio.create_task(_feed(process.stdin, data), name="a process's input")
+    try:
+        while chunk := await process.stdout.read(CHUNK):
+            yield chunk
+        if await process.wait() != 0:
+            # A process left by a hook may keep the pipe open.
+            await asyncio.wait({errors}, timeout=ERRORS_SECONDS)
+            raise ProcessError(bytes(error_tail))
+    finally:
+        await end_process(process)
+        for task in (errors, feeding):
+            task.cancel()
+        await asyncio.gather(errors, feeding, return_exceptions=True)
+
+
+async def _feed(stream: asyncio.StreamWriter, data: bytes) -> None:
+    """Write all data, then close. A process that ends early does not read the rest."""
+    try:
+        with suppress(ConnectionError):
+            for start in range(0, len(data), CHUNK):
+                if stream.is_closing():  # uvloop raises RuntimeError for a write after this
+                    break
+                stream.write(data[start : start + CHUNK])
+                await stream.drain()
+    finally:
+        stream.close()
+
+
+async def _read_end(stream: asyncio.StreamReader, end: bytearray) -> None:
+    """Keep the last bytes of a stream."""
+    while chunk := await stream.read(CHUNK):
+        end += chunk
+        del end[:-_ERROR_BYTES]
+
+
+PACK_LIMIT = 4 << 30
+"""Most bytes of a pack that an agent could write."""
+OBJECT_LIMIT = 10_000_000
+"""Most objects of such a pack."""
+CHECK_MEMORY = 2 << 30
+"""Most bytes of memory for checking such a pack: a small one may expand to any size."""
+CHECK_SECONDS = 900
+"""Most seconds of processor time for checking such a pack."""
+UNFOLDED_LIMIT = 8 << 30
+"""Most bytes of the objects of a pack that git keeps as files: one of up to `transfer.unpackLimit`."""
+_SMALL_INDEX = 1 << 16
+"""The index of such a pack is smaller than this many bytes."""
+_PACK_HEADER = struct.Struct(">4sII")
+"""Signature, version and number of objects: the start of a pack."""
+_INDEX_PACK = (
+    *("-c", "transfer.fsckObjects=true", "-c", "pack.threads=1"),
+    *("index-pack", "--stdin", "--fix-thin", "--strict"),
+)
 _TAIL_LINES = 12
 _FULL_DISK = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
 _PROTOCOLS = "file:git:http:https:ssh"
+_UNANSWERED = re.compile(r"could not read (?:Username|Password) for '(https?://[^'\s]+)'")
+"""git's message when none of the user's credential helpers has answered."""
+_TOKEN_HELPER = '!f() { [ "$1" != get ] || printf "username=%s\\npassword=%s\\n" "$QD_GIT_USER" "$QD_GIT_TOKEN"; }; f'
 
 
-class GitError(Exception):
-    """git refused. `args[0]` holds its last lines."""
+class SourceGitError(Exception):
+    """git failed. `args[0]` holds its last lines."""
 
 
-class GitTimeoutError(GitError):
+class GitTimeoutError(SourceGitError):
     """git was stopped at its time limit."""
 
 
+class PackTooLargeError(SourceGitError):
+    """A pack exceeds a limit."""
+
+
 class DiskFullError(SandboxError):
-    """There is no room left; what was being made has to be made again."""
+    """The disk is full; the operation has to be repeated."""
+
+
+def no_login(url: str) -> Login | None:
+    """Return None: there are no credentials besides the user's."""
 
 
 @dataclass(frozen=True)
-class Git:
+class GitRunner:
     """Runs git with a fixed environment.
 
-    `private` takes no notice of the user's configuration (filters, templates, aliases): for what
-    happens in mirrors and workspaces. Otherwise the user's configuration at `configuration` is
+    `private` ignores the user's configuration (filters, templates, aliases): for mirrors and
+    workspaces. Otherwise the user's configuration at `configuration` is
     read, which is needed to reach remote repositories as the user does.
+
+    Args:
+        login: returns the login for an address when the user has no credentials for it.
     """
 
     configuration: Path
+    login: Callable[[str], Login | None] = no_login
 
     async def run(
         self,
@@ -44,41 +140,172 @@ class Git:
         directory: Path | None = None,
         private: bool = True,
         seconds: float = 120.0,
+        with_errors: bool = False,
+        data: bytes | None = None,
     ) -> str:
-        """Runs git to its end and returns its standard output, without the last newline.
+        """Run git to its end and return its standard output, without the last newline.
+
+        Args:
+            with_errors: also return standard error, and raise with both.
+            data: its standard input.
 
         Raises:
             GitTimeoutError: it took too long, and was killed with its children.
             DiskFullError: the disk is full.
-            GitError: any other failure, also when git is not installed.
+            SourceGitError: any other failure, also when git is not installed.
         """
-        command = ["git", *_OPTIONS, *arguments]
-        environment = self.environment(private)
+        process = await self._start(arguments, directory, private, fed=data is not None)
+        out, errors = await _finish(process, seconds, data)
+        if process.returncode != 0 and not private and (login := self._login_for(errors)):
+            process = await self._start(arguments, directory, private, variables=login)
+            out, errors = await _finish(process, seconds, data)
+        if with_errors:
+            out = errors = out + errors
+        if process.returncode != 0:
+            raise _failure(errors.decode(errors="replace"))
+        return out.decode(errors="surrogateescape").removesuffix("\n")
+
+    def _login_for(self, errors: bytes) -> dict[str, str]:
+        """Return variables that give git the login for the address that it lacked one for.
+
+        git uses it only for that address, even when it is redirected, and none of the user's
+        helpers can store it.
+        """
+        match = _UNANSWERED.search(errors.decode(errors="replace"))
+        login = self.login(match[1]) if match else None
+        if match is None or login is None:
+            return {}
+        key = f"credential.{match[1]}.helper"
+        return {
+            "GIT_CONFIG_COUNT": "2",
+            "GIT_CONFIG_KEY_0": key,
+            "GIT_CONFIG_VALUE_0": "",
+            "GIT_CONFIG_KEY_1": key,
+            "GIT_CONFIG_VALUE_1": _TOKEN_HELPER,
+            "QD_GIT_USER": login.user,
+            "QD_GIT_TOKEN": login.token,
+        }
+
+    async def index_pack(self, directory: Path, data: AsyncIterable[bytes]) -> None:
+        """Check a pack from an agent while it arrives, and put it into a repository.
+
+        Raises:
+            PackTooLargeError: it exceeds a limit; the part already written is left.
+            GitError, DiskFullError: as `run`; what `data` raises.
+        """
+        arguments = (*_INDEX_PACK, f"--max-input-size={PACK_LIMIT}")
+        limits = (f"-d {CHECK_MEMORY >> 10}", f"-S -t {CHECK_SECONDS}")
+        process = await self._start(arguments, directory, private=True, fed=True, limits=limits)
         try:
-            process = await asyncio.create_subprocess_exec(
+            await self._feed(process, _checked(data))
+        except SourceGitError as e:
+            message = str(e)
+            if "pack exceeds maximum allowed size" in message:
+                raise PackTooLargeError(f"They are more than {PACK_LIMIT} bytes.") from e
+            if "Out of memory" in message or process.returncode == -signal.SIGXCPU:
+                raise PackTooLargeError("Checking them takes too much memory or time.") from e
+            raise
+        for index in await asyncio.to_thread(_small_indexes, directory):
+            await self._refuse_unfolding(directory, index)
+
+    async def _refuse_unfolding(self, directory: Path, index: bytes) -> None:
+        """Refuse a pack that would fill the disk of its receiver.
+
+        git stores the objects of a small pack as separate files, each in full.
+
+        Raises:
+            PackTooLargeError: it would.
+        """
+        listed = await self.run("show-index", directory=directory, data=index)
+        names = "\n".join(line.split()[1] for line in listed.splitlines())
+        arguments = ("cat-file", "--batch-check=%(objectsize)")
+        sizes = await self.run(*arguments, directory=directory, data=names.encode())
+        if (unfolded := sum(map(int, sizes.split()))) > UNFOLDED_LIMIT:
+            raise PackTooLargeError(f"They have {unfolded} bytes when they are unpacked.")
+
+    async def _feed(
+        self,
+        process: asyncio.subprocess.Process,
+        data: AsyncIterable[bytes],
+        seconds: float = 3600.0,
+    ) -> None:
+        """Write data to a git process until it has ended.
+
+        Raises:
+            GitError, DiskFullError: as `run`; what `data` raises.
+        """
+        writing = asyncio.create_task(_write(process, data), name="git's input")
+        try:
+            async with asyncio.timeout(seconds):
+                out, errors = await asyncio.gather(_read(process.stdout), _read(process.stderr))
+                await process.wait()
+                if process.returncode == 0:
+                    await writing
+        except TimeoutError as e:
+            raise GitTimeoutError(f"git took longer than {seconds:.0f} seconds") from e
+        finally:
+            await _kill(process)
+            writing.cancel()
+            (result,) = await asyncio.gather(writing, return_exceptions=True)
+        if isinstance(result, Exception):
+            raise result
+        if process.returncode != 0:
+            raise _failure((out + errors).decode(errors="replace"))
+
+    async def upload_pack(
+        self, directory: Path, body: bytes | None, protocol: str
+    ) -> AsyncGenerator[bytes]:
+        """Serve one request of git's HTTP protocol; without a body advertise the refs.
+
+        Raises:
+            SourceGitError: git refused.
+        """
+        arguments = upload_pack_arguments(body)
+        variables = {"GIT_PROTOCOL": protocol}
+        process = await self._start(arguments, directory, True, fed=True, variables=variables)
+        try:
+            async with aclosing(stream_process(process, body or b"")) as parts:
+                async for chunk in parts:
+                    yield chunk
+        except ProcessError as e:
+            raise _failure(str(e)) from e
+
+    async def _start(
+        self,
+        arguments: Sequence[str],
+        directory: Path | None,
+        private: bool,
+        fed: bool = False,
+        variables: Mapping[str, str] = MappingProxyType({}),
+        limits: Sequence[str] = (),
+    ) -> asyncio.subprocess.Process:
+        """Start git; `limits` are arguments of the shell's `ulimit`."""
+        command = ("git", *_OPTIONS, *arguments)
+        if limits:
+            # One that cannot be set is already lower.
+            script = "".join(f"ulimit {limit} 2>/dev/null; " for limit in limits)
+            command = ("sh", "-c", f'{script}exec "$@"', "sh", *command)
+        try:
+            return await asyncio.create_subprocess_exec(
                 *command,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE if fed else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 cwd=directory,
-                env=environment,
+                env={**self.environment(private), **variables},
                 start_new_session=True,
             )
         except FileNotFoundError as e:
-            raise GitError("git is not installed, or the directory is gone") from e
-        out, said = await _finish(process, seconds)
-        if process.returncode != 0:
-            raise _failure(said.decode(errors="replace"))
-        return out.decode(errors="surrogateescape").removesuffix("\n")
+            raise SourceGitError("git is not installed, or the directory does not exist") from e
 
     def environment(self, private: bool) -> dict[str, str]:
-        """What git runs with: the service's environment without what could steer git."""
-        kept = {
+        """Return git's environment: the service's without variables that could change git's behavior."""
+        variables = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("GIT_", "SSH_ASKPASS"))
+            if not name.startswith(("GIT_", "SSH_ASKPASS", "QD_HOST_"))
         }
-        return kept | {
+        return variables | {
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
             "GIT_LFS_SKIP_SMUDGE": "1",
@@ -95,7 +322,7 @@ _OPTIONS: Sequence[str] = ("-c", f"core.hooksPath={os.devnull}", "-c", "submodul
 
 
 def write_configuration(path: Path, environment: Mapping[str, str] = os.environ) -> None:
-    """Writes the configuration that reads the user's own and trusts every owner.
+    """Write a configuration that includes the user's own and trusts every owner.
 
     A checkout may belong to another user; git refuses to read it unless a file says otherwise (a
     setting in the environment does not reach the process that serves a local path).
@@ -109,43 +336,78 @@ def write_configuration(path: Path, environment: Mapping[str, str] = os.environ)
     lines = ["[safe]", "\tdirectory = *"]
     for name in dict.fromkeys(included):
         lines += ["[include]", f"\tpath = {quoted(name)}"]
-    # of this call alone: several may write at once
-    new = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    new.write_text("\n".join(lines) + "\n")
-    new.replace(path)
+    write_file(path, "\n".join(lines) + "\n", mode=None, durable=False)
 
 
 def quoted(value: str) -> str:
-    """A value as git's configuration files want it."""
+    """Return a value quoted for git's configuration files."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
-async def _finish(process: asyncio.subprocess.Process, seconds: float) -> tuple[bytes, bytes]:
+async def _finish(
+    process: asyncio.subprocess.Process, seconds: float, data: bytes | None
+) -> tuple[bytes, bytes]:
     try:
-        # Not wait_for: it loses a cancellation that comes together with the end.
         async with asyncio.timeout(seconds):
-            return await process.communicate()
-    except TimeoutError as e:
+            return await process.communicate(data)
+    except BaseException as e:
         await _kill(process)
-        raise GitTimeoutError(f"git took longer than {seconds:.0f} seconds") from e
-    except BaseException:
-        await _kill(process)
+        if isinstance(e, TimeoutError):
+            raise GitTimeoutError(f"git took longer than {seconds:.0f} seconds") from e
         raise
 
 
-async def _kill(process: asyncio.subprocess.Process) -> None:
-    # the leader may be gone already while its helpers (ssh, http) run on
+def _small_indexes(directory: Path) -> list[bytes]:
+    paths = directory.glob("objects/pack/*.idx")
+    return [path.read_bytes() for path in paths if path.stat().st_size < _SMALL_INDEX]
+
+
+async def _checked(data: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    """Pass a pack on, unless it claims too many objects: git makes room for all of them at once."""
+    head: bytes | None = b""
+    async for chunk in data:
+        if head is None:
+            yield chunk
+            continue
+        head += chunk
+        if len(head) < _PACK_HEADER.size:
+            continue
+        _, _, objects = _PACK_HEADER.unpack_from(head)
+        if objects > OBJECT_LIMIT:
+            raise PackTooLargeError(f"They claim to have {objects:,} objects.")
+        yield head
+        head = None
+    if head:
+        yield head  # too short, which git reports
+
+
+async def _write(process: asyncio.subprocess.Process, data: AsyncIterable[bytes]) -> None:
+    """Write all data, then close; a git process that ended early has reported why."""
+    assert process.stdin is not None
     try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+        with suppress(ConnectionError):
+            async for chunk in data:
+                if process.stdin.is_closing():  # uvloop raises RuntimeError for a write after this
+                    break
+                process.stdin.write(chunk)
+                await process.stdin.drain()
     finally:
-        await process.wait()
+        process.stdin.close()
 
 
-def _failure(said: str) -> Exception:
-    tail = "\n".join(said.strip().splitlines()[-_TAIL_LINES:])
-    if any(text in said for text in _FULL_DISK):
+async def _read(stream: asyncio.StreamReader | None) -> bytes:
+    assert stream is not None
+    return await stream.read()
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    kill_group(process.pid)  # it may have ended already while its helpers (ssh, http) still run
+    await end_process(process)
+
+
+def _failure(output: str) -> Exception:
+    tail = "\n".join(output.strip().splitlines()[-_TAIL_LINES:])
+    if any(text in output for text in _FULL_DISK):
         return DiskFullError("The disk is full. Make room, and try again.", tail)
-    return GitError(tail or "git failed without a word")
+    return SourceGitError(tail or "git failed without output")

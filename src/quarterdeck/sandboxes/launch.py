@@ -1,31 +1,39 @@
-"""Starts the launcher, detached: what it becomes outlives this process."""
+"""Launches sandboxes: the environment of their processes, and the start."""
 
+import asyncio
 import fcntl
 import os
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
 from json import dumps
 from pathlib import Path
 
+from quarterdeck.sandboxes.interpreter import SYSTEM_PATH
+from quarterdeck.sandboxes.layout import Places
+from quarterdeck.sandboxes.processes import INSIDE_NAME, MARKER
+
 LAUNCHER = Path(__file__).with_name("launcher.py")
 
+_NEUTRAL = {"LANG": "C.UTF-8"}
 _ABOVE = 16  # descriptors are duplicated above the numbers they are put on
 
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """What the launcher does. Written as JSON to its standard input.
+    """The launcher's instructions. Written as JSON to its standard input.
 
     `bubblewrap` is the program's path and `options` its options; without it the command is run as
     a plain process in `directory`. `uid` and `gid` are set when the launcher starts as root and
-    must become someone else; `expose` then names the paths that user must reach.
+    must become someone else; `expose` then names the paths that user must reach. `open_files` is
+    the soft limit inside: the service's own is raised.
     """
 
     command: list[str]
     environment: dict[str, str]
     directory: str
+    open_files: int
     bubblewrap: str | None = None
     options: list[str] = field(default_factory=list[str])
     uid: int | None = None
@@ -34,13 +42,13 @@ class LaunchSpec:
 
 
 def spawn(spec: LaunchSpec, log: int, status: int) -> int:
-    """Starts a sandbox in a session of its own and returns the pid of its outermost process.
+    """Start a sandbox in a new session and return the pid of its outermost process.
 
     That process is a child of this one: `processes.reap` collects it when it ends.
 
     Args:
         log: descriptor for standard output and error.
-        status: descriptor for the JSON lines that tell the inner process and the exit code.
+        status: descriptor for the JSON lines with the inner process and the exit code.
     """
     with _described(spec) as described, _raised(described, log, status) as (source, out, lines):
         return os.posix_spawn(
@@ -58,15 +66,116 @@ def spawn(spec: LaunchSpec, log: int, status: int) -> int:
         )
 
 
+class Launchers:
+    """Opens commands in sandboxes.
+
+    In `kept_ready`, a launcher waits for the next command: its interpreter takes longer to start
+    than the sandbox. It ends with this process, because its pipe is closed.
+    """
+
+    def __init__(self) -> None:
+        self._keep_ready = False
+        self._ahead: asyncio.Task[_Launcher] | None = None
+
+    @asynccontextmanager
+    async def kept_ready(self) -> AsyncGenerator[None]:
+        """Keep a launcher ready after the first command, until the block ends."""
+        self._keep_ready = True
+        try:
+            yield
+        finally:
+            self._keep_ready = False
+            if self._ahead:
+                await asyncio.wait({self._ahead})
+            if launcher := self._take():
+                await launcher.discard()
+
+    async def open_process(self, spec: LaunchSpec) -> asyncio.subprocess.Process:
+        """Start a command in a sandbox, with pipes for its standard streams.
+
+        It is the leader of a process group, whose end is the command's end. The caller waits for
+        it.
+        """
+        if spec.bubblewrap is None:
+            # This launcher stays, and is found by the marker in its environment.
+            return (await _start_launcher(spec.environment)).run(spec)
+        launcher = self._take()
+        try:
+            if launcher is None:
+                launcher = await _start_launcher(_NEUTRAL)
+            try:
+                return launcher.run(spec)
+            except BrokenPipeError:  # it was killed
+                await launcher.process.communicate()
+                return (await _start_launcher(_NEUTRAL)).run(spec)
+        finally:
+            if self._keep_ready and self._ahead is None:
+                self._ahead = asyncio.create_task(_start_launcher(_NEUTRAL), name="a launcher")
+
+    def _take(self) -> "_Launcher | None":
+        """Return the waiting launcher; None when there is none yet, or it could not be started."""
+        if self._ahead is None or not self._ahead.done():
+            return None
+        ahead, self._ahead = self._ahead, None
+        return None if ahead.exception() else ahead.result()
+
+
+@dataclass(frozen=True)
+class _Launcher:
+    """A launcher that waits for its specification at the end of a pipe."""
+
+    process: asyncio.subprocess.Process
+    pipe: int
+
+    def run(self, spec: LaunchSpec) -> asyncio.subprocess.Process:
+        """Turn it into the command.
+
+        Raises:
+            BrokenPipeError: it has ended.
+        """
+        with os.fdopen(self.pipe, "wb") as pipe:
+            pipe.write(_json(spec))
+        return self.process
+
+    async def discard(self) -> None:
+        """End it."""
+        os.close(self.pipe)
+        await self.process.communicate()
+
+
+async def _start_launcher(environment: dict[str, str]) -> _Launcher:
+    source, pipe = os.pipe()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", str(LAUNCHER), str(source)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=environment,
+            pass_fds=(source,),
+            start_new_session=True,
+        )
+    except BaseException:
+        os.close(pipe)
+        raise
+    finally:
+        os.close(source)
+    return _Launcher(process, pipe)
+
+
 @contextmanager
 def _described(spec: LaunchSpec) -> Generator[int]:
     descriptor = os.memfd_create("sandbox", os.MFD_CLOEXEC)
     try:
-        os.write(descriptor, dumps(asdict(spec)).encode())
+        os.write(descriptor, _json(spec))
         os.lseek(descriptor, 0, os.SEEK_SET)
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _json(spec: LaunchSpec) -> bytes:
+    return dumps(asdict(spec)).encode()
 
 
 @contextmanager
@@ -79,3 +188,29 @@ def _raised(*descriptors: int) -> Generator[list[int]]:
     finally:
         for copy in copies:
             os.close(copy)
+
+
+def login_shell() -> str:
+    """Return the shell of the user inside."""
+    return next((name for name in ("/bin/bash", "/usr/bin/bash") if Path(name).exists()), "/bin/sh")
+
+
+def clean_environment(places: Places, home: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:
+    """Return the variables of a new sandbox.
+
+    Args:
+        home: the home directory, as seen inside.
+        programs: directories of programs besides the system's.
+    """
+    own = [f"{home}/.local/bin", *map(str, programs)]
+    return {
+        "QUARTERDECK_WORKSPACE": places.root.name,
+        MARKER: places.mark,
+        "HOME": home,
+        "USER": INSIDE_NAME,
+        "LOGNAME": INSIDE_NAME,
+        "SHELL": login_shell(),
+        "PATH": ":".join([*own, *SYSTEM_PATH]),
+        "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
+    }

@@ -1,6 +1,7 @@
-"""Becomes a sandbox: run as a program of its own, with the standard library alone.
+"""Becomes a sandbox: a separate program that uses only the standard library.
 
-Reads a `LaunchSpec` (JSON) from standard input, then
+Reads a `LaunchSpec` (JSON) from standard input, or from the descriptor that its argument names,
+then
 
 1. as root: makes a private mount namespace in which exactly the needed directories can be reached
    by the user who will run inside, and becomes that user, without groups and capabilities;
@@ -9,13 +10,15 @@ Reads a `LaunchSpec` (JSON) from standard input, then
    process that detaches itself becomes its child instead of leaving the tree, and when the engine
    ends, everything else is killed.
 
-Standard output and error are the engine's log, descriptor 3 takes the status lines. Every other
-descriptor is closed: nothing of the service leaks into a sandbox.
+Standard output and error are the engine's log, descriptor 3 receives the status lines. With an
+argument the standard streams are the command's, and the status is not read. Every other descriptor
+is closed: nothing of the service leaks into a sandbox.
 """
 
 import ctypes
 import json
 import os
+import resource
 import signal
 import sys
 
@@ -29,10 +32,10 @@ REFUSED = 70
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, action: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{action}: {os.strerror(number)}")
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None) -> None:
@@ -44,42 +47,44 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, data: 
 
 
 def closed_ancestor(path: str, uid: int, gid: int) -> str | None:
-    """The topmost directory above `path` that a user without groups cannot pass through."""
+    """Return the topmost directory above `path` that a user without groups cannot pass through."""
     current = "/"
     for part in path.strip("/").split("/")[:-1]:
         current = os.path.join(current, part)  # noqa: PTH118
-        found = os.stat(current)  # noqa: PTH116
-        if found.st_uid == uid:
+        status = os.stat(current)  # noqa: PTH116
+        if status.st_uid == uid:
             needed = 0o100
-        elif found.st_gid == gid:
+        elif status.st_gid == gid:
             needed = 0o010
         else:
             needed = 0o001
-        if not found.st_mode & needed:
+        if not status.st_mode & needed:
             return current
     return None
 
 
 def expose(paths: list[str], uid: int, gid: int) -> None:
-    """Makes `paths` reachable for a user, in a mount namespace of this process alone.
+    """Make `paths` reachable for a user, in a mount namespace of this process alone.
 
     A directory that is closed to the user is covered by an empty one, in which only the needed
-    paths are bound again; everything else in it vanishes.
+    paths are bound again; everything else in it is hidden.
     """
     _check(_libc.unshare(CLONE_NEWNS), "unshare the mount namespace")
     _mount(None, "/", None, MS_REC | MS_PRIVATE, None)
     covered = [(path, closed_ancestor(path, uid, gid)) for path in paths]
-    bound = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path, cover in covered if cover]
+    descriptors = [
+        (path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path, cover in covered if cover
+    ]
     for cover in sorted({cover for _, cover in covered if cover}):
         _mount("tmpfs", cover, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m")
-    for path, descriptor in bound:
+    for path, descriptor in descriptors:
         _bind(path, descriptor)
         os.close(descriptor)
 
 
 def _bind(path: str, descriptor: int) -> None:
     source = f"/proc/self/fd/{descriptor}"
-    # What an earlier bind shows is the true file: it may be running, and is never opened to write.
+    # An earlier bind shows the real file: it may be running, and is never opened for writing.
     if not os.path.exists(path):  # noqa: PTH110
         _make_target(path, os.path.isdir(source))  # noqa: PTH112
     _mount(source, path, None, MS_BIND | MS_REC, None)
@@ -94,10 +99,10 @@ def _make_target(path: str, directory: bool) -> None:
 
 
 def become(uid: int, gid: int) -> None:
-    """Drops to a user for good.
+    """Drop to a user for good.
 
     Raises:
-        PermissionError: something of root is left.
+        PermissionError: some of root's rights remain.
     """
     os.setgroups([])
     os.setresgid(gid, gid, gid)
@@ -109,18 +114,29 @@ def become(uid: int, gid: int) -> None:
 def _capable() -> bool:
     with open("/proc/self/status", encoding="ascii", errors="replace") as status:  # noqa: PTH123
         lines = [line.split() for line in status if line.startswith(("CapEff", "CapPrm"))]
-    return any(int(words[1], 16) for words in lines)
+    return any(int(fields[1], 16) for fields in lines)
+
+
+def read_spec(arguments: list[str]) -> bytes:
+    """Read the specification; standard input is empty afterwards, or the command's."""
+    if not arguments:
+        text = sys.stdin.buffer.read()
+        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+        return text
+    with os.fdopen(int(arguments[0]), "rb") as file:
+        text = file.read()
+    os.dup2(os.open("/dev/null", os.O_WRONLY), STATUS_FD)
+    os.set_inheritable(STATUS_FD, True)  # it may have been opened with that number
+    return text
 
 
 def close_others() -> None:
-    """Closes what was inherited by accident and reads nothing further from standard input."""
-    null = os.open("/dev/null", os.O_RDONLY)
-    os.dup2(null, 0)
+    """Close descriptors that were inherited by accident."""
     os.closerange(STATUS_FD + 1, max(map(int, os.listdir("/proc/self/fd"))) + 1)  # noqa: PTH208
 
 
 def restore_signals() -> None:
-    """Undoes what Python and the service's shell did to signals, which exec would hand on."""
+    """Undo changes of signals by Python and the service's shell, which exec would pass on."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -129,7 +145,7 @@ def restore_signals() -> None:
 def run_bubblewrap(
     program: str, options: list[str], command: list[str], environment: dict[str, str]
 ) -> None:
-    """Replaces this process. Options go through a descriptor: `/proc/1/cmdline` shows none."""
+    """Replace this process. Options go through a descriptor: `/proc/1/cmdline` shows none."""
     descriptor = os.memfd_create("options", 0)
     os.write(descriptor, b"".join(os.fsencode(option) + b"\0" for option in options))
     os.lseek(descriptor, 0, os.SEEK_SET)
@@ -137,7 +153,7 @@ def run_bubblewrap(
 
 
 def supervise(command: list[str], environment: dict[str, str]) -> int:
-    """Runs the engine as a child and ends everything it started once it ends."""
+    """Run the engine as a child and end everything it started once it ends."""
     _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become a subreaper")
     engine = os.fork()
     if engine == 0:
@@ -169,7 +185,7 @@ def _wait_for(engine: int) -> int:
 
 
 def end_children() -> None:
-    """Kills every descendant: grandchildren of a killed child become children."""
+    """Kill every descendant: grandchildren of a killed child become children."""
     while True:
         for pid in _children():
             os.kill(pid, signal.SIGKILL)
@@ -180,11 +196,11 @@ def end_children() -> None:
 
 
 def _children() -> list[int]:
-    found: list[int] = []
+    children: list[int] = []
     for name in os.listdir("/proc"):  # noqa: PTH208
         if name.isdigit() and _parent(name) == os.getpid():
-            found.append(int(name))
-    return found
+            children.append(int(name))
+    return children
 
 
 def _parent(name: str) -> int | None:
@@ -196,7 +212,11 @@ def _parent(name: str) -> int | None:
 
 
 def main() -> int:
-    spec = json.loads(sys.stdin.buffer.read())
+    """Start the sandbox that the specification on the given descriptor describes."""
+    text = read_spec(sys.argv[1:])
+    if not text:
+        return 0  # the service ended, or needs no further sandbox
+    spec = json.loads(text)
     close_others()
     os.umask(0o022)
     uid, gid = spec["uid"], spec["gid"]
@@ -207,6 +227,8 @@ def main() -> int:
     if os.geteuid() == 0:
         raise PermissionError("nothing is ever run as root")
     restore_signals()
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (spec["open_files"], hard))
     command, environment = spec["command"], spec["environment"]
     if spec["bubblewrap"]:
         os.chdir("/")
@@ -219,5 +241,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except OSError as error:
-        print(f"the sandbox could not be made: {error}", file=sys.stderr)  # noqa: T201
+        print(f"the sandbox could not be created: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(REFUSED)

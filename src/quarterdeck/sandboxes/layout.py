@@ -1,16 +1,34 @@
-"""Where a workspace lies on this machine, and where its own processes see it."""
+"""Directories of a workspace, and safe access to files that an agent may have changed.
 
+Files of a workspace's HOME are read from outside without its engine, unpacked or packed. A program
+inside may put a link or a pipe where the service expects a file, and following one would give the
+program access outside its sandbox. So reading never follows links and accepts only plain files, and
+writing creates new files under unique names and moves them into place.
+"""
+
+import gzip
 import hashlib
+import os
 import re
+import secrets
+import shutil
+import stat
+import tarfile
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from quarterdeck.local.files import PRIVATE, write_file
 from quarterdeck.local.home import INSIDE_SOCKET, Home
-from quarterdeck.sandboxes.port import Layout, SandboxError
+from quarterdeck.sandboxes.port import ArchiveError, KeptContent, KeptFile, Layout, SandboxError
+from quarterdeck.sandboxes.processes import SandboxUser
 
-DOORWAY_INSIDE = "/run/service"
-"""The directory of the service's socket for callers inside. A service that starts again makes its
-socket anew, so the directory is shown, not the socket."""
+SOCKETS_INSIDE = "/run/service"
+"""The directory of the service's socket for callers inside. A restarted service creates its socket
+again, so the directory is shown, not the socket."""
 
 PROGRAMS_INSIDE = "/run/programs"
 """Holds `qd`."""
@@ -20,7 +38,7 @@ INSIDE = Layout(
     home_dir="/home/agent",
     state_dir="/var/lib/replica",
     run_dir="/run/replica",
-    service_socket=f"{DOORWAY_INSIDE}/{INSIDE_SOCKET}",
+    service_socket=f"{SOCKETS_INSIDE}/{INSIDE_SOCKET}",
 )
 """Paths inside a bubblewrap sandbox, the same in each."""
 
@@ -34,17 +52,22 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 class Places:
     """The directories and files of one workspace.
 
-    `files`, `home`, `state` and `run` belong to the sandbox. The rest is the service's own and is
-    never mounted for writing, so nothing inside can forge it. `doorway` is the installation's, the
-    same for each.
+    `files`, `home`, `state` and `run` belong to the sandbox. The rest belongs to the service and
+    is never mounted for writing, so nothing inside can forge it. `installation` is the home of the
+    service, the same for each.
     """
 
     root: Path
-    doorway: Path
+    installation: Home
+
+    @property
+    def inside_sockets(self) -> Path:
+        """The directory of the service's socket for callers inside, bound read-only."""
+        return self.installation.inside_sockets
 
     @property
     def mark(self) -> str:
-        """What tells this sandbox's processes from all others on the machine.
+        """Identifies this sandbox's processes among all others on the machine.
 
         Not its id: a copy of an installation has workspaces of the same ids.
         """
@@ -73,7 +96,7 @@ class Places:
 
     @property
     def programs(self) -> Path:
-        """Programs of ours for who works inside, bound read-only."""
+        """Our programs for use inside, bound read-only."""
         return self.root / "programs"
 
     @property
@@ -83,17 +106,17 @@ class Places:
 
     @property
     def clones(self) -> Path:
-        """Which repositories were put into the workspace (`CloneBook`)."""
+        """The repositories in the workspace (`CloneBook`)."""
         return self.root / "clones.json"
 
     @property
     def record(self) -> Path:
-        """Which processes run (`SandboxRecord`)."""
+        """The running processes (`SandboxRecord`)."""
         return self.root / "sandbox.json"
 
     @property
     def status(self) -> Path:
-        """What the launcher or bubblewrap says about its child: JSON lines."""
+        """Reports of the launcher or bubblewrap about its child: JSON lines."""
         return self.root / "status.jsonl"
 
     @property
@@ -109,16 +132,268 @@ class Places:
             home_dir=str(self.home),
             state_dir=str(self.state),
             run_dir=str(self.run),
-            service_socket=str(self.doorway / INSIDE_SOCKET),
+            service_socket=str(self.inside_sockets / INSIDE_SOCKET),
         )
 
 
 def places_of(home: Home, workspace_id: str) -> Places:
-    """The places of a workspace.
+    """Return the places of a workspace.
 
     Raises:
         SandboxError: the id could leave the workspaces' directory.
     """
     if not _SAFE_ID.fullmatch(workspace_id):
-        raise SandboxError(f"{workspace_id!r} is no workspace id.")
-    return Places(home.workspaces / workspace_id, home.doorway)
+        raise SandboxError(f"{workspace_id!r} is not a workspace id.")
+    return Places(home.workspaces / workspace_id, home)
+
+
+T = TypeVar("T")
+
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_ATTEMPTS = 3
+"""Reading is repeated when a workspace is packed or unpacked meanwhile."""
+
+
+def list_files(places: Places, archive: Path, directory: str) -> list[KeptFile]:
+    """Return every plain file below a directory of HOME.
+
+    Raises:
+        ArchiveError: the archive is damaged.
+    """
+    return _from_either(
+        places,
+        lambda: list(_list_directory(places.home, directory)),
+        lambda: list(_packed(archive, f"{places.home.name}/{directory}/")),
+        [],
+    )
+
+
+def read_file(
+    places: Places, archive: Path, directory: str, name: bytes, most: int
+) -> KeptContent | None:
+    """Return a plain file below a directory of HOME: its size, and up to `most` bytes of it.
+
+    Raises:
+        ArchiveError: the archive is damaged.
+    """
+    if b".." in name.split(b"/") or b"\0" in name:
+        return None
+    member = f"{places.home.name}/{directory}/{os.fsdecode(name)}"
+    return _from_either(
+        places,
+        lambda: _read_plain(places.home, directory, name, most),
+        lambda: _read_packed(archive, member, most),
+        None,
+    )
+
+
+def _from_either(
+    places: Places, unpacked: Callable[[], T], packed: Callable[[], T], nothing: T
+) -> T:
+    """Read from the directory with all files or from their archive: one exists at every moment."""
+    for _ in range(_ATTEMPTS):
+        if places.root.is_dir():
+            result = unpacked()
+            if places.root.is_dir():
+                return result
+        try:
+            return packed()
+        except FileNotFoundError:
+            continue  # missing, or unpacked just now
+    return nothing
+
+
+def _list_directory(home: Path, directory: str) -> Iterator[KeptFile]:
+    with _opened(home, directory.encode().split(b"/")) as top:
+        if top is None:
+            return
+        for above, _, names, within in os.fwalk(b".", dir_fd=top):
+            for name in names:
+                try:
+                    status = os.stat(name, dir_fd=within, follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # removed meanwhile
+                if stat.S_ISREG(status.st_mode):
+                    path = b"/".join([*above.split(b"/")[1:], name])
+                    yield KeptFile(path, status.st_size)
+
+
+def _read_plain(home: Path, directory: str, name: bytes, most: int) -> KeptContent | None:
+    *above, last = name.split(b"/")
+    with _opened(home, [*directory.encode().split(b"/"), *above]) as top:
+        if top is None:
+            return None
+        try:
+            descriptor = os.open(last, _FLAGS, dir_fd=top)
+        except OSError:
+            return None
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(descriptor)
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            return KeptContent(status.st_size, file.read(most))
+
+
+@contextmanager
+def _opened(home: Path, parts: list[bytes]) -> Generator[int | None]:
+    """Open a directory below another; yield None when it is missing or a link."""
+    current = -1
+    try:
+        current = os.open(home, _FLAGS | os.O_DIRECTORY)
+        for part in parts:
+            child = os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=current)
+            os.close(current)
+            current = child
+    except OSError:
+        if current >= 0:
+            os.close(current)
+        yield None
+        return
+    try:
+        yield current
+    finally:
+        os.close(current)
+
+
+def _packed(archive: Path, prefix: str) -> Iterator[KeptFile]:
+    with _reading(archive) as members:
+        matches = [
+            member for member in members if member.name.startswith(prefix) and _is_plain(member)
+        ]
+    linked = {member.linkname for member in matches if member.islnk()}
+    sizes: dict[str, int] = {}
+    if linked:  # a hard link has no content; the first name may be anywhere
+        with _reading(archive) as members:
+            sizes = {member.name: member.size for member in members if member.name in linked}
+    for member in matches:
+        size = sizes.get(member.linkname, 0) if member.islnk() else member.size
+        yield KeptFile(os.fsencode(member.name.removeprefix(prefix)), size)
+
+
+def _read_packed(archive: Path, name: str, most: int) -> KeptContent | None:
+    next_name: str | None = name
+    while next_name is not None:
+        current_name, next_name = next_name, None
+        with _reading(archive) as members:
+            for member in members:
+                if member.name != current_name or not _is_plain(member):
+                    continue
+                if member.islnk() and current_name == name:
+                    next_name = member.linkname
+                    break
+                content = members.extractfile(member)
+                return content and KeptContent(member.size, content.read(most))
+    return None
+
+
+def _is_plain(member: tarfile.TarInfo) -> bool:
+    return member.isreg() or member.islnk()
+
+
+@contextmanager
+def _reading(archive: Path) -> Generator[tarfile.TarFile]:
+    try:
+        with gzip.open(archive, "rb") as squeezed, tarfile.open(fileobj=squeezed, mode="r|") as tar:
+            yield tar
+    except (gzip.BadGzipFile, tarfile.TarError, EOFError, zlib.error) as e:
+        raise ArchiveError(
+            "The archive with the replica's files is damaged. "
+            "Put a whole copy in its place, then wake the replica.",
+            f"{archive}: {e}",
+        ) from e
+
+
+_NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def make_directory(path: Path, user: SandboxUser) -> bool:
+    """Make a directory for the user inside; return False when it existed."""
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        return False
+    if user.drop:
+        os.chown(path, user.uid, user.gid)
+    return True
+
+
+def write_for_user(path: Path, text: str | bytes, user: SandboxUser, mode: int = PRIVATE) -> None:
+    """Write a file in one step, owned by the user inside."""
+    owner = (user.uid, user.gid) if user.drop else None
+    write_file(path, text, mode=mode, owner=owner, durable=False)
+
+
+def open_new_log(path: Path, user: SandboxUser) -> int:
+    """Start a log, keeping the previous one as `NAME.1`; return a descriptor to append and read."""
+    if os.path.lexists(path):
+        path.replace(path.with_name(f"{path.name}.1"))
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
+    descriptor = os.open(path, flags, 0o600)
+    if user.drop:
+        os.fchown(descriptor, user.uid, user.gid)
+    return descriptor
+
+
+def read_tail(descriptor: int, size: int = 4096) -> str:
+    """Return the last bytes of an open log, as text."""
+    length = os.fstat(descriptor).st_size
+    return os.pread(descriptor, size, max(0, length - size)).decode(errors="replace").strip()
+
+
+def open_socket(path: Path) -> int:
+    """Return a descriptor of a socket; links are not followed.
+
+    Raises:
+        ConnectionError: no socket is there.
+    """
+    try:
+        descriptor = os.open(path, os.O_PATH | _NO_FOLLOW)
+    except OSError as e:
+        raise ConnectionRefusedError(e.errno, f"no engine listens: {e.strerror}") from e
+    if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise ConnectionRefusedError("the path of the engine's socket is not a socket")
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory tree; links are removed, not followed.
+
+    Raises:
+        OSError: something could not be removed.
+    """
+    if not os.path.lexists(path):
+        return
+    if os.geteuid() != 0:
+        _open_directories(path)
+    shutil.rmtree(path)
+
+
+def temporary_name(kind: str) -> str:
+    """Return a name for a temporary directory of this process; see `remove_abandoned`."""
+    return f".{kind}-{os.getpid()}-{secrets.token_hex(8)}"
+
+
+def remove_abandoned(directory: Path, kind: str) -> None:
+    """Remove directories with a `temporary_name` whose process has ended without removing them.
+
+    Raises:
+        OSError: one could not be removed.
+    """
+    for path in directory.glob(f".{kind}-*"):
+        pid = path.name.split("-")[1]
+        if pid.isdecimal() and Path("/proc", pid).exists():
+            continue
+        with suppress(FileNotFoundError):  # another process removes it too
+            remove_tree(path)
+
+
+def _open_directories(path: Path) -> None:
+    # a directory without write or search permission keeps its owner out too
+    waiting = [path]
+    while waiting:
+        current = waiting.pop()
+        current.chmod(0o700)
+        with os.scandir(current) as entries:
+            waiting += [Path(entry) for entry in entries if entry.is_dir(follow_symlinks=False)]

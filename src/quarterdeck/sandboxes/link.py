@@ -6,10 +6,10 @@ import socket
 import struct
 from pathlib import Path
 
-from quarterdeck.sandboxes.guarded import hold_socket
+from quarterdeck.sandboxes.layout import open_socket
 
 READ_LIMIT = 1 << 18
-"""Bytes a stream buffers before it holds the sender back (twice this, at the most)."""
+"""Bytes a stream buffers before it pauses the sender (at most twice this)."""
 
 _BUSY_TRIES = 200
 _BUSY_STEP = 0.01
@@ -17,21 +17,21 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 async def connect_socket(path: Path) -> socket.socket:
-    """Connects to a unix socket, however long its path is; links are not followed.
+    """Connect to a unix socket, however long its path is; links are not followed.
 
     Raises:
-        ConnectionError: nobody listens there.
+        ConnectionError: no process listens there.
     """
-    held = hold_socket(path)
+    descriptor = open_socket(path)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.setblocking(False)
     try:
-        await _connect(connection, f"/proc/self/fd/{held}")
+        await _connect(connection, f"/proc/self/fd/{descriptor}")
     except BaseException:
         connection.close()
         raise
     finally:
-        os.close(held)
+        os.close(descriptor)
     return connection
 
 
@@ -49,10 +49,10 @@ async def _connect(connection: socket.socket, address: str) -> None:
 
 
 async def open_stream(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A byte stream to whoever listens at a socket.
+    """Return a byte stream to the process that listens at a socket.
 
     Raises:
-        ConnectionError: nobody does.
+        ConnectionError: none does.
     """
     connection = await connect_socket(path)
     try:
@@ -63,7 +63,7 @@ async def open_stream(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamW
 
 
 async def listener_of(path: Path) -> int | None:
-    """The pid of the process that listens at a socket; None when nobody answers."""
+    """Return the pid of the process that listens at a socket; None when there is none."""
     try:
         connection = await connect_socket(path)
     except ConnectionError:

@@ -1,42 +1,58 @@
 """The service's bare mirror of each connected repository.
 
-Workspaces borrow a mirror's objects, so none is ever pruned: no automatic maintenance, no expiry. It
-goes as a whole once nothing needs it. A mirror only fetches; the repository it comes from is never
-written to.
+Workspaces borrow a mirror's objects, so none is ever pruned: no automatic maintenance, no expiry.
+It is removed as a whole once nothing needs it. A mirror only fetches; its source is never written
+to.
 """
 
 import asyncio
+import re
 import time
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from quarterdeck.sandboxes.git import (
-    Git,
-    GitError,
+    GitRunner,
     GitTimeoutError,
+    SourceGitError,
+    no_login,
     quoted,
     write_configuration,
 )
+from quarterdeck.sandboxes.layout import remove_abandoned, remove_tree, temporary_name
 from quarterdeck.sandboxes.port import (
     CloneError,
     Concern,
+    Login,
     MirrorInfo,
     NotARepositoryError,
     Progress,
     RepositorySource,
+    StartPoint,
+    UnknownBaseError,
+    UnknownBranchError,
 )
-from quarterdeck.sandboxes.removal import passing_name, remove_abandoned, remove_tree
 from quarterdeck.sandboxes.sources import Source, local_path, name_from, safe_name, without_password
 
 _NEW, _OLD = "new", "old"
 _NEW_SECONDS = 3600.0
 HEAD_REF = "refs/quarterdeck/HEAD"
-"""Where the source's HEAD is kept: it may be on no branch."""
+"""The source's HEAD: it may be on no branch."""
+STARTS = "refs/quarterdeck/starts"
+"""Prefix of the heads of pull requests."""
+
+_MIRRORED = ("refs/heads/", "refs/tags/")
+"""Refs that the mirror has under the names of its source."""
+_ABBREVIATED = re.compile(r"[0-9a-fA-F]{4,64}")
+
+_REF = re.compile(r"refs/[A-Za-z0-9][A-Za-z0-9._/-]*")
+"""Refs that are fetched by name. A name from a caller may be neither an option nor a pattern."""
 
 FIRST_FETCH_SECONDS = 1800.0
 REFRESH_SECONDS = 120.0
-LOOK_SECONDS = 30.0
+QUERY_SECONDS = 30.0
 
 _CONFIGURATION = """\
 [core]
@@ -52,9 +68,12 @@ _CONFIGURATION = """\
 [remote "origin"]
 \turl = {url}
 """
+_FETCH_OPTIONS = (
+    *("fetch", "--quiet", "--no-tags", "--update-shallow", "--no-write-fetch-head"),
+    *("--no-auto-maintenance", "--recurse-submodules=no"),
+)
 _FETCH = (
-    *("fetch", "--quiet", "--prune", "--no-tags", "--update-shallow", "--no-write-fetch-head"),
-    *("--no-auto-maintenance", "--recurse-submodules=no", "origin"),
+    *(*_FETCH_OPTIONS, "--prune", "origin"),
     *("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"),
 )
 
@@ -62,14 +81,18 @@ _FETCH = (
 class Mirrors:
     """All mirrors of an installation, each a directory named by its repository's id."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, login: Callable[[str], Login | None] = no_login) -> None:
         self._root = root
-        self._git = Git(root / "gitconfig")
+        self._git = GitRunner(root / "gitconfig", login)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @property
-    def git(self) -> Git:
+    def git(self) -> GitRunner:
         return self._git
+
+    @property
+    def root(self) -> Path:
+        return self._root
 
     def path(self, repository_id: str) -> Path:
         return self._root / safe_name(repository_id)
@@ -77,24 +100,25 @@ class Mirrors:
     def objects(self, repository_id: str) -> Path:
         return self.path(repository_id) / "objects"
 
-    async def connect(self, repository_id: str, url: str) -> MirrorInfo:
-        """Makes a mirror, or brings the one of this id up to date.
+    async def connect(self, repository_id: str, url: str, branch: str | None = None) -> MirrorInfo:
+        """Make a mirror, or update the one of this id.
 
         Raises:
-            NotARepositoryError: nothing there that git can read.
+            NotARepositoryError: git finds no repository there.
+            UnknownBranchError: `branch` is given and missing.
             CloneError: it could not be fetched.
         """
         async with self._locks[repository_id]:
             await asyncio.to_thread(self._prepare)
             await asyncio.to_thread(remove_abandoned, self._root, _NEW)
-            new = self._root / passing_name(_NEW)
+            new = self._root / temporary_name(_NEW)
             try:
-                return await self._connect(repository_id, new, url)
+                return await self._connect(repository_id, new, url, branch)
             finally:
                 await asyncio.to_thread(remove_tree, new)
 
     async def refresh(self, source: RepositorySource, report: Progress) -> None:
-        """Brings a mirror up to date; a source that cannot be reached now is only reported.
+        """Update a mirror; a source that cannot be reached now is only reported.
 
         Raises:
             NotARepositoryError, CloneError: there is no mirror, and none could be made.
@@ -106,136 +130,327 @@ class Mirrors:
             await asyncio.to_thread(self._prepare)
             try:
                 await self._fetch(self.path(source.id), source.url, REFRESH_SECONDS)
-            except (GitError, NotARepositoryError) as e:
+            except (SourceGitError, NotARepositoryError) as e:
                 reason = str(e.args[0]).strip().splitlines()[-1]
                 line = f"{source.name}: its source cannot be reached now ({reason}); "
-                report(Concern(line + "going on with what was fetched before"))
+                report(Concern(line + "using what was fetched earlier"))
 
-    def keep(self, needed: Collection[str]) -> None:
-        """Removes all mirrors but these, and those that were just made: who made them notes it.
+    async def fetch_branch(self, source: RepositorySource, branch: str) -> str:
+        """Update a mirror; return the newest commit of a branch.
+
+        Raises:
+            CloneError: the source cannot be reached, or has no such branch.
+        """
+        await self._refresh_now(source)
+        commit = await self._resolve(self.path(source.id), f"refs/heads/{branch}")
+        if commit is None:
+            raise CloneError(f"{source.name} has no branch {branch}.")
+        return commit
+
+    async def refs(self, source: RepositorySource) -> dict[str, str]:
+        """Update a mirror; return the objects of its branches and tags, and HEAD.
+
+        Raises:
+            CloneError: the source cannot be reached.
+        """
+        await self._refresh_now(source)
+        form = "--format=%(objectname) %(refname)"
+        listed = ("for-each-ref", form, "refs/heads", "refs/tags")
+        output = await self._query(self.path(source.id), *listed)
+        refs = {ref: sha for sha, _, ref in (line.partition(" ") for line in output.splitlines())}
+        if head := await self._resolve(self.path(source.id), "HEAD"):
+            refs["HEAD"] = head
+        return refs
+
+    async def fetch_pull_requests(self, source: RepositorySource, refs: Sequence[str]) -> None:
+        """Fetch heads of pull requests into the mirror; missing ones are left out."""
+        mirror = self.path(source.id)
+        async with self._locks[source.id]:
+            await asyncio.to_thread(self._prepare)
+            for ref in refs:
+                options = (*_FETCH_OPTIONS, "origin", f"+{ref}:{ref}")
+                with suppress(SourceGitError):  # git in the workspace reports the missing ref
+                    await self._git.run(
+                        *options, directory=mirror, private=False, seconds=REFRESH_SECONDS
+                    )
+
+    def upload_pack(
+        self, source: RepositorySource, body: bytes | None, protocol: str
+    ) -> AsyncGenerator[bytes]:
+        """Serve one request of a fetch from the mirror, without updating it.
+
+        Raises:
+            SourceGitError: git refused, or there is no mirror.
+        """
+        return self._git.upload_pack(self.path(source.id), body, protocol)
+
+    async def _refresh_now(self, source: RepositorySource) -> None:
+        concerns: list[str] = []
+        await self.refresh(source, concerns.append)
+        if concerns:
+            raise CloneError(f"{source.name} could not be fetched.", concerns[0])
+
+    async def branches(self, source: RepositorySource) -> list[str]:
+        """See `SandboxDriver.branches`."""
+        await self.refresh(source, _ignored)
+        form = ("--format=%(refname:lstrip=2)", "--sort=-committerdate")
+        listed = ("for-each-ref", *form, "refs/heads")
+        try:
+            return (await self._git.run(*listed, directory=self.path(source.id))).splitlines()
+        except SourceGitError as e:
+            raise CloneError(f"{source.name}: its branches could not be read.", str(e)) from e
+
+    async def find_base(
+        self, source: RepositorySource, base: str, commit: str | None = None
+    ) -> StartPoint | None:
+        """See `SandboxDriver.find_base`."""
+        concerns: list[str] = []
+        try:
+            if self.path(source.id).is_dir():
+                with suppress(UnknownBaseError):
+                    return await self._find_base(source, base, commit)
+            await self.refresh(source, concerns.append)
+            return await self._find_base(source, base, commit)
+        except UnknownBaseError as e:
+            raise UnknownBaseError(str(e), concerns[0] if concerns else None) from e
+        except SourceGitError as e:
+            raise CloneError(f"{source.name} could not be read.", str(e)) from e
+
+    async def _find_base(
+        self, source: RepositorySource, base: str, commit: str | None
+    ) -> StartPoint | None:
+        mirror = self.path(source.id)
+        head, tag = (f"{prefix}{base}" for prefix in _MIRRORED)
+        if tip := await self._mirrored(mirror, head):
+            branch = None if base == source.default_branch else base
+            start = StartPoint((head,), commit, branch=branch)
+            if commit is None and branch is None:
+                return None
+        elif tip := await self._mirrored(mirror, tag):
+            start = StartPoint((tag,), commit)
+        elif _ABBREVIATED.fullmatch(base) and (tip := await self._resolve(mirror, base)):
+            start = StartPoint((), commit or tip)
+        else:
+            raise UnknownBaseError(f"{source.name} has no branch, tag or commit {base}.")
+        if commit is not None and not await self._contains(mirror, tip, commit):
+            raise UnknownBaseError(
+                f"{source.name}: {base} does not contain the commit {commit[:10]}."
+            )
+        return start
+
+    async def _contains(self, mirror: Path, tip: str, commit: str) -> bool:
+        question = ("merge-base", "--is-ancestor", f"{commit}^{{commit}}", tip)
+        try:
+            await self._git.run(*question, directory=mirror)
+        except GitTimeoutError:
+            raise
+        except SourceGitError:
+            return False
+        return True
+
+    async def require_ref(self, source: RepositorySource, refs: Sequence[str]) -> None:
+        """See `SandboxDriver.require_ref`."""
+        mirror = self.path(source.id)
+        if not mirror.is_dir():
+            await self.refresh(source, _ignored)
+        try:
+            ref = await self._first_existing(mirror, refs)
+        except SourceGitError as e:
+            raise CloneError(f"{source.name}: its source cannot be reached.", str(e)) from e
+        if ref is None:
+            raise UnknownBaseError(f"{source.name}: its source has no {' or '.join(refs)}.")
+
+    def keep_only(self, needed: Collection[str]) -> None:
+        """Remove all mirrors except these and very new ones, which may not be recorded yet.
 
         Raises:
             OSError: one could not be removed.
         """
-        kept = {self.path(repository_id) for repository_id in needed}
+        needed_paths = {self.path(repository_id) for repository_id in needed}
         for head in self._root.glob("[!.]*/HEAD"):
             mirror = head.parent
-            if mirror not in kept and time.time() - head.stat().st_mtime > _NEW_SECONDS:
-                old = self._root / passing_name(_OLD)
+            if mirror not in needed_paths and time.time() - head.stat().st_mtime > _NEW_SECONDS:
+                old = self._root / temporary_name(_OLD)
                 mirror.rename(old)
                 remove_tree(old)
         remove_abandoned(self._root, _OLD)
 
     async def start_commit(self, source: RepositorySource, report: Progress) -> str | None:
-        """The commit a workspace starts from: the default branch, else the source's HEAD.
+        """Return the commit a workspace starts from: the default branch, else the source's HEAD.
 
-        None when the repository has no commit.
+        None when the repository has no commit. A source with its own start starts there.
+
+        Raises:
+            CloneError: that start is required and cannot be fetched.
         """
+        if source.start is not None:
+            try:
+                return await self._start_point(source, source.start)
+            except CloneError as e:
+                if source.start.required:
+                    raise
+                report(Concern(f"{e} Starting from the branch {source.default_branch}"))
         mirror = self.path(source.id)
-        found = await self._resolve(mirror, f"refs/heads/{source.default_branch}")
-        if found:
-            return found
-        found = await self._resolve(mirror, HEAD_REF)
-        if found:
+        commit = await self._resolve(mirror, f"refs/heads/{source.default_branch}")
+        if commit:
+            return commit
+        commit = await self._resolve(mirror, HEAD_REF)
+        if commit:
             line = f"{source.name}: there is no branch {source.default_branch}; "
             report(Concern(line + "starting from its HEAD"))
-        return found
+        return commit
+
+    async def _start_point(self, source: RepositorySource, start: StartPoint) -> str:
+        """Fetch a commit that may be on no branch of the source."""
+        mirror = self.path(source.id)
+        if start.commit is not None and (commit := await self._resolve(mirror, start.commit)):
+            return commit
+        if start.commit is None:
+            for ref in start.refs:
+                if commit := await self._mirrored(mirror, ref):
+                    return commit
+        refs = [ref for ref in start.refs if _REF.fullmatch(ref) and ".." not in ref]
+        description = " or ".join(start.refs) or start.commit
+        async with self._locks[source.id]:
+            await asyncio.to_thread(self._prepare)
+            try:
+                ref = await self._first_existing(mirror, refs) if refs else None
+                if ref is None:
+                    raise CloneError(f"{source.name}: its source has no {description}.")
+                target = f"{STARTS}/{ref.removeprefix('refs/')}"
+                options = (*_FETCH_OPTIONS, "origin", f"+{ref}:{target}")
+                seconds = FIRST_FETCH_SECONDS
+                await self._git.run(*options, directory=mirror, private=False, seconds=seconds)
+            except SourceGitError as e:
+                raise CloneError(
+                    f"{source.name}: {description} could not be fetched.", str(e)
+                ) from e
+        commit = await self._resolve(mirror, start.commit or target)
+        if commit is None:
+            raise CloneError(f"{source.name}: {ref} no longer has the commit {start.commit}.")
+        return commit
+
+    async def _first_existing(self, mirror: Path, refs: Sequence[str]) -> str | None:
+        question = ("ls-remote", "--", "origin", *refs)
+        seconds = QUERY_SECONDS
+        output = await self._git.run(*question, directory=mirror, private=False, seconds=seconds)
+        existing = {line.partition("\t")[2] for line in output.splitlines()}
+        return next((ref for ref in refs if ref in existing), None)
 
     def _prepare(self) -> None:
         self._root.mkdir(parents=True, mode=0o700, exist_ok=True)
         write_configuration(self._git.configuration)
 
-    async def _connect(self, repository_id: str, new: Path, url: str) -> MirrorInfo:
+    async def _connect(
+        self, repository_id: str, new: Path, url: str, branch: str | None
+    ) -> MirrorInfo:
         try:
             await self._git.run("init", "--quiet", "--bare", "--template=", str(new))
-            found = await self._fetch(new, url, FIRST_FETCH_SECONDS)
-        except GitError as e:
+            source = await self._fetch(new, url, FIRST_FETCH_SECONDS)
+        except SourceGitError as e:
             raise CloneError(f"{without_password(url)} could not be fetched.", str(e)) from e
-        default = found.head or await self._likely_branch(new)
+        default = source.head or await self._likely_branch(new)
+        # The branch of a repository without a commit has a name, but does not exist yet.
+        if branch not in (None, default) and not await self._resolve(new, f"refs/heads/{branch}"):
+            raise UnknownBranchError(f"{without_password(url)} has no branch {branch}.")
         (new / "HEAD").write_text(f"ref: refs/heads/{default}\n")
         if not self.path(repository_id).is_dir():
             await asyncio.to_thread(new.rename, self.path(repository_id))
         else:
             await self._fetch(self.path(repository_id), url, FIRST_FETCH_SECONDS)
         return MirrorInfo(
-            default_branch=default, suggested_name=name_from(found.url), url=found.url
+            default_branch=default, suggested_name=name_from(source.url), url=source.url
         )
 
     async def _fetch(self, mirror: Path, url: str, seconds: float) -> Source:
-        source = await self._look(mirror, url)
+        source = await self._locate(mirror, url)
         head = [f"+HEAD:{HEAD_REF}"] if source.born else []
         fetch = [*_FETCH, *head] if source.born else _FETCH
         await self._git.run(*fetch, directory=mirror, private=False, seconds=seconds)
         return source
 
-    async def _look(self, mirror: Path, url: str) -> Source:
-        """Finds the repository at an address, and notes it in the mirror as `origin`."""
+    async def _locate(self, mirror: Path, url: str) -> Source:
+        """Find the repository at an address, and set it as the mirror's `origin`."""
         path = await asyncio.to_thread(local_path, url)
         address = url.strip() if path is None else await self._top_level(path)
         text = _CONFIGURATION.format(url=quoted(address))
         await asyncio.to_thread((mirror / "config").write_text, text)
         if path is None:
-            return await self._look_far(mirror, address)
-        return await self._look_here(address)
+            return await self._read_remote(mirror, address)
+        return await self._read_local(address)
 
     async def _top_level(self, path: Path) -> str:
         for question in ("--show-toplevel", "--absolute-git-dir"):
             try:
-                return await self._ask(path, "rev-parse", question)
+                return await self._query(path, "rev-parse", question)
             except GitTimeoutError:
                 raise
-            except GitError as e:
-                said = str(e)
-        raise NotARepositoryError(f"{path} is no git repository.", said)
+            except SourceGitError as e:
+                error = str(e)
+        raise NotARepositoryError(f"{path} is not a git repository.", error)
 
-    async def _look_here(self, address: str) -> Source:
+    async def _read_local(self, address: str) -> Source:
         head = await self._answer(address, "symbolic-ref", "--quiet", "HEAD")
         commit = await self._answer(address, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
         return Source(address, _branch(head), born=commit is not None)
 
-    async def _look_far(self, mirror: Path, address: str) -> Source:
+    async def _read_remote(self, mirror: Path, address: str) -> Source:
         try:
-            said = await self._git.run(
+            output = await self._git.run(
                 *("ls-remote", "--symref", "origin", "HEAD"),
                 directory=mirror,
                 private=False,
-                seconds=LOOK_SECONDS,
+                seconds=QUERY_SECONDS,
             )
-        except GitError as e:
-            shown = without_password(address)
+        except SourceGitError as e:
+            visible_address = without_password(address)
             raise NotARepositoryError(
-                f"git cannot read {shown}.", str(e).replace(address, shown)
+                f"git cannot read {visible_address}.", str(e).replace(address, visible_address)
             ) from e
-        heads = [line.split("\t")[0] for line in said.splitlines() if line.endswith("\tHEAD")]
-        pointed = next(
+        heads = [line.split("\t")[0] for line in output.splitlines() if line.endswith("\tHEAD")]
+        target = next(
             (line.removeprefix("ref: ") for line in heads if line.startswith("ref: ")), None
         )
-        return Source(address, _branch(pointed), born=bool(heads))
+        return Source(address, _branch(target), born=bool(heads))
 
-    async def _ask(self, path: Path | str, *question: str) -> str:
-        return await self._git.run("-C", str(path), *question, private=False, seconds=LOOK_SECONDS)
+    async def _query(self, path: Path | str, *question: str) -> str:
+        return await self._git.run("-C", str(path), *question, private=False, seconds=QUERY_SECONDS)
 
     async def _answer(self, path: str, *question: str) -> str | None:
         try:
-            return await self._ask(path, *question) or None
+            return await self._query(path, *question) or None
         except GitTimeoutError:
             raise
-        except GitError:
+        except SourceGitError:
             return None
 
     async def _resolve(self, mirror: Path, name: str) -> str | None:
         question = ("rev-parse", "--quiet", "--verify", f"{name}^{{commit}}")
         return await self._answer(str(mirror), *question)
 
+    async def _mirrored(self, mirror: Path, ref: str) -> str | None:
+        """Return the commit of a branch or tag in the mirror; its name may be anything."""
+        if not ref.startswith(_MIRRORED):
+            return None
+        try:
+            await self._git.run("check-ref-format", ref)
+        except SourceGitError:
+            return None
+        return await self._resolve(mirror, ref)
+
     async def _likely_branch(self, mirror: Path) -> str:
-        """A default branch for a source whose HEAD is on none."""
+        """Return a default branch for a source with a detached HEAD."""
         form = "--format=%(refname:lstrip=2)"
-        here = await self._answer(
+        at_head = await self._answer(
             str(mirror), "for-each-ref", form, f"--points-at={HEAD_REF}", "refs/heads"
         )
         names = (await self._answer(str(mirror), "for-each-ref", form, "refs/heads") or "").split()
         usual = [name for name in ("main", "master") if name in names]
-        return next(iter([*(here or "").split(), *usual, *names, "main"]))
+        return next(iter([*(at_head or "").split(), *usual, *names, "main"]))
+
+
+def _ignored(line: str) -> None:
+    """Ignore a failed fetch: the last fetched state is used."""
 
 
 def _branch(ref: str | None) -> str | None:

@@ -1,20 +1,22 @@
-"""What the service asks of a sandbox driver.
+"""The service's interface to sandbox drivers.
 
-A sandbox outlives the service: `start` returns once its first process runs, and a service that
-comes later finds it again with `alive` and talks to it through `connect`. Nothing here blocks the
+A sandbox outlives the service: `start` returns once its first process runs, and a later service
+finds it again with `alive` and talks to it through `connect`. Nothing here blocks the
 loop; git and file work run in subprocesses or threads that the driver owns.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Literal, Protocol
+import sys
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, Protocol, Self
 
-from quarterdeck.wire.engine import EngineRepository
+from quarterdeck.wire.git_state import EngineRepository
 
 
 class SandboxError(Exception):
-    """The driver could not do what was asked. `args[0]` is for a person; `details` may hold output."""
+    """The driver could not do what was requested. `args[0]` is for a person; `details` may hold output."""
 
     def __init__(self, message: str, details: str | None = None) -> None:
         super().__init__(message)
@@ -25,16 +27,36 @@ class NotARepositoryError(SandboxError):
     """The URL or path names no git repository."""
 
 
+class UnknownBranchError(SandboxError):
+    """The repository has no such branch."""
+
+
+class UnknownBaseError(SandboxError):
+    """The repository has no such branch, tag, commit or pull request."""
+
+
 class CloneError(SandboxError):
     """Cloning failed; `details` holds git's last lines."""
 
 
+class PushError(SandboxError):
+    """A push was refused; `details` holds git's last lines. Nothing was changed at the source."""
+
+
+class ProcessError(Exception):
+    """A command failed; `said` is the end of its standard error."""
+
+    def __init__(self, said: bytes) -> None:
+        super().__init__(said.decode(errors="replace"))
+        self.said = said
+
+
 class ArchiveError(SandboxError):
-    """A workspace's archive is missing or damaged; what there is of it was left alone."""
+    """A workspace's archive is missing or damaged; its remains were left alone."""
 
 
 class IsolationError(SandboxError):
-    """No sandbox can be run here; says why and what to do."""
+    """No sandbox can be run here; the text says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -42,28 +64,88 @@ class Isolation:
     """How sandboxes are kept apart on this machine.
 
     `mode` is `bubblewrap`, or `none` when only a plain process group is possible; `note` then says
-    why. `user` names the account that runs inside.
+    why. `user` names the account that runs inside. `size_limited`: a replica's processor and
+    memory are limited by its size.
     """
 
     mode: Literal["bubblewrap", "none"]
     user: str
     note: str | None = None
     limits: tuple[str, ...] = ()
+    size_limited: bool = False
+
+
+@dataclass(frozen=True)
+class StartPoint:
+    """A commit of a source that a workspace starts from, instead of the default branch.
+
+    `refs` are its possible names at the source; the first that exists is used. `commit` is the
+    exact commit; without it the ref's current one. When it cannot be fetched, the workspace cannot
+    be made, or if it is not `required`, starts from the default branch. `branch` is the branch of
+    the source that it belongs to, if not the default one.
+    """
+
+    refs: tuple[str, ...]
+    commit: str | None = None
+    required: bool = True
+    branch: str | None = None
+
+
+@dataclass(frozen=True)
+class UncommittedCommit:
+    """The user's uncommitted changes: `commit` holds them, on top of the workspace's first commit.
+
+    `pack` is a thin pack with its objects that the source lacks. It is not checked yet.
+    """
+
+    commit: str
+    pack: bytes
 
 
 @dataclass(frozen=True)
 class RepositorySource:
-    """A connected repository to put into a workspace."""
+    """A connected repository for a workspace; `start` is where it starts there."""
 
     id: str
     name: str
     url: str
     default_branch: str
+    start: StartPoint | None = None
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> Self:
+        """Return the source that an entry of a workspace's row names."""
+        fields, start = dict(entry), entry.get("start")
+        if start is not None:
+            fields["start"] = StartPoint(**start | {"refs": tuple(start["refs"])})
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class Login:
+    """The credentials that git sends to a server."""
+
+    user: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class RefUpdate:
+    """A branch or tag that is to be `commit` at the source of a repository, or removed there.
+
+    `force` also replaces other commits, if the source still has `known`, by default the last
+    fetched commit.
+    """
+
+    ref: str
+    commit: str | None
+    force: bool = False
+    known: str | None = None
 
 
 @dataclass(frozen=True)
 class MirrorInfo:
-    """What connecting a repository found.
+    """The result of connecting a repository.
 
     `url` is its own address: for a path within a checkout, the checkout's top level.
     """
@@ -84,7 +166,7 @@ class TreeFile:
 
 @dataclass(frozen=True)
 class KeptFile:
-    """A plain file of a workspace; `name` is relative to the directory that was asked for."""
+    """A plain file of a workspace; `name` is relative to the requested directory."""
 
     name: bytes
     size: int
@@ -92,7 +174,7 @@ class KeptFile:
 
 @dataclass(frozen=True)
 class KeptContent:
-    """A file's whole size, and the beginning of it that was asked for."""
+    """A file's whole size, and the requested start of it."""
 
     size: int
     data: bytes
@@ -106,42 +188,69 @@ class Layout:
     home_dir: str
     state_dir: str
     run_dir: str
+    interpreter: tuple[str, ...] = (sys.executable, "-I")
+    """The command that runs a module of ours inside, with `-m` and its name."""
+    host_dir: str | None = None
+    """Where the workspace's files are on this machine; None when they are elsewhere."""
     service_socket: str | None = None
     """The service's socket for callers inside; null when nothing inside reaches the service."""
 
 
+START_REF = "refs/qd/start"
+"""In a clone: the commit with the uncommitted changes that it started from, if there were any."""
+_SERVED = (
+    *("-c", "safe.directory=*", "-c", "uploadpack.allowFilter=true"),
+    *("-c", "transfer.hideRefs=refs", "-c", "transfer.hideRefs=!refs/heads"),
+    *("-c", "transfer.hideRefs=!refs/tags", "-c", "transfer.hideRefs=!refs/pull"),
+    *("-c", "transfer.hideRefs=!refs/merge-requests", "-c", f"transfer.hideRefs=!{START_REF}"),
+)
+"""Options under which branches, tags, heads of pull requests and `START_REF` are served."""
+
+
+def upload_pack_arguments(body: bytes | None) -> list[str]:
+    """Return git's arguments to serve one request of its HTTP protocol in a repository.
+
+    Without a body it advertises the refs.
+    """
+    advertised = ["--http-backend-info-refs"] if body is None else []
+    return [*_SERVED, "upload-pack", "--stateless-rpc", *advertised, "."]
+
+
 Progress = Callable[[str], None]
-"""Told one line at a time what a longer step is doing."""
+"""Receives the progress of a longer step, line by line."""
 
 
 class Concern(str):
-    """A line of progress that a person should know of when the step is done, too."""
+    """A line of progress that a person should also see after the step."""
 
 
 class SandboxDriver(Protocol):
     """Provisions, starts, finds and destroys sandboxes, each named by its workspace's id."""
 
     async def isolation(self) -> Isolation:
-        """How sandboxes are kept apart here (found once, then remembered).
+        """Return how sandboxes are kept apart here (found once, then cached).
 
         Raises:
             IsolationError: sandboxes cannot run here at all.
         """
         ...
 
-    async def connect_repository(self, repository_id: str, url: str) -> MirrorInfo:
-        """Makes the service's bare mirror of a repository.
+    async def connect_repository(
+        self, repository_id: str, url: str, branch: str | None = None
+    ) -> MirrorInfo:
+        """Make the service's bare mirror of a repository, which must have `branch` if one is given.
 
         Raises:
             NotARepositoryError: nothing there that git can read.
+            UnknownBranchError: it has no such branch.
             CloneError: it is a repository, but mirroring it failed.
         """
         ...
 
     async def tree(self, source: RepositorySource) -> list[str]:
-        """The files of a connected repository's default branch, by its mirror.
+        """Return the files of a connected repository's default branch, by its mirror.
 
-        The mirror is brought up to date first when that goes quickly.
+        The mirror is updated first when that is quick.
 
         Raises:
             SandboxError: there is no mirror, or it cannot be read.
@@ -149,41 +258,86 @@ class SandboxDriver(Protocol):
         ...
 
     async def require_source(self, url: str) -> None:
-        """Looks whether a source can be there: one on this machine has to be, or have a mirror.
+        """Check whether a source can exist: one on this machine must exist, or have a mirror.
 
-        Nothing is asked of other machines.
+        Other machines are not contacted.
 
         Raises:
-            NotARepositoryError: it is not there, or the address is none.
+            NotARepositoryError: it does not exist, or the address is not valid.
         """
         ...
 
     async def read_tree(self, url: str, directory: str) -> list[TreeFile]:
-        """Every plain file below a directory of a source; `""` is its top.
+        """Return every plain file below a directory of a source; `""` is its top.
 
-        A directory of this machine is read as it lies there, anything else through a mirror, which
-        also serves while its source cannot be reached.
+        A directory of this machine is read directly, anything else through a mirror, even while
+        its source cannot be reached.
 
         Raises:
-            SandboxError: no such source or directory, or more than is taken.
+            SandboxError: no such source or directory, or it exceeds the limits.
         """
         ...
 
     async def find_in_tree(self, url: str, name: str) -> list[TreeFile]:
-        """Every plain file of one name in a source, wherever it lies; read as by `read_tree`.
+        """Return every plain file of one name anywhere in a source; read as by `read_tree`.
 
         Raises:
-            SandboxError: no such source, or more files of that name than are taken.
+            SandboxError: no such source, or more files of that name than the limit.
+        """
+        ...
+
+    async def branches(self, source: RepositorySource) -> list[str]:
+        """Return the branches of a connected repository, the one with the newest commit first.
+
+        The mirror is updated first when the source can be reached.
+
+        Raises:
+            SandboxError: there is no mirror, and none can be made.
+        """
+        ...
+
+    async def find_base(
+        self, source: RepositorySource, base: str, commit: str | None = None
+    ) -> StartPoint | None:
+        """Find the start of a workspace that is based on a branch, tag or commit.
+
+        None when that is the default branch. The source is only queried when its mirror lacks the
+        base.
+
+        Args:
+            base: a name without `refs/heads/`, or a commit that may be abbreviated.
+            commit: start at this commit, which the base must contain.
+
+        Raises:
+            UnknownBaseError: the source has no such base, or the base lacks the commit.
+            CloneError: there is no mirror, and none can be made.
+        """
+        ...
+
+    async def require_ref(self, source: RepositorySource, refs: Sequence[str]) -> None:
+        """Ask a source whether it has one of some refs.
+
+        Raises:
+            UnknownBaseError: it has none of them.
+            CloneError: it cannot be reached.
         """
         ...
 
     async def provision(
-        self, workspace_id: str, repositories: list[RepositorySource], branch: str, report: Progress
+        self,
+        workspace_id: str,
+        repositories: list[RepositorySource],
+        branch: str,
+        report: Progress,
+        uncommitted: Mapping[str, UncommittedCommit] = MappingProxyType({}),
     ) -> list[EngineRepository]:
-        """Makes the workspace's directories and clones its repositories, each on `branch`.
+        """Make the workspace's directories and clone its repositories, each on `branch`.
 
-        Mirrors are brought up to date first when their source can be reached. Asked again for a
-        workspace that is already there, it finishes what is missing and leaves the rest alone.
+        Mirrors are updated first when their source can be reached. Called again for an existing
+        workspace, it adds what is missing and leaves the rest alone.
+
+        Args:
+            uncommitted: changes that new clones start with, by id of the repository.
 
         Raises:
             CloneError: a repository could not be cloned.
@@ -191,16 +345,26 @@ class SandboxDriver(Protocol):
         """
         ...
 
+    async def copy_files(self, source_id: str, workspace_id: str) -> None:
+        """Copy another workspace's files to one that has none yet; safe to repeat.
+
+        HOME is not copied. Cancelled or killed anywhere, it has all of them or none.
+
+        Raises:
+            SandboxError: the other one has no files, or they cannot be copied.
+        """
+        ...
+
     async def layout(self, workspace_id: str) -> Layout:
-        """Paths inside the sandbox, for the engine's configuration."""
+        """Return the paths inside the sandbox, for the engine's configuration."""
         ...
 
     async def write_config(self, workspace_id: str, text: str) -> None:
-        """Writes the engine's configuration into the run directory, readable by it alone."""
+        """Write the engine's configuration into the run directory, readable by it alone."""
         ...
 
     async def start(self, workspace_id: str) -> None:
-        """Starts the engine in its sandbox and returns when its socket answers.
+        """Start the engine in its sandbox and return when its socket answers.
 
         An engine that already runs is left alone.
 
@@ -209,12 +373,100 @@ class SandboxDriver(Protocol):
         """
         ...
 
+    async def fetch_branch(self, source: RepositorySource, branch: str) -> str:
+        """Bring the mirror of a repository up to date; return the newest commit of a branch.
+
+        Its objects are then seen in every workspace of that repository.
+
+        Raises:
+            CloneError: the source cannot be reached, or has no such branch.
+        """
+        ...
+
+    async def fetch_pull_requests(self, source: RepositorySource, refs: Sequence[str]) -> None:
+        """Bring heads of pull requests into the mirror; those that the source lacks are left out.
+
+        Args:
+            refs: their full names at the source, such as `refs/pull/7/head`.
+        """
+        ...
+
+    async def source_refs(self, source: RepositorySource) -> dict[str, str]:
+        """Return the current branches, tags and HEAD of a source, after fetching them.
+
+        Raises:
+            CloneError: the source cannot be reached.
+        """
+        ...
+
+    def upload_pack(
+        self, source: RepositorySource, body: bytes | None, protocol: str
+    ) -> AsyncGenerator[bytes]:
+        """Serve one request of a fetch: branches and tags of a source as last fetched.
+
+        Args:
+            body: of a request of git's HTTP protocol; None advertises the refs.
+            protocol: the request's `Git-Protocol` header.
+
+        Raises:
+            CloneError: git refused.
+        """
+        ...
+
+    async def push(
+        self, source: RepositorySource, pack: AsyncIterable[bytes], updates: Sequence[RefUpdate]
+    ) -> str:
+        """Push to the source of a repository with the user's credentials; return git's output.
+
+        All updates happen or none. The pack is checked in a separate repository first.
+
+        Args:
+            pack: what the mirror lacks of the updates' commits.
+
+        Raises:
+            PushError: the source refused, a branch is checked out there, or the pack is damaged.
+            CloneError: there is no mirror, and none could be made.
+        """
+        ...
+
+    async def repositories(
+        self, workspace_id: str, sources: Sequence[RepositorySource]
+    ) -> list[EngineRepository]:
+        """Return those of a workspace's repositories that are already in it."""
+        ...
+
+    def stream_command(
+        self,
+        workspace_id: str,
+        command: Sequence[str],
+        *,
+        directory: str,
+        data: bytes = b"",
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> AsyncGenerator[bytes]:
+        """Run a command in a workspace's sandbox, with or without a running engine; yield its output.
+
+        It sees the same files as the engine, has nothing of the service's environment, and ends
+        with the service, with `stop` and with the generator.
+
+        Args:
+            command: the program's absolute path inside, and its arguments.
+            directory: where it runs, as seen inside.
+            data: its whole input.
+            environment: variables besides those of every sandbox.
+
+        Raises:
+            SandboxError: the workspace has no files, because it is packed or not created yet.
+            ProcessError: its exit status was not 0.
+        """
+        ...
+
     async def alive(self, workspace_id: str) -> bool:
-        """Whether the workspace's engine process runs."""
+        """Return whether the workspace's engine process runs."""
         ...
 
     async def connect(self, workspace_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Opens a byte stream to the engine.
+        """Open a byte stream to the engine.
 
         Raises:
             ConnectionError: no engine listens.
@@ -222,14 +474,14 @@ class SandboxDriver(Protocol):
         ...
 
     async def stop(self, workspace_id: str) -> None:
-        """Ends every process of the sandbox; files stay. Safe when nothing runs."""
+        """End every process of the sandbox; files stay. Safe when nothing runs."""
         ...
 
     async def pack(self, workspace_id: str) -> None:
-        """Puts the files of a stopped sandbox into an archive, whole, and then removes them.
+        """Pack all files of a stopped sandbox into an archive, then remove them.
 
-        Cancelled or killed anywhere, the files are either still there or in the archive. Packed
-        already: nothing happens.
+        Cancelled or killed anywhere, the files are either still there or in the archive. Packing
+        again has no effect.
 
         Raises:
             SandboxError: the disk is full, or a file cannot be read; the files are still there.
@@ -237,10 +489,10 @@ class SandboxDriver(Protocol):
         ...
 
     async def unpack(self, workspace_id: str, packed: bool) -> None:
-        """Brings packed files back as they were; nothing happens when they are there.
+        """Bring packed files back as they were; nothing happens when they are there.
 
-        `packed` says that there has to be an archive if there are no files. Cancelled or killed
-        anywhere, it can be asked again.
+        `packed` says that there must be an archive if there are no files. Cancelled or killed
+        anywhere, it can be repeated.
 
         Raises:
             ArchiveError: the archive is missing or damaged.
@@ -249,10 +501,10 @@ class SandboxDriver(Protocol):
         ...
 
     async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:
-        """Every plain file below a directory of HOME, wherever the workspace's files are.
+        """Return every plain file below a directory of HOME, packed or not.
 
-        They are read from outside: the engine need not run, what is packed stays packed, and no
-        link is followed.
+        They are read from outside: the engine need not run, packed files stay packed, and no link
+        is followed.
 
         Raises:
             ArchiveError: the archive is damaged.
@@ -262,7 +514,7 @@ class SandboxDriver(Protocol):
     async def kept_file(
         self, workspace_id: str, directory: str, name: bytes, most: int
     ) -> KeptContent | None:
-        """One of them, `most` bytes of it; None when there is no such file.
+        """Return one of them, `most` bytes of it; None when there is no such file.
 
         Raises:
             ArchiveError: as `kept_files`.
@@ -270,13 +522,13 @@ class SandboxDriver(Protocol):
         ...
 
     async def tidy(self, needed: Collection[str]) -> None:
-        """Removes what packing and unpacking left half made when the service was killed.
+        """Remove unfinished files of packing and unpacking that a killed service left.
 
         Also the mirrors of repositories that are neither `needed` (ids) nor in a workspace here;
-        one that has just been made is left alone.
+        a newly made one is left alone.
         """
         ...
 
     async def destroy(self, workspace_id: str) -> None:
-        """Stops the sandbox and removes its files and its archive."""
+        """Stop the sandbox and remove its files and its archive."""
         ...

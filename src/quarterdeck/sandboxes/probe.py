@@ -1,4 +1,4 @@
-"""What this machine can do, found by running a sandbox that does nothing but import the package."""
+"""Finds how sandboxes can run here, by running one that only imports the package."""
 
 import asyncio
 import os
@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.guarded import make_directory, read_tail
-from quarterdeck.sandboxes.identity import SandboxUser, sandbox_user
 from quarterdeck.sandboxes.launch import spawn
-from quarterdeck.sandboxes.layout import Places
+from quarterdeck.sandboxes.layout import (
+    Places,
+    make_directory,
+    read_tail,
+    remove_abandoned,
+    remove_tree,
+    temporary_name,
+)
 from quarterdeck.sandboxes.port import Isolation, IsolationError
-from quarterdeck.sandboxes.processes import find, reap, send
+from quarterdeck.sandboxes.processes import SandboxUser, find, reap, sandbox_user, send
 from quarterdeck.sandboxes.record import CloneBook
-from quarterdeck.sandboxes.removal import passing_name, remove_abandoned, remove_tree
 from quarterdeck.sandboxes.sandbox import Confinement, describe
 
 _TRIAL = "trial"
@@ -43,17 +47,17 @@ _UNCONFINED = (
 
 @dataclass(frozen=True)
 class Machine:
-    """The answer: how sandboxes are run here, and what to tell about it."""
+    """The result: how sandboxes are run here, and its description."""
 
     confinement: Confinement
     isolation: Isolation
 
 
 async def examine(home: Home, configured_user: str | None) -> Machine:
-    """Tries bubblewrap, then plain processes.
+    """Try bubblewrap, then plain processes.
 
     Raises:
-        IsolationError: neither works; says why and what to do.
+        IsolationError: neither works; the text says why and what to do.
         OSError: the home cannot be written.
     """
     user = sandbox_user(configured_user)
@@ -61,14 +65,14 @@ async def examine(home: Home, configured_user: str | None) -> Machine:
     reason = f"bubblewrap is not installed. {_INSTALL}"
     if program:
         confinement = Confinement(program, user)
-        said = await _try(home, confinement)
-        if said is None:
+        error = await _try(home, confinement)
+        if error is None:
             return Machine(confinement, Isolation("bubblewrap", _account(user), None, _SHARED))
-        reason = _bubblewrap_reason(said)
+        reason = _bubblewrap_reason(error)
     confinement = Confinement(None, user)
-    said = await _try(home, confinement)
-    if said is not None:
-        raise _impossible(user, reason, said)
+    error = await _try(home, confinement)
+    if error is not None:
+        raise _impossible(user, reason, error)
     note = f"Sandboxes are not kept apart: {reason}"
     return Machine(confinement, Isolation("none", _account(user), note, (*_UNCONFINED, *_SHARED)))
 
@@ -87,14 +91,14 @@ def _impossible(user: SandboxUser, bubblewrap: str, plain: str) -> IsolationErro
     )
 
 
-def _bubblewrap_reason(said: str) -> str:
-    last = said.splitlines()[-1] if said else "no reason given"
-    for name, (closed, open_) in _SWITCHES.items():
-        if _setting(name) == closed:
+def _bubblewrap_reason(output: str) -> str:
+    last = output.splitlines()[-1] if output else "no reason given"
+    for name, (forbidden, allowed) in _SWITCHES.items():
+        if _setting(name) == forbidden:
             key = name.replace("/", ".")
             return (
-                f"this machine forbids user namespaces to ordinary users ({key} is {closed}; "
-                f"bubblewrap says: {last}). Allow them: sysctl -w {key}={open_}"
+                f"this machine forbids user namespaces to ordinary users ({key} is {forbidden}; "
+                f"bubblewrap says: {last}). Allow them: sysctl -w {key}={allowed}"
             )
     return f"bubblewrap does not work here: {last}"
 
@@ -107,8 +111,8 @@ def _setting(name: str) -> str | None:
 
 
 async def _try(home: Home, confinement: Confinement) -> str | None:
-    """Runs the trial; None when it worked, else what was said."""
-    places = Places(home.workspaces / passing_name(_TRIAL), home.doorway)
+    """Run the trial; return None when it worked, else its output."""
+    places = Places(home.workspaces / temporary_name(_TRIAL), home)
     try:
         await asyncio.to_thread(_prepare, home, places, confinement.user)
         with tempfile.TemporaryFile() as log, places.status.open("wb") as status:

@@ -1,6 +1,6 @@
 """The `process` driver: sandboxes as processes of this machine, without a daemon.
 
-ProcessDriver ── probe      what this machine can do, found once by trying it
+ProcessDriver ── probe      how sandboxes can run here, found once by a trial
               ├─ mirrors    a bare mirror per repository
               ├─ clones     a workspace's directories and its repositories
               ├─ archives   a workspace's files as one, and back
@@ -11,38 +11,58 @@ import asyncio
 import errno
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Callable,
+    Collection,
+    Generator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.archives import Archives
-from quarterdeck.sandboxes.clones import Provisioner
-from quarterdeck.sandboxes.git import DiskFullError
-from quarterdeck.sandboxes.guarded import write_file
-from quarterdeck.sandboxes.kept import list_files, read_file
-from quarterdeck.sandboxes.layout import Places, places_of
+from quarterdeck.sandboxes.bubblewrap import Wanted, shown_to_sandboxes
+from quarterdeck.sandboxes.clones import Provisioner, clones_of, copy_workspace, default_tree
+from quarterdeck.sandboxes.git import DiskFullError, SourceGitError, no_login, stream_process
+from quarterdeck.sandboxes.layout import (
+    Places,
+    list_files,
+    places_of,
+    read_file,
+    remove_tree,
+    write_for_user,
+)
 from quarterdeck.sandboxes.link import open_stream
 from quarterdeck.sandboxes.mirrors import Mirrors
+from quarterdeck.sandboxes.outgoing import OutgoingPushes
 from quarterdeck.sandboxes.port import (
+    CloneError,
     Isolation,
     KeptContent,
     KeptFile,
     Layout,
+    Login,
     MirrorInfo,
     Progress,
+    RefUpdate,
     RepositorySource,
     SandboxError,
+    StartPoint,
     TreeFile,
+    UncommittedCommit,
 )
 from quarterdeck.sandboxes.probe import Machine, examine
 from quarterdeck.sandboxes.record import load_book
-from quarterdeck.sandboxes.removal import remove_tree
 from quarterdeck.sandboxes.runtime import Runtime, socket_of
-from quarterdeck.sandboxes.shown import Wanted, shown_to_sandboxes
+from quarterdeck.sandboxes.sandbox import CommandOverrides
 from quarterdeck.sandboxes.source_trees import Trees
-from quarterdeck.sandboxes.trees import default_tree
-from quarterdeck.wire.engine import CONFIG_NAME, EngineRepository
+from quarterdeck.wire.engine import CONFIG_NAME
+from quarterdeck.wire.git_state import EngineRepository
 
 ENGINE = (sys.executable, "-I", "-m", "quarterdeck.engine")
 
@@ -51,13 +71,14 @@ class ProcessDriver:
     """A `SandboxDriver` that runs engines in bubblewrap, or as plain processes without it.
 
     Args:
-        home: the installation; workspaces and mirrors lie in it.
+        home: the installation; workspaces and mirrors are in it.
         sandbox_user: who runs inside when the service is root: a name or a uid. Default: the
             variable `QD_SANDBOX_USER`, else a fixed high uid that needs no account.
         engine: the engine's command, to which `--run-dir DIR` is added.
         start_limit: seconds an engine may take until its socket answers.
         grace: seconds between SIGTERM and SIGKILL in `stop`.
-        wanted: programs of the person's to show to sandboxes, asked for at each start.
+        wanted: returns the user's programs to show to sandboxes, called at each start.
+        login: returns git's login for an address when the user has no credentials for it.
     """
 
     def __init__(
@@ -69,10 +90,12 @@ class ProcessDriver:
         start_limit: float = 20.0,
         grace: float = 3.0,
         wanted: Callable[[], Wanted] = Wanted,
+        login: Callable[[str], Login | None] = no_login,
     ) -> None:
         self._home = home
         self._sandbox_user = sandbox_user
-        self._mirrors = Mirrors(home.mirrors)
+        self._mirrors = Mirrors(home.mirrors, login)
+        self._outgoing = OutgoingPushes(self._mirrors)
         self._trees = Trees(self._mirrors)
         self._archives = Archives(home)
         self._runtime = Runtime(
@@ -82,12 +105,18 @@ class ProcessDriver:
         self._finding = asyncio.Lock()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def isolation(self) -> Isolation:
-        return (await self._found()).isolation
+    def kept_ready(self) -> AbstractAsyncContextManager[None]:
+        """Start commands faster within the block, by a process that waits for the next command."""
+        return self._runtime.launchers.kept_ready()
 
-    async def connect_repository(self, repository_id: str, url: str) -> MirrorInfo:
+    async def isolation(self) -> Isolation:
+        return (await self._examined()).isolation
+
+    async def connect_repository(
+        self, repository_id: str, url: str, branch: str | None = None
+    ) -> MirrorInfo:
         with _disk_errors():
-            return await self._mirrors.connect(repository_id, url)
+            return await self._mirrors.connect(repository_id, url, branch)
 
     async def tree(self, source: RepositorySource) -> list[str]:
         with _disk_errors():
@@ -104,33 +133,133 @@ class ProcessDriver:
         with _disk_errors():
             return await self._trees.find(url, name)
 
+    async def branches(self, source: RepositorySource) -> list[str]:
+        with _disk_errors():
+            return await self._mirrors.branches(source)
+
+    async def find_base(
+        self, source: RepositorySource, base: str, commit: str | None = None
+    ) -> StartPoint | None:
+        with _disk_errors():
+            return await self._mirrors.find_base(source, base, commit)
+
+    async def require_ref(self, source: RepositorySource, refs: Sequence[str]) -> None:
+        with _disk_errors():
+            await self._mirrors.require_ref(source, refs)
+
     async def provision(
-        self, workspace_id: str, repositories: list[RepositorySource], branch: str, report: Progress
+        self,
+        workspace_id: str,
+        repositories: list[RepositorySource],
+        branch: str,
+        report: Progress,
+        uncommitted: Mapping[str, UncommittedCommit] = MappingProxyType({}),
     ) -> list[EngineRepository]:
         places = places_of(self._home, workspace_id)
-        confinement = (await self._found()).confinement
+        confinement = (await self._examined()).confinement
         provisioner = Provisioner(self._mirrors, confinement.user, confinement.mode)
         inside = confinement.layout(places).workspace_dir
         async with self._locks[workspace_id]:
             with _disk_errors():
-                return await provisioner.provision(places, inside, repositories, branch, report)
+                return await provisioner.provision(
+                    places, inside, repositories, branch, report, uncommitted
+                )
+
+    async def copy_files(self, source_id: str, workspace_id: str) -> None:
+        source, places = places_of(self._home, source_id), places_of(self._home, workspace_id)
+        async with self._locks[workspace_id]:
+            with _disk_errors():
+                await copy_workspace(source, places)
 
     async def layout(self, workspace_id: str) -> Layout:
-        machine = await self._found()
-        return machine.confinement.layout(places_of(self._home, workspace_id))
+        machine = await self._examined()
+        places = places_of(self._home, workspace_id)
+        return replace(machine.confinement.layout(places), host_dir=str(places.files))
 
     async def write_config(self, workspace_id: str, text: str) -> None:
         path = places_of(self._home, workspace_id).run / CONFIG_NAME
-        machine = await self._found()
+        machine = await self._examined()
         with _disk_errors():
-            await asyncio.to_thread(write_file, path, text.encode(), machine.confinement.user)
+            await asyncio.to_thread(write_for_user, path, text, machine.confinement.user)
 
     async def start(self, workspace_id: str) -> None:
         places = places_of(self._home, workspace_id)
-        machine = await self._found()
+        machine = await self._examined()
         async with self._locks[workspace_id]:
             with _disk_errors():
                 await self._runtime.start(places, machine.confinement)
+
+    async def fetch_branch(self, source: RepositorySource, branch: str) -> str:
+        with _disk_errors():
+            return await self._mirrors.fetch_branch(source, branch)
+
+    async def fetch_pull_requests(self, source: RepositorySource, refs: Sequence[str]) -> None:
+        with _disk_errors():
+            await self._mirrors.fetch_pull_requests(source, refs)
+
+    async def source_refs(self, source: RepositorySource) -> dict[str, str]:
+        with _disk_errors():
+            return await self._mirrors.refs(source)
+
+    async def upload_pack(
+        self, source: RepositorySource, body: bytes | None, protocol: str
+    ) -> AsyncGenerator[bytes]:
+        try:
+            async with aclosing(self._mirrors.upload_pack(source, body, protocol)) as parts:
+                async for part in parts:
+                    yield part
+        except SourceGitError as error:
+            raise CloneError(f"{source.name} cannot be fetched from.", str(error)) from error
+
+    async def push(
+        self, source: RepositorySource, pack: AsyncIterable[bytes], updates: Sequence[RefUpdate]
+    ) -> str:
+        with _disk_errors():
+            return await self._outgoing.push(source, pack, updates)
+
+    async def repositories(
+        self, workspace_id: str, sources: Sequence[RepositorySource]
+    ) -> list[EngineRepository]:
+        places = places_of(self._home, workspace_id)
+        inside = (await self._examined()).confinement.layout(places).workspace_dir
+        return await asyncio.to_thread(clones_of, places, inside, sources)
+
+    async def open_process(
+        self,
+        workspace_id: str,
+        command: Sequence[str],
+        *,
+        directory: str,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> asyncio.subprocess.Process:
+        """Start a command as `stream_command` does; its standard streams are pipes.
+
+        It leads a process group. The caller waits for it.
+        """
+        places = places_of(self._home, workspace_id)
+        if not places.files.is_dir():
+            raise SandboxError("The workspace has no files here; it has to be woken first.")
+        confinement = (await self._examined()).confinement
+        with _disk_errors():
+            return await self._runtime.open_process(
+                places, confinement, command, CommandOverrides(directory, dict(environment))
+            )
+
+    async def stream_command(
+        self,
+        workspace_id: str,
+        command: Sequence[str],
+        *,
+        directory: str,
+        data: bytes = b"",
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> AsyncGenerator[bytes]:
+        process = await self.open_process(
+            workspace_id, command, directory=directory, environment=environment
+        )
+        async with aclosing(stream_process(process, data)) as parts:
+            async for part in parts:
+                yield part
 
     async def alive(self, workspace_id: str) -> bool:
         places = places_of(self._home, workspace_id)
@@ -160,7 +289,7 @@ class ProcessDriver:
                 await self._archives.unpack(places, packed)
 
     async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:
-        # Not one at a time with packing and the like: it must not wait for them.
+        # Without the lock: this must not wait for packing or similar operations.
         places = places_of(self._home, workspace_id)
         archive = self._archives.file(places)
         with _disk_errors():
@@ -175,7 +304,7 @@ class ProcessDriver:
             return await asyncio.to_thread(read_file, places, archive, directory, name, most)
 
     async def tidy(self, needed: Collection[str]) -> None:
-        for places in await asyncio.to_thread(self._archives.untidy):
+        for places in await asyncio.to_thread(self._archives.unfinished):
             async with self._locks[places.root.name]:
                 with _disk_errors():
                     await self._archives.tidy(places)
@@ -184,13 +313,13 @@ class ProcessDriver:
 
     def _drop_mirrors(self, needed: Collection[str]) -> None:
         places = [places_of(self._home, path.name) for path in self._home.workspaces.glob("[!.]*")]
-        borrowed = [id for one in places for id in load_book(one.clones).clones]
-        self._mirrors.keep({*needed, *borrowed})
+        borrowed = [id for place in places for id in load_book(place.clones).clones]
+        self._mirrors.keep_only({*needed, *borrowed})
 
     async def destroy(self, workspace_id: str) -> None:
         await self.stop(workspace_id)
         places = places_of(self._home, workspace_id)
-        # out of sight first, so that a destroy cut short is not taken for a workspace
+        # renamed first, so that an interrupted destroy is not mistaken for a workspace
         removed = replace(places, root=places.root.with_name(f".removed-{workspace_id}"))
         async with self._locks[workspace_id]:
             with _disk_errors():
@@ -198,7 +327,7 @@ class ProcessDriver:
                 await self._archives.remove(places)
         self._locks.pop(workspace_id, None)
 
-    async def _found(self) -> Machine:
+    async def _examined(self) -> Machine:
         async with self._finding:
             if self._machine is None:
                 with _disk_errors():

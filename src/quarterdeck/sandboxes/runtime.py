@@ -1,4 +1,4 @@
-"""Starting, finding and stopping the processes of a workspace."""
+"""Starts, finds and stops the processes of a workspace."""
 
 import asyncio
 import logging
@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quarterdeck.local.processes import boot_id
 from quarterdeck.sandboxes import processes
-from quarterdeck.sandboxes.guarded import open_new_log, read_tail
-from quarterdeck.sandboxes.launch import LaunchSpec, spawn
-from quarterdeck.sandboxes.layout import Places
+from quarterdeck.sandboxes.bubblewrap import NOTHING, VisiblePaths
+from quarterdeck.sandboxes.launch import Launchers, LaunchSpec, spawn
+from quarterdeck.sandboxes.layout import Places, open_new_log, read_tail
 from quarterdeck.sandboxes.link import listener_of
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import SandboxError
@@ -23,10 +24,9 @@ from quarterdeck.sandboxes.record import (
     load_book,
     load_record,
     read_status,
-    store,
+    store_record,
 )
-from quarterdeck.sandboxes.sandbox import Confinement, describe
-from quarterdeck.sandboxes.shown import Shown
+from quarterdeck.sandboxes.sandbox import CommandOverrides, Confinement, describe
 from quarterdeck.wire.engine import SOCKET_NAME
 
 LOG_NAME = "engine.log"
@@ -42,21 +42,22 @@ log = logging.getLogger(__name__)
 class Runtime:
     """The running sandboxes of an installation.
 
-    What runs is known from a record on disk and from `/proc`, never from memory alone: a service
-    that comes later knows as much. Only a start needs to know how sandboxes are confined, and room
-    on the disk. `engine` is the command to which `--run-dir DIR` is added; `shown` finds,
-    in a thread, the programs of the person's that sandboxes see from their next start.
+    The running processes are known from a record on disk and from `/proc`, never from memory
+    alone: a later service knows as much. Only a start needs the confinement, and space on the disk.
+        `engine` is the command to which `--run-dir DIR` is added; `shown` finds,
+    in a thread, the user's programs that sandboxes see from their next start.
     """
 
     mirrors: Mirrors
     engine: Sequence[str]
     start_limit: float
     grace: float
-    shown: Callable[[], Shown]
+    shown: Callable[[], VisiblePaths]
+    launchers: Launchers = field(default_factory=Launchers, init=False)
     _children: set[int] = field(default_factory=set[int], init=False)
 
     async def start(self, places: Places, confinement: Confinement) -> None:
-        """Starts the engine unless it runs, and returns when its socket answers.
+        """Start the engine unless it runs, and return when its socket answers.
 
         Raises:
             SandboxError: it did not come up.
@@ -67,17 +68,32 @@ class Runtime:
         await self.stop(places)
         if not places.run.is_dir():
             raise SandboxError("The workspace has no files yet; it has to be provisioned first.")
-        said = await asyncio.to_thread(open_new_log, places.run / LOG_NAME, confinement.user)
+        log_file = await asyncio.to_thread(open_new_log, places.run / LOG_NAME, confinement.user)
         try:
-            await self._launch(places, confinement, said)
+            await self._launch(places, confinement, log_file)
         except BaseException:
             await self._end(places)
             raise
         finally:
-            os.close(said)
+            os.close(log_file)
+
+    async def open_process(
+        self,
+        places: Places,
+        confinement: Confinement,
+        command: Sequence[str],
+        overrides: CommandOverrides,
+    ) -> asyncio.subprocess.Process:
+        """Start a command in the workspace's sandbox, with or without a running engine.
+
+        `stop` ends it, too. The caller waits for it, and ends it.
+        """
+        return await self.launchers.open_process(
+            await asyncio.to_thread(self._describe, places, confinement, command, overrides)
+        )
 
     async def alive(self, places: Places) -> bool:
-        """Whether the engine runs; one that is not in the record is found by its socket."""
+        """Return whether the engine runs; one that is not in the record is found by its socket."""
         self._reap()
         record = _valid_record(places)
         if record and record.engine and processes.is_running(record.engine):
@@ -85,35 +101,42 @@ class Runtime:
         return await self._adopt(places) is not None
 
     async def stop(self, places: Places) -> None:
-        """Ends every process of the sandbox: asked first, then killed."""
+        """End every process of the sandbox: with SIGTERM first, then killed."""
         record = _valid_record(places) or await self._adopt(places)
         if record and record.engine:
             processes.send(record.engine, signal.SIGTERM)
-            await processes.wait_gone(record.engine, self.grace)
+            await processes.wait_for_end(record.engine, self.grace)
         await self._end(places)
 
-    async def _launch(self, places: Places, confinement: Confinement, said: int) -> None:
-        spec = await asyncio.to_thread(self._describe, places, confinement)
+    async def _launch(self, places: Places, confinement: Confinement, log_file: int) -> None:
+        engine = [*self.engine, "--run-dir", confinement.layout(places).run_dir]
+        spec = await asyncio.to_thread(self._describe, places, confinement, engine)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
         status = os.open(places.status, flags, 0o600)
         try:
-            outer = spawn(spec, said, status)
+            outer = spawn(spec, log_file, status)
         finally:
             os.close(status)
         self._children.add(outer)
-        await self._until_answering(places, confinement.mode, outer, said)
+        await self._wait_for_socket(places, confinement.mode, outer, log_file)
 
-    def _describe(self, places: Places, confinement: Confinement) -> LaunchSpec:
+    def _describe(
+        self,
+        places: Places,
+        confinement: Confinement,
+        command: Sequence[str],
+        overrides: CommandOverrides | None = None,
+    ) -> LaunchSpec:
         book = load_book(places.clones)
         mirrors = {
             self.mirrors.path(repository_id).name: self.mirrors.objects(repository_id)
             for repository_id, entry in book.clones.items()
             if entry.objects and self.mirrors.objects(repository_id).is_dir()
         }
-        command = [*self.engine, "--run-dir", confinement.layout(places).run_dir]
-        return describe(confinement, places, command, mirrors, book, self.shown())
+        shown = NOTHING if overrides else self.shown()
+        return describe(confinement, places, command, mirrors, book, shown, overrides)
 
-    async def _until_answering(self, places: Places, mode: Mode, outer: int, said: int) -> None:
+    async def _wait_for_socket(self, places: Places, mode: Mode, outer: int, log_file: int) -> None:
         end = time.monotonic() + self.start_limit
         record: SandboxRecord | None = None
         while time.monotonic() < end:
@@ -121,45 +144,47 @@ class Runtime:
             code = processes.reap(outer)
             if code is not None:
                 self._children.discard(outer)
-                raise SandboxError(f"The engine ended at once, with code {code}.", read_tail(said))
+                raise SandboxError(
+                    f"The engine ended at once, with code {code}.", read_tail(log_file)
+                )
             pid = await listener_of(socket_of(places)) if record else None
             engine = processes.find(pid) if pid else None
             if record and engine:
-                store(places.record, record.model_copy(update={"engine": engine}))
+                store_record(places.record, record.model_copy(update={"engine": engine}))
                 return
             await asyncio.sleep(_STEP)
         raise SandboxError(
-            f"The engine did not answer within {self.start_limit:.0f} seconds.", read_tail(said)
+            f"The engine did not answer within {self.start_limit:.0f} seconds.", read_tail(log_file)
         )
 
     def _first_record(self, places: Places, mode: Mode) -> SandboxRecord | None:
-        """Notes the sandbox's inner process as soon as it is known."""
+        """Record the sandbox's inner process as soon as it is known."""
         pid = read_status(places.status).child_pid
         init = processes.find(pid) if pid else None
         if init is None:
             return None
-        record = SandboxRecord(boot=processes.boot_id(), mark=places.mark, mode=mode, init=init)
-        store(places.record, record)
+        record = SandboxRecord(boot=boot_id(), mark=places.mark, mode=mode, init=init)
+        store_record(places.record, record)
         return record
 
     async def _adopt(self, places: Places) -> SandboxRecord | None:
-        """Finds a running engine by its socket and notes it; None when nobody answers."""
+        """Find a running engine by its socket and record it; return None when none answers."""
         pid = await listener_of(socket_of(places))
         engine = processes.find(pid) if pid else None
         if engine is None:
             return None
         init, mode = _outermost(engine, places.mark)
         record = SandboxRecord(
-            boot=processes.boot_id(), mark=places.mark, mode=mode, init=init, engine=engine
+            boot=boot_id(), mark=places.mark, mode=mode, init=init, engine=engine
         )
         try:
-            await asyncio.to_thread(store, places.record, record)
-        except OSError as e:  # a full disk; the socket tells as much next time
+            await asyncio.to_thread(store_record, places.record, record)
+        except OSError as e:  # a full disk; the socket gives the same next time
             log.warning("Engine %d is found, and cannot be noted: %s", engine.pid, e)
         return record
 
     async def _end(self, places: Places) -> None:
-        """Kills what is left, without asking."""
+        """Kill all remaining processes."""
         if record := _valid_record(places):
             await self._kill(record)
         await self._sweep(places.mark)
@@ -172,21 +197,21 @@ class Runtime:
             # the launcher then kills all its descendants, and ends
             first = record.engine
         processes.send(first, signal.SIGKILL)
-        if not await processes.wait_gone(record.init, _END_SECONDS):
+        if not await processes.wait_for_end(record.init, _END_SECONDS):
             processes.send(record.init, signal.SIGKILL)
 
     async def _sweep(self, mark: str) -> None:
-        """Kills whatever carries the mark, until nothing does."""
-        left: list[ProcessRef] = []
+        """Kill every process with the mark, until there is none."""
+        remaining: list[ProcessRef] = []
         for _ in range(_SWEEPS):
             self._reap()
-            left = await asyncio.to_thread(processes.marked, mark)
-            if not left:
+            remaining = await asyncio.to_thread(processes.marked, mark)
+            if not remaining:
                 return
-            for ref in left:
+            for ref in remaining:
                 processes.send(ref, signal.SIGKILL)
             await asyncio.sleep(_STEP)
-        raise SandboxError("Some processes of the sandbox do not end.", _listed(left))
+        raise SandboxError("Some processes of the sandbox do not end.", _listed(remaining))
 
     def _reap(self) -> None:
         self._children = {pid for pid in self._children if processes.reap(pid) is None}
@@ -194,13 +219,13 @@ class Runtime:
 
 def _valid_record(places: Places) -> SandboxRecord | None:
     record = load_record(places.record)
-    if record is None or record.boot != processes.boot_id() or record.mark != places.mark:
+    if record is None or record.boot != boot_id() or record.mark != places.mark:
         return None
     return record
 
 
 def _outermost(engine: ProcessRef, mark: str) -> tuple[ProcessRef, Mode]:
-    """The process that ends a sandbox, and the sandbox's mode, from the engine upwards."""
+    """Return the process that ends a sandbox, and the sandbox's mode, from the engine upwards."""
     current = engine
     for _ in range(_ANCESTORS):
         if processes.is_namespace_init(current):
@@ -212,10 +237,10 @@ def _outermost(engine: ProcessRef, mark: str) -> tuple[ProcessRef, Mode]:
     return engine, "none"
 
 
-def _listed(left: list[ProcessRef]) -> str:
-    return ", ".join(f"pid {ref.pid}" for ref in left)
+def _listed(refs: list[ProcessRef]) -> str:
+    return ", ".join(f"pid {ref.pid}" for ref in refs)
 
 
 def socket_of(places: Places) -> Path:
-    """Where a workspace's engine listens."""
+    """Return the socket of a workspace's engine."""
     return places.run / SOCKET_NAME

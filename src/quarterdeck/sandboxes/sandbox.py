@@ -1,20 +1,18 @@
-"""What the launcher is told for one sandbox on this machine."""
+"""The launcher's instructions for one sandbox on this machine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from quarterdeck.sandboxes.bubblewrap import Profile, options
-from quarterdeck.sandboxes.environment import clean_environment, login_shell
-from quarterdeck.sandboxes.identity import SandboxUser, write_accounts
+from quarterdeck.local.open_files import STARTED_WITH
+from quarterdeck.sandboxes.bubblewrap import NOTHING, SandboxProfile, VisiblePaths, options
 from quarterdeck.sandboxes.interpreter import needed_directories
-from quarterdeck.sandboxes.launch import LaunchSpec
+from quarterdeck.sandboxes.launch import LaunchSpec, clean_environment, login_shell
 from quarterdeck.sandboxes.layout import INSIDE, MIRRORS_INSIDE, PROGRAMS_INSIDE, Places
 from quarterdeck.sandboxes.port import Layout
-from quarterdeck.sandboxes.processes import MARKER
+from quarterdeck.sandboxes.processes import MARKER, SandboxUser, write_accounts
 from quarterdeck.sandboxes.programs import write_programs
 from quarterdeck.sandboxes.record import CloneBook, Mode
-from quarterdeck.sandboxes.shown import NOTHING, Shown
 
 PASSABLE = 0o711
 OBJECTS_VARIABLE = "GIT_ALTERNATE_OBJECT_DIRECTORIES"
@@ -35,50 +33,72 @@ class Confinement:
         return INSIDE if self.bubblewrap else places.outside_layout
 
 
+@dataclass(frozen=True)
+class CommandOverrides:
+    """The settings of a command other than the engine. `directory` is a path inside."""
+
+    directory: str
+    environment: dict[str, str]
+
+
 def describe(
     confinement: Confinement,
     places: Places,
     command: Sequence[str],
     mirrors: dict[str, Path],
     book: CloneBook,
-    shown: Shown = NOTHING,
+    shown: VisiblePaths = NOTHING,
+    overrides: CommandOverrides | None = None,
 ) -> LaunchSpec:
-    """The launch of a command in a workspace, whose account files and programs are written on the way.
+    """Return the launch of a command in a workspace; write its account files and programs.
 
     Args:
         mirrors: the object directories the workspace borrows from, by the mirrors' names.
-        shown: programs of the person's.
+        shown: the user's programs.
+        overrides: for a command that ends with the service, with or without a running engine.
     """
     layout = confinement.layout(places)
     programs = Path(PROGRAMS_INSIDE) if confinement.bubblewrap else places.programs
     environment = clean_environment(places, layout.home_dir, (programs,))
     environment |= _moved_objects(confinement, mirrors, book)
     hostname = f"replica-{places.root.name[:8]}"
-    write_accounts(places.etc, confinement.user, layout.home_dir, login_shell(), hostname)
-    write_programs(places.programs, shown.calls)
-    # The service makes it, too; but sandboxes can be run without one.
-    places.doorway.mkdir(mode=PASSABLE, exist_ok=True)
-    read_only = tuple(needed_directories())
-    own = (*places.owned_inside, places.etc, places.programs, places.doorway)
-    bound = [*own, *mirrors.values(), *read_only, *shown.paths]
+    if overrides is None or not places.programs.is_dir():
+        write_accounts(places.etc, confinement.user, layout.home_dir, login_shell(), hostname)
+        write_programs(places.programs, shown.calls)
+    # The service also creates it; but sandboxes can be run without a service.
+    places.inside_sockets.mkdir(mode=PASSABLE, exist_ok=True)
+    read_only = tuple(needed_directories(places.installation.root))
+    own = (*places.owned_inside, places.etc, places.programs, places.inside_sockets)
+    paths = [*own, *mirrors.values(), *read_only, *shown.paths]
     spec = LaunchSpec(
         command=list(command),
-        environment=environment,
-        directory=layout.workspace_dir,
+        environment=environment | (overrides.environment if overrides else {}),
+        directory=overrides.directory if overrides else layout.workspace_dir,
         uid=confinement.user.uid if confinement.user.drop else None,
         gid=confinement.user.gid if confinement.user.drop else None,
-        expose=_reachable(bound, confinement),
+        expose=_reachable(paths, confinement),
+        open_files=STARTED_WITH,
     )
     if not confinement.bubblewrap:
         return spec
-    profile = Profile(places, hostname, environment, read_only, mirrors, shown.paths)
+    profile = SandboxProfile(
+        places,
+        confinement.user,
+        hostname,
+        spec.environment,
+        read_only,
+        mirrors,
+        shown.paths,
+        directory=spec.directory,
+        tied=overrides is not None,
+    )
     return _wrapped(spec, confinement.bubblewrap, profile)
 
 
-def _wrapped(spec: LaunchSpec, program: str, profile: Profile) -> LaunchSpec:
+def _wrapped(spec: LaunchSpec, program: str, profile: SandboxProfile) -> LaunchSpec:
     return replace(
         spec,
-        # of bubblewrap alone: the command inside gets the profile's
+        # only for bubblewrap: the command inside gets the profile's
         environment={name: spec.environment[name] for name in (MARKER, "PATH", "LANG")},
         directory="/",
         bubblewrap=program,
@@ -86,22 +106,22 @@ def _wrapped(spec: LaunchSpec, program: str, profile: Profile) -> LaunchSpec:
     )
 
 
-def _reachable(bound: list[Path], confinement: Confinement) -> list[str]:
+def _reachable(paths: list[Path], confinement: Confinement) -> list[str]:
     if not confinement.user.drop:
         return []
     program = [Path(confinement.bubblewrap)] if confinement.bubblewrap else []
-    return [str(path) for path in [*bound, *program] if path.exists()]
+    return [str(path) for path in [*paths, *program] if path.exists()]
 
 
 def _moved_objects(
     confinement: Confinement, mirrors: dict[str, Path], book: CloneBook
 ) -> dict[str, str]:
-    """Points git at mirrors that clones made in the other mode would not find."""
-    known = {entry.objects for entry in book.clones.values() if entry.objects}
+    """Return the settings that let git find mirrors for clones of the other mode."""
+    recorded = {entry.objects for entry in book.clones.values() if entry.objects}
     present = {
         f"{MIRRORS_INSIDE}/{name}/objects" if confinement.bubblewrap else str(objects)
         for name, objects in mirrors.items()
     }
-    if known <= present:
+    if recorded <= present:
         return {}
     return {OBJECTS_VARIABLE: ":".join(sorted(present))}

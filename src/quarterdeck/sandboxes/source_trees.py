@@ -1,4 +1,4 @@
-"""Reading a directory of a source: of this machine's disk as it is now, or of a mirrored repository."""
+"""Reads a directory of a source: from this machine's disk, or from a mirrored repository."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
-from quarterdeck.sandboxes.git import GitError
+from quarterdeck.sandboxes.git import SourceGitError
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import (
     NotARepositoryError,
@@ -24,15 +24,15 @@ MOST_FILES = 500
 MOST_BYTES = 8 << 20
 """Of one directory with all below it."""
 MOST_DIRECTORIES = 20_000
-"""That are looked through for files of a name."""
+"""Searched for files of a name."""
 PASSED_BY = frozenset((".git", "node_modules"))
 FRESH_SECONDS = 60.0
-"""A mirror that was brought up to date this lately is not asked for again."""
+"""A mirror that was updated within this time is not updated again."""
 
 
 @dataclass(frozen=True)
 class _Bounds:
-    """Counts what is taken, and refuses what is too much."""
+    """Refuses more files or bytes than the limits."""
 
     name: str
 
@@ -52,16 +52,16 @@ class Trees:
         self._fetched: dict[str, float] = {}
 
     async def require(self, url: str) -> None:
-        """Looks whether a source can be there; see `SandboxDriver.require_source`.
+        """Check whether a source can exist; see `SandboxDriver.require_source`.
 
         Raises:
-            NotARepositoryError: it is not there, or the address is none.
+            NotARepositoryError: it does not exist, or the address is not valid.
         """
-        if not await asyncio.to_thread(self._may_be_there, url):
+        if not await asyncio.to_thread(self._may_exist, url):
             raise NotARepositoryError(f"There is nothing at {url} on the service's machine.")
 
     async def read(self, url: str, directory: str) -> list[TreeFile]:
-        """Every plain file below a directory; see `SandboxDriver.read_tree`.
+        """Return every plain file below a directory; see `SandboxDriver.read_tree`.
 
         Raises:
             SandboxError: there is no such directory, it is too large, or it cannot be read.
@@ -69,13 +69,13 @@ class Trees:
         inside = _inside(directory)
         path = await asyncio.to_thread(local_path, url)
         if path is not None:
-            here = path.joinpath(*inside.parts)
-            if await asyncio.to_thread(here.is_dir) and not _bare(path):
-                return await asyncio.to_thread(_read_disk, path, here)
+            target = path.joinpath(*inside.parts)
+            if await asyncio.to_thread(target.is_dir) and not _bare(path):
+                return await asyncio.to_thread(_read_disk, path, target)
         return await self._read_mirror(url, inside)
 
     async def find(self, url: str, name: str) -> list[TreeFile]:
-        """Every plain file of one name; see `SandboxDriver.find_in_tree`.
+        """Return every plain file of one name; see `SandboxDriver.find_in_tree`.
 
         Raises:
             SandboxError: there is no such source, it has too many, or it cannot be read.
@@ -84,50 +84,50 @@ class Trees:
         if path is not None and not _bare(path) and await asyncio.to_thread(path.is_dir):
             return await asyncio.to_thread(_find_disk, path, name)
         source = await self._fresh(url)
-        commit = await self._mirrors.start_commit(source, _nobody)
+        commit = await self._mirrors.start_commit(source, _discard)
         if commit is None:
             return []
         mirror = self._mirrors.path(source.id)
         git = self._mirrors.git
-        here = f":(glob)**/{name}"
+        pattern = f":(glob)**/{name}"
         try:
             listed = await git.run("ls-tree", "-r", "-l", "-z", commit, directory=mirror)
             records = [record.partition("\t") for record in listed.split("\0")]
-            wanted = [head.split()[-1] for head, _, at in records if f"/{at}".endswith(f"/{name}")]
-            if not wanted:
+            objects = [head.split()[-1] for head, _, at in records if f"/{at}".endswith(f"/{name}")]
+            if not objects:
                 return []
-            sizes = sum(int(size) for size in wanted if size.isdigit())
-            _Bounds(source.name).check(len(wanted), sizes)
-            with tempfile.TemporaryDirectory(prefix="tree-", dir=mirror.parent) as passing:
-                packed = Path(passing, "tree.tar")
-                archive = ("archive", "--format=tar", "-o", str(packed), commit, "--", here)
+            sizes = sum(int(size) for size in objects if size.isdigit())
+            _Bounds(source.name).check(len(objects), sizes)
+            with tempfile.TemporaryDirectory(prefix="tree-", dir=mirror.parent) as temporary:
+                packed = Path(temporary, "tree.tar")
+                archive = ("archive", "--format=tar", "-o", str(packed), commit, "--", pattern)
                 await git.run(*archive, directory=mirror)
                 return await asyncio.to_thread(_read_archive, packed)
-        except GitError as e:
+        except SourceGitError as e:
             raise SandboxError(f"{source.name} could not be read.", str(e)) from e
 
     async def _read_mirror(self, url: str, inside: PurePosixPath) -> list[TreeFile]:
         source = await self._fresh(url)
-        commit = await self._mirrors.start_commit(source, _nobody)
+        commit = await self._mirrors.start_commit(source, _discard)
         name = f"{source.name}#{inside}" if inside.parts else source.name
         if commit is None:
             raise SandboxError(f"{source.name} has no commit yet.")
         tree = f"{commit}:{_colon(inside)}"
         return await self._archived(self._mirrors.path(source.id), tree, name)
 
-    def _may_be_there(self, url: str) -> bool:
+    def _may_exist(self, url: str) -> bool:
         path = local_path(url)
-        # Asked so that a name that is too long is not there, rather than an error.
-        there = path is None or os.path.exists(path)  # noqa: PTH110
-        return there or self._mirrors.path(_key(url)).is_dir()
+        # With `exists` a name that is too long counts as missing, instead of an error.
+        exists = path is None or os.path.exists(path)  # noqa: PTH110
+        return exists or self._mirrors.path(_key(url)).is_dir()
 
     async def _fresh(self, url: str) -> RepositorySource:
-        """The source with its mirror, brought up to date unless it was a moment ago."""
+        """Return the source with its mirror, updated unless it was recently."""
         key = _key(url)
         source = RepositorySource(key, without_password(url), url, default_branch="")
         now = time.monotonic()
         if now - self._fetched.get(key, -FRESH_SECONDS) >= FRESH_SECONDS:
-            await self._mirrors.refresh(source, _nobody)
+            await self._mirrors.refresh(source, _discard)
             self._fetched[key] = now
         return source
 
@@ -135,26 +135,26 @@ class Trees:
         git = self._mirrors.git
         try:
             listed = await git.run("ls-tree", "-r", "-l", "-z", tree, directory=mirror)
-        except GitError as e:
-            raise SandboxError(f"{name} is no directory of the repository.", str(e)) from e
+        except SourceGitError as e:
+            raise SandboxError(f"{name} is not a directory of the repository.", str(e)) from e
         sizes = [line.split("\t")[0].split()[-1] for line in listed.split("\0") if line]
         _Bounds(name).check(len(sizes), sum(int(size) for size in sizes if size.isdigit()))
-        with tempfile.TemporaryDirectory(prefix="tree-", dir=mirror.parent) as passing:
-            packed = Path(passing, "tree.tar")
+        with tempfile.TemporaryDirectory(prefix="tree-", dir=mirror.parent) as temporary:
+            packed = Path(temporary, "tree.tar")
             try:
                 await git.run("archive", "--format=tar", "-o", str(packed), tree, directory=mirror)
-            except GitError as e:
+            except SourceGitError as e:
                 raise SandboxError(f"{name} could not be read.", str(e)) from e
             return await asyncio.to_thread(_read_archive, packed)
 
 
 def _key(url: str) -> str:
-    """What the mirror of a source is kept under."""
+    """Return the key of a source's mirror."""
     return f"tree-{sha256(url.encode()).hexdigest()[:32]}"
 
 
-def _nobody(line: str) -> None:
-    """Progress that nobody is told."""
+def _discard(line: str) -> None:
+    """Drop a line of progress."""
 
 
 def _colon(inside: PurePosixPath) -> str:
@@ -176,7 +176,7 @@ def _read_disk(root: Path, directory: Path) -> list[TreeFile]:
     true_root = root.resolve()
     if not directory.resolve().is_relative_to(true_root):
         raise SandboxError(f"{directory} leads out of {root}.")
-    bounds, size, found = _Bounds(str(directory)), 0, list[TreeFile]()
+    bounds, size, files = _Bounds(str(directory)), 0, list[TreeFile]()
     for parent, directories, names in os.walk(directory):
         directories[:] = sorted(name for name in directories if name != ".git")
         for name in sorted(names):
@@ -186,28 +186,30 @@ def _read_disk(root: Path, directory: Path) -> list[TreeFile]:
             content, executable = file
             size += len(content)
             path = Path(parent, name).relative_to(directory).as_posix()
-            found.append(TreeFile(path, content, executable))
-            bounds.check(len(found), size)
-    return found
+            files.append(TreeFile(path, content, executable))
+            bounds.check(len(files), size)
+    return files
 
 
 def _find_disk(root: Path, name: str) -> list[TreeFile]:
-    bounds, size, found = _Bounds(str(root)), 0, list[TreeFile]()
+    bounds, size, files = _Bounds(str(root)), 0, list[TreeFile]()
     for visited, (parent, directories, names) in enumerate(os.walk(root)):
         if visited >= MOST_DIRECTORIES:
             raise SandboxError(f"{root} has more than {MOST_DIRECTORIES} directories.")
-        directories[:] = sorted(one for one in directories if one not in PASSED_BY)
+        directories[:] = sorted(
+            directory for directory in directories if directory not in PASSED_BY
+        )
         file = _read_file(Path(parent, name)) if name in names else None
         if file is None:
             continue
         size += len(file[0])
-        bounds.check(len(found) + 1, size)
-        found.append(TreeFile(Path(parent, name).relative_to(root).as_posix(), *file))
-    return found
+        bounds.check(len(files) + 1, size)
+        files.append(TreeFile(Path(parent, name).relative_to(root).as_posix(), *file))
+    return files
 
 
 def _read_file(path: Path) -> tuple[bytes, bool] | None:
-    """A plain file's content; None for a link or another kind of thing."""
+    """Return a plain file's content and whether it is executable; None for any other kind."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -220,10 +222,10 @@ def _read_file(path: Path) -> tuple[bytes, bool] | None:
 
 
 def _read_archive(packed: Path) -> list[TreeFile]:
-    found: list[TreeFile] = []
+    files: list[TreeFile] = []
     with tarfile.open(packed) as archive:
         for member in archive:
             content = archive.extractfile(member) if member.isreg() else None
             if content is not None:
-                found.append(TreeFile(member.name, content.read(), bool(member.mode & 0o100)))
-    return found
+                files.append(TreeFile(member.name, content.read(), bool(member.mode & 0o100)))
+    return files

@@ -1,4 +1,4 @@
-"""Reading the address of a repository: a path on this machine, or a git URL."""
+"""Reads the address of a repository: a path on this machine, or a git URL."""
 
 import re
 from dataclasses import dataclass
@@ -9,20 +9,21 @@ from quarterdeck.sandboxes.port import NotARepositoryError
 
 _SCHEMES = frozenset(("http", "https", "ssh", "git", "git+ssh", "ssh+git"))
 _SCP_LIKE = re.compile(r"[A-Za-z0-9_.@-]+:(?!/?/).*", re.ASCII)
+_SCP_PARTS = re.compile(r"(?:[^@/:]+@)?([^@/:]+):/?(?!/)(.+)")
 _HELPER = re.compile(r"[A-Za-z0-9+.-]+::")
 _UNSAFE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LIMIT = 100
 
 
 def local_path(url: str) -> Path | None:
-    """The directory that an address names; None when it names another machine.
+    """Return the directory that an address names; None when it names another machine.
 
     Raises:
-        NotARepositoryError: an address that nothing here can read.
+        NotARepositoryError: the address is not supported.
     """
     text = url.strip()
     if not text or text.startswith("-") or any(ord(character) < 32 for character in text):
-        raise NotARepositoryError(f"{url!r} is no path and no git URL.")
+        raise NotARepositoryError(f"{url!r} is neither a path nor a git URL.")
     if text.startswith("file://"):
         return Path(unquote(urlsplit(text).path))
     if "://" in text or _HELPER.match(text):
@@ -50,7 +51,7 @@ def _remote(text: str) -> None:
 
 
 def without_password(url: str) -> str:
-    """The address as it may be shown, and told to those inside."""
+    """Return the address without a password, safe to show to people and programs inside."""
     if "://" not in url or "@" not in url:
         return url
     parts = urlsplit(url)
@@ -61,8 +62,29 @@ def without_password(url: str) -> str:
     return urlunsplit(parts._replace(netloc=user + host))
 
 
+def spellings(url: str) -> tuple[list[str], bool]:
+    """Return other addresses of a remote repository, and whether its own can be a prefix.
+
+    git replaces prefixes of addresses, so only one that ends with `.git` names a single repository.
+    """
+    own = url.endswith(".git")
+    if "://" in url:
+        parts = urlsplit(url)
+        host, path = parts.hostname or "", parts.path.strip("/")
+        usual = parts.port is None and parts.scheme in _SCHEMES
+    else:
+        match = _SCP_PARTS.fullmatch(url)
+        host, path = match.groups() if match else ("", "")
+        usual = match is not None
+    if not usual or not host or not path:
+        return [], own
+    path = f"{path.removesuffix('.git')}.git"
+    others = (f"https://{host}/{path}", f"ssh://git@{host}/{path}", f"git@{host}:{path}")
+    return [spelling for spelling in others if not url.startswith(spelling)], own
+
+
 def name_from(address: str) -> str:
-    """A name for a repository, from the last part of its address."""
+    """Return a name for a repository, from the last part of its address."""
     parts = [part for part in re.split(r"[/:\\]", without_password(address)) if part]
     if parts and parts[-1] == ".git":
         parts.pop()
@@ -70,8 +92,8 @@ def name_from(address: str) -> str:
 
 
 def safe_name(name: str) -> str:
-    """A name that is one plain directory name."""
-    return _UNSAFE_NAME.sub("-", name).strip("-.")[:_NAME_LIMIT] or "repository"
+    """Return a name that is one plain directory name, as repositories have (`REPOSITORY_NAME`)."""
+    return _UNSAFE_NAME.sub("-", name).lstrip("-._").rstrip("-.")[:_NAME_LIMIT] or "repository"
 
 
 @dataclass(frozen=True)

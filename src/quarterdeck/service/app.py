@@ -1,4 +1,4 @@
-"""The application: routers, gate, failures, and the life of what runs behind them."""
+"""The application: routers, middleware, error handlers, and the lifespan."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -9,99 +9,92 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 
 from quarterdeck import __version__
-from quarterdeck.service.automations.runner import AutomationRunner
-from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.failures import install_handlers
-from quarterdeck.service.files.search import FileSearch
-from quarterdeck.service.forwarding.middleware import Forwarding
-from quarterdeck.service.forwarding.upstream import Upstreams
-from quarterdeck.service.gate import Gate, Guard
-from quarterdeck.service.identity.authenticator import Authenticator
-from quarterdeck.service.identity.doors import Doors
-from quarterdeck.service.outward.outward import Outward
-from quarterdeck.service.presence import Presence
-from quarterdeck.service.previews.registry import Previews
-from quarterdeck.service.routes import (
-    agents,
-    api_keys,
-    auth,
-    automation_checks,
-    automation_webhooks,
-    automations,
-    canvas,
-    chatapp,
-    chats,
-    credentials,
-    description,
-    environment_files,
-    environment_hooks,
-    environment_mcps,
-    environment_skills,
-    environment_variables,
-    environments,
-    events,
-    exec,
-    health,
-    history,
-    hook_tests,
-    hooks,
-    host_webhooks,
-    messages,
-    previews,
-    replicas,
-    repo_files,
-    repositories,
-    services,
-    terminals,
-    users,
-    warm_pools,
-    workspaces,
+from quarterdeck.service.agents.routes import agents_router, credentials_router
+from quarterdeck.service.automations.routes import (
+    automation_checks_router,
+    automation_webhooks_router,
+    automations_router,
+    host_webhooks_router,
 )
-from quarterdeck.service.signposts import Signposts
+from quarterdeck.service.chats.routes import chats_router, history_router, messages_router
+from quarterdeck.service.environments.file_routes import router as environment_files_router
+from quarterdeck.service.environments.hook_routes import router as environment_hooks_router
+from quarterdeck.service.environments.mcp_routes import router as environment_mcps_router
+from quarterdeck.service.environments.routes import (
+    environments_router,
+    hook_tests_router,
+    warm_pools_router,
+)
+from quarterdeck.service.environments.skill_routes import router as environment_skills_router
+from quarterdeck.service.environments.variable_routes import router as environment_variables_router
+from quarterdeck.service.error_handlers import install_handlers
+from quarterdeck.service.forwarding import Forwarding
+from quarterdeck.service.git.origin_routes import origin_router
+from quarterdeck.service.git.routes import git_router, pull_requests_router
+from quarterdeck.service.identity.routes import api_keys_router, auth_router, users_router
+from quarterdeck.service.middleware import AuthMiddleware, ErrorMiddleware, Head
+from quarterdeck.service.notifications.routes import chatapp_router
+from quarterdeck.service.previews.routes import previews_router
+from quarterdeck.service.replicas.file_routes import canvas_router, repo_files_router
+from quarterdeck.service.replicas.routes import (
+    events_router,
+    exec_router,
+    hooks_router,
+    replicas_router,
+    workspaces_router,
+)
+from quarterdeck.service.repositories.routes import repositories_router
+from quarterdeck.service.routing import RouteTrie
+from quarterdeck.service.start import ServiceParts
+from quarterdeck.service.system_routes import description_router, health_router, services_router
+from quarterdeck.service.terminal_routes import terminals_router
 
 # Literal paths such as /v1/replica/repositories come before those with an id in their place, and
 # `credentials`, whose first word may be anything, last.
-RESOURCES = (
-    health,
-    description,
-    services,
-    agents,
-    repositories,
-    environments,
-    environment_variables,
-    environment_files,
-    environment_skills,
-    environment_mcps,
-    environment_hooks,
-    replicas,
-    workspaces,
-    history,
-    events,
-    chats,
-    messages,
-    exec,
-    terminals,
-    hooks,
-    hook_tests,
-    warm_pools,
-    canvas,
-    repo_files,
-    previews,
-    automation_checks,
-    automation_webhooks,
-    host_webhooks,
-    automations,
-    auth,
-    api_keys,
-    users,
-    chatapp,
-    credentials,
+ROUTERS = (
+    health_router,
+    description_router,
+    services_router,
+    agents_router,
+    repositories_router,
+    environments_router,
+    environment_variables_router,
+    environment_files_router,
+    environment_skills_router,
+    environment_mcps_router,
+    environment_hooks_router,
+    replicas_router,
+    workspaces_router,
+    history_router,
+    events_router,
+    chats_router,
+    messages_router,
+    exec_router,
+    terminals_router,
+    hooks_router,
+    hook_tests_router,
+    warm_pools_router,
+    canvas_router,
+    git_router,
+    pull_requests_router,
+    repo_files_router,
+    origin_router,
+    previews_router,
+    automation_checks_router,
+    automation_webhooks_router,
+    host_webhooks_router,
+    automations_router,
+    auth_router,
+    api_keys_router,
+    users_router,
+    chatapp_router,
+    credentials_router,
 )
 
-# Not included: the framework would look through each route once more for that. They are the same in
-# each application of a process.
-ROUTES = [route for module in RESOURCES for route in module.router.routes]
-SIGNPOSTS, DOORS = Signposts(ROUTES), Doors(ROUTES)
+# Not included: the framework would search every route again for that. They are the same in each
+# application of a process.
+ROUTES = [route for router in ROUTERS for route in router.routes]
+ROUTE_TRIE = RouteTrie(ROUTES)
 
 # The framework would export requests and errors to whatever the environment names.
 SILENT: TelemetryConfig = {
@@ -113,36 +106,29 @@ SILENT: TelemetryConfig = {
 }
 
 
-def build_app(context: ServiceContext) -> FastAPI:
-    """The application over a context; its lifespan starts and closes `context.fleet`."""
-    authenticator = Authenticator(context)
-    upstreams = Upstreams(context.home_id, context.stopping)
-    forwarding = Middleware(Forwarding, context=context, upstreams=upstreams)
+def build_app(service: ServiceParts) -> FastAPI:
+    """Return the application for the parts of a service, which run for its lifespan."""
+    context = service.context
+    forwarding = Middleware(Forwarding, context=context, upstreams=service.upstreams)
     app = FastAPI(
         title="quarterdeck",
         version=__version__,
         lifespan=_lifespan,
-        routes=[SIGNPOSTS],
+        routes=[ROUTE_TRIE],
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
         telemetry=SILENT,
         middleware=[
-            Middleware(Guard),
-            Middleware(Gate, authenticator=authenticator, doors=DOORS),
-            # A database that has one service costs no look for an owner.
+            Middleware(Head),
+            Middleware(ErrorMiddleware),
+            Middleware(AuthMiddleware, authenticator=service.authenticator, routes=ROUTE_TRIE),
+            # A database with one service needs no owner look-up.
             *([forwarding] if context.database.shared else []),
         ],
     )
-    app.state.context = context
-    app.state.authenticator = authenticator
-    app.state.upstreams = upstreams
-    app.state.presence = Presence(context)
-    app.state.file_search = FileSearch(context)
-    app.state.previews = Previews(context)
-    app.state.outward = Outward(context)
-    app.state.automations = AutomationRunner(context)
+    app.state.service = service
     app.state.routes = ROUTES
     app.state.description = None
     install_handlers(app)
@@ -151,29 +137,12 @@ def build_app(context: ServiceContext) -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
-    context: ServiceContext = app.state.context
-    authenticator: Authenticator = app.state.authenticator
-    if context.fleet is not None:
-        await context.fleet.start()
-    await app.state.previews.start()
-    await app.state.presence.start()
-    app.state.outward.start()
-    app.state.automations.start()
-    noting = asyncio.create_task(authenticator.uses.run())
+    service: ServiceParts = app.state.service
     try:
-        yield
+        async with service.running():
+            yield
     finally:
-        context.stopping.set()
-        context.event_log.end_streams()
-        await app.state.presence.close()
-        await app.state.upstreams.close()
-        await app.state.file_search.close()
-        await app.state.previews.close()
-        await app.state.automations.close()
-        if context.fleet is not None:
-            await context.fleet.close()
-        await app.state.outward.close()
-        ending = [noting] if app.state.description is None else [noting, app.state.description]
-        for task in ending:
-            task.cancel()
-        await asyncio.gather(*ending, return_exceptions=True)
+        description: asyncio.Future[bytes] | None = app.state.description
+        if description is not None:
+            description.cancel()
+            await asyncio.gather(description, return_exceptions=True)

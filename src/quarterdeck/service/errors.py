@@ -1,15 +1,15 @@
 """The service's error tree.
 
     ServiceError
-    |-- ApiError              an answer: raise it anywhere below a route
+    |-- ApiError              an error response: raise it anywhere below a route
     |-- StorageError          the database cannot be read or written
     |   |-- DatabaseFullError      no space left; nothing of the write was kept
     |   |-- DatabaseLockedError    another program holds the database
-    |   |-- DatabaseReadOnlyError  it takes no writes
-    |   |-- DatabaseLostError      the connection to its server broke
-    |   |-- DatabaseClosedError    asked after `close`
+    |   |-- DatabaseReadOnlyError  it accepts no writes
+    |   |-- DatabaseLostError      its server cannot be reached
+    |   |-- DatabaseClosedError    used after `close`
     |   `-- NewerDatabaseError     written by a newer version of the program
-    |-- UnknownWorkspaceError the event log was asked to append to a workspace that is gone
+    |-- UnknownWorkspaceError events were to be appended to a deleted workspace
     `-- StartError            the service cannot start; the text says what to do
         |-- HomeInUseError         another service runs on this home
         |-- HomeUnusableError      its directories cannot be made or read
@@ -17,7 +17,7 @@
         `-- ListenError            a socket cannot be opened
             `-- AddressInUseError       something else listens there
 
-A violated constraint stays SQLAlchemy's `IntegrityError`: who wrote knows what it means.
+A violated constraint stays SQLAlchemy's `IntegrityError`: the writer knows its meaning.
 """
 
 from quarterdeck.wire.errors import STATUS_OF, ErrorCode, ErrorObject
@@ -36,6 +36,7 @@ class ApiError(ServiceError):
         message: str,
         details: str | None = None,
         retry_after: int | None = None,
+        conflicts: list[str] | None = None,
     ) -> None:
         """`retry_after` is in seconds, and goes into the header of that name."""
         super().__init__(message)
@@ -43,6 +44,7 @@ class ApiError(ServiceError):
         self.message = message
         self.details = details
         self.retry_after = retry_after
+        self.conflicts = conflicts
 
     @property
     def status(self) -> int:
@@ -50,12 +52,26 @@ class ApiError(ServiceError):
         return STATUS_OF[self.code]
 
     def as_object(self) -> ErrorObject:
-        """The response's body."""
-        return ErrorObject(error=self.message, details=self.details, code=self.code)
+        """Return the response's body."""
+        return ErrorObject(
+            error=self.message, details=self.details, code=self.code, conflicts=self.conflicts
+        )
 
 
 class StorageError(ServiceError):
-    """The database cannot be read or written. Nothing of a failed write was kept."""
+    """The database cannot be read or written. Nothing of a failed write was kept.
+
+    The text is for every caller. `reason` is the driver's message, which may name hosts and paths:
+    it is for the log, and for the operator who starts the service.
+    """
+
+    def __init__(self, message: str, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+    def for_operator(self) -> str:
+        """Return the text with its reason."""
+        return f"{self} ({self.reason})" if self.reason else str(self)
 
 
 class DatabaseFullError(StorageError):
@@ -67,18 +83,19 @@ class DatabaseLockedError(StorageError):
 
 
 class DatabaseReadOnlyError(StorageError):
-    """The database takes no writes: a read-only file or disk, a standby server."""
+    """The database accepts no writes: a read-only file or disk, a standby server."""
 
 
 class DatabaseLostError(StorageError):
-    """The connection to the database's server broke; the next try opens a new one.
+    """The database's server cannot be reached, or the connection to it broke.
 
-    When it broke during a commit, it is not known whether the write was kept.
+    When it broke during a commit, it is not known whether the write was kept. `Database` logs that
+    the server was lost, and that it is back; nobody else needs to.
     """
 
 
 class DatabaseClosedError(StorageError):
-    """The database was asked after it was closed."""
+    """The database was used after it was closed."""
 
 
 class NewerDatabaseError(StorageError):
@@ -86,7 +103,7 @@ class NewerDatabaseError(StorageError):
 
 
 class UnknownWorkspaceError(ServiceError):
-    """Events were to be appended to a workspace that is not, or no longer, there."""
+    """Events were to be appended to a workspace that does not exist (any more)."""
 
 
 class StartError(ServiceError):

@@ -1,24 +1,158 @@
-"""The event log of every workspace: stored with an index, then published to its streams.
+"""The event log: written, read and relayed.
 
-What is published was committed before, in the order of the index. See `broadcast` for how a
+The event log of every workspace: stored with an index, then published to its streams.
+
+Published events were committed before, in the order of the index. See `streams` for how a
 stream joins the two without a gap.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
+from uuid import uuid4
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, bindparam, insert, update
 
-from quarterdeck.service.broadcast import Broadcasts, Subscription
 from quarterdeck.service.db.database import Database
-from quarterdeck.service.log_writer import LogWriter
-from quarterdeck.service.records.events import NewEvent, StoredEvent, last_index, read_after
+from quarterdeck.service.db.tables import chats, events, workspaces
+from quarterdeck.service.errors import UnknownWorkspaceError
+from quarterdeck.service.event_rows import NewEvent, StoredEvent, last_index, read_after
+from quarterdeck.service.formats import NUL, moment_text, storable
+from quarterdeck.service.streams import Broadcasts, Subscription
 from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.events import EventType
+
+_count_up = (
+    update(workspaces)
+    .where(workspaces.c.id == bindparam("of"))
+    .values(
+        next_event_index=workspaces.c.next_event_index + bindparam("all"),
+        next_history_index=workspaces.c.next_history_index + bindparam("agent"),
+    )
+    .returning(workspaces.c.next_event_index, workspaces.c.next_history_index)
+)
+_count_chat_up = (
+    update(chats)
+    .where(chats.c.id == bindparam("of"), chats.c.workspace_id == bindparam("in"))
+    .values(next_history_index=chats.c.next_history_index + bindparam("agent"))
+    .returning(chats.c.next_history_index)
+)
+_store = insert(events)
+
+
+Follower = Callable[[Connection, str, Sequence[NewEvent], str], None]
+"""Called in the transaction that stores events of a workspace, after they were stored, with the
+current time as text. Must be quick when the events do not concern it."""
+
+
+class LogWriter:
+    """The event log within one write. Appended events are in `stored`, in order."""
+
+    def __init__(
+        self, connection: Connection, clock: Callable[[], datetime], followers: Sequence[Follower]
+    ) -> None:
+        self.connection = connection
+        self._followers = followers
+        self.stored: list[tuple[str, list[StoredEvent]]] = []
+        self.now = clock
+
+    def append(self, workspace_id: str, new: Sequence[NewEvent]) -> list[int]:
+        """Append events; they are published after the commit. Returns their indices.
+
+        Raises:
+            UnknownWorkspaceError: no workspace has this id (it was deleted).
+        """
+        if not new:
+            return []
+        of_chats = [_chat_of(event) for event in new]
+        first, first_history = self._reserve(workspace_id, len(new), of_chats)
+        places = self._places(workspace_id, of_chats, first_history)
+        stored = [self._stored(first + n, event) for n, event in enumerate(new)]
+        rows = [_row(workspace_id, s, place) for s, place in zip(stored, places, strict=True)]
+        self.connection.execute(_store, rows)
+        now = moment_text(self.now())
+        for follow in self._followers:
+            follow(self.connection, workspace_id, new, now)
+        self.stored.append((workspace_id, stored))
+        return [event.index for event in stored]
+
+    def _reserve(
+        self, workspace_id: str, count: int, of_chats: list[str | None]
+    ) -> tuple[int, int]:
+        """Reserve the first free indices, of the log and of the workspace's history.
+
+        On a database with several writers the updated row is also the lock that keeps readers from
+        seeing a later index before an earlier one.
+        """
+        agent = sum(chat is not None for chat in of_chats)
+        row = self.connection.execute(
+            _count_up, {"of": workspace_id, "all": count, "agent": agent}
+        ).first()
+        if row is None:
+            raise UnknownWorkspaceError(f"There is no workspace {workspace_id}.")
+        return row.next_event_index - count, row.next_history_index - agent
+
+    def _places(
+        self, workspace_id: str, of_chats: list[str | None], first: int
+    ) -> list[tuple[str | None, int | None, int | None]]:
+        """Return each event's chat, its place in the workspace's history, and in the chat's."""
+        following = {
+            chat: self._reserve_chat(workspace_id, chat, of_chats.count(chat))
+            for chat in dict.fromkeys(of_chats)
+            if chat is not None
+        }
+        places: list[tuple[str | None, int | None, int | None]] = []
+        for chat in of_chats:
+            if chat is None:
+                places.append((None, None, None))
+                continue
+            place = following[chat]
+            places.append((chat, first, place))
+            first += 1
+            following[chat] = None if place is None else place + 1
+        return places
+
+    def _reserve_chat(self, workspace_id: str, chat: str, count: int) -> int | None:
+        following = self.connection.execute(
+            _count_chat_up, {"of": chat, "in": workspace_id, "agent": count}
+        ).scalar()
+        return None if following is None else following - count
+
+    def _stored(self, index: int, event: NewEvent) -> StoredEvent:
+        ts = moment_text(event.ts or self.now())
+        # Pure ASCII: some readers of event streams split lines at Unicode's own separators.
+        payload = json.dumps(event.payload, separators=(",", ":"))
+        return StoredEvent(index, event.id or str(uuid4()), ts, storable(event.type), payload)
+
+
+def _chat_of(event: NewEvent) -> str | None:
+    """Return the chat whose history an event belongs to, None when it is not history."""
+    chat = event.payload.get("chatId") if event.type == EventType.CHAT_TURN_DELTA else None
+    # An invalid id belongs to no chat, and may contain characters that no column can store.
+    return chat if isinstance(chat, str) and NUL not in chat else None
+
+
+def _row(
+    workspace_id: str, event: StoredEvent, place: tuple[str | None, int | None, int | None]
+) -> dict[str, Any]:
+    chat_id, history_index, chat_history_index = place
+    return {
+        "workspace_id": workspace_id,
+        "index": event.index,
+        "id": event.id,
+        "ts": event.ts,
+        "type": event.type,
+        "payload_json": event.payload_json,
+        "chat_id": chat_id,
+        "history_index": history_index,
+        "chat_history_index": chat_history_index,
+    }
+
 
 T = TypeVar("T")
 Observer = Callable[[str, Sequence[StoredEvent]], None]
-"""Told of a workspace's new events after their commit, on the event loop; must be quick."""
+"""Notified of a workspace's new events after their commit, on the event loop; must be quick."""
 
 PING_SECONDS = 15.0
 
@@ -31,8 +165,10 @@ class EventLog:
         database: Database,
         clock: Callable[[], datetime] = utc_now,
         ping_seconds: float = PING_SECONDS,
+        followers: Sequence[Follower] = (),
     ) -> None:
         self._database = database
+        self._followers = followers
         self._clock = clock
         self._observers: list[Observer] = []
         self._broadcasts = Broadcasts(self.read_after, ping_seconds)
@@ -43,7 +179,7 @@ class EventLog:
         events: Sequence[NewEvent],
         also: Callable[[Connection], None] | None = None,
     ) -> list[int]:
-        """Appends events and returns their indices (from 1, without gaps), durable and published.
+        """Append events and return their indices (from 1, without gaps), durable and published.
 
         `chat.turn.delta` events also get their places in the history of the workspace and of the
         chat. `also` runs in the same transaction, before the events are stored, so a chat it makes
@@ -62,14 +198,14 @@ class EventLog:
         return await self.write(run)
 
     async def write(self, fn: Callable[[LogWriter], T]) -> T:
-        """Runs `fn` as `Database.write` does, with a writer that can append events as well.
+        """Run `fn` as `Database.write` does, with a writer that can append events as well.
 
         `writer.connection` is the connection; `writer.append(workspace_id, events)` stores events
         within the same transaction. They are published after its commit.
         """
 
         def run(connection: Connection) -> tuple[T, LogWriter]:
-            writer = LogWriter(connection, self._clock)
+            writer = LogWriter(connection, self._clock, self._followers)
             return fn(writer), writer
 
         def publish(done: tuple[T, LogWriter]) -> None:
@@ -82,34 +218,34 @@ class EventLog:
         return result
 
     def observe(self, observer: Observer) -> None:
-        """Tells an observer of every event from now on."""
+        """Notify an observer of every event from now on."""
         self._observers.append(observer)
 
     async def read_after(self, workspace_id: str, index: int, limit: int) -> list[StoredEvent]:
-        """Up to `limit` events with a higher index, in order."""
+        """Return up to `limit` events with a higher index, in order."""
         return await self._database.read(lambda c: read_after(c, workspace_id, index, limit))
 
     async def last_index(self, workspace_id: str) -> int:
-        """Index of the newest event, 0 when there is none (or no such workspace)."""
+        """Return the index of the newest event, 0 when there is none (or no such workspace)."""
         return await self._database.read(lambda c: last_index(c, workspace_id))
 
     async def subscribe(self, workspace_id: str, after: int | None) -> Subscription:
-        """Opens a stream of frames: everything after an index, then live; or live only.
+        """Open a stream of frames: all after an index, then live; or live only.
 
-        Whatever is appended once this has returned is in the stream. Iterate it for chunks of up
+        Every event appended after this has returned is in the stream. Iterate it for chunks of up
         to 64 joined frames and for pings; it ends when the workspace is dropped, the service
         stops, or `aclose` is called, which its reader must do.
         """
         return await self._broadcasts.open(workspace_id, after, self.last_index)
 
     def listeners(self, workspace_id: str) -> int:
-        """How many streams are open on a workspace."""
+        """Return how many streams are open on a workspace."""
         return self._broadcasts.listeners(workspace_id)
 
     def drop(self, workspace_id: str) -> None:
-        """Ends the streams of a deleted workspace. Call after the delete was committed."""
+        """End the streams of a deleted workspace. Call after the delete was committed."""
         self._broadcasts.drop(workspace_id)
 
     def end_streams(self) -> None:
-        """Ends every stream, and each that is opened later, at once. Part of stopping."""
+        """End every stream, and each that is opened later, at once. Part of stopping."""
         self._broadcasts.close()

@@ -1,4 +1,4 @@
-"""What a new installation begins with: an organization, its owner, its key, an environment."""
+"""Create the first rows of an installation: an organization, its owner, a key, an environment."""
 
 import asyncio
 
@@ -6,36 +6,40 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from quarterdeck.local.home import Home
-from quarterdeck.service.auth import Role
 from quarterdeck.service.db.database import Database
-from quarterdeck.service.identity.keys import hash_of, new_key, shown_prefix
-from quarterdeck.service.identity.tokens import ISSUER
-from quarterdeck.service.key_file import read_key_file, write_key_file
-from quarterdeck.service.moments import now_text
-from quarterdeck.service.records.api_keys import KeyScope, add_key, find_key, give_key
-from quarterdeck.service.records.environments import add_global_environment
-from quarterdeck.service.records.organizations import add_organization, only_organization
-from quarterdeck.service.records.users import (
+from quarterdeck.service.environments.rows import add_global_environment
+from quarterdeck.service.formats import now_text
+from quarterdeck.service.identity.authentication import hash_of, new_key, shown_prefix
+from quarterdeck.service.identity.rows import (
+    KeyScope,
     Person,
+    add_key,
     add_member,
+    add_organization,
     add_user,
+    find_key,
+    give_key,
     known_user,
+    only_organization,
     role_of,
 )
+from quarterdeck.service.identity.service import MemberRole
+from quarterdeck.service.identity.tokens import ISSUER
+from quarterdeck.service.vault import read_key_file, write_key_file
 
 ORGANIZATION_NAME = "Local"
 KEY_NAME = "This installation"
 OWNER = Person(ISSUER, "owner", name="Owner")
-"""The one user that an installation has of itself: whoever its unix socket belongs to."""
+"""The built-in user of an installation: the owner of its unix socket."""
 
 
 async def ensure_installation(database: Database, home: Home) -> None:
-    """Makes what is missing; a key file that was lost or belongs elsewhere is made anew.
+    """Create missing rows; a key file that was lost or belongs elsewhere is created again.
 
     The key is a personal one of the owner; an earlier version's had no user and gets it here.
 
-    The key's text is on disk before its digest is stored, so no crash leaves an installation that
-    nobody can open.
+    The key's text is on disk before its digest is stored, so no crash leaves an installation
+    without a usable key.
 
     Raises:
         HomeUnusableError: the key file cannot be read or written.
@@ -46,14 +50,14 @@ async def ensure_installation(database: Database, home: Home) -> None:
 
 
 async def owner_of(database: Database) -> str:
-    """The id of the installation's own user."""
+    """Return the id of the installation's own user."""
     known = await database.read(lambda c: known_user(c, OWNER))
-    assert known is not None  # made before the first request
+    assert known is not None  # created before the first request
     return known[0]
 
 
 def is_owner(connection: Connection, user_id: str | None) -> bool:
-    """Whether this is the installation's own user."""
+    """Return whether this is the installation's own user."""
     known = known_user(connection, OWNER) if user_id is not None else None
     return known is not None and known[0] == user_id
 
@@ -87,7 +91,7 @@ def _store_owner(connection: Connection) -> KeyScope:
         add_global_environment(connection, organization, now)
     known = known_user(connection, OWNER)
     user_id = known[0] if known else add_user(connection, OWNER, now)
-    add_member(connection, organization, user_id, Role.ADMIN, now)
+    add_member(connection, organization, user_id, MemberRole.ADMIN, now)
     return KeyScope(organization, user_id)
 
 

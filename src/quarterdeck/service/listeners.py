@@ -6,6 +6,8 @@ import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
+from ipaddress import ip_address
 from pathlib import Path
 
 from quarterdeck.local.sockets import socket_address
@@ -17,9 +19,18 @@ EVERYBODY = 0o111
 LAST_PORT = 65_535
 
 
+class Entrance(StrEnum):
+    """The entrances of the service, each with its own connections."""
+
+    OWNER = "the owner's socket"
+    INSIDE = "the socket for sandboxes"
+    NETWORK = "TCP"
+    PREVIEW = "the port of previews"
+
+
 @dataclass(frozen=True)
 class UnixListener:
-    """A unix socket, mode 0600. A socket that nobody listens on any more is replaced."""
+    """A unix socket, mode 0600. A stale socket is replaced."""
 
     path: Path
 
@@ -37,6 +48,11 @@ class InsideListener(UnixListener):
     """A unix socket for callers inside workspaces, who run as another user when we are root."""
 
 
+@dataclass(frozen=True)
+class PreviewListener(TcpListener):
+    """The TCP address at which browsers open previews."""
+
+
 Listener = UnixListener | TcpListener
 
 
@@ -46,17 +62,26 @@ class Bound:
 
     socket: socket.socket
     address: Path | tuple[str, int]
+    entrance: Entrance
     inode: int | None = None
 
     def close(self) -> None:
-        """Closes the socket, and removes its file if that is still this socket's."""
+        """Close the socket, and remove its file if that still belongs to it."""
         self.socket.close()
         if isinstance(self.address, Path) and _inode(self.address) == self.inode:
             self.address.unlink(missing_ok=True)
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a host's name or address is reached from its own machine only."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def bind(listener: Listener) -> Bound:
-    """Opens a listening socket.
+    """Open a listening socket.
 
     Raises:
         AddressInUseError: somebody listens there.
@@ -64,14 +89,16 @@ def bind(listener: Listener) -> Bound:
     """
     match listener:
         case InsideListener(path):
-            return _bind_unix(path, OWNER_ONLY if os.geteuid() else EVERYBODY)
+            return _bind_unix(path, OWNER_ONLY if os.geteuid() else EVERYBODY, Entrance.INSIDE)
         case UnixListener(path):
-            return _bind_unix(path, OWNER_ONLY)
+            return _bind_unix(path, OWNER_ONLY, Entrance.OWNER)
+        case PreviewListener(host, port):
+            return _bind_tcp(host, port, Entrance.PREVIEW)
         case TcpListener(host, port):
-            return _bind_tcp(host, port)
+            return _bind_tcp(host, port, Entrance.NETWORK)
 
 
-def _bind_tcp(host: str, port: int) -> Bound:
+def _bind_tcp(host: str, port: int, entrance: Entrance) -> Bound:
     if not 0 <= port <= LAST_PORT:
         raise ListenError(f"Cannot listen on port {port}: ports go from 0 to {LAST_PORT}.")
     try:
@@ -84,13 +111,13 @@ def _bind_tcp(host: str, port: int) -> Bound:
             ) from e
         raise ListenError(f"Cannot listen on {host} port {port}: {e.strerror or e}.") from e
     opened.setblocking(False)
-    return Bound(opened, (host, opened.getsockname()[1]))
+    return Bound(opened, (host, opened.getsockname()[1]), entrance)
 
 
-def _bind_unix(path: Path, mask: int) -> Bound:
+def _bind_unix(path: Path, mask: int, entrance: Entrance) -> Bound:
     if _answers(path):
         raise AddressInUseError(f"Another service listens on {path}.")
-    # Bound beside and moved into place: the path never names a socket that does not listen yet.
+    # Bound under another name and renamed: the path never names a socket that does not listen yet.
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -103,7 +130,7 @@ def _bind_unix(path: Path, mask: int) -> Bound:
     except OSError as e:
         opened.close()
         raise ListenError(f"Cannot listen on {path}: {e.strerror or e}.") from e
-    return Bound(opened, path, _inode(path))
+    return Bound(opened, path, entrance, _inode(path))
 
 
 def _answers(path: Path) -> bool:

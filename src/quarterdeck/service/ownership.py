@@ -1,41 +1,203 @@
-"""A shared database belongs to one master key.
+"""Which service of an installation a replica belongs to, and which services are alive.
 
-Secrets are sealed with it: a service with another key could open none of them. So it is refused
-before it changes anything. Services that share a database each have a home of their own, and a copy
-of the one key.
+Ownership of workspaces, when several services share a database.
+
+A service is a home: its sandboxes, archives and mirrors are there, and the home's id is the owner
+in the rows. Ownership never changes. The work is divided like this:
+
+| work | done by |
+|---|---|
+| finding engines again, putting to rest, deleting unused ones, unfinished removals, hook tests | the owner of the workspace |
+| requests that name a workspace | its owner; another service passes them on (`service.forwarding`) |
+| events: their streams, notifications, webhooks | the service that stored them, which is the owner |
+| creates | the service that was called, which becomes the owner |
+| warm pools | each service for the creates it serves: a prepared workspace cannot change its host. `target_size`, and the reported state of a pool, apply to one service; the pause after a failure to all |
+| the limit of active workspaces | each service counts its own: it protects a host |
+| automations: fires, and runs that make a replica | any one service, decided in the transaction that marks the run; it becomes the owner |
+| a run that joins another in its replica | the owner of that replica, when it is alive |
+| stopping the agent of a run that was canceled, timed out or superseded | the owner of its replica |
+| removing uploads of uncommitted changes that nobody used | each service, in the rows alone |
+| removing old runs and receipts | each service, in the rows alone |
+| waiting webhook calls, also of deleted workspaces | the owner of the workspace; those of a service that was not seen for long go to the first that notices |
+| reporting a check to a source host | any one service, decided in the transaction that starts the call (`checks.sync_worker`) |
+| keys, users, environments, credentials | any service, in the rows alone |
+| removing the record of a workspace whose home is lost | any service, once the owner was not seen for `ALIVE`; the owner removes the files if it comes back |
+| mirrors of repositories | each service makes its own when a workspace needs it |
 """
 
+import asyncio
+import logging
+import socket
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
+from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, update
 
-from quarterdeck.service.db.database import Database
-from quarterdeck.service.db.tables import settings
-from quarterdeck.service.errors import ForeignDatabaseError
-from quarterdeck.service.vault import Vault
+from quarterdeck.local.home import Home
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.tables import settings, webhook_deliveries, workspaces
+from quarterdeck.service.errors import DatabaseClosedError, HomeUnusableError, StorageError
+from quarterdeck.service.listeners import is_loopback
+from quarterdeck.service.previews.rows import PORT_SETTING, port_setting
+from quarterdeck.service.replicas.rows import NOTE, WorkspaceRow
+from quarterdeck.service.retry import log_storage_error
+from quarterdeck.service.system_rows import all_services, announce, take_over_deliveries
+from quarterdeck.service.vault import read_key_file, write_key_file
+from quarterdeck.wire.account import Service
 
-NAME = "installation"
 
-
-async def claim(database: Database, vault: Vault, key_file: Path) -> None:
-    """Marks a new database as that of a master key.
+def home_id(home: Home) -> str:
+    """Return the home's own id, created at its first start; call with the home's lock held.
 
     Raises:
-        ForeignDatabaseError: it is another key's.
-        StorageError: it cannot be read or written.
+        HomeUnusableError: the file cannot be read or written, or holds no id.
     """
-    own = vault.derived(NAME).hex()
-    if await database.write(lambda c: _owner(c, own)) != own:
-        raise ForeignDatabaseError(
-            "The database belongs to another installation, whose master key this home does not "
-            f"have. To share the database, copy service/master.key of a home that uses it to "
-            f"{key_file} (mode 0600) and start again; or name another database."
+    text = read_key_file(home.id)
+    if text is None:
+        text = str(uuid4())
+        write_key_file(home.id, text)
+    return _checked(home.id, text)
+
+
+def adopt(connection: Connection, own: str) -> None:
+    """Assign rows without an owner to a home: those stored before homes had ids."""
+    for table in (workspaces, webhook_deliveries):
+        connection.execute(update(table).where(table.c.home_id.is_(None)).values(home_id=own))
+    notes = settings.c.name.startswith(NOTE) & (settings.c.value == "")
+    connection.execute(update(settings).where(notes).values(value=own))
+    port = settings.c.name == PORT_SETTING
+    connection.execute(update(settings).where(port).values(name=port_setting(own)))
+
+
+def _checked(path: Path, text: str) -> str:
+    try:
+        return str(UUID(text))
+    except ValueError as e:
+        raise HomeUnusableError(
+            f"The file {path} holds no id. Bring back the right one: the replicas of this home are "
+            "known by it."
+        ) from e
+
+
+BEAT_SECONDS = 5.0
+ALIVE = timedelta(seconds=20)
+"""A service that was not seen for longer is not called any more."""
+INHERITED = timedelta(minutes=10)
+"""Waiting webhook calls of a service that was not seen for longer are made by another."""
+
+UNIX = "unix:"
+
+log = logging.getLogger(__name__)
+
+
+class ServiceHeartbeat:
+    """Announces one service; does nothing for a database that is not shared."""
+
+    def __init__(self, context: ServiceContext) -> None:
+        self._context = context
+        self._beating: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Announce the service; it is announced when this returns.
+
+        Raises:
+            StorageError: the database cannot be written.
+        """
+        if self._context.address is None or not self._context.database.shared:
+            return
+        await self._announce(self._context.address)
+        self._beating = asyncio.create_task(self._beat(self._context.address), name="presence")
+
+    async def close(self) -> None:
+        """Stop announcing the service."""
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+
+    async def _beat(self, url: str) -> None:
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            try:
+                await self._announce(url)
+            except DatabaseClosedError:
+                return
+            except StorageError as e:
+                log_storage_error(log, "The other services could not be told of this one", e)
+
+    async def _announce(self, url: str) -> None:
+        own = self._context.home_id
+
+        def run(connection: Connection) -> int:
+            announce(connection, own, url)
+            return take_over_deliveries(connection, own, INHERITED)
+
+        if await self._context.database.write(run):
+            self._context.webhooks_stored.set()
+
+
+def unreachable_since(
+    connection: Connection, own: str, rows: Sequence[WorkspaceRow]
+) -> dict[str, str]:
+    """Return when the services that no longer answer were last seen, by workspace.
+
+    A home that never announced itself counts as lost since the workspace was created.
+    """
+    elsewhere = [row for row in rows if row.home_id not in (None, own)]
+    if not elsewhere:
+        return {}
+    known = {one.home_id: one for one in all_services(connection, ALIVE)}
+    last_seen: dict[str, str] = {}
+    for row in elsewhere:
+        service = known.get(str(row.home_id))
+        if service is None:
+            last_seen[row.id] = row.created_at
+        elif not service.alive:
+            last_seen[row.id] = service.seen_at
+    return last_seen
+
+
+async def services_known(context: ServiceContext) -> list[Service]:
+    """Return every service of the database, this one first.
+
+    Raises:
+        StorageError: the database cannot be read.
+    """
+    own = Service(home_id=UUID(context.home_id), own=True, alive=True, url=context.address)
+    if not context.database.shared:
+        return [own]
+    rows = await context.database.read(lambda c: all_services(c, ALIVE))
+    others = [
+        Service(
+            home_id=UUID(row.home_id),
+            own=False,
+            alive=row.alive,
+            url=row.url,
+            seen_at=datetime.fromisoformat(row.seen_at),
         )
+        for row in rows
+        if row.home_id != context.home_id
+    ]
+    return [own, *others]
 
 
-def _owner(connection: Connection, own: str) -> str:
-    stored = connection.execute(select(settings.c.value).where(settings.c.name == NAME)).scalar()
-    if stored is not None:
-        return stored
-    connection.execute(insert(settings).values(name=NAME, value=own, revision=0))
-    return own
+def address_of(bound: list[Path | tuple[str, int]]) -> str:
+    """Return the URL at which others reach a service with these listeners.
+
+    Its first TCP address that other machines reach, else its first TCP address, else its socket.
+    """
+    over_tcp = [address for address in bound if not isinstance(address, Path)]
+    for host, port in sorted(over_tcp, key=lambda address: is_loopback(address[0])):
+        return _url(host, port)
+    return f"{UNIX}{bound[0]}"
+
+
+def _url(host: str, port: int) -> str:
+    try:
+        everywhere = ip_address(host).is_unspecified
+    except ValueError:
+        everywhere = False
+    host = socket.gethostname() if everywhere else host
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

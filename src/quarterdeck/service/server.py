@@ -1,31 +1,43 @@
-"""Runs the application on its sockets until it is told to stop."""
+"""Serve the application: sockets, logs and the end of the process."""
 
 import asyncio
+import json
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
+from quarterdeck.local.open_files import raise_limit
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import StartError
+from quarterdeck.service.http_protocol import (
+    Acceptor,
+    AdmittedPeer,
+    BoundedProtocol,
+    Connections,
+    limits_for,
+)
 from quarterdeck.service.listeners import Bound, InsideListener, Listener, bind
-from quarterdeck.service.peers import InsideProtocol, PeerProtocol
-from quarterdeck.service.presence import address_of
-from quarterdeck.service.probe import answers_health
+from quarterdeck.service.ownership import address_of
+from quarterdeck.service.start import ServiceParts, answers_health
 
 GRACE_SECONDS = 3
-"""How long running requests may take to end. Event streams get their end at once."""
+"""How long running requests may take to end. Event streams end at once."""
 
 KEEP_ALIVE_SECONDS = 75
-"""An idle connection stays open longer than clients keep theirs: who closes first loses no request."""
+"""An idle connection stays open longer than clients keep theirs: then the client closes first and
+no request is lost."""
 
 ASK_AGAIN_SECONDS = 0.5
-"""Between two requests for its own health while it does not answer."""
+"""Pause between two requests for its own health while it does not answer."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -35,26 +47,29 @@ Ready = Callable[[list[Bound]], None]
 
 
 async def serve(
-    context: ServiceContext,
+    service: ServiceParts,
     listeners: Sequence[Listener],
     on_ready: Ready | None = None,
     advertise: str | None = None,
 ) -> None:
-    """Serves until SIGTERM, SIGINT or cancellation; then ends streams, requests and the fleet.
+    """Serve until SIGTERM, SIGINT or cancellation; then end streams, requests and the service.
 
-    Callers inside workspaces have a socket of their own beside the listeners. `advertise` is where
-    other services over the same database reach this one, unless a listener's own address serves.
-    `on_ready` is called once `GET /v1/health` was answered on the first listener.
+    Callers inside workspaces have a separate socket. `advertise` is the URL at which other services
+    on the same database reach this one, by default a listener's address. `on_ready` is called once
+    `GET /v1/health` was answered on the first listener. The limit of open files is raised first
+    (`local.open_files`).
 
     Raises:
         AddressInUseError, ListenError: a socket cannot be opened; nothing was started.
         StartError: the application did not start; the log says why.
     """
+    context = service.context
     with ExitStack() as stack:
         bound = [_open(stack, listener) for listener in listeners]
         inside = _open(stack, InsideListener(context.home.inside_socket))
         context.address = advertise or address_of([one.address for one in bound])
-        server = _Server(build_app(context), context, inside)
+        connections = Connections(limits_for(raise_limit()))
+        server = _Server(build_app(service), context, [*bound, inside], connections)
         with server.stopped_by_signals():
             await _run(server, bound, on_ready)
 
@@ -66,7 +81,7 @@ def _open(stack: ExitStack, listener: Listener) -> Bound:
 
 
 async def _run(server: "_Server", bound: list[Bound], on_ready: Ready | None) -> None:
-    running = asyncio.create_task(server.serve([one.socket for one in bound]))
+    running = asyncio.create_task(server.serve())
     announcing = asyncio.create_task(_announce(server, bound, on_ready))
     try:
         await asyncio.shield(running)
@@ -81,7 +96,7 @@ async def _run(server: "_Server", bound: list[Bound], on_ready: Ready | None) ->
 
 async def _announce(server: "_Server", bound: list[Bound], on_ready: Ready | None) -> None:
     await server.listening.wait()
-    # Whoever started it waits for this: a machine that is busy for a while must not make it never.
+    # The parent process waits for this: a busy machine may delay it, but must not prevent it.
     while not await answers_health(bound[0].address):
         log.error("The service listens but does not answer its health request; it is asked again")
         await asyncio.sleep(ASK_AGAIN_SECONDS)
@@ -91,19 +106,26 @@ async def _announce(server: "_Server", bound: list[Bound], on_ready: Ready | Non
 
 
 class _Server(uvicorn.Server):
-    """The server, told to stop by us, so that open streams end first."""
+    """The server, stopped by this module, so that open streams end first.
 
-    def __init__(self, app: FastAPI, context: ServiceContext, inside: Bound) -> None:
+    It accepts on the bound sockets itself, within limits (`service.http_protocol`).
+    """
+
+    def __init__(
+        self,
+        app: FastAPI,
+        context: ServiceContext,
+        bound: Sequence[Bound],
+        connections: Connections,
+    ) -> None:
         config = uvicorn.Config(
             app,
-            http=PeerProtocol,
             ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,
             server_header=False,
             date_header=False,
-            backlog=512,
             timeout_graceful_shutdown=GRACE_SECONDS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
@@ -111,46 +133,50 @@ class _Server(uvicorn.Server):
         self.listening = asyncio.Event()
         self._stopped = asyncio.Event()
         self._context = context
-        self._inside = inside
+        self._bound = bound
+        self._connections = connections
+        self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts the application, then accepts.
+        """Start the application, then accept.
 
         Raises:
             StartError: the application's lifespan failed.
         """
         try:
-            await super().startup(sockets)
+            await super().startup([])
         except SystemExit as e:
             # The server's way to say that the lifespan failed, which has been logged.
             raise StartError("The service did not start; its log says why.") from e
-        await self._listen_inside()
+        self._acceptors = [
+            Acceptor(bound, self._connections, self._protocol) for bound in self._bound
+        ]
         self.listening.set()
 
-    async def _listen_inside(self) -> None:
-        """Serves the same application to callers inside workspaces, by another protocol."""
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, and end accepted connections."""
+        for acceptor in self._acceptors:
+            await acceptor.close()
+        await super().shutdown(sockets)
 
-        def protocol() -> InsideProtocol:
-            return InsideProtocol(
-                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-            )
-
-        loop = asyncio.get_running_loop()
-        self.servers.append(await loop.create_server(protocol, sock=self._inside.socket))
+    def _protocol(self, admitted: AdmittedPeer) -> BoundedProtocol:
+        return BoundedProtocol(
+            admitted, self._connections, self.config, self.server_state, self.lifespan.state
+        )
 
     async def main_loop(self) -> None:
-        """Waits to be stopped, without waking up in between."""
+        """Wait to be stopped, without waking up in between."""
         await self.on_tick(0)
         await self._stopped.wait()
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Leaves signals alone: the server's own handlers would raise them again at the end."""
+        """Do not handle signals: the server's own handlers would raise them again at the end."""
         yield
 
     @contextmanager
     def stopped_by_signals(self) -> Generator[None]:
-        """Stops on a signal for the time of the block."""
+        """Stop on a signal during the block."""
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, self.stop)
@@ -161,9 +187,40 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def stop(self) -> None:
-        """Ends streams now and the rest in order. A second time does not wait for requests."""
+        """End streams now, then the rest in order. A second signal does not wait for requests."""
         self.force_exit = self.should_exit
         self.should_exit = True
         self._stopped.set()
         self._context.stopping.set()
         self._context.event_log.end_streams()
+
+
+_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
+
+
+class JsonFormatter(logging.Formatter):
+    """A record with its extra fields as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        moment = datetime.fromtimestamp(record.created, UTC)
+        line: dict[str, Any] = {
+            "ts": moment.isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {name: value for name, value in vars(record).items() if name not in _OWN}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def configure_logging(level: int = logging.INFO) -> None:
+    """Send every log record of the process to stderr as JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    # The server's messages about each start and stop are logged here already.
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.getLogger("alembic").setLevel(logging.WARNING)

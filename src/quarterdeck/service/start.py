@@ -1,25 +1,105 @@
-"""Opens everything a service is made of, and closes it again."""
+"""Open the database of a service, and build its parts."""
 
 import asyncio
+import fcntl
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from quarterdeck.local.home import Home
+from quarterdeck.local.sockets import socket_address
 from quarterdeck.sandboxes.port import SandboxDriver
+from quarterdeck.service.automations.run_follower import follow_events
+from quarterdeck.service.automations.runner import AutomationRunner, RunnerSettings
+from quarterdeck.service.checks.sync_worker import CheckSender
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.db.database import Database
-from quarterdeck.service.db.engines import sqlite_url
+from quarterdeck.service.db.database import Database, sqlite_url
+from quarterdeck.service.errors import HomeInUseError, HomeUnusableError
 from quarterdeck.service.event_log import EventLog
 from quarterdeck.service.first_start import ensure_installation
 from quarterdeck.service.fleet.fleet import Fleet
-from quarterdeck.service.home import take_home
-from quarterdeck.service.homes import adopt, home_id
+from quarterdeck.service.fleet.settings import FleetSettings
+from quarterdeck.service.forwarding import Upstreams
+from quarterdeck.service.hosts.api import HostApis
 from quarterdeck.service.hosts.settings import NO_HOSTS, HostsSettings
-from quarterdeck.service.identity.settings import NO_SETTINGS, IdentitySettings
-from quarterdeck.service.ownership import claim
-from quarterdeck.service.vault import Vault
-from quarterdeck.wire.agents import Agent
-from quarterdeck.wire.own_agents import OwnAgent
+from quarterdeck.service.identity.authentication import Authenticator
+from quarterdeck.service.identity.tokens import NO_SETTINGS, IdentitySettings
+from quarterdeck.service.notifications.sender import NotificationService
+from quarterdeck.service.notifications.webhooks import store_calls
+from quarterdeck.service.ownership import ServiceHeartbeat, adopt, home_id
+from quarterdeck.service.previews.service import PreviewService
+from quarterdeck.service.replicas.file_search import FileSearch
+from quarterdeck.service.vault import Vault, claim
+from quarterdeck.wire.agents import Agent, OwnAgent
+
+PRIVATE = 0o700
+PASSABLE = 0o711
+"""Mode of the root directory when root runs the service: sandboxes run as another user and must
+reach their own directories below it, but may not list it. Also of the directory of their socket."""
+
+
+class HomeLock:
+    """The home's lock, held until `release` or the end of the process."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    def release(self) -> None:
+        """Release the home for another service. Safe to call twice."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def take_home(home: Home) -> HomeLock:
+    """Create the home's directories and take its lock.
+
+    Raises:
+        HomeInUseError: another service holds it.
+        HomeUnusableError: a directory or the lock file cannot be created.
+    """
+    try:
+        passable = PASSABLE if os.geteuid() == 0 else PRIVATE
+        _make(home.root, passable)
+        _make(home.service, PRIVATE)
+        _make(home.inside_sockets, passable)
+        descriptor = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as e:
+        raise HomeUnusableError(f"The directory {home.root} cannot be used: {e.strerror}.") from e
+    return _lock(home, descriptor)
+
+
+def _make(directory: Path, mode: int) -> None:
+    directory.mkdir(mode=mode, parents=True, exist_ok=True)
+    directory.chmod(mode)
+
+
+def _lock(home: Home, descriptor: int) -> HomeLock:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    except BlockingIOError as e:
+        pid = _holder(descriptor)
+        os.close(descriptor)
+        who = "another process" if pid is None else f"process {pid}"
+        raise HomeInUseError(f"A service of {home.root} runs already: {who}.", pid) from e
+    except OSError as e:
+        os.close(descriptor)
+        raise HomeUnusableError(f"The lock {home.lock} cannot be written: {e.strerror}.") from e
+    return HomeLock(descriptor)
+
+
+def _holder(descriptor: int) -> int | None:
+    text = os.pread(descriptor, 32, 0).strip()
+    return int(text) if text.isdigit() else None
+
+
+EVENT_FOLLOWERS = (store_calls, follow_events)
+"""Called in the transaction that stores events, in this order: store calls of webhooks, update runs
+of automations. (Entries of journals change rows before that, in `relay.project`.)"""
 
 
 @asynccontextmanager
@@ -33,10 +113,11 @@ async def open_service(
     own_agents: Mapping[str, OwnAgent] | None = None,
     own_keys: Callable[[], Mapping[str, str]] = dict[str, str],
 ) -> AsyncGenerator[ServiceContext]:
-    """Takes the home, opens the database, makes what a first start makes.
+    """Take the home, open the database, create the rows of a first start.
 
-    `agents` is called in a thread; `own_agents` are those that a person added, `own_keys` looks for
-    keys that the owner's replicas are given where no other is stored. The database is the home's own SQLite file when no URL is given.
+    `agents` is called in a thread; `own_agents` are those that a person added, `own_keys` returns
+    keys for the owner's replicas where no other is stored. The default database is the home's own
+    SQLite file.
 
     Raises:
         StartError: the home is in use or cannot be used, or the database belongs to
@@ -53,9 +134,9 @@ async def open_service(
                 await claim(database, vault, home.master_key)
             await database.write(lambda c: adopt(c, own))
             await ensure_installation(database, home)
-            context = ServiceContext(
+            yield ServiceContext(
                 database,
-                EventLog(database),
+                EventLog(database, followers=EVENT_FOLLOWERS),
                 sandboxes,
                 agents,
                 home,
@@ -66,9 +147,119 @@ async def open_service(
                 own_agents=own_agents or {},
                 own_keys=own_keys,
             )
-            context.fleet = Fleet(context)
-            yield context
         finally:
             await database.close()
     finally:
         lock.release()
+
+
+@dataclass(frozen=True)
+class ServiceParts:
+    """The long-lived parts of one service, built by `build_service`.
+
+    A part gets the parts that it calls. A part that only wakes another uses an event of the
+    context.
+    """
+
+    context: ServiceContext
+    authenticator: Authenticator
+    upstreams: Upstreams
+    heartbeat: ServiceHeartbeat
+    fleet: Fleet
+    file_search: FileSearch
+    previews: PreviewService
+    host_apis: HostApis
+    checks: CheckSender
+    automations: AutomationRunner
+    notifications: NotificationService
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Run the background tasks during the block; engines continue to run afterwards.
+
+        Raises:
+            StorageError: the database cannot be read or written.
+        """
+        await self.fleet.start()
+        await self.previews.start()
+        await self.heartbeat.start()
+        self.notifications.start()
+        self.automations.start()
+        self.checks.start()
+        storing_uses = asyncio.create_task(self.authenticator.uses.run())
+        try:
+            yield
+        finally:
+            self.context.stopping.set()
+            self.context.event_log.end_streams()
+            await self.heartbeat.close()
+            await self.upstreams.close()
+            await self.file_search.close()
+            await self.previews.close()
+            await self.automations.close()
+            await self.checks.close()
+            await self.fleet.close()
+            await self.notifications.close()
+            await self.host_apis.close()
+            storing_uses.cancel()
+            await asyncio.gather(storing_uses, return_exceptions=True)
+
+
+def build_service(
+    context: ServiceContext,
+    fleet_settings: FleetSettings | None = None,
+    runner_settings: RunnerSettings | None = None,
+) -> ServiceParts:
+    """Return the parts of a service on an open home and database; none of them runs yet.
+
+    Raises:
+        StartError: the URL of an outside issuer's keys is not safe.
+    """
+    fleet = Fleet(context, fleet_settings)
+    host_apis = HostApis(context)
+    checks = CheckSender(context)
+    automations = AutomationRunner(context, fleet, checks, host_apis, runner_settings)
+    notifications = NotificationService(context)
+    for observer in (notifications.hear, automations.hear):
+        context.event_log.observe(observer)
+    return ServiceParts(
+        context=context,
+        authenticator=Authenticator(context),
+        upstreams=Upstreams(context.home_id, context.stopping),
+        heartbeat=ServiceHeartbeat(context),
+        fleet=fleet,
+        file_search=FileSearch(context, fleet),
+        previews=PreviewService(context),
+        host_apis=host_apis,
+        checks=checks,
+        automations=automations,
+        notifications=notifications,
+    )
+
+
+REQUEST = b"GET /v1/health HTTP/1.1\r\nHost: quarterdeck\r\nConnection: close\r\n\r\n"
+PROBE_SECONDS = 5.0
+
+
+async def answers_health(address: Path | tuple[str, int]) -> bool:
+    """Return whether `GET /v1/health` answers with 200 at a unix socket or TCP address."""
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            reader, writer = await _connect(address)
+            try:
+                writer.write(REQUEST)
+                return b" 200 " in await reader.readline()
+            finally:
+                writer.close()
+                await writer.wait_closed()
+    except (OSError, TimeoutError):
+        return False
+
+
+async def _connect(
+    address: Path | tuple[str, int],
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if isinstance(address, Path):
+        with socket_address(address) as name:
+            return await asyncio.open_unix_connection(name)
+    return await asyncio.open_connection(*address)

@@ -1,16 +1,17 @@
-"""The native transcript of codex's chats, made from the stored events (INTERFACE 5).
+"""The native transcript of codex's chats, made from the stored events (docs/interface.md 5).
 
 Nothing is stored for it: a finished call carries codex's own item, and everything else that codex
-tells can be told from the events. A turn is named by its message.
+reports follows from the events. The id of a turn is that of its message.
 """
 
 from datetime import datetime
 from typing import Any, cast
 
+from quarterdeck.wire.base import iso_text
 from quarterdeck.wire.history import AgentEventType
 
 NATIVE_AGENT = "codex"
-"""The agent that has a transcript of its own kind."""
+"""The agent with a native transcript."""
 
 Item = dict[str, Any]
 
@@ -31,11 +32,11 @@ class TurnFold:
         self._completed: object = None
 
     def add(self, event: Item) -> None:
-        """Takes the next event."""
+        """Add the next event."""
         payload = _object(event.get("payload"))
         match event.get("type"):
             case AgentEventType.USER_MESSAGE:
-                self._begin(payload, event.get("timestamp"))
+                self._start_turn(payload, event.get("timestamp"))
             case AgentEventType.TURN_RESULT:
                 self._end(payload, event.get("timestamp"))
             case AgentEventType.SESSION_UPDATE:
@@ -44,7 +45,7 @@ class TurnFold:
                 return
 
     def turn(self) -> Item:
-        """The turn as far as it is known."""
+        """Return the turn as far as it is known."""
         return {
             "id": self._id,
             "items": list(self._items.values()),
@@ -54,15 +55,15 @@ class TurnFold:
             **({"completedAt": self._completed} if self._completed else {}),
         }
 
-    def _begin(self, payload: Item, at: object) -> None:
-        self._id, self._started = str(payload.get("messageId")), _seconds(at)
+    def _start_turn(self, payload: Item, at: object) -> None:
+        self._id, self._started = str(payload.get("messageId")), _wire_time(at)
         content: list[Item] = [{"type": "text", "text": payload.get("text", "")}]
         for image in _objects(payload.get("images")):
             content.append({"type": "image", "url": _object(image.get("source")).get("url")})
         self._items[self._id] = {"type": "userMessage", "id": self._id, "content": content}
 
     def _end(self, payload: Item, at: object) -> None:
-        reason, self._completed = str(payload.get("stopReason")), _seconds(at)
+        reason, self._completed = str(payload.get("stopReason")), _wire_time(at)
         self._status = _STATUS.get(reason, "completed")
         if payload.get("error"):
             self._error = {"message": payload["error"]}
@@ -70,7 +71,7 @@ class TurnFold:
     def _update(self, payload: Item) -> None:
         match payload.get("sessionUpdate"):
             case "agent_message_chunk":
-                self._said(payload)
+                self._add_text(payload)
             case "agent_thought_chunk":
                 self._thought(payload)
             case "tool_call" | "tool_call_update":
@@ -78,13 +79,13 @@ class TurnFold:
             case _:
                 return
 
-    def _said(self, payload: Item) -> None:
+    def _add_text(self, payload: Item) -> None:
         kind = "plan" if _object(payload.get("_meta")).get("item") == "plan" else "agentMessage"
         item = self._item(payload.get("messageId"), {"type": kind, "text": ""})
         item["text"] += _text(payload)
 
     def _thought(self, payload: Item) -> None:
-        """The parts of a thought are named after it: `ID.NUMBER`."""
+        """Note that the parts of a thought are named after it: `ID.NUMBER`."""
         name = payload.get("messageId")
         id, _, part = name.partition(".") if isinstance(name, str) else (None, "", "")
         item = self._item(id, {"type": "reasoning", "summary": [], "content": []})
@@ -103,10 +104,10 @@ class TurnFold:
         item = self._item(id, {"type": kind, "status": "inProgress"})
         if status := _CALL_STATUS.get(str(payload.get("status"))):
             item["status"] = status
-        asked = _object(payload.get("rawInput"))
+        arguments = _object(payload.get("rawInput"))
         match item["type"]:
             case "commandExecution":
-                item |= {name: asked[name] for name in ("command", "cwd") if name in asked}
+                item |= {name: arguments[name] for name in ("command", "cwd") if name in arguments}
                 item |= {name: item.get(name) for name in ("exitCode", "durationMs")}
                 item["aggregatedOutput"] = _shown(payload) or item.get("aggregatedOutput")
             case "fileChange":
@@ -119,7 +120,7 @@ class TurnFold:
                 item["arguments"] = payload.get("rawInput") or item.get("arguments")
 
     def _item(self, id: object, new: Item) -> Item:
-        """The item with an id; what has none follows the item before it."""
+        """Return the item with an id; a part without one belongs to the item before it."""
         name = id if isinstance(id, str) else f"{self._id}.{len(self._items)}"
         if name not in self._items:
             self._items[name] = {"type": new.pop("type"), "id": name, **new}
@@ -143,9 +144,9 @@ def _objects(value: object) -> list[Item]:
     return [_object(one) for one in cast("list[object]", value)] if isinstance(value, list) else []
 
 
-def _seconds(moment: object) -> int | None:
-    """Codex tells moments as whole seconds."""
+def _wire_time(timestamp: object) -> str | None:
+    """Return the time of an event as ISO 8601 text (docs/interface.md 11), or None."""
     try:
-        return int(datetime.fromisoformat(str(moment)).timestamp())
+        return iso_text(datetime.fromisoformat(str(timestamp)))
     except ValueError:
         return None

@@ -1,7 +1,15 @@
-"""Encryption of what must not be read from the database alone.
+"""The master key, and encryption with it.
 
-One master key, in a file beside the database that only its owner reads; every use has a key of its
-own, derived from it. Several services over one database share the file.
+Encrypts values that must not be readable from the database alone.
+
+One master key, in a file beside the database that only its owner reads; every use has its own key,
+derived from it. Several services on one database share the file.
+
+A shared database belongs to one master key.
+
+Secrets are sealed with it: a service with another key could open none of them. So it is refused
+before it changes anything. Services that share a database each have their own home, and a copy of
+the key.
 """
 
 import asyncio
@@ -14,14 +22,45 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from sqlalchemy import Connection, insert, select
 
-from quarterdeck.service.errors import HomeUnusableError, StorageError
-from quarterdeck.service.key_file import read_key_file, write_key_file
+from quarterdeck.local.files import sync_directory, write_file
+from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.tables import settings
+from quarterdeck.service.errors import ForeignDatabaseError, HomeUnusableError, StorageError
+
+
+def read_key_file(path: Path) -> str | None:
+    """Return a key file's text, or None when there is no file.
+
+    Raises:
+        HomeUnusableError: it cannot be read.
+    """
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as e:
+        raise HomeUnusableError(f"The key file {path} cannot be read: {e}.") from e
+
+
+def write_key_file(path: Path, key: str) -> None:
+    """Write a key to the disk durably, replacing an earlier one.
+
+    Raises:
+        HomeUnusableError: it cannot be written.
+    """
+    try:
+        write_file(path, key + "\n")
+        sync_directory(path.parent)
+    except OSError as e:
+        raise HomeUnusableError(f"The key file {path} cannot be written: {e.strerror}.") from e
+
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
 SEALED_MARK = "v1:"
-"""Begins every sealed text, so that another scheme can follow."""
+"""Prefix of every sealed text, so that another scheme can follow."""
 
 
 class Vault:
@@ -33,21 +72,21 @@ class Vault:
 
     @classmethod
     async def open(cls, path: Path) -> Self:
-        """Reads the master key, or makes one.
+        """Read the master key, or create one.
 
         Raises:
-            HomeUnusableError: the file cannot be read or written, or holds no key.
+            HomeUnusableError: the file cannot be read or written, or has no key.
         """
         return cls(await asyncio.to_thread(_read_or_make, path))
 
     def seal(self, row_id: str, text: str) -> str:
-        """The text as it is stored in the row of this id."""
+        """Return the sealed text, for the row of this id."""
         nonce = secrets.token_bytes(NONCE_BYTES)
         sealed = nonce + self._cipher.encrypt(nonce, text.encode(), row_id.encode())
         return SEALED_MARK + base64.b64encode(sealed).decode()
 
     def unseal(self, row_id: str, sealed: str) -> str:
-        """The text that was sealed.
+        """Return the plain text.
 
         Raises:
             StorageError: it was sealed with another key, for another row, or was changed.
@@ -63,7 +102,7 @@ class Vault:
             ) from e
 
     def derived(self, use: str) -> bytes:
-        """A key for another use, 32 bytes."""
+        """Return a derived key of 32 bytes for another use."""
         return HKDF(SHA256(), KEY_BYTES, salt=None, info=f"quarterdeck {use}".encode()).derive(
             self._master
         )
@@ -85,3 +124,30 @@ def _read_or_make(path: Path) -> bytes:
             "secrets cannot be opened. Or remove it, and set them again."
         )
     return master
+
+
+NAME = "installation"
+
+
+async def claim(database: Database, vault: Vault, key_file: Path) -> None:
+    """Mark a new database as belonging to a master key.
+
+    Raises:
+        ForeignDatabaseError: it belongs to another key.
+        StorageError: it cannot be read or written.
+    """
+    own = vault.derived(NAME).hex()
+    if await database.write(lambda c: _owner(c, own)) != own:
+        raise ForeignDatabaseError(
+            "The database belongs to another installation, whose master key this home does not "
+            f"have. To share the database, copy service/master.key of a home that uses it to "
+            f"{key_file} (mode 0600) and start again; or name another database."
+        )
+
+
+def _owner(connection: Connection, own: str) -> str:
+    stored = connection.execute(select(settings.c.value).where(settings.c.name == NAME)).scalar()
+    if stored is not None:
+        return stored
+    connection.execute(insert(settings).values(name=NAME, value=own, revision=0))
+    return own

@@ -1,4 +1,4 @@
-"""Who needs the person: the order of the replica list."""
+"""The order of the replica list: which replicas need the person."""
 
 from enum import IntEnum
 
@@ -20,20 +20,20 @@ class Attention(IntEnum):
 
 
 WORDS = {
-    Attention.ASKS: "asks",
+    Attention.ASKS: "asking",
     Attention.PLAN: "plan",
     Attention.FAILED: "failed",
-    Attention.DONE_UNSEEN: "new",
+    Attention.DONE_UNSEEN: "done",
     Attention.WORKING: "working",
     Attention.PREPARING: "preparing",
     Attention.IDLE: "idle",
     Attention.SLEEPING: "sleeping",
     Attention.ARCHIVED: "archived",
 }
-"""How a state is called, on the screen and in what is typed to narrow the list."""
+"""Names of states on the screen and in the filter of the list."""
 
 NEEDS_YOU = {Attention.ASKS, Attention.PLAN, Attention.FAILED}
-"""States in which nothing goes on before the person does something."""
+"""States in which nothing continues before the person acts."""
 
 _QUIET = {
     WorkspaceStatus.PREPARING: Attention.PREPARING,
@@ -45,10 +45,10 @@ _QUIET = {
 def attention_of(
     status: str, *, asks: bool, plans: bool, works: bool, unseen: bool, failed: bool
 ) -> Attention:
-    """The state of a row from the replica's status and what its chats are doing.
+    """Return the state of a row from the replica's status and what its chats are doing.
 
-    A replica that is put away keeps its unseen results visible: sleeping is no answer. A plan in an
-    archived one is not wanted any more.
+    A replica that sleeps or is archived keeps its unseen results visible. A plan of an archived one is
+    not shown any more.
     """
     if status == WorkspaceStatus.ERROR:
         return Attention.FAILED

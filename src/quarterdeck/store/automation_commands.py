@@ -1,32 +1,27 @@
-"""What a person has done to automations and their runs. Every command raises the client's errors."""
+"""Commands on automations and their runs. Every command raises the client's errors."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from quarterdeck.client.errors import NotFound
-from quarterdeck.store.automation_states import AutomationState, RunPages, knows_payload
-from quarterdeck.wire.automations import (
-    Automation,
-    ChangeAutomation,
-    CreateAutomation,
-    Execution,
-    TriggerAutomation,
-    Triggered,
-)
+from quarterdeck.client.errors import NotFoundError
+from quarterdeck.store.automation_state import AutomationState, RunPages, knows_payload
+from quarterdeck.wire.automation_runs import Execution, TriggerAutomation, Triggered
+from quarterdeck.wire.automations import Automation, ChangeAutomation, CreateAutomation
 
 if TYPE_CHECKING:
-    from quarterdeck.client.automations import Automations as AutomationsClient
-    from quarterdeck.store.automations import Automations, AutomationsOwner
+    from quarterdeck.client.automations import AutomationsApi as AutomationsClient
+    from quarterdeck.store.app_state import AppState
+    from quarterdeck.store.automations import AutomationStore
 
 PAGE = 20
 """Runs that are read at a time."""
 
 
 class AutomationCommands:
-    """Commands of one deck; what a command changes is known at once, before the stream tells it."""
+    """Commands of one service; a change is applied at once, before the stream reports it."""
 
-    def __init__(self, owner: "AutomationsOwner", automations: "Automations") -> None:
+    def __init__(self, owner: "AppState", automations: "AutomationStore") -> None:
         self._owner = owner
         self._automations = automations
 
@@ -35,24 +30,24 @@ class AutomationCommands:
         return self._owner.client.automations
 
     async def create(self, body: CreateAutomation) -> Automation:
-        """Makes one.
+        """Create one.
 
         Raises:
-            InvalidRequest: a field is wrong; `details` names it.
+            InvalidRequestError: a field is wrong; `details` names it.
             ClientError: refused or unreachable.
         """
-        made = await self._client.create(body)
-        self._automations.take(made)
-        return made
+        created = await self._client.create(body)
+        self._automations.take(created)
+        return created
 
     async def change(self, automation_id: UUID, body: ChangeAutomation) -> Automation:
-        """Changes what was set. Raises as `create`."""
+        """Change the fields that are set. Raises as `create`."""
         changed = await self._client.change(automation_id, body)
         self._automations.take(changed)
         return changed
 
     async def switch(self, automation_id: UUID, on: bool) -> Automation:
-        """Switches one on, which forgets its failures, or off.
+        """Switch one on, which resets its failures, or off.
 
         Raises:
             ClientError: refused or unreachable.
@@ -60,39 +55,67 @@ class AutomationCommands:
         return await self.change(automation_id, ChangeAutomation(enabled=on))
 
     async def delete(self, automation_id: UUID) -> None:
-        """Deletes one with its runs; one that is gone already is no error.
+        """Delete one with its runs; not an error when it was already deleted.
 
         Raises:
             ClientError: refused or unreachable.
         """
-        with suppress(NotFound):
+        with suppress(NotFoundError):
             await self._client.delete(automation_id)
         self._automations.drop(automation_id)
 
     async def start(self, automation_id: UUID, trigger: TriggerAutomation) -> Triggered:
-        """Begins a run by hand.
+        """Start a run by hand.
 
         Raises:
-            InvalidRequest: it cannot be started, or the pull request is of no use.
+            InvalidRequestError: it cannot be started, or the pull request cannot be used.
             ClientError: refused or unreachable.
         """
-        begun = await self._client.trigger(automation_id, trigger)
-        await self._show_run(automation_id, begun.execution_id)
-        return begun
+        triggered = await self._client.trigger(automation_id, trigger)
+        await self._show_run(automation_id, triggered.execution_id)
+        return triggered
 
     async def retry(self, automation_id: UUID, run_id: UUID) -> UUID:
-        """Runs a failed run again; the id of the new one.
+        """Run a failed run again; return the id of the new one.
 
         Raises:
-            Conflict: it has not failed.
+            ConflictError: it has not failed.
             ClientError: refused or unreachable.
         """
-        again = await self._client.retry(automation_id, run_id)
-        await self._show_run(automation_id, again.execution_id)
-        return again.execution_id
+        retried = await self._client.retry(automation_id, run_id)
+        await self._show_run(automation_id, retried.execution_id)
+        return retried.execution_id
+
+    async def approve(self, automation_id: UUID, run_id: UUID) -> None:
+        """Approve a run that waits for approval.
+
+        Raises:
+            ConflictError: it does not wait for approval any more.
+            ClientError: refused or unreachable.
+        """
+        self._automations.take_run(await self._client.approve(automation_id, run_id))
+
+    async def cancel(self, automation_id: UUID, run_id: UUID) -> None:
+        """End a run.
+
+        Raises:
+            ConflictError: it has ended.
+            ClientError: refused or unreachable.
+        """
+        self._automations.take_run(await self._client.cancel(automation_id, run_id))
+
+    async def rotate_webhook(self, automation_id: UUID) -> Automation:
+        """Give an automation's webhook a new token.
+
+        Raises:
+            ClientError: refused or unreachable.
+        """
+        rotated = await self._client.rotate_webhook(automation_id)
+        self._automations.take(rotated)
+        return rotated
 
     async def open_runs(self, automation_id: UUID) -> None:
-        """Reads the newest runs, once.
+        """Read the newest runs, once.
 
         Raises:
             ClientError: they could not be read.
@@ -107,7 +130,7 @@ class AutomationCommands:
                 raise
 
     async def more_runs(self, automation_id: UUID) -> None:
-        """Reads the page after the last one that was read, if there is one.
+        """Read the next page, if there is one.
 
         Raises:
             ClientError: it could not be read.
@@ -118,10 +141,10 @@ class AutomationCommands:
             await self._read_page(state, history)
 
     async def read_run(self, automation_id: UUID, run_id: UUID) -> Execution:
-        """A run with its payload, read only when that is not known.
+        """Return a run with its payload, reading it only if that is not known.
 
         Raises:
-            NotFound: it is gone.
+            NotFoundError: it was deleted.
             ClientError: refused or unreachable.
         """
         state = self._automations.states.get(automation_id)
@@ -143,6 +166,6 @@ class AutomationCommands:
         self._automations.publish(state.id)
 
     async def _show_run(self, automation_id: UUID, run_id: UUID) -> None:
-        # The stream tells of it too, where there is one; reading it twice does no harm.
+        # With a live stream, that reports the run.
         if not self._automations.live:
             self._automations.take_run(await self._client.execution(automation_id, run_id))

@@ -1,31 +1,24 @@
-"""The canvas of a replica: what lies on it, and what waits to be put there.
+"""The canvas of a replica: its items, and uploads that wait.
 
-An item is read from the engine, so only while the replica is active. An upload is taken in every
-state but a failed one: at once, or when the replica starts.
+Items are read from the engine, so only while the replica is active. Uploads are accepted in every
+state but a failed one, and stored at once, or when the replica starts.
 """
 
 import base64
 import binascii
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from quarterdeck.wire.canvas import CanvasFile, CanvasItem, CanvasKind, CanvasUpload
 
 if TYPE_CHECKING:
-    from quarterdeck.client.client import Client
-
-
-class CanvasOwner(Protocol):
-    """What a canvas needs of the deck."""
-
-    @property
-    def client(self) -> "Client": ...
+    from quarterdeck.store.app_state import AppState
 
 
 @dataclass(frozen=True)
 class OpenItem:
-    """An item with its content. `text` is None for what is no text, `data` for what is too large."""
+    """An item with its content. `text` is None when it is not text, `data` when it is too large."""
 
     filename: str
     kind: str
@@ -40,34 +33,34 @@ class OpenItem:
 
 
 @dataclass
-class CanvasShelf:
-    """The items of one replica as they were read last, and the uploads of this cockpit that wait."""
+class CanvasState:
+    """The items of one replica as last read, and the waiting uploads of this cockpit."""
 
-    owner: CanvasOwner
+    owner: "AppState"
     replica_id: UUID
     items: list[CanvasItem] | None = None
     """None before they were read."""
     waiting: list[CanvasUpload] = field(default_factory=list[CanvasUpload])
 
     async def read(self) -> None:
-        """Reads the list. It can be read, so the replica has started, and nothing waits any more.
+        """Read the list. Once it can be read the replica has started, so no upload waits any more.
 
         Raises:
-            ClientError: not active, or unreachable; what was read before stays.
+            ClientError: not active, or unreachable; the items read before stay.
         """
         self.items = await self.owner.client.canvas.list(self.replica_id)
         self.waiting = []
 
     async def open(self, filename: str) -> OpenItem:
-        """Reads an item.
+        """Read an item.
 
         Raises:
-            ClientError: not active, gone, or unreachable.
+            ClientError: not active, deleted, or unreachable.
         """
         return open_item(await self.owner.client.canvas.get(self.replica_id, filename))
 
     async def upload(self, filename: str, data: bytes) -> CanvasUpload:
-        """Puts a file there, or leaves it to be put there when the replica starts.
+        """Upload a file, now or when the replica starts.
 
         Raises:
             ClientError: too large, failed, or unreachable.
@@ -79,7 +72,7 @@ class CanvasShelf:
 
 
 def open_item(file: CanvasFile) -> OpenItem:
-    """An item from the service's answer."""
+    """Return an item from the service's answer."""
     return OpenItem(
         filename=file.filename,
         kind=file.kind,
@@ -98,5 +91,5 @@ def _data(file: CanvasFile) -> bytes | None:
     try:
         return base64.b64decode(file.base64, validate=True)
     except (binascii.Error, ValueError):
-        # A service that says nonsense has sent nothing that could be kept.
+        # The service sent invalid base64.
         return None

@@ -1,15 +1,15 @@
-"""What the store tells its watchers: which part of the state is another one now."""
+"""Notifications of the store: which part of the state changed."""
 
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from quarterdeck.transcript.fold import Change as TranscriptFold
+from quarterdeck.transcript.fold import BlockChanges as TranscriptFold
 
 
 @dataclass(frozen=True)
 class ListChanged:
-    """Replicas came, went, or stand in another order."""
+    """Replicas were added, removed, or reordered."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ReplicaChanged:
 
 @dataclass(frozen=True)
 class ReplicaGone:
-    """A replica is no more; `elsewhere` when this cockpit did not delete it."""
+    """A replica was deleted; `elsewhere` when this cockpit did not delete it."""
 
     replica_id: UUID
     name: str
@@ -29,7 +29,7 @@ class ReplicaGone:
 
 
 @dataclass(frozen=True)
-class ChatChanged:
+class ChatChange:
     """A chat's record, queue or unsent messages changed."""
 
     replica_id: UUID
@@ -38,7 +38,7 @@ class ChatChanged:
 
 @dataclass(frozen=True)
 class TranscriptChanged:
-    """Blocks of a loaded transcript changed; `fold` is None when it was loaded anew."""
+    """Blocks of a loaded transcript changed; `fold` is None when it was loaded again."""
 
     replica_id: UUID
     chat_id: UUID
@@ -59,7 +59,7 @@ class ConnectionChanged:
 
 @dataclass(frozen=True)
 class Noticed:
-    """Something a person should be told once."""
+    """A message to show once."""
 
     severity: Literal["information", "warning", "error"]
     title: str
@@ -71,7 +71,7 @@ Change = (
     ListChanged
     | ReplicaChanged
     | ReplicaGone
-    | ChatChanged
+    | ChatChange
     | TranscriptChanged
     | AutomationsChanged
     | ConnectionChanged

@@ -1,63 +1,64 @@
-"""Comments on files and lines of a difference, and where they stand when it has changed."""
+"""Comments on changes, and the message that sends them to the agent."""
 
+import re
 from collections.abc import Sequence
 from uuid import UUID
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from quarterdeck.store.changes_model import Numbered, Side
+from quarterdeck.store.changes_diff import DiffSide, Numbered
 from quarterdeck.store.disk import ClientDisk
 from quarterdeck.wire.base import Timestamp
 
 
 class Comment(BaseModel):
-    """What a person says of one line, of several that follow each other, or of a whole file."""
+    """A comment on one line, on consecutive lines, or on a whole file."""
 
     key: str
     repository: str
     path: str
-    side: Side
+    side: DiffSide
     start: int
     end: int
-    """Numbers of its first and last line on its side, as they were last seen."""
+    """Numbers of its first and last line on its side, as last seen."""
     quoted: list[str]
-    """The lines with their signs; none when it is about the file as a whole."""
+    """The lines with their signs; empty for a whole file."""
     text: str = ""
     unfinished: bool = False
-    """It is being written: it is shown and kept, and not sent."""
+    """It is being written: shown and kept, but not sent."""
     created_at: Timestamp
 
     @property
     def where(self) -> str:
-        """Its lines in words."""
+        """Its lines as text."""
         if not self.quoted:
             return "as a whole"
         lines = f"line {self.start}" if self.start == self.end else f"lines {self.start}-{self.end}"
-        return lines + (" before the change" if self.side == Side.OLD else "")
+        return lines + (" before the change" if self.side == DiffSide.OLD else "")
 
 
 class Lines(BaseModel):
-    """What a comment can be about: lines of one file, or the file as a whole."""
+    """The target of a comment: lines of one file, or the whole file."""
 
     repository: str
     path: str
-    side: Side
+    side: DiffSide
     start: int
     end: int
     quoted: list[str]
 
 
 def whole_file(repository: str, path: str) -> Lines:
-    """A file to comment on as a whole."""
-    return Lines(repository=repository, path=path, side=Side.NEW, start=0, end=0, quoted=[])
+    """Return a whole file as the target of a comment."""
+    return Lines(repository=repository, path=path, side=DiffSide.NEW, start=0, end=0, quoted=[])
 
 
 def lines_of(repository: str, path: str, chosen: Sequence[Numbered]) -> Lines | None:
-    """The lines to comment on among those chosen; None when there is no line of the file."""
+    """Return the chosen lines as the target of a comment; None when none is a line of the file."""
     lines = [line for line in chosen if line.sign != "\\"]
     if not lines:
         return None
-    side = Side.NEW if any(line.new for line in lines) else Side.OLD
+    side = DiffSide.NEW if any(line.new for line in lines) else DiffSide.OLD
     start, end = span_of(side, lines)
     return Lines(
         repository=repository,
@@ -70,20 +71,20 @@ def lines_of(repository: str, path: str, chosen: Sequence[Numbered]) -> Lines | 
 
 
 def find_lines(comment: Comment, lines: Sequence[Numbered]) -> range | None:
-    """Where a comment's lines are among those of its file now; None when they are gone.
+    """Return the range of a comment's lines in its file now; None when they were removed.
 
-    When the same lines stand in several places, the one nearest to where they were counts.
+    When the same lines are in several places, the nearest to their old place counts.
     """
     wanted = comment.quoted
     if not wanted:
         return None
     sign, text = wanted[0][:1], wanted[0][1:]
-    found = (
+    matches = (
         _match(lines, at, wanted)
         for at, line in enumerate(lines)
         if line.text == text and line.sign == sign
     )
-    places = [place for place in found if place is not None]
+    places = [place for place in matches if place is not None]
 
     def distance(place: range) -> int:
         return abs(span_of(comment.side, lines[place.start : place.stop])[0] - comment.start)
@@ -92,7 +93,7 @@ def find_lines(comment: Comment, lines: Sequence[Numbered]) -> range | None:
 
 
 def _match(lines: Sequence[Numbered], start: int, wanted: list[str]) -> range | None:
-    """The lines from `start` on that are the wanted ones; remarks between them do not count."""
+    """Return the lines from `start` on that are the wanted ones; remarks between them are ignored."""
     at = start
     for text in wanted:
         while at < len(lines) and lines[at].sign == "\\":
@@ -103,9 +104,9 @@ def _match(lines: Sequence[Numbered], start: int, wanted: list[str]) -> range | 
     return range(start, at)
 
 
-def span_of(side: Side, lines: Sequence[Numbered]) -> tuple[int, int]:
-    """The first and the last number that lines have on a side."""
-    numbers = [line.new if side == Side.NEW else line.old for line in lines]
+def span_of(side: DiffSide, lines: Sequence[Numbered]) -> tuple[int, int]:
+    """Return the first and the last number that lines have on a side."""
+    numbers = [line.new if side == DiffSide.NEW else line.old for line in lines]
     real = [number for number in numbers if number]
     return min(real), max(real)
 
@@ -121,7 +122,7 @@ class CommentsOnDisk:
         self._replica_id = replica_id
 
     def read(self) -> list[Comment]:
-        """What an earlier cockpit kept, oldest first."""
+        """Return the comments of an earlier cockpit, oldest first."""
         text = self._disk.comments(self._replica_id)
         if not text:
             return []
@@ -132,10 +133,76 @@ class CommentsOnDisk:
             return []
 
     def write(self, comments: list[Comment]) -> None:
-        """Keeps them all.
+        """Write all comments.
 
         Raises:
-            OSError: the disk does not take it.
+            OSError: it cannot be written.
         """
         text = _COMMENTS.dump_json(comments).decode() if comments else ""
         self._disk.save_comments(self._replica_id, text)
+
+
+MOST_QUOTED = 12
+"""Longer quotations are shortened in the middle."""
+
+
+def message_of(
+    comments: Sequence[Comment], outdated: set[str], summary: str, *, several: bool
+) -> str:
+    """Return the message to send. `outdated`: keys of comments whose lines changed since.
+
+    `several`: there is more than one repository, so each place names its own.
+    """
+    parts = [summary.strip()] if summary.strip() else []
+    parts.append(
+        "A comment on your changes:" if len(comments) == 1 else "Comments on your changes:"
+    )
+    for number, comment in enumerate(_in_order(comments), 1):
+        place = f"`{_escaped(comment.path)}`"
+        if several:
+            place += f" in `{_escaped(comment.repository)}`"
+        since = " (changed since)" if comment.key in outdated else ""
+        head = f"{number}. {place}, {comment.where}{since}"
+        quotation = [_quotation(comment.quoted)] if comment.quoted else []
+        parts += [head, *quotation, comment.text.strip()]
+    return "\n\n".join(parts)
+
+
+def _in_order(comments: Sequence[Comment]) -> list[Comment]:
+    return sorted(comments, key=lambda one: (one.repository, one.path, one.start, one.created_at))
+
+
+def _quotation(lines: list[str]) -> str:
+    if len(lines) > MOST_QUOTED:
+        half = MOST_QUOTED // 2
+        left_out = len(lines) - 2 * half
+        lines = [*lines[:half], f"... {left_out} lines ...", *lines[-half:]]
+    ticks = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, ticks + 1)
+    return "\n".join([f"{fence}diff", *lines, fence])
+
+
+def _escaped(path: str) -> str:
+    return path.replace("`", "'").replace("\n", " ")
+
+
+def resolve_message(
+    repository: str, base: str, strategy: str, files: Sequence[str], *, started: bool
+) -> str:
+    """Return a message that asks to resolve conflicts with the base branch.
+
+    Args:
+        strategy: `merge` or `rebase`.
+        started: it waits in the work tree; otherwise the agent has to start it.
+    """
+    named = "\n".join(f"- `{_escaped(path)}`" for path in files)
+    rebase = strategy == "rebase"
+    onto = f"onto `{_escaped(base)}`" if rebase else f"of `{_escaped(base)}`"
+    if started:
+        head = f"A {strategy} in `{_escaped(repository)}` stopped at conflicts in these files:"
+        steps = "Resolve them"
+    else:
+        head = f"A {strategy} {onto} in `{_escaped(repository)}` conflicts in these files:"
+        steps = f"Run `git {strategy} origin/{_escaped(base)}` and resolve the conflicts"
+    end = "continue the rebase until it is complete" if rebase else "commit the merge"
+    return f"{head}\n\n{named}\n\n{steps} so that both sides keep their meaning, run the tests, and {end}."

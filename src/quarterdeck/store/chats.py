@@ -1,18 +1,76 @@
-"""One chat as the cockpit knows it: its record, queue, unsent messages and, when open, transcript."""
+"""Chats of a replica: their state, commands and tokens."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import isfinite
+from typing import Any
 from uuid import UUID
 
-from quarterdeck.store.disk import Outgoing
-from quarterdeck.store.tokens import TokenUse
+from quarterdeck.store.disk import OutgoingMessage
 from quarterdeck.transcript.blocks import UserBlock
-from quarterdeck.transcript.fold import Change as TranscriptFold
+from quarterdeck.transcript.fold import BlockChanges as TranscriptFold
 from quarterdeck.transcript.fold import Transcript
-from quarterdeck.wire.chats import Chat
+from quarterdeck.wire.chats import Chat, QueuedMessage
 from quarterdeck.wire.events import TurnDelta
 from quarterdeck.wire.history import AgentEvent, AgentEventType, History
-from quarterdeck.wire.messages import QueuedMessage
+
+_USAGE_UPDATE = "usage_update"
+
+
+@dataclass(frozen=True)
+class TokenUse:
+    """`context` of `window` tokens are used; `turn` is the use of the turn that ended last.
+
+    `cost` is the cost of the chat as the agent reports it, in units of `currency` (ISO 4217).
+    """
+
+    context: int | None = None
+    window: int | None = None
+    turn: int | None = None
+    cost: float | None = None
+    currency: str = ""
+    session_cost: float = 0.0
+    """Of the agent's current session: a restarted agent counts from zero."""
+
+    def after(self, event: AgentEvent) -> "TokenUse":
+        """Return the use after an event; itself when the event does not change it."""
+        payload = event.payload
+        match event.type:
+            case AgentEventType.SESSION_UPDATE if payload.get("sessionUpdate") == _USAGE_UPDATE:
+                used, size = _count(payload.get("used")), _count(payload.get("size"))
+                return replace(self._with_cost(payload.get("cost")), context=used, window=size)
+            case AgentEventType.TURN_RESULT:
+                usage = payload.get("usage")
+                total = _count(usage.get("totalTokens")) if isinstance(usage, dict) else None
+                return self if total is None else replace(self, turn=total)
+            case _:
+                return self
+
+    def _with_cost(self, reported: object) -> "TokenUse":
+        """Return the use with the reported total of the agent's session; itself when that is not an amount."""
+        match reported:
+            case {"amount": int() | float() as amount, "currency": str() as currency}:
+                if isinstance(amount, bool) or not isfinite(amount) or amount < 0:
+                    return self
+            case _:
+                return self
+        if not currency.isalpha():
+            return self
+        before = self.session_cost if amount >= self.session_cost else 0.0
+        total = (self.cost or 0.0) + amount - before
+        return replace(self, cost=total, currency=currency, session_cost=amount)
+
+    def after_all(self, events: Iterable[AgentEvent]) -> "TokenUse":
+        """Return the use after several events."""
+        use = self
+        for event in events:
+            use = use.after(event)
+        return use
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None
 
 
 @dataclass
@@ -21,7 +79,7 @@ class ChatState:
 
     record: Chat
     queue: list[QueuedMessage] = field(default_factory=list[QueuedMessage])
-    outgoing: list[Outgoing] = field(default_factory=list[Outgoing])
+    outgoing: list[OutgoingMessage] = field(default_factory=list[OutgoingMessage])
     transcript: Transcript | None = None
     before_cursor: str | None = None
     turn_started_at: datetime | None = None
@@ -30,14 +88,14 @@ class ChatState:
     loading: bool = False
     tokens: TokenUse = field(default_factory=TokenUse)
     model: str | None = None
-    """The model that the person wants from the next message on; None: the agent's own choice."""
+    """The model for the next messages; None: the agent's default."""
     _started: set[str] = field(default_factory=set[str])
     _early: list[tuple[int | None, AgentEvent]] = field(
         default_factory=list[tuple[int | None, AgentEvent]]
     )
 
     def __post_init__(self) -> None:
-        self._take_beginning()
+        self._take_turn()
 
     @property
     def id(self) -> UUID:
@@ -45,7 +103,7 @@ class ChatState:
 
     @property
     def plan_waits(self) -> bool:
-        """Whether a plan waits for the person's word."""
+        """Whether a plan waits for the person's approval."""
         if self.record.processing or self.record.awaiting_input:
             return False
         if self.record.plan_ready is not None:
@@ -53,7 +111,7 @@ class ChatState:
         return self._shows_plan()
 
     def _shows_plan(self) -> bool:
-        """Whether the newest turn was to make a plan, and has ended well: not every server says so."""
+        """Return whether the newest turn was in plan mode and succeeded: not every server reports it."""
         if self.transcript is None or self.transcript.turn.stop_reason != "end_turn":
             return False
         blocks = reversed(self.transcript.blocks)
@@ -66,27 +124,31 @@ class ChatState:
         return self.before_cursor is not None
 
     def take_record(self, record: Chat) -> None:
-        """Takes over what the service says of the chat."""
+        """Apply the service's record of the chat."""
         self.record = record
-        self._take_beginning()
+        self._take_turn()
 
-    def _take_beginning(self) -> None:
-        # A server may say that a turn runs, and not since when.
+    def _take_turn(self) -> None:
+        if self.record.turn_failed is not None:
+            self.last_turn_failed = self.record.turn_failed
+        elif self.record.processing:
+            self.last_turn_failed = False
+        # A server may report that a turn runs, but not since when.
         if not self.record.processing:
             self.turn_started_at = None
         elif self.record.processing_since is not None:
             self.turn_started_at = self.record.processing_since
 
     def begin_loading(self) -> None:
-        """Deltas that arrive from now on are kept aside until the page is here."""
+        """Buffer the deltas that arrive before the page."""
         self.loading = True
         self._early.clear()
 
     def finish_loading(self, page: History) -> None:
-        """Starts the transcript from the newest page and joins what arrived meanwhile to it.
+        """Start the transcript from the newest page and append the deltas that arrived meanwhile.
 
-        The page says which index of the event log it reflects; deltas up to it are in the page
-        already. A server that does not say so has them told apart by their content.
+        The page has the index of the event log that it reflects; it includes deltas up to that. For a
+        server without it, deltas are compared by content.
         """
         transcript = Transcript(page.events)
         self.tokens = TokenUse().after_all(page.events)
@@ -105,19 +167,19 @@ class ChatState:
         self.before_cursor = page.before_cursor
 
     def abandon_loading(self) -> None:
-        """The page did not come; the transcript stays as it was."""
+        """Note that the page could not be read; the transcript stays as it was."""
         self.loading = False
         self._early.clear()
 
     def add_older(self, page: History) -> TranscriptFold | None:
-        """Puts an earlier page in front."""
+        """Prepend an earlier page."""
         self.before_cursor = page.before_cursor
         if self.transcript is None:
             return None
         return self.transcript.prepend(page.events)
 
     def add_delta(self, index: int | None, delta: TurnDelta) -> TranscriptFold | None:
-        """Folds one agent event in; None when the chat's transcript is not open."""
+        """Fold one agent event; return None when the chat's transcript is not open."""
         if delta.event.type == AgentEventType.TURN_RESULT:
             self.last_turn_failed = delta.event.payload.get("stopReason") == "failed"
         self.tokens = self.tokens.after(delta.event)
@@ -129,11 +191,11 @@ class ChatState:
         return self.transcript.append(delta.event)
 
     def take_queue(self, queue: list[QueuedMessage]) -> None:
-        """Takes over the queue as read; what has started since it was read is left out."""
+        """Apply the queue as read, without messages that have started since."""
         self.queue = [entry for entry in queue if str(entry.id) not in self._started]
 
     def start_turn(self, message_id: str, at: datetime) -> None:
-        """The agent has a message now: it waits no longer."""
+        """Note that the agent has received a message, which is no longer queued."""
         self._started.add(message_id)
         self.take_queue(self.queue)
         self.turn_started_at = at
@@ -144,7 +206,7 @@ class ChatState:
             self.record.plan_ready = False
 
     def end_turn(self, processing: bool, plan_ready: bool | None = None) -> None:
-        """The turn is over; `plan_ready` when that is told."""
+        """Note the end of the turn; `plan_ready` is None where the server does not report it."""
         if plan_ready is not None:
             self.record.plan_ready = plan_ready
         self.record.processing_since = None

@@ -1,43 +1,36 @@
-"""What a person has done to replicas and chats. Every command raises the client's errors."""
+"""Commands on replicas and chats. Every command raises the client's errors."""
 
-from typing import TYPE_CHECKING, Protocol
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from quarterdeck.client.errors import NotFound
-from quarterdeck.store.changes import Change, TranscriptChanged
-from quarterdeck.store.chats import ChatState
-from quarterdeck.store.feed import PAGE, ReplicaFeed
-from quarterdeck.store.following import Following, FollowingOwner
+from quarterdeck.client.errors import NotFoundError
+from quarterdeck.store.changes import TranscriptChanged
+from quarterdeck.store.event_reducer import PAGE, ReplicaFeed
+from quarterdeck.store.replica_list import on_each
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.wire.git import Checkpoint, Rewound
+from quarterdeck.wire.replicas import ForkReplica, ReplicaDetail
 
 if TYPE_CHECKING:
-    from quarterdeck.client.client import Client
+    from quarterdeck.store.app_state import AppState
 
 
-class CommandsOwner(FollowingOwner, Protocol):
-    """What commands need of the deck."""
-
-    replicas: dict[UUID, ReplicaState]
-    following: Following
-
-    @property
-    def client(self) -> "Client": ...
-
-    def chat(self, replica_id: UUID, chat_id: UUID) -> ChatState | None: ...
-
-    def publish(self, change: Change) -> None: ...
+READ_SECONDS = 3.0
 
 
 class Commands:
-    """Commands of one deck."""
+    """Commands on the replicas of one service."""
 
-    def __init__(self, owner: CommandsOwner) -> None:
+    def __init__(self, owner: "AppState") -> None:
         self._owner = owner
         self.deleting: set[UUID] = set()
-        """Replicas that this cockpit is deleting: their end is no surprise."""
+        """Replicas that this cockpit is deleting, so their deletion is not reported."""
 
     async def open_chat(self, replica_id: UUID, chat_id: UUID) -> None:
-        """Loads a chat's newest page, once.
+        """Load a chat's newest page, once.
 
         Raises:
             ClientError: the history could not be read.
@@ -48,11 +41,11 @@ class Commands:
             return
         feed = owner.following.feed(replica_id)
         if feed is None:
-            feed = ReplicaFeed(owner.client, owner.replicas[replica_id], owner)
+            feed = ReplicaFeed(owner, owner.replicas[replica_id])
         await feed.load(chat)
 
     async def load_older(self, replica_id: UUID, chat_id: UUID) -> None:
-        """Loads the page before the oldest one.
+        """Load the page before the oldest one.
 
         Raises:
             ClientError: the page could not be read.
@@ -71,7 +64,7 @@ class Commands:
             self._owner.publish(TranscriptChanged(replica_id, chat_id, fold))
 
     async def interrupt(self, replica_id: UUID) -> bool:
-        """Stops every running turn of a replica; False when none ran.
+        """Stop every running turn of a replica; False when none ran.
 
         Raises:
             ClientError: refused or unreachable.
@@ -91,16 +84,16 @@ class Commands:
         option_id: str | None = None,
         text: str | None = None,
     ) -> None:
-        """Answers a question or permission request of the agent, with an option or a text.
+        """Answer a question or permission request of the agent, with an option or a text.
 
         Raises:
-            ClientError: refused, unreachable, or no longer awaited (`Conflict`).
+            ClientError: refused, unreachable, or the question is closed (`Conflict`).
         """
         chats = self._owner.client.chats
         await chats.respond(replica_id, chat_id, request_id, option_id=option_id, text=text)
 
     async def sleep(self, replica_id: UUID) -> None:
-        """Puts a replica to sleep.
+        """Put a replica to sleep.
 
         Raises:
             ClientError: refused or unreachable.
@@ -108,15 +101,32 @@ class Commands:
         await self._owner.client.replicas.sleep(replica_id)
 
     async def archive(self, replica_id: UUID) -> None:
-        """Packs a replica's files away; its history stays readable, and waking restores it.
+        """Pack a replica's files away; its history stays readable, and waking restores it.
 
         Raises:
             ClientError: refused or unreachable.
         """
         await self._owner.client.replicas.archive(replica_id)
 
+    async def read_resting(self, states: Sequence[ReplicaState]) -> None:
+        """Read the records of replicas that no event stream keeps up to date; wake none.
+
+        The state of one that cannot be read within `READ_SECONDS` stays as it is.
+        """
+        feeds = self._owner.following
+
+        async def read(replica_id: UUID) -> None:
+            detail = await self._owner.client.replicas.get(replica_id)
+            if (state := self._owner.replicas.get(replica_id)) is not None:
+                state.take_detail(detail)
+
+        live = {one.id for one in states if (feed := feeds.feed(one.id)) and feed.live}
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(READ_SECONDS):
+                await on_each([one for one in states if one.id not in live], read)
+
     async def wake(self, replica_id: UUID) -> None:
-        """Wakes a replica, or tries again what failed.
+        """Wake a replica, or retry a failed one.
 
         Raises:
             ClientError: refused or unreachable.
@@ -125,8 +135,34 @@ class Commands:
         self._owner.following.follow(self._owner.replicas[replica_id])
         await client.replicas.wake(replica_id)
 
+    async def checkpoints(self, replica_id: UUID) -> list[Checkpoint]:
+        """Return the checkpoints of a replica's files, the newest first.
+
+        Raises:
+            ClientError: refused or unreachable.
+        """
+        return await self._owner.client.git.checkpoints(replica_id)
+
+    async def rewind(self, replica_id: UUID, checkpoint: str, *, chat: bool) -> Rewound:
+        """Restore the files and branches of a checkpoint in all repositories.
+
+        With `chat`, each chat shows a line about it, and each agent's next message mentions it.
+
+        Raises:
+            ClientError: a turn is running (`Conflict`), refused, or unreachable.
+        """
+        return await self._owner.client.git.rewind(replica_id, checkpoint, chat=chat)
+
+    async def fork(self, replica_id: UUID, body: ForkReplica) -> ReplicaDetail:
+        """Create a replica with the same files, branches and uncommitted changes.
+
+        Raises:
+            ClientError: a turn is running or the name is taken (`Conflict`), refused, or unreachable.
+        """
+        return await self._owner.client.replicas.fork(replica_id, body.name, body.message)
+
     async def delete(self, replica_id: UUID) -> None:
-        """Deletes a replica with its files and history; one that is gone already is no error.
+        """Delete a replica with its files and history; not an error when it was already deleted.
 
         Raises:
             ClientError: refused or unreachable.
@@ -134,8 +170,8 @@ class Commands:
         self.deleting.add(replica_id)
         try:
             await self._owner.client.replicas.delete(replica_id)
-        except NotFound:
+        except NotFoundError:
             pass
         finally:
             self.deleting.discard(replica_id)
-        self._owner.gone(replica_id, elsewhere=False)
+        self._owner.remove(replica_id, elsewhere=False)

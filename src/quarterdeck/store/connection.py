@@ -1,11 +1,11 @@
-"""The state of the line to the service."""
+"""The state of the connection to the service."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Phase(StrEnum):
-    """Where the connection is."""
+class ConnectionPhase(StrEnum):
+    """The phase of the connection."""
 
     CONNECTING = "connecting"
     ONLINE = "online"
@@ -15,10 +15,10 @@ class Phase(StrEnum):
 
 @dataclass
 class ConnectionState:
-    """`problem` says in a sentence what is wrong; `retry_in` are seconds from one try to the next."""
+    """`problem` is a sentence; `retry_in` is the seconds between two tries."""
 
     endpoint: str
-    phase: Phase = Phase.CONNECTING
+    phase: ConnectionPhase = ConnectionPhase.CONNECTING
     latency_ms: float | None = None
     problem: str | None = None
     retry_in: float | None = None

@@ -1,7 +1,7 @@
-"""Making a replica from what a person says: repository, environment, agent, first message.
+"""Create a replica from a repository, environment, agent and first message.
 
-The contract makes a replica from an environment; an environment names the repository. So a
-repository is connected first, and gets an environment of its own name when it has none.
+In the contract a replica is created from an environment, which names the repository. So a repository
+is connected first, and gets an environment of the same name when it has none.
 """
 
 import re
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID, uuid4
 
-from quarterdeck.client.errors import Conflict
-from quarterdeck.store.repositories import RepositoryWish, binding, connected
+from quarterdeck.client.errors import ConflictError
+from quarterdeck.store.git import RepositoryWish, binding, connected
 from quarterdeck.wire.agents import Agent
+from quarterdeck.wire.chats import Image, ThinkingLevel
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment, Environment
-from quarterdeck.wire.messages import Image, ThinkingLevel
 from quarterdeck.wire.replicas import (
     CreateReplica,
     LifecyclePolicy,
@@ -28,16 +28,19 @@ if TYPE_CHECKING:
 
 NAME_WORDS = 4
 LONGEST_NAME = 60
-"""Characters of a name that is made from those of repositories."""
+"""Characters of a name that is composed of names of repositories."""
 Size = Literal["small", "large"]
 _FENCE = re.compile(r"```.*?(```|\Z)", re.DOTALL)
 _WORD = re.compile(r"[a-z0-9]+")
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What should be made. Without `environment_id` the repository's own environment is used, or
-    made; without either, the global one: a workspace with no repository."""
+class CreationRequest:
+    """A replica to create.
+
+    Without `environment_id` the repository's own environment is used, or created; without either, the
+    global one: a workspace without a repository.
+    """
 
     repository_url: str | None = None
     environment_id: UUID | None = None
@@ -46,15 +49,21 @@ class Wish:
     name: str | None = None
     message: str = ""
     images: tuple[Image, ...] = ()
-    """They go with the message."""
+    """Sent with the message."""
     plan_mode: bool = False
     lifecycle_policy: LifecyclePolicy | None = None
     auto_stop_minutes: int | None = None
     webhook_url: str | None = None
-    branch: str | None = None
-    """The branch that work on the repository begins from; None for the repository's own."""
+    base: str | None = None
+    """Branch, tag or commit that the first repository starts from; None for the default branch."""
+    pull_request: int | None = None
+    """A pull request that it starts from instead."""
+    uncommitted: bytes | None = None
+    """Uncommitted changes that it starts with, as a bundle."""
+    repository_id: UUID | None = None
+    """The repository of the uncommitted changes; None for the first of the environment."""
     others: tuple[RepositoryWish, ...] = ()
-    """Repositories that stand beside the first one in the workspace."""
+    """Further repositories of the workspace."""
     goal_mode: bool = False
     fast_mode: bool = False
     thinking_level: ThinkingLevel | None = None
@@ -62,26 +71,30 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Choices:
-    """What can be chosen from."""
+class CreationChoices:
+    """The choices of the dialog."""
 
     repositories: list[Repository]
     environments: list[Environment]
     agents: list[Agent]
 
+    def repository(self, url: str) -> Repository | None:
+        """Return the connected repository with a URL."""
+        return next((entry for entry in self.repositories if entry.url == url), None)
+
     def of_repository(self, url: str) -> list[Environment]:
-        """Environments that put a repository into the workspace."""
+        """Return the environments that put a repository into the workspace."""
         ids = {entry.id for entry in self.repositories if entry.url == url}
         return [entry for entry in self.environments if entry.repository_id in ids]
 
 
-async def choices(client: "Client") -> Choices:
-    """Reads what the dialog offers.
+async def choices(client: "Client") -> CreationChoices:
+    """Read the choices of the dialog.
 
     Raises:
         ClientError: the service refuses or cannot be reached.
     """
-    return Choices(
+    return CreationChoices(
         repositories=await client.repositories.list(),
         environments=await client.environments.list(scope="all"),
         agents=await client.agents.list(),
@@ -89,7 +102,7 @@ async def choices(client: "Client") -> Choices:
 
 
 async def models_of(client: "Client", agent_id: str) -> list[str]:
-    """The models that an agent is known to offer; it may take others.
+    """Return the known models of an agent; it may accept others.
 
     Raises:
         ClientError: the service refuses or cannot be reached.
@@ -97,8 +110,17 @@ async def models_of(client: "Client", agent_id: str) -> list[str]:
     return [model.id for model in (await client.agents.models(agent_id)).models]
 
 
+async def branches_of(client: "Client", repository_id: UUID) -> list[str]:
+    """Return the branches of a connected repository.
+
+    Raises:
+        ClientError: the service refuses or cannot be reached.
+    """
+    return (await client.repositories.branches(repository_id)).branches
+
+
 def suggest_name(message: str, fallback: str, taken: Iterable[str]) -> str:
-    """A free name without white space, from the first words of a message, else the fallback."""
+    """Return a free name without white space, from the start of a message, else the fallback."""
     words = _WORD.findall(_FENCE.sub(" ", message).lower())[:NAME_WORDS]
     base = "-".join(words)[:40].strip("-") or re.sub(r"\s+", "-", fallback.strip()) or "replica"
     used = set(taken)
@@ -110,27 +132,30 @@ def suggest_name(message: str, fallback: str, taken: Iterable[str]) -> str:
     return f"{base}-{number}"
 
 
-async def create(client: "Client", wish: Wish, taken: Iterable[str]) -> ReplicaDetail:
-    """Connects, finds or makes the environment, and creates the replica.
+async def create(client: "Client", wish: CreationRequest, taken: Iterable[str]) -> ReplicaDetail:
+    """Connect, find or make the environment, and create the replica.
 
     Raises:
-        InvalidRequest: the repository is none, or a field is wrong; `details` names the field.
-        Conflict: the name that was asked for is taken.
+        InvalidRequestError: it is not a repository, or a field is wrong; `details` names the field.
+        ConflictError: the requested name is taken.
         ClientError: refused or unreachable.
     """
     environment_id, fallback = await environment_for(client, wish)
     names = set(taken)
     name = wish.name or suggest_name(wish.message, fallback, names)
+    config = await _config(client, wish)
     try:
-        return await client.replicas.create(_body(wish, name, environment_id))
-    except Conflict:
+        return await client.replicas.create(_body(wish, name, environment_id, config))
+    except ConflictError:
         if wish.name:
             raise
     name = f"{name}-{uuid4().hex[:4]}"
-    return await client.replicas.create(_body(wish, name, environment_id))
+    return await client.replicas.create(_body(wish, name, environment_id, config))
 
 
-def _body(wish: Wish, name: str, environment_id: UUID) -> CreateReplica:
+def _body(
+    wish: CreationRequest, name: str, environment_id: UUID, config: ReplicaConfig | None
+) -> CreateReplica:
     return CreateReplica(
         name=name,
         environment_id=environment_id,
@@ -144,21 +169,31 @@ def _body(wish: Wish, name: str, environment_id: UUID) -> CreateReplica:
         thinking_level=wish.thinking_level,
         size=wish.size,
         lifecycle_policy=wish.lifecycle_policy,
-        config=_config(wish),
+        config=config,
         webhook_url=wish.webhook_url,
     )
 
 
-def _config(wish: Wish) -> ReplicaConfig | None:
-    minutes = wish.auto_stop_minutes
-    return None if minutes is None else ReplicaConfig(auto_stop_minutes=minutes)
+async def _config(client: "Client", wish: CreationRequest) -> ReplicaConfig | None:
+    """Return the configuration of a wish, after uploading its uncommitted changes."""
+    uploaded = None
+    if wish.uncommitted is not None:
+        uploaded = await client.replicas.upload_uncommitted(wish.uncommitted)
+    config = ReplicaConfig(
+        auto_stop_minutes=wish.auto_stop_minutes,
+        base=wish.base,
+        pull_request=wish.pull_request,
+        uncommitted=uploaded and uploaded.id,
+        repository=wish.repository_id,
+    )
+    return config if config.model_dump(exclude_none=True) else None
 
 
-async def environment_for(client: "Client", wish: Wish) -> tuple[UUID, str]:
-    """The environment of a wish, made if need be, and what a replica may be named after.
+async def environment_for(client: "Client", wish: CreationRequest) -> tuple[UUID, str]:
+    """Return the environment of a wish, created if necessary, and a name for a replica.
 
     Raises:
-        InvalidRequest: the repository is none.
+        InvalidRequestError: it is not a repository.
         ClientError: refused or unreachable.
     """
     if wish.environment_id is not None:
@@ -166,7 +201,7 @@ async def environment_for(client: "Client", wish: Wish) -> tuple[UUID, str]:
         return chosen.id, chosen.name
     if wish.repository_url is None:
         return (await client.environments.get(GLOBAL)).id, "replica"
-    first = RepositoryWish(wish.repository_url, wish.branch)
+    first = RepositoryWish(wish.repository_url)
     repositories = await connected(client, first, wish.others)
     known = await client.environments.list(scope="all")
     name = "-".join(one.name for one in repositories)[:LONGEST_NAME]
@@ -175,9 +210,9 @@ async def environment_for(client: "Client", wish: Wish) -> tuple[UUID, str]:
         if bound.fits(entry):
             return entry.id, name
     free = suggest_name("", name, (entry.name for entry in known))
-    made = await client.environments.create(
+    environment = await client.environments.create(
         CreateEnvironment(
             name=free, repository_id=bound.repository_id, repository_set_id=bound.repository_set_id
         )
     )
-    return made.id, name
+    return environment.id, name

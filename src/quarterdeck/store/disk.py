@@ -1,12 +1,11 @@
-"""What the cockpit keeps on disk: drafts, unacknowledged messages, what was seen.
+"""State of the cockpit on disk: drafts, unacknowledged messages, seen marks.
 
-Each thing is one small JSON file, written under another name, synced and renamed into place, so that
-a crash leaves the old one or the new one. A file that cannot be read is set aside, never an end.
+Each is one small JSON file, written under another name, synced and renamed into place, so that a
+crash leaves the old one or the new one. A file that cannot be read is set aside.
 """
 
 import contextlib
 import json
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -14,14 +13,15 @@ from uuid import UUID
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from quarterdeck.local.files import write_file
 from quarterdeck.wire.base import Timestamp, utc_now
-from quarterdeck.wire.messages import Image
+from quarterdeck.wire.chats import Image
 
 _PROMPTS = TypeAdapter(list[str])
 
 
-class Outgoing(BaseModel):
-    """A message on its way. `unsent`: the service has not got it; `unsure`: it may have."""
+class OutgoingMessage(BaseModel):
+    """A message being sent. `unsent`: the service has not received it; `unsure`: it may have."""
 
     key: str
     replica_id: UUID
@@ -32,9 +32,9 @@ class Outgoing(BaseModel):
     model: str | None = None
     images: list[Image] = []
     uploads: list[str] = []
-    """Canvas uploads that wait for the replica, by their ids."""
+    """Ids of canvas uploads that wait for the replica."""
     behind: list[UUID] | None = None
-    """What it stood behind in the queue before it was taken back and edited."""
+    """The messages before it in the queue when it was taken back and edited."""
     created_at: Timestamp
     state: Literal["sending", "unsent", "unsure"] = "sending"
     problem: str | None = None
@@ -44,7 +44,7 @@ class ClientDisk:
     """The directory of one endpoint's drafts, outbox and seen marks.
 
     Raises:
-        OSError: from every writing method, when the disk does not take it.
+        OSError: from every writing method, when it cannot be written.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -53,19 +53,14 @@ class ClientDisk:
         self._drafts = directory / "drafts"
         self._comments = directory / "comments"
         self._prompts = directory / "prompts"
+        self._since = directory / "since"
 
     def _write(self, path: Path, text: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = path.with_suffix(f".{os.getpid()}.partial")
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        write_file(path, text)
 
     def save_draft(self, chat_id: UUID, text: str) -> None:
-        """Keeps what stands in a chat's composer; empty text removes it."""
+        """Keep the text of a chat's composer; empty text removes it."""
         path = self._drafts / f"{chat_id}.txt"
         if text:
             self._write(path, text)
@@ -73,14 +68,14 @@ class ClientDisk:
             path.unlink(missing_ok=True)
 
     def draft(self, chat_id: UUID) -> str:
-        """The kept draft of a chat, or an empty text."""
+        """Return the kept draft of a chat, or an empty text."""
         try:
             return (self._drafts / f"{chat_id}.txt").read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return ""
 
     def save_comments(self, replica_id: UUID, text: str) -> None:
-        """Keeps the comments on a replica's changes; empty text removes them."""
+        """Keep the comments on a replica's changes; empty text removes them."""
         path = self._comments / f"{replica_id}.json"
         if text:
             self._write(path, text)
@@ -88,84 +83,96 @@ class ClientDisk:
             path.unlink(missing_ok=True)
 
     def comments(self, replica_id: UUID) -> str:
-        """The kept comments of a replica, or an empty text."""
+        """Return the kept comments of a replica, or an empty text."""
         try:
             return (self._comments / f"{replica_id}.json").read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return ""
 
     def set_comments_aside(self, replica_id: UUID) -> None:
-        """Comments that cannot be read are out of the way of new ones."""
+        """Move comments that cannot be read out of the way of new ones."""
         path = self._comments / f"{replica_id}.json"
         with contextlib.suppress(OSError):
             path.rename(path.with_suffix(".unreadable"))
 
     def save_prompts(self, replica_id: UUID, prompts: list[str]) -> None:
-        """Keeps what a person wrote to a replica, oldest first."""
+        """Keep the person's prompts to a replica, oldest first."""
         self._write(self._prompts / f"{replica_id}.json", json.dumps(prompts))
 
     def prompts(self, replica_id: UUID) -> list[str]:
-        """What a person wrote to a replica, oldest first."""
+        """Return the person's prompts to a replica, oldest first."""
         try:
             return _PROMPTS.validate_json((self._prompts / f"{replica_id}.json").read_bytes())
         except (OSError, ValidationError):
             return []
 
-    def save_outgoing(self, message: Outgoing) -> None:
-        """Keeps a message until `forget_outgoing`."""
+    def save_outgoing(self, message: OutgoingMessage) -> None:
+        """Keep a message until `forget_outgoing`."""
         self._write(self._outbox / f"{message.key}.json", message.model_dump_json())
 
     def forget_outgoing(self, key: str) -> None:
-        """The service has it, or the person dropped it."""
+        """Remove a message that the service has, or that the person dropped."""
         (self._outbox / f"{key}.json").unlink(missing_ok=True)
 
     def set_aside(self, key: str) -> Path:
-        """Keeps a message that can never be delivered out of the way, as a file for the person."""
+        """Set aside a message that can never be delivered; return its file."""
         path = self._outbox / f"{key}.json"
         aside = path.with_suffix(".undelivered")
         path.rename(aside)
         return aside
 
-    def outgoing(self) -> list[Outgoing]:
-        """Messages kept from before, oldest first. `sending` ones are unsure now."""
-        found: list[Outgoing] = []
+    def outgoing(self) -> list[OutgoingMessage]:
+        """Return the messages of an earlier cockpit, oldest first. `sending` ones become unsure."""
+        messages: list[OutgoingMessage] = []
         for path in self._outbox.glob("*.json"):
             try:
-                message = Outgoing.model_validate_json(path.read_bytes())
+                message = OutgoingMessage.model_validate_json(path.read_bytes())
             except (OSError, ValidationError):
                 with contextlib.suppress(OSError):
                     path.rename(path.with_suffix(".unreadable"))
                 continue
             if message.state == "sending":
                 message.state = "unsure"
-            found.append(message)
-        return sorted(found, key=lambda message: message.created_at)
+            messages.append(message)
+        return sorted(messages, key=lambda message: message.created_at)
 
     def save_seen(self, seen: dict[UUID, datetime]) -> None:
-        """Keeps when each replica was last looked at."""
+        """Keep when each replica was last looked at."""
         text = json.dumps({str(key): moment.isoformat() for key, moment in seen.items()})
         self._write(self._directory / "seen.json", text)
 
     def keep_seen(self, seen: dict[UUID, datetime]) -> None:
-        """As `save_seen`, for whom it is no matter when the disk does not take it."""
+        """Save what was seen, ignoring errors of the disk."""
         with contextlib.suppress(OSError):
             self.save_seen(seen)
 
-    def since(self) -> datetime:
-        """When a cockpit was opened here for the first time: what ended before is news to nobody."""
-        path = self._directory / "since"
+    def first_opened(self) -> datetime | None:
+        """Return when a cockpit was opened here for the first time; None before that."""
         try:
-            return datetime.fromisoformat(path.read_text(encoding="utf-8").strip())
+            return datetime.fromisoformat(self._since.read_text(encoding="utf-8").strip())
         except (OSError, ValueError):
-            now = utc_now()
-            with contextlib.suppress(OSError):
-                self._write(path, now.isoformat())
-            return now
+            return None
+
+    def since(self) -> datetime:
+        """Return when a cockpit was first opened here, or now: earlier results are not unseen."""
+        known = self.first_opened()
+        if known is not None:
+            return known
+        now = utc_now()
+        with contextlib.suppress(OSError):
+            self._write(self._since, now.isoformat())
+        return now
 
     def seen(self) -> dict[UUID, datetime]:
-        """When each replica was last looked at."""
+        """Return when each replica was last looked at."""
         try:
             stored = json.loads((self._directory / "seen.json").read_bytes())
             return {UUID(key): datetime.fromisoformat(text) for key, text in stored.items()}
         except (OSError, ValueError, AttributeError, TypeError):
             return {}
+
+
+def open_disk(directory: Path, endpoint: str) -> ClientDisk:
+    """Return the directory of an endpoint, named after it."""
+    name = "".join(c if c.isalnum() or c in "-._" else "_" for c in endpoint)
+    return ClientDisk(directory / (name or "local"))

@@ -1,33 +1,33 @@
-"""Single commands run in replicas: what was asked, what came out, and the history of the prompt.
+"""Single commands run in replicas, their results, and the history of the prompt.
 
-A run goes on when nobody looks at it. The interface has no operation that stops one, so an interrupt
-is another command, which finds the first by a mark in its environment.
+A run continues when it is not shown. The interface has no operation that stops one, so an interrupt is
+another command, which finds the first by a mark in its environment.
 """
 
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.changes import Change, ReplicaChanged
-from quarterdeck.store.tasks import Tasks
+from quarterdeck.store.changes import ReplicaChanged
+from quarterdeck.store.signals import KeyedTasks
 from quarterdeck.wire.base import utc_now
-from quarterdeck.wire.exec import ExecResponse
+from quarterdeck.wire.terminals import ExecResponse
 
 if TYPE_CHECKING:
-    from quarterdeck.client.client import Client
+    from quarterdeck.store.app_state import AppState
 
 SECONDS = 50
-"""The longest that a command may take: whoever wants it to end sooner interrupts it."""
+"""Time limit of a command; to end it sooner, interrupt it."""
 INTERRUPT_SECONDS = 10
 MOST_RUNS = 50
 """Runs kept for each replica."""
 MOST_HISTORY = 200
 
 MARK = "QD_EXEC"
-# The shell itself is found by its arguments, what it has become or begun by its environment. The
+# The shell itself is found by its arguments, processes that it became or started by their environment. The
 # brackets keep the search from finding its own shell.
 _SEARCH = """\
 for p in /proc/[0-9]*; do
@@ -41,8 +41,8 @@ done
 
 
 @dataclass(eq=False)
-class Run:
-    """One command and what became of it. `response` is None while it runs, and when it failed."""
+class ExecRun:
+    """One command and its result. `response` is None while it runs, and when it failed."""
 
     key: str
     replica_id: UUID
@@ -52,9 +52,9 @@ class Run:
     response: ExecResponse | None = None
     problem: str = ""
     interrupts: int = 0
-    """How often the person wanted it to end."""
+    """Number of interrupts by the person."""
     interrupted: int = 0
-    """How often its processes were told to."""
+    """Number of interrupts that reached its processes."""
 
     @property
     def running(self) -> bool:
@@ -62,40 +62,31 @@ class Run:
 
     @property
     def seconds(self) -> float | None:
-        """How long it took, the way to the service included."""
+        """Its duration, including the request to the service."""
         return None if self.ended is None else (self.ended - self.began).total_seconds()
-
-
-class ExecOwner(Protocol):
-    """What runs need of the deck."""
-
-    @property
-    def client(self) -> "Client": ...
-
-    def publish(self, change: Change) -> None: ...
 
 
 class ExecRuns:
     """The runs of an installation's replicas."""
 
-    def __init__(self, owner: ExecOwner, tasks: Tasks) -> None:
+    def __init__(self, owner: "AppState", tasks: KeyedTasks) -> None:
         self._owner = owner
         self._tasks = tasks
-        self._runs: dict[UUID, deque[Run]] = {}
+        self._runs: dict[UUID, deque[ExecRun]] = {}
         self.history: list[str] = []
-        """Commands, each once, the last one at the end."""
+        """Distinct commands, the latest last."""
 
-    def of(self, replica_id: UUID) -> list[Run]:
-        """A replica's runs, oldest first."""
+    def of(self, replica_id: UUID) -> list[ExecRun]:
+        """Return a replica's runs, oldest first."""
         return list(self._runs.get(replica_id, ()))
 
-    def running(self, replica_id: UUID) -> list[Run]:
-        """Those that have not ended."""
+    def running(self, replica_id: UUID) -> list[ExecRun]:
+        """Return the runs that have not ended."""
         return [run for run in self.of(replica_id) if run.running]
 
-    def start(self, replica_id: UUID, command: str) -> Run:
-        """Runs a command; each change of its state is told as one of the replica."""
-        run = Run(uuid4().hex, replica_id, command, utc_now())
+    def start(self, replica_id: UUID, command: str) -> ExecRun:
+        """Run a command; each change of its state is published as a change of the replica."""
+        run = ExecRun(uuid4().hex, replica_id, command, utc_now())
         self.keep(run)
         if command in self.history:
             self.history.remove(command)
@@ -103,23 +94,23 @@ class ExecRuns:
         self._tasks.start(("exec", run.key), self._run(run))
         return run
 
-    def keep(self, run: Run) -> None:
-        """Puts a run behind those of its replica; the oldest goes when there are too many."""
+    def keep(self, run: ExecRun) -> None:
+        """Add a run to those of its replica; the oldest is dropped when there are too many."""
         self._runs.setdefault(run.replica_id, deque(maxlen=MOST_RUNS)).append(run)
 
-    def interrupt(self, run: Run) -> None:
-        """Interrupts a run; kills it the second time."""
+    def interrupt(self, run: ExecRun) -> None:
+        """Interrupt a run; kill it the second time."""
         if run.running:
             run.interrupts += 1
             self._tasks.start(("exec stop", run.key, run.interrupts), self._interrupt(run))
             self._owner.publish(ReplicaChanged(run.replica_id))
 
     def forget(self, replica_id: UUID) -> None:
-        """Drops the runs that have ended."""
+        """Drop the runs that have ended."""
         running = self.running(replica_id)
         self._runs[replica_id] = deque(running, maxlen=MOST_RUNS)
 
-    async def _run(self, run: Run) -> None:
+    async def _run(self, run: ExecRun) -> None:
         # On the same line, so that the shell's own messages keep their line numbers.
         command = f"export {MARK}={run.key}; {run.command}"
         try:
@@ -130,15 +121,15 @@ class ExecRuns:
             run.ended = utc_now()
         self._owner.publish(ReplicaChanged(run.replica_id))
 
-    async def _interrupt(self, run: Run) -> None:
+    async def _interrupt(self, run: ExecRun) -> None:
         signal = "INT" if run.interrupts == 1 else "KILL"
         search = _SEARCH.format(mark=MARK, key=run.key, signal=signal)
         try:
-            told = await self._owner.client.exec.run(run.replica_id, search, INTERRUPT_SECONDS)
+            response = await self._owner.client.exec.run(run.replica_id, search, INTERRUPT_SECONDS)
         except ClientError as error:
             run.problem = f"not interrupted: {error} {error.next_step}"
         else:
-            if told.exit_code == 0:
+            if response.exit_code == 0:
                 run.interrupted += 1
             elif run.running:
                 run.problem = "not interrupted: its process was not found."

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
+from quarterdeck.transcript.export import markdown_of
 from quarterdeck.transcript.fold import Transcript
-from quarterdeck.transcript.prose_export import markdown_of
 from quarterdeck.wire.history import AgentEvent, AgentEventType, History
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/
 
 
 async def export_chat(client: "Client", replica_id: UUID, chat_id: UUID, path: Path) -> None:
-    """Writes a whole chat; the name's end says how: `.jsonl` as events, anything else as markdown.
+    """Write a whole chat: as events to a `.jsonl` file, otherwise as markdown.
 
     Raises:
-        FileExistsError: there is such a file; it is not touched.
+        FileExistsError: the file exists; it is not changed.
         OSError: the file cannot be written.
         ClientError: the history cannot be read.
     """
@@ -35,10 +35,10 @@ async def export_chat(client: "Client", replica_id: UUID, chat_id: UUID, path: P
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Writes a file that is not there yet.
+    """Write a new file.
 
     Raises:
-        FileExistsError: there is one; it is not touched.
+        FileExistsError: the file exists; it is not changed.
         OSError: it cannot be written; nothing is left of it.
     """
     with path.open("xb") as file:
@@ -51,11 +51,11 @@ def write_new(path: Path, content: bytes) -> None:
 
 
 async def _as_lines(pages: AsyncGenerator[History]) -> str:
-    found: list[list[str]] = []
+    pages_of_lines: list[list[str]] = []
     async for page in pages:
-        # ASCII alone: what an agent said does no harm to the terminal that shows the file.
-        found.append([json.dumps(event.model_dump(mode="json")) for event in page.events])
-    return "".join(f"{line}\n" for lines in reversed(found) for line in lines)
+        # ASCII only: an agent's text cannot affect a terminal that shows the file.
+        pages_of_lines.append([json.dumps(event.model_dump(mode="json")) for event in page.events])
+    return "".join(f"{line}\n" for lines in reversed(pages_of_lines) for line in lines)
 
 
 async def _as_markdown(pages: AsyncGenerator[History]) -> str:
@@ -72,12 +72,12 @@ def _pages(client: "Client", replica_id: UUID, chat_id: UUID) -> AsyncGenerator[
 async def find_images(
     client: "Client", replica_id: UUID, chat_id: UUID, start: datetime, end: datetime | None
 ) -> list[tuple[str, bytes]]:
-    """The images of the events from `start` up to `end`, with the ends of their files' names.
+    """Return the images of the events from `start` up to `end`, with their file extensions.
 
     Raises:
         ClientError: the history cannot be read.
     """
-    found: list[tuple[str, bytes]] = []
+    images: list[tuple[str, bytes]] = []
     async for page in _pages(client, replica_id, chat_id):
         here = [
             image
@@ -85,14 +85,14 @@ async def find_images(
             if start <= event.timestamp and (end is None or event.timestamp < end)
             for image in images_of(event)
         ]
-        found = here + found
+        images = here + images
         if page.events and page.events[0].timestamp < start:
             break
-    return found
+    return images
 
 
 def images_of(event: AgentEvent) -> Iterator[tuple[str, bytes]]:
-    """The images that an event carries itself; those at an address are not fetched."""
+    """Yield the images inside an event; those at a URL are not fetched."""
     payload = event.payload
     if event.type == AgentEventType.USER_MESSAGE:
         images = payload.get("images")
@@ -107,7 +107,7 @@ def images_of(event: AgentEvent) -> Iterator[tuple[str, bytes]]:
 
 
 def _contents(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Content blocks of a message, or inside the content of a call."""
+    """Yield the content blocks of a message, or inside the content of a call."""
     content = payload.get("content")
     entries: list[Any] = cast("list[Any]", content) if isinstance(content, list) else [content]
     for entry in entries:

@@ -1,21 +1,25 @@
-"""One replica as the cockpit knows it, and how its events change it."""
+"""The state of replicas in the cockpit."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from quarterdeck.store.attention import Attention, attention_of
+from quarterdeck.store.changes import ReplicaChanged
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.hooks import HookWatch
 from quarterdeck.wire.chats import Chat
-from quarterdeck.wire.events import EventRepository, Preview
-from quarterdeck.wire.replicas import (
-    Replica,
-    ReplicaDetail,
-    RepositoryStatus,
-    WorkspaceStatus,
-)
+from quarterdeck.wire.events import Preview
+from quarterdeck.wire.git import PullRequestDetail
+from quarterdeck.wire.git_state import EventRepository, RepositoryStatus
+from quarterdeck.wire.replicas import Replica, ReplicaDetail, WorkspaceStatus
+
+if TYPE_CHECKING:
+    from quarterdeck.store.app_state import AppState
+
 
 RUNNING = {WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING}
 
@@ -24,7 +28,7 @@ NO_ISOLATION = "none"
 
 @dataclass
 class ReplicaState:
-    """State of a replica. `record` is the last one read, corrected by events since."""
+    """State of a replica. `record` is the last one read, updated by events since."""
 
     record: ReplicaDetail
     chats: dict[UUID, ChatState] = field(default_factory=dict[UUID, ChatState])
@@ -34,11 +38,13 @@ class ReplicaState:
     untracked: int = 0
     hooks: HookWatch = field(default_factory=HookWatch)
     previews: list[Preview] | None = None
-    """Ports that can be looked at; None before somebody asked, or an event told."""
+    """Ports with a preview; None until they are read, or an event reports them."""
     shown_chat: UUID | None = None
-    """The chat that the person looked at last."""
+    """The chat that was shown last."""
+    pull_requests: list[PullRequestDetail] | None = None
+    """Pull requests of its branches, as last read from the hosts; None until then."""
     environment_read: bool = False
-    """Whether its environment was asked for; the service may tell none."""
+    """Whether its environment was requested; the service may have returned none."""
 
     @property
     def id(self) -> UUID:
@@ -58,7 +64,7 @@ class ReplicaState:
 
     @property
     def plans(self) -> bool:
-        """A plan waits for the person's word."""
+        """Whether a plan waits for the person's approval."""
         if not self.chats:
             return self.record.plan_ready
         return any(chat.plan_waits for chat in self.chats.values())
@@ -69,7 +75,7 @@ class ReplicaState:
 
     @property
     def unseen(self) -> bool:
-        """Something finished since the person last looked."""
+        """Whether a turn ended since the person last looked."""
         if self.done_at is None:
             return False
         return self.seen_at is None or self.done_at > self.seen_at
@@ -91,7 +97,7 @@ class ReplicaState:
 
     @property
     def first_chat(self) -> ChatState | None:
-        """The chat made with the replica."""
+        """The chat created with the replica."""
         return min(self.chats.values(), key=lambda chat: chat.record.created_at, default=None)
 
     @property
@@ -101,10 +107,17 @@ class ReplicaState:
 
     @property
     def chat_to_show(self) -> ChatState | None:
-        """The chat that asks, else the one that was looked at last, else the first."""
+        """The chat that asks a question, else the one shown last, else the first."""
         asking = next((one for one in self.ordered_chats if one.record.awaiting_input), None)
         known = self.chats.get(self.shown_chat) if self.shown_chat else None
         return asking or known or self.first_chat
+
+    @property
+    def newest_title(self) -> str:
+        """Title of the chat with the latest message, else the name: for a commit."""
+        spoken = [one.record for one in self.chats.values() if one.record.last_message_text]
+        newest = max(spoken, key=lambda one: one.updated_at, default=None)
+        return (newest.title if newest else None) or self.name
 
     @property
     def changed_lines(self) -> tuple[int, int]:
@@ -115,24 +128,46 @@ class ReplicaState:
             sum(int(diff.get("removed") or 0) for diff in diffs),
         )
 
+    def repository(self, name: str) -> RepositoryStatus | None:
+        """Return the state of a repository, if it is known."""
+        statuses = self.record.repository_statuses
+        return next((one for one in statuses if one.repository == name), None)
+
+    @property
+    def pull_request_urls(self) -> list[str]:
+        """URLs of the pull requests known to the service, the newest last."""
+        listed = [one.url for one in self.record.pull_requests]
+        reported = [url for status in self.record.repository_statuses for url in status.pr_urls]
+        return list(dict.fromkeys([*listed, *reported]))
+
+    @property
+    def pull_request(self) -> PullRequestDetail | None:
+        """The most important one: an open one that fails, an open one, else the newest."""
+        return min(self.pull_requests or (), key=_urgency, default=None)
+
+    @property
+    def failing(self) -> list[PullRequestDetail]:
+        """The open pull requests with failed checks, of those that were read."""
+        return [one for one in self.pull_requests or () if _urgency(one) == 0]
+
     @property
     def presentable(self) -> bool:
-        """Whether all is here that a first look at it shows."""
+        """Whether everything needed to show it first is read."""
         known = self.environment_read or self.record.environment is not None
         return known and self.chat_to_show is not None
 
     @property
     def unisolated(self) -> str | None:
-        """Why the sandbox is not kept apart from the machine; None when it is, or not known."""
+        """Why the sandbox is not isolated from the machine; None when it is, or unknown."""
         environment = self.record.environment
         if environment is None or environment.isolation != NO_ISOLATION:
             return None
         return environment.isolation_note or "This service runs agents without a sandbox."
 
     def take_summary(self, record: Replica) -> bool:
-        """Takes over what a list says; True when anything is new."""
-        told = record.model_fields_set & set(Replica.model_fields)
-        new = {name: getattr(record, name) for name in told}
+        """Apply a record of the list; return whether anything changed."""
+        names = record.model_fields_set & set(Replica.model_fields)
+        new = {name: getattr(record, name) for name in names}
         if all(getattr(self.record, name) == value for name, value in new.items()):
             return False
         self.record = self.record.model_copy(update=new)
@@ -141,7 +176,7 @@ class ReplicaState:
         return True
 
     def take_detail(self, record: ReplicaDetail) -> None:
-        """Takes over a full record; chats that are gone are dropped."""
+        """Apply a full record; deleted chats are dropped."""
         known = self.record.environment
         self.record = record
         self.detailed = True
@@ -154,14 +189,14 @@ class ReplicaState:
             self.take_chat(chat)
 
     def rest(self) -> None:
-        """Nothing runs in it any more."""
+        """Note that its engine ended, so no hook or turn runs."""
         self.hooks.stopped()
         for chat in self.chats.values():
             chat.end_turn(processing=False)
             chat.record.awaiting_input = False
 
     def take_chat(self, record: Chat) -> ChatState:
-        """Adds a chat or replaces its record."""
+        """Add a chat, or replace its record."""
         state = self.chats.get(record.id)
         if state is None:
             state = self.chats[record.id] = ChatState(record)
@@ -170,34 +205,68 @@ class ReplicaState:
         return state
 
     def take_repositories(self, repositories: Iterable[EventRepository]) -> None:
-        """Takes over what an event says of all repositories."""
-        found = list(repositories)
-        self.untracked = sum(len(entry.untracked) for entry in found)
-        self.record.repository_statuses = [
-            RepositoryStatus(
-                repository=entry.name,
-                branch=entry.current_branch,
-                default_branch=entry.default_branch,
-                pr_urls=entry.pr_urls,
-                start_hooks_completed=entry.start_hooks_completed,
-                git_diff=entry.git_diff.model_dump(exclude_none=True) if entry.git_diff else None,
-            )
-            for entry in found
-        ]
+        """Apply an event about all repositories."""
+        entries = list(repositories)
+        self.untracked = sum(len(entry.untracked) for entry in entries)
+        self.record.repository_statuses = [entry.status() for entry in entries]
 
     def sort_key(self) -> tuple[int, float, str]:
-        """Attention first, then the latest activity, then the name."""
+        """Return a key that sorts by attention, then by the latest activity, then by name."""
         at = self.record.last_activity_at or self.record.created_at
         return (int(self.attention), -at.timestamp(), self.name)
 
     @classmethod
     def from_summary(cls, record: Replica, seen_at: datetime | None) -> "ReplicaState":
-        """A replica as a list shows it; its chats come with the full record.
+        """Return the state of a replica from the list; its chats come with the full record.
 
-        What happened since it was last looked at counts as unseen; one never looked at is new to
-        this cockpit, not unseen.
+        Activity since it was last seen counts as unseen; one that was never seen is new to this
+        cockpit, not unseen.
         """
         done_at = record.last_activity_at if seen_at else None
         return cls(
             ReplicaDetail.model_validate(record.model_dump()), seen_at=seen_at, done_at=done_at
         )
+
+
+def _urgency(pull: PullRequestDetail) -> int:
+    if pull.state != "open":
+        return 2
+    return 0 if pull.checks.state == "failing" else 1
+
+
+def is_missing(owner: "AppState", state: ReplicaState) -> bool:
+    """Return whether anything remains to be read."""
+    return state.previews is None or _needs_name(owner, state)
+
+
+def _needs_name(owner: "AppState", state: ReplicaState) -> bool:
+    environment_id = state.record.environment_id
+    return environment_id is not None and environment_id not in owner.environment_names
+
+
+async def read_info(owner: "AppState", state: ReplicaState) -> None:
+    """Read previews and the environment's name, if they are unknown.
+
+    Raises:
+        ClientError: refused or unreachable.
+    """
+    async with asyncio.TaskGroup() as group:
+        if state.previews is None:
+            group.create_task(_read_previews(owner, state))
+        if _needs_name(owner, state):
+            group.create_task(_read_name(owner, state))
+    owner.publish(ReplicaChanged(state.id))
+
+
+async def _read_previews(owner: "AppState", state: ReplicaState) -> None:
+    previews = await owner.client.previews.list(state.id)
+    if state.previews is None:
+        # An event that arrived meanwhile is newer.
+        state.previews = previews
+
+
+async def _read_name(owner: "AppState", state: ReplicaState) -> None:
+    environment_id = state.record.environment_id
+    if environment_id is not None:
+        environment = await owner.client.environments.get(environment_id)
+        owner.environment_names[environment_id] = environment.name

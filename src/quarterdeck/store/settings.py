@@ -1,6 +1,6 @@
-"""What a service keeps for the person: agents, providers' keys, API keys, where notifications go.
+"""Settings of a service: agents, providers' keys, API keys, the target of notifications.
 
-Each part is read by itself, so that what is refused leaves the others.
+Each part is read separately, so that a refusal of one does not affect the others.
 """
 
 from collections.abc import Awaitable, Callable
@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.wire.agents import BUILTIN, Agent
-from quarterdeck.wire.api_keys import ApiKey
-from quarterdeck.wire.chatapp import ChatappConnection
-from quarterdeck.wire.credentials import CredentialStatus
+from quarterdeck.wire.account import ApiKey, ChatappConnection
+from quarterdeck.wire.agents import BUILTIN, Agent, CredentialStatus
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
@@ -22,7 +20,7 @@ PARTS = ("agents", "credentials", "api_keys", "notifications")
 
 @dataclass
 class ServiceSettings:
-    """What was read; `problems` says of a part why it could not be. None: not read yet."""
+    """The settings; `problems` says why a part could not be read. None: not read yet."""
 
     client: "Callable[[], Client]"
     agents: list[Agent] | None = None
@@ -31,10 +29,10 @@ class ServiceSettings:
     notifications: ChatappConnection | None = None
     problems: dict[str, str] = field(default_factory=dict[str, str])
     progress: dict[str, str] = field(default_factory=dict[str, str])
-    """The last line that the installation of an agent has printed."""
+    """The last line of output of an agent's installation, by agent."""
 
     async def read(self, *parts: str) -> None:
-        """Reads parts anew, by default all of them."""
+        """Read parts again, by default all of them."""
         for part in parts or PARTS:
             reader: Callable[[], Awaitable[None]] = getattr(self, f"_read_{part}")
             self.problems.pop(part, None)
@@ -49,7 +47,7 @@ class ServiceSettings:
     async def _read_credentials(self) -> None:
         client = self.client()
         agents = self.agents if self.agents is not None else await client.agents.list()
-        # A provider has its agent's name; others that have a key are asked for by theirs.
+        # A provider has its agent's name; others with a key are read by their own.
         named = [agent.id for agent in agents if agent.id != BUILTIN]
         wanted = [*named, *(one for one in self.credentials or {} if one not in named)]
         self.credentials = {name: await client.credentials.get(name) for name in wanted}
@@ -61,27 +59,27 @@ class ServiceSettings:
         self.notifications = await self.client().chatapp.get()
 
     async def set_credential(self, provider: str, key: str) -> None:
-        """Stores a provider's key in place of the one before."""
+        """Store a provider's key, replacing the previous one."""
         await self.client().credentials.set(provider, key)
         self.credentials = {**(self.credentials or {})}
         self.credentials[provider] = await self.client().credentials.get(provider)
 
     async def remove_credential(self, provider: str) -> None:
-        """Takes a provider's key away."""
+        """Remove a provider's key."""
         await self.client().credentials.delete(provider)
         await self.read("credentials")
 
     async def revoke(self, key_id: UUID) -> None:
-        """Takes an API key away, at once."""
+        """Revoke an API key."""
         await self.client().api_keys.delete(key_id)
         await self.read("api_keys")
 
     async def send_to(self, url: str) -> None:
-        """Sends notifications to an address from now on."""
+        """Send notifications to an address from now on."""
         await self.client().chatapp.connect(url)
         await self.read("notifications")
 
     async def send_nowhere(self) -> None:
-        """Sends no notifications any more."""
+        """Stop sending notifications."""
         await self.client().chatapp.disconnect()
         await self.read("notifications")

@@ -1,20 +1,20 @@
-"""A terminal session as the cockpit uses it: output that resumes, keys that are typed once."""
+"""Terminal sessions in the cockpit: output that resumes, keys that are typed once."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from quarterdeck.client.items import TerminalItem
+from quarterdeck.client.stream_events import TerminalItem
 from quarterdeck.wire.terminals import TerminalSession
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
-    from quarterdeck.client.keyboard import Keyboard
+    from quarterdeck.client.terminals import Keyboard
 
 
 class TerminalMemory:
-    """What a person made of their terminals, kept as long as the cockpit is open."""
+    """Names and selection of terminals, kept while the cockpit is open."""
 
     def __init__(self) -> None:
         self.names: dict[UUID, str] = {}
@@ -23,7 +23,7 @@ class TerminalMemory:
         """The session chosen last, by replica."""
 
     def name(self, session_id: UUID, name: str) -> None:
-        """Names a session; an empty name takes the name away."""
+        """Name a session; an empty name removes the name."""
         if name:
             self.names[session_id] = name
         else:
@@ -31,7 +31,7 @@ class TerminalMemory:
 
 
 class TerminalLink:
-    """One session of one replica. `close` ends the typing; the session itself goes on."""
+    """One session of one replica. `close` stops sending keys; the session itself continues."""
 
     def __init__(self, client: "Client", replica_id: UUID, session: TerminalSession) -> None:
         self._client = client
@@ -40,10 +40,10 @@ class TerminalLink:
         self._keyboard: Keyboard | None = None
 
     async def items(self) -> AsyncGenerator[TerminalItem]:
-        """Output from the retained tail on, without a gap or a repeat.
+        """Yield the output from the retained tail on, without a gap or a repeat.
 
         Raises:
-            ClientError: the session is gone, or the service refuses for good.
+            ClientError: the session has ended, or the service refuses.
         """
         stream = self._client.terminals.stream(self.replica_id, self.session.id)
         async with aclosing(stream):
@@ -51,10 +51,10 @@ class TerminalLink:
                 yield item
 
     async def send(self, data: str) -> None:
-        """Types text; kept and sent in order while the line is down.
+        """Type text; kept while the connection is lost, and sent in order.
 
         Raises:
-            ClientError: the terminal is gone, so nothing can be typed any more.
+            ClientError: the terminal has ended.
         """
         if self._keyboard is None:
             keyboard = self._client.terminals.keyboard(self.replica_id, self.session.id)
@@ -62,7 +62,7 @@ class TerminalLink:
         self._keyboard.type(data)
 
     async def resize(self, cols: int, rows: int) -> None:
-        """Asks for another size.
+        """Resize the terminal.
 
         Raises:
             ClientError: refused or unreachable.
@@ -70,7 +70,7 @@ class TerminalLink:
         await self._client.terminals.resize(self.replica_id, self.session.id, cols, rows)
 
     async def close(self) -> None:
-        """Ends what runs for this link."""
+        """Close the keyboard."""
         keyboard, self._keyboard = self._keyboard, None
         if keyboard is not None:
             await keyboard.aclose()

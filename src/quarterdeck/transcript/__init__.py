@@ -2,7 +2,7 @@
 
 Message flow: `wire.AgentEvent` -> a dialect (`acp`) reads it as steps -> `apply.Fold` -> `Block`s.
 
-Names are found when they are first used: who needs only `clean` does not load the fold.
+Names are imported on first use, so importing only `clean` does not load the fold.
 """
 
 from importlib import import_module
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
         Location,
         MessageBlock,
         NoteBlock,
-        Option,
         Part,
         PlanBlock,
         PlanEntry,
         PlanState,
         QuestionBlock,
+        QuestionOption,
         ResultBlock,
         SpeechBlock,
         TerminalPart,
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
         Turn,
         UserBlock,
     )
-    from quarterdeck.transcript.fold import Change, Transcript
-    from quarterdeck.transcript.plain import plain_lines
+    from quarterdeck.transcript.export import plain_lines
+    from quarterdeck.transcript.fold import BlockChanges, Transcript
 
 _HOMES = {
     "Block": "blocks",
-    "Change": "fold",
+    "BlockChanges": "fold",
     "DiffPart": "blocks",
     "EchoBlock": "blocks",
     "Location": "blocks",
     "MessageBlock": "blocks",
     "NoteBlock": "blocks",
-    "Option": "blocks",
+    "QuestionOption": "blocks",
     "Part": "blocks",
     "PlanBlock": "blocks",
     "PlanEntry": "blocks",
@@ -59,23 +59,23 @@ _HOMES = {
     "Transcript": "fold",
     "Turn": "blocks",
     "UserBlock": "blocks",
-    "plain_lines": "plain",
+    "plain_lines": "export",
 }
 
 __all__ = [
     "Block",
-    "Change",
+    "BlockChanges",
     "DiffPart",
     "EchoBlock",
     "Location",
     "MessageBlock",
     "NoteBlock",
-    "Option",
     "Part",
     "PlanBlock",
     "PlanEntry",
     "PlanState",
     "QuestionBlock",
+    "QuestionOption",
     "ResultBlock",
     "SpeechBlock",
     "TerminalPart",

@@ -1,23 +1,171 @@
-"""The Agent Client Protocol as this product's own service records it (INTERFACE 5)."""
+"""Read events of the Agent Client Protocol as steps of a transcript."""
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from quarterdeck.transcript import acp_shapes as shapes
-from quarterdeck.transcript.acp_tools import called, content_text, untold_command
 from quarterdeck.transcript.blocks import (
+    DiffPart,
     EchoBlock,
+    Location,
     MessageBlock,
-    Option,
+    Part,
     PlanEntry,
     PlanState,
+    QuestionOption,
+    TerminalPart,
+    TextPart,
     ThoughtBlock,
 )
-from quarterdeck.transcript.clean import clean, one_line
-from quarterdeck.transcript.steps import Asked, Ended, Planned, Prompted, Said, Settled, Step
-from quarterdeck.wire.history import AgentEvent, AgentEventType, TurnResult, UserMessage
+from quarterdeck.transcript.steps import (
+    NoteAdded,
+    PlanUpdate,
+    PromptSent,
+    QuestionAsked,
+    QuestionResolved,
+    Step,
+    TextChunk,
+    ToolCallUpdate,
+    TurnEnded,
+)
+from quarterdeck.transcript.text import clean, clean_output, one_line
+from quarterdeck.wire.history import (
+    AgentEvent,
+    AgentEventType,
+    GitOperationPayload,
+    TurnResult,
+    UserMessage,
+)
+
+_EXIT_KEYS = ("exitCode", "exit_code", "exit", "returncode")
+_OUTPUT_KEYS = (
+    "output",
+    "aggregatedOutput",
+    "aggregated_output",
+    "formatted_output",
+    "stdout",
+    "content",
+    "text",
+)
+_LONGEST_COMMAND = 8_000
+"""Characters of a command that a question shows."""
+_NESTED = ("metadata", "result", "exitStatus")
+
+
+def _tool_call_update(call: shapes.ToolCall, *, opens: bool = False) -> ToolCallUpdate:
+    """Return the step for an update of a tool call."""
+    return ToolCallUpdate(
+        tool_id=call.tool_call_id,
+        opens=opens,
+        title=one_line(call.title) if call.title else None,
+        kind=one_line(call.kind) if call.kind else None,
+        status=call.status,
+        parts=None if call.content is None else tuple(_parts(call.content)),
+        locations=None
+        if call.locations is None
+        else tuple(Location(one_line(place.path), place.line) for place in call.locations),
+        command=_command(call.raw_input),
+        raw_input=call.raw_input,
+        output=_output(call.raw_output),
+        exit_code=_exit_code(call.raw_output),
+    )
+
+
+def _parts(items: Iterable[shapes.ToolContent]) -> Iterable[Part]:
+    for item in items:
+        match item.type:
+            case "diff":
+                old = None if item.old_text is None else clean(item.old_text)
+                yield DiffPart(one_line(item.path or ""), old, clean(item.new_text or ""))
+            case "terminal":
+                yield TerminalPart(one_line(item.terminal_id or ""))
+            case _ if item.content is not None:
+                yield TextPart(clean_output(content_text(item.content)))
+            case _:
+                yield TextPart(f"[{one_line(item.type)}]")
+
+
+def content_text(content: shapes.Content) -> str:
+    """Return a content block as text, not yet cleaned; other content by its name."""
+    if content.text is not None:
+        return content.text
+    resource = content.resource or {}
+    if isinstance(text := resource.get("text"), str):
+        return text
+    name = content.name or content.uri or resource.get("uri") or content.mime_type or ""
+    return f"[{content.type}{': ' if name else ''}{name}]"
+
+
+def _command_beyond_title(raw: Any, title: str | None) -> str | None:
+    """Return the command of a call, line by line; None where its title contains it."""
+    fields = _fields(raw)
+    command = fields.get("command") if fields else None
+    match command:
+        case str():
+            text = command
+        case list():
+            arguments: list[Any] = command  # pyright: ignore[reportUnknownVariableType]
+            text = shlex.join(str(word) for word in arguments)
+        case _:
+            return None
+    if any(shown in (title or "") for shown in (one_line(text), _command(raw) or "")):
+        return None
+    return _ends(clean(text).strip("\n"))
+
+
+def _ends(text: str) -> str:
+    """Return a text, shortened in the middle when it is too long to read."""
+    left_out = len(text) - _LONGEST_COMMAND
+    if left_out <= 0:
+        return text
+    half = _LONGEST_COMMAND // 2
+    return f"{text[:half]}\n\u2026 {left_out:,} more characters\n{text[-half:]}"
+
+
+def _fields(raw: Any) -> dict[str, Any] | None:
+    return raw if isinstance(raw, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def _command(raw: Any) -> str | None:
+    fields = _fields(raw)
+    command = fields.get("command") or fields.get("cmd") if fields else None
+    match command:
+        case str():
+            return one_line(command) or None
+        case list():
+            arguments: list[Any] = command  # pyright: ignore[reportUnknownVariableType]
+            return one_line(" ".join(str(word) for word in arguments)) or None
+        case _:
+            return None
+
+
+def _exit_code(raw: Any) -> int | None:
+    fields = _fields(raw)
+    if fields is None:
+        return None
+    for key in _EXIT_KEYS:
+        if isinstance(code := fields.get(key), int) and not isinstance(code, bool):
+            return code
+    nested = (_exit_code(fields.get(key)) for key in _NESTED)
+    return next((code for code in nested if code is not None), None)
+
+
+def _output(raw: Any) -> str | None:
+    if isinstance(raw, str):
+        return clean_output(raw) or None
+    fields = _fields(raw)
+    if fields is None:
+        return None
+    texts = [fields.get(key) for key in _OUTPUT_KEYS]
+    text = next((text for text in texts if isinstance(text, str) and text), None)
+    stderr = fields.get("stderr")
+    if isinstance(stderr, str) and stderr:
+        text = f"{text}\n{stderr}" if text else stderr
+    return clean_output(text) if text else None
+
 
 Payload = dict[str, Any]
 
@@ -30,7 +178,7 @@ _SILENT = frozenset(
         "session_info_update",
     }
 )
-"""State of the session, shown elsewhere; not part of the talk."""
+"""State of the session, shown elsewhere; not part of the transcript."""
 
 _SPEAKERS = {
     "agent_message_chunk": MessageBlock,
@@ -40,7 +188,7 @@ _SPEAKERS = {
 
 
 def read(event: AgentEvent) -> Sequence[Step] | None:
-    """The steps of an event; None when it is not of this dialect or not of the expected shape."""
+    """Return the steps of an event; None when it is not of this dialect or not of the expected shape."""
     reader = _READERS.get(event.type)
     if reader is None:
         return None
@@ -55,21 +203,21 @@ def _update(payload: Payload) -> Sequence[Step] | None:
     if not isinstance(kind, str):
         return None
     if speaker := _SPEAKERS.get(kind):
-        chunk = shapes.Chunk.model_validate(payload)
-        return (Said(speaker, content_text(chunk.content), chunk.message_id),)
+        chunk = shapes.MessageChunk.model_validate(payload)
+        return (TextChunk(speaker, content_text(chunk.content), chunk.message_id),)
     match kind:
         case "tool_call":
-            return (called(shapes.ToolCall.model_validate(payload), opens=True),)
+            return (_tool_call_update(shapes.ToolCall.model_validate(payload), opens=True),)
         case "tool_call_update":
-            return (called(shapes.ToolCall.model_validate(payload)),)
+            return (_tool_call_update(shapes.ToolCall.model_validate(payload)),)
         case "plan":
             return (_plan(shapes.Plan.model_validate(payload)),)
         case _:
             return () if kind in _SILENT else None
 
 
-def _plan(plan: shapes.Plan) -> Planned:
-    return Planned(
+def _plan(plan: shapes.Plan) -> PlanUpdate:
+    return PlanUpdate(
         tuple(PlanEntry(one_line(s.content), _state(s.status), s.priority) for s in plan.entries)
     )
 
@@ -81,39 +229,43 @@ def _state(status: str) -> PlanState:
         return PlanState.PENDING
 
 
-def _request(payload: Payload) -> Sequence[Step]:
-    request = shapes.PermissionRequest.model_validate(payload)
-    call = called(request.tool_call) if request.tool_call else None
-    told = request.title or (request.tool_call.title if request.tool_call else None)
-    title = one_line(told) if told else (call.command if call else None)
-    asked = Asked(
+def _permission_request(payload: Payload) -> Sequence[Step]:
+    request = shapes.PermissionRequestRecord.model_validate(payload)
+    call = _tool_call_update(request.tool_call) if request.tool_call else None
+    raw_title = request.title or (request.tool_call.title if request.tool_call else None)
+    title = one_line(raw_title) if raw_title else (call.command if call else None)
+    question = QuestionAsked(
         request_id=request.request_id,
         title=title,
         tool_id=call.tool_id if call else None,
         options=tuple(
-            Option(o.option_id, one_line(o.name) or one_line(o.option_id), o.kind)
+            QuestionOption(o.option_id, one_line(o.name) or one_line(o.option_id), o.kind)
             for o in request.options
         ),
         takes_text=request.accepts_text,
         secret=request.secret,
-        command=untold_command(call.raw_input, title) if call else None,
+        command=_command_beyond_title(call.raw_input, title) if call else None,
     )
-    return (call, asked) if call else (asked,)
+    return (call, question) if call else (question,)
 
 
-def _outcome(payload: Payload) -> Sequence[Step]:
+def _permission_outcome(payload: Payload) -> Sequence[Step]:
     outcome = shapes.PermissionOutcome.model_validate(payload)
     match outcome.outcome:
         case str() as word:
-            return (Settled(outcome.request_id, one_line(word), outcome.option_id),)
-        case shapes.Outcome() as told:
-            text = None if told.text is None else one_line(told.text)
-            return (Settled(outcome.request_id, one_line(told.outcome), told.option_id, text),)
+            return (QuestionResolved(outcome.request_id, one_line(word), outcome.option_id),)
+        case shapes.PermissionDecision() as decision:
+            text = None if decision.text is None else one_line(decision.text)
+            return (
+                QuestionResolved(
+                    outcome.request_id, one_line(decision.outcome), decision.option_id, text
+                ),
+            )
 
 
-def _prompted(payload: Payload) -> Sequence[Step]:
+def _user_message(payload: Payload) -> Sequence[Step]:
     message = UserMessage.model_validate(payload)
-    step = Prompted(
+    step = PromptSent(
         text=clean(message.text),
         message_id=message.message_id,
         images=tuple(_image_name(image) for image in message.images or ()),
@@ -132,15 +284,20 @@ def _image_name(image: Payload) -> str:
     return one_line(str(known.get("url") or known.get("media_type") or "image"))
 
 
-def _ended(payload: Payload) -> Sequence[Step]:
+def _turn_result(payload: Payload) -> Sequence[Step]:
     result = TurnResult.model_validate(payload)
-    return (Ended(one_line(result.stop_reason), clean(result.error) if result.error else None),)
+    return (TurnEnded(one_line(result.stop_reason), clean(result.error) if result.error else None),)
+
+
+def _git_operation(payload: Payload) -> Sequence[Step]:
+    return (NoteAdded(one_line(GitOperationPayload.model_validate(payload).text)),)
 
 
 _READERS: dict[str, Callable[[Payload], Sequence[Step] | None]] = {
     AgentEventType.SESSION_UPDATE: _update,
-    AgentEventType.PERMISSION_REQUEST: _request,
-    AgentEventType.PERMISSION_OUTCOME: _outcome,
-    AgentEventType.USER_MESSAGE: _prompted,
-    AgentEventType.TURN_RESULT: _ended,
+    AgentEventType.PERMISSION_REQUEST: _permission_request,
+    AgentEventType.PERMISSION_OUTCOME: _permission_outcome,
+    AgentEventType.USER_MESSAGE: _user_message,
+    AgentEventType.TURN_RESULT: _turn_result,
+    AgentEventType.GIT_OPERATION: _git_operation,
 }

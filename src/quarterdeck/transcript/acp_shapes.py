@@ -6,15 +6,15 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 
-class Shape(BaseModel):
-    """Tolerant: an agent may add what it likes, and be newer than this."""
+class AcpRecord(BaseModel):
+    """Tolerant: an agent may send unknown fields, and be newer than this."""
 
     model_config = ConfigDict(
         extra="ignore", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
     )
 
 
-class Content(Shape):
+class Content(AcpRecord):
     """A content block: text, or something that can only be named."""
 
     type: str = "text"
@@ -25,14 +25,14 @@ class Content(Shape):
     resource: dict[str, Any] | None = None
 
 
-class Chunk(Shape):
+class MessageChunk(AcpRecord):
     """A piece of a message."""
 
     content: Content
     message_id: str | None = None
 
 
-class ToolContent(Shape):
+class ToolContent(AcpRecord):
     """One item of a tool call's content."""
 
     type: str
@@ -43,14 +43,14 @@ class ToolContent(Shape):
     terminal_id: str | None = None
 
 
-class ToolLocation(Shape):
+class ToolLocation(AcpRecord):
     """A file, and perhaps a line of it."""
 
     path: str
     line: int | None = None
 
 
-class ToolCall(Shape):
+class ToolCall(AcpRecord):
     """`tool_call`, `tool_call_update`, and the call inside a permission request."""
 
     tool_call_id: str
@@ -63,7 +63,7 @@ class ToolCall(Shape):
     raw_output: Any = None
 
 
-class PlanStep(Shape):
+class PlanStep(AcpRecord):
     """An entry of a plan."""
 
     content: str
@@ -71,13 +71,13 @@ class PlanStep(Shape):
     priority: str = "medium"
 
 
-class Plan(Shape):
+class Plan(AcpRecord):
     """`plan`: the whole list each time."""
 
     entries: list[PlanStep]
 
 
-class PermissionOption(Shape):
+class PermissionOptionRecord(AcpRecord):
     """One answer offered."""
 
     option_id: str
@@ -85,28 +85,28 @@ class PermissionOption(Shape):
     kind: str = ""
 
 
-class PermissionRequest(Shape):
+class PermissionRequestRecord(AcpRecord):
     """`acp-permission_request`."""
 
     request_id: str
     tool_call: ToolCall | None = None
     title: str | None = None
-    options: list[PermissionOption] = []
+    options: list[PermissionOptionRecord] = []
     accepts_text: bool = False
     secret: bool = False
 
 
-class Outcome(Shape):
-    """How a permission request ended. `text`: what was written instead of chosen."""
+class PermissionDecision(AcpRecord):
+    """How a permission request ended. `text`: the answer, if written instead of chosen."""
 
     outcome: str
     option_id: str | None = None
     text: str | None = None
 
 
-class PermissionOutcome(Shape):
-    """`acp-permission_outcome`; a bare outcome word is taken too."""
+class PermissionOutcome(AcpRecord):
+    """`acp-permission_outcome`; a bare outcome word is accepted too."""
 
     request_id: str
-    outcome: Outcome | str
+    outcome: PermissionDecision | str
     option_id: str | None = None

@@ -15,28 +15,28 @@ from quarterdeck.transcript.blocks import (
     Turn,
     UserBlock,
 )
-from quarterdeck.transcript.flow import Flow
 from quarterdeck.transcript.steps import (
-    Asked,
-    Called,
-    Ended,
-    Noted,
-    Planned,
-    Prompted,
-    Said,
-    Settled,
+    NoteAdded,
+    PlanUpdate,
+    PromptSent,
+    QuestionAsked,
+    QuestionResolved,
     Step,
+    TextChunk,
+    ToolCallUpdate,
+    TurnEnded,
 )
+from quarterdeck.transcript.text import Flow
 
 FINISHED = frozenset({"completed", "failed"})
 
 
 class Fold:
-    """Blocks of a stretch, and what is needed to go on at both of its ends.
+    """Blocks of a stretch, and the state needed to continue at both of its ends.
 
-    `open` is the message that the next piece may continue; `head` the one whose beginning may lie
-    on an older page, and `head_open` tells that nothing was said or begun yet. `head_turn` is the
-    turn that the stretch begins in, `turn` the one that it ends in.
+    `open` is the message that the next piece may continue; `head` the one whose start may be on an
+    older page, and `head_open` is True until the first block. `head_turn` is the turn that the
+    stretch starts in, `turn` the one that it ends in.
     """
 
     def __init__(self, ids: Iterator[int]) -> None:
@@ -51,7 +51,7 @@ class Fold:
         self.head_open = True
 
     def apply(self, steps: Sequence[Step], at: datetime) -> list[int]:
-        """Folds the steps of one event; the ids of blocks that were changed or added."""
+        """Fold the steps of one event; return the ids of blocks that were changed or added."""
         touched: list[int] = []
         for step in steps:
             self._apply(step, at, touched)
@@ -59,21 +59,21 @@ class Fold:
 
     def _apply(self, step: Step, at: datetime, touched: list[int]) -> None:
         match step:
-            case Said():
-                self._say(step, at, touched)
-            case Called():
-                self._call(step, at, touched)
-            case Planned():
-                self._plan(step, at, touched)
-            case Prompted():
-                self._prompt(step, at, touched)
-            case Asked():
-                self._ask(step, at, touched)
-            case Settled():
-                self._settle(step, at, touched)
-            case Ended():
-                self._end(step, at, touched)
-            case Noted():
+            case TextChunk():
+                self._add_text(step, at, touched)
+            case ToolCallUpdate():
+                self._update_tool(step, at, touched)
+            case PlanUpdate():
+                self._update_plan(step, at, touched)
+            case PromptSent():
+                self._add_prompt(step, at, touched)
+            case QuestionAsked():
+                self._open_question(step, at, touched)
+            case QuestionResolved():
+                self._resolve_question(step, at, touched)
+            case TurnEnded():
+                self._end_turn(step, at, touched)
+            case NoteAdded():
                 self.blocks.append(
                     NoteBlock(id=next(self.ids), turn=self.turn, at=at, text=step.text)
                 )
@@ -82,7 +82,7 @@ class Fold:
         self.open = None
         self.head_open = False
 
-    def _say(self, step: Said, at: datetime, touched: list[int]) -> None:
+    def _add_text(self, step: TextChunk, at: datetime, touched: list[int]) -> None:
         speech = self.open
         if speech and type(speech) is step.speaker and speech.message_id == step.message_id:
             speech.flow.add(step.text)
@@ -103,7 +103,7 @@ class Fold:
         if not (isinstance(speech, EchoBlock) and self.turn.message_id is not None):
             self.blocks.append(speech)
 
-    def _call(self, step: Called, at: datetime, touched: list[int]) -> None:
+    def _update_tool(self, step: ToolCallUpdate, at: datetime, touched: list[int]) -> None:
         if step.opens:
             self._break()
         tool = self.tools.get(step.tool_id)
@@ -121,7 +121,7 @@ class Fold:
         tool.revision += 1
         touched.append(tool.id)
 
-    def _plan(self, step: Planned, at: datetime, touched: list[int]) -> None:
+    def _update_plan(self, step: PlanUpdate, at: datetime, touched: list[int]) -> None:
         self._break()
         plan = self.turn.plan
         if plan is None:
@@ -133,7 +133,7 @@ class Fold:
         plan.revision += 1
         touched.append(plan.id)
 
-    def _prompt(self, step: Prompted, at: datetime, touched: list[int]) -> None:
+    def _add_prompt(self, step: PromptSent, at: datetime, touched: list[int]) -> None:
         self._break()
         self._close(at, touched)
         # A prompt without an id still marks its turn as one whose message is known.
@@ -152,7 +152,7 @@ class Fold:
             )
         )
 
-    def _ask(self, step: Asked, at: datetime, touched: list[int]) -> None:
+    def _open_question(self, step: QuestionAsked, at: datetime, touched: list[int]) -> None:
         self._break()
         question = self._question(step.request_id, at)
         question.title = step.title
@@ -164,7 +164,7 @@ class Fold:
         question.revision += 1
         touched.append(question.id)
 
-    def _settle(self, step: Settled, at: datetime, touched: list[int]) -> None:
+    def _resolve_question(self, step: QuestionResolved, at: datetime, touched: list[int]) -> None:
         question = self._question(step.request_id, at)
         question.outcome = step.outcome
         question.chosen = step.chosen
@@ -176,13 +176,17 @@ class Fold:
         question = self.questions.get(request_id)
         if question is None:
             question = QuestionBlock(
-                id=next(self.ids), turn=self.turn, at=at, request_id=request_id
+                id=next(self.ids),
+                turn=self.turn,
+                at=at,
+                request_id=request_id,
+                after_turn=self.turn.ended_at is not None,
             )
             self.questions[request_id] = question
             self.blocks.append(question)
         return question
 
-    def _end(self, step: Ended, at: datetime, touched: list[int]) -> None:
+    def _end_turn(self, step: TurnEnded, at: datetime, touched: list[int]) -> None:
         self._break()
         self.turn.stop_reason = step.reason
         self.turn.ended_at = None
@@ -200,7 +204,7 @@ class Fold:
         )
 
     def _close(self, at: datetime, touched: list[int]) -> None:
-        """Nothing of the turn runs or waits any more."""
+        """Mark the turn as ended: none of its tools runs and none of its questions is open."""
         if self.turn.ended_at is not None:
             return
         self.turn.ended_at = at
@@ -215,7 +219,7 @@ class Fold:
             touched.append(question.id)
 
 
-_TOLD = (
+_UPDATED = (
     "title",
     "kind",
     "status",
@@ -228,9 +232,9 @@ _TOLD = (
 )
 
 
-def overlay(tool: ToolBlock, newer: Called | ToolBlock) -> None:
-    """What the newer one tells replaces what the call had."""
-    for name in _TOLD:
+def overlay(tool: ToolBlock, newer: ToolCallUpdate | ToolBlock) -> None:
+    """Replace the call's values by those that the newer one has set."""
+    for name in _UPDATED:
         value = getattr(newer, name)
         if value is not None:
             setattr(tool, name, value)

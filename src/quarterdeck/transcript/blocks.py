@@ -1,6 +1,6 @@
-"""What a transcript is made of.
+"""The blocks of a transcript.
 
-Blocks are changed in place by the fold and only by it: everybody else reads. `id` is stable for the
+Only the fold changes blocks, in place; all other code reads them. `id` is stable for the
 life of the transcript; `revision` grows with every change, so drawings can be cached by both.
 All text is cleaned.
 """
@@ -12,8 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from quarterdeck.transcript.clean import clean
-from quarterdeck.transcript.flow import Flow
+from quarterdeck.transcript.text import Flow, clean
 
 
 class ToolState(StrEnum):
@@ -36,7 +35,7 @@ class PlanState(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """From one user message to the next. The first of a page may have begun on an older page."""
+    """From one user message to the next. The first of a page may have started on an older page."""
 
     message_id: str | None = None
     started_at: datetime | None = None
@@ -47,13 +46,13 @@ class Turn:
 
     @property
     def is_open(self) -> bool:
-        """A message was given to the agent and no result came yet."""
+        """Whether the agent has received a message and sent no result yet."""
         return self.started_at is not None and self.ended_at is None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Block:
-    """One thing in a transcript."""
+    """One entry of a transcript."""
 
     id: int
     turn: Turn
@@ -63,7 +62,7 @@ class Block:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class UserBlock(Block):
-    """What the person said. `images` and `uploads` are names or descriptions."""
+    """A message of the person. `images` and `uploads` are names or descriptions."""
 
     text: str
     message_id: str | None = None
@@ -87,19 +86,19 @@ class SpeechBlock(Block):
 
 
 class EchoBlock(SpeechBlock):
-    """What the person said, as the agent tells it; dropped where the turn has the message itself."""
+    """The person's message as the agent repeats it; dropped where the turn has the message itself."""
 
     __slots__ = ()
 
 
 class MessageBlock(SpeechBlock):
-    """What the agent said, markdown."""
+    """Text of the agent, markdown."""
 
     __slots__ = ()
 
 
 class ThoughtBlock(SpeechBlock):
-    """What the agent thought."""
+    """A thought of the agent."""
 
     __slots__ = ()
 
@@ -140,7 +139,7 @@ class Location:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ToolBlock(Block):
-    """A tool call. Fields that nobody told yet are None."""
+    """A tool call. Fields that are not known yet are None."""
 
     tool_id: str
     title: str | None = None
@@ -176,7 +175,7 @@ class ToolBlock(Block):
 
     @property
     def duration(self) -> float | None:
-        """Seconds from the first word of it to its end."""
+        """Seconds from its first event to its end."""
         if self.ended_at is None:
             return None
         return max(0.0, (self.ended_at - self.at).total_seconds())
@@ -213,7 +212,7 @@ class PlanBlock(Block):
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class QuestionOption:
     """One answer to a question."""
 
     id: str
@@ -223,26 +222,30 @@ class Option:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class QuestionBlock(Block):
-    """The agent asks. `outcome` None: still open; `selected` with `chosen`, `answered` with `text`
-    (which a secret one keeps to itself), or `cancelled`. With `takes_text` a text is an answer too;
-    that of a `secret` one is shown to nobody. `command`: what would be run, where the title does not
-    say it."""
+    """A question that the agent asks.
+
+    `outcome` is None while it is open, then `selected` with `chosen`, `answered` with `text` (empty for
+    a secret one), or `cancelled`. With `takes_text` a text is an answer too; that of a `secret` one is
+    never shown. `command`: the command to be run, where the title does not contain it. `after_turn`:
+    it was asked when no turn was running, so the end of one does not close it.
+    """
 
     request_id: str
     title: str | None = None
     tool_id: str | None = None
-    options: tuple[Option, ...] | None = None
+    options: tuple[QuestionOption, ...] | None = None
     takes_text: bool = False
     secret: bool = False
     command: str | None = None
     outcome: str | None = None
     chosen: str | None = None
     text: str | None = None
+    after_turn: bool = False
 
     @property
     def is_open(self) -> bool:
-        """It can still be answered."""
-        return self.outcome is None and self.turn.ended_at is None
+        """Whether it can still be answered."""
+        return self.outcome is None and (self.after_turn or self.turn.ended_at is None)
 
     @property
     def chosen_name(self) -> str | None:
@@ -263,6 +266,6 @@ class ResultBlock(Block):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class NoteBlock(Block):
-    """An event that nobody here knows, as one line."""
+    """One line: an operation of the service, or an event unknown to every dialect."""
 
     text: str

@@ -7,13 +7,13 @@ from itertools import count
 from quarterdeck.transcript import acp
 from quarterdeck.transcript.apply import Fold
 from quarterdeck.transcript.blocks import Block, QuestionBlock, ToolBlock, Turn
-from quarterdeck.transcript.clean import one_line
-from quarterdeck.transcript.seam import join
-from quarterdeck.transcript.steps import Noted, Step
+from quarterdeck.transcript.merge import join
+from quarterdeck.transcript.steps import NoteAdded, Step
+from quarterdeck.transcript.text import one_line
 from quarterdeck.wire.history import AgentEvent
 
 Dialect = Callable[[AgentEvent], Sequence[Step] | None]
-"""Reads an event, or answers None when it does not know it."""
+"""Reads an event; None when the event is unknown to it."""
 
 DIALECTS: tuple[Dialect, ...] = (acp.read,)
 
@@ -22,10 +22,10 @@ SLICE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What became of the blocks, by id. Empty: nothing to draw.
+class BlockChanges:
+    """Changes of the blocks, by id. Empty: nothing to draw.
 
-    `older`: the added blocks came before the others, and changed ones may have moved.
+    `older`: the added blocks are before the others, and changed ones may have moved.
     """
 
     added: tuple[int, ...] = ()
@@ -52,9 +52,10 @@ class Transcript:
 
     @classmethod
     def in_slices(cls, events: Sequence[AgentEvent], size: int = SLICE) -> Iterator["Transcript"]:
-        """Folds many events a slice at a time, so that others may run in between.
+        """Fold many events a slice at a time, so that other tasks can run in between.
 
-        Gives the same transcript after each slice, and at least once; it is whole at the end."""
+        Yields the same transcript after each slice, and at least once; it is complete at the end.
+        """
         transcript = cls(events[:size])
         yield transcript
         for start in range(size, len(events), size):
@@ -77,38 +78,38 @@ class Transcript:
         return [question for question in self._fold.questions.values() if question.is_open]
 
     def tool(self, tool_id: str) -> ToolBlock | None:
-        """The tool call of this id."""
+        """Return the tool call of this id."""
         return self._fold.tools.get(tool_id)
 
     def block(self, block_id: int) -> Block | None:
-        """The block of this id."""
+        """Return the block of this id."""
         position = self.position(block_id)
         return None if position is None else self._fold.blocks[position]
 
     def position(self, block_id: int) -> int | None:
-        """Where a block is in `blocks`."""
+        """Return the index of a block in `blocks`."""
         blocks = self._fold.blocks
         for at in range(len(self._positions), len(blocks)):
             self._positions[blocks[at].id] = at
         return self._positions.get(block_id)
 
-    def append(self, event: AgentEvent) -> Change:
-        """The next event."""
+    def append(self, event: AgentEvent) -> BlockChanges:
+        """Fold the next event."""
         fold = self._fold
         before = len(fold.blocks)
         touched = fold.apply(_read(event), event.timestamp)
         added = tuple(block.id for block in fold.blocks[before:])
-        return Change(added, tuple(i for i in dict.fromkeys(touched) if i not in added))
+        return BlockChanges(added, tuple(i for i in dict.fromkeys(touched) if i not in added))
 
-    def prepend(self, events: Iterable[AgentEvent]) -> Change:
-        """A page of events, in order, that came right before everything known so far."""
+    def prepend(self, events: Iterable[AgentEvent]) -> BlockChanges:
+        """Fold a page of events, in order, that came right before everything known so far."""
         older = Fold(self._ids)
         _fold_all(older, events)
         known = {block.id for block in self._fold.blocks}
         self._fold, changed, removed = join(older, self._fold)
         self._positions.clear()
         added = tuple(block.id for block in self._fold.blocks if block.id not in known)
-        return Change(added, tuple(changed), tuple(removed), older=True)
+        return BlockChanges(added, tuple(changed), tuple(removed), older=True)
 
 
 def _fold_all(fold: Fold, events: Iterable[AgentEvent]) -> None:
@@ -121,11 +122,11 @@ def _read(event: AgentEvent) -> Sequence[Step]:
         steps = dialect(event)
         if steps is not None:
             return steps
-    return (Noted(_name(event)),)
+    return (NoteAdded(_name(event)),)
 
 
 def _name(event: AgentEvent) -> str:
-    """An unknown event's line: its type and what tells it apart from others of that type."""
+    """Return an unknown event's line: its type and the kind of its payload."""
     payload = event.payload
     kind = payload.get("sessionUpdate") or payload.get("type")
     name = one_line(event.type) or "event"

@@ -1,7 +1,7 @@
-"""What a dialect makes of an event, and the fold applies.
+"""Steps that a dialect reads from an event and the fold applies.
 
 The steps are chosen so that folding is the same wherever a page boundary lies: each names its block
-by an id of its own, or by the step right before it.
+by its own id, or by the step right before it.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from quarterdeck.transcript.blocks import (
     EchoBlock,
     Location,
     MessageBlock,
-    Option,
     Part,
     PlanEntry,
+    QuestionOption,
     ThoughtBlock,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Prompted:
-    """A user message; a turn begins."""
+class PromptSent:
+    """A user message, which starts a turn."""
 
     text: str
     message_id: str | None = None
@@ -31,7 +31,7 @@ class Prompted:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextChunk:
     """A piece of a message or thought; raw text."""
 
     speaker: type[MessageBlock] | type[ThoughtBlock] | type[EchoBlock]
@@ -40,8 +40,8 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
-    """Something is known about a tool call. None: not told. `opens`: the agent began it here."""
+class ToolCallUpdate:
+    """Values of a tool call; None: not known. `opens`: the agent started it here."""
 
     tool_id: str
     opens: bool = False
@@ -57,27 +57,27 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlanUpdate:
     """The whole plan of the turn."""
 
     entries: tuple[PlanEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionAsked:
     """A question to the person."""
 
     request_id: str
     title: str | None
     tool_id: str | None
-    options: tuple[Option, ...]
+    options: tuple[QuestionOption, ...]
     takes_text: bool = False
     secret: bool = False
     command: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class QuestionResolved:
     """A question is no longer open."""
 
     request_id: str
@@ -87,7 +87,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TurnEnded:
     """The turn is over."""
 
     reason: str
@@ -95,10 +95,19 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
-    """One dim line."""
+class NoteAdded:
+    """One line of a `NoteBlock`."""
 
     text: str
 
 
-Step = Prompted | Said | Called | Planned | Asked | Settled | Ended | Noted
+Step = (
+    PromptSent
+    | TextChunk
+    | ToolCallUpdate
+    | PlanUpdate
+    | QuestionAsked
+    | QuestionResolved
+    | TurnEnded
+    | NoteAdded
+)

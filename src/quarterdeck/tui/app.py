@@ -1,13 +1,15 @@
-"""The cockpit's application: it only wires the deck, the screens and the terminal host.
+"""The cockpit's application: it wires the app state, the screens and the terminal host.
 
 The first frame is drawn before half of the program is loaded: the store, the main screen and the
-HTTP library come behind it, and what is typed meanwhile is kept.
+HTTP library are loaded after it, and keys typed meanwhile are kept.
 """
 
 import contextlib
 import gc
 import sys
+import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,45 +17,49 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual import work
 from textual.driver import Driver
+from textual.events import DescendantFocus
+from textual.notifications import Notify
 from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
-from quarterdeck.tui import alt_keys
-from quarterdeck.tui.actions.current import keymap, use_keys
-from quarterdeck.tui.failures import FailureLog
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions.keys import keymap, use_keys
 from quarterdeck.tui.frames import DiffedFrames
-from quarterdeck.tui.hangup import ending_on_hangup
+from quarterdeck.tui.host_terminal import ending_on_hangup
 from quarterdeck.tui.options import Options
-from quarterdeck.tui.outlet import outlet_driver
-from quarterdeck.tui.outside.aside import say_later
-from quarterdeck.tui.removal import EndsWork
+from quarterdeck.tui.outside import say_later
 from quarterdeck.tui.screens.opening import OpeningScreen
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.themes import Looks
-from quarterdeck.tui.toasts import SaysOnce
-from quarterdeck.tui.type_ahead import TypeAhead
+from quarterdeck.tui.textual_ext import alt_keys, toasts
+from quarterdeck.tui.textual_ext.driver import outlet_driver
+from quarterdeck.tui.textual_ext.type_ahead import KeyHold, TypeAhead
+from quarterdeck.tui.textual_ext.worker_cleanup import WorkerCleanup
+from quarterdeck.tui.themes import Appearance
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from quarterdeck.client.client import Client
-    from quarterdeck.store.deck import Deck
-    from quarterdeck.store.lookout import Revive
-    from quarterdeck.tui.notices import Messenger, Notice
-    from quarterdeck.tui.surroundings import Service, Surroundings
+    from quarterdeck.store.app_state import AppState
+    from quarterdeck.store.connection_monitor import Revive
+    from quarterdeck.tui.host_services import ServiceChoice, Surroundings
+    from quarterdeck.tui.notices import AttentionNotice, Messenger
     from quarterdeck.tui.terminal.host import EmulatorHost
 
 
 SWITCH_SECONDS = 0.0005
-"""How long a thread with a key or a frame to pass on waits for the one that runs. Python's own five
+"""How long a thread with a key or a frame to process waits for the running one. Python's default of five
 milliseconds are a third of the time from a key to its echo in a terminal."""
 FAULTS_SECONDS = 30.0
-"""Several sentences take a while to read; a click puts them away."""
+"""Several sentences take a while to read; a click closes them."""
+FAILURE_LOG = "cockpit.log"
+LARGEST_LOG = 1_000_000
+"""Bytes; a larger file is renamed and a new one is started."""
 
 
-class Cockpit(TypeAhead, Looks, SaysOnce, EndsWork, DiffedFrames):
-    """One full screen over one `Deck`. Closing it stops nothing."""
+class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
+    """One full screen over one `AppState`. Closing it stops nothing."""
 
     TITLE = "quarterdeck"
+    CSS = toasts.STYLES
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(
@@ -71,7 +77,8 @@ class Cockpit(TypeAhead, Looks, SaysOnce, EndsWork, DiffedFrames):
         use_keys(self.options.keymap.instead)
         super().__init__()
         self.set_keymap(keymap())
-        self.begin_looks(self.options)
+        self.appearance = Appearance(self)
+        self.appearance.begin(self.options)
         self.surroundings = surroundings
         self._client_factory = client_factory
         self._endpoint = endpoint
@@ -85,14 +92,18 @@ class Cockpit(TypeAhead, Looks, SaysOnce, EndsWork, DiffedFrames):
         self._ending = contextlib.ExitStack()
 
     @cached_property
-    def deck(self) -> "Deck":
-        """All state; made when it is first asked for, behind the first frame."""
-        from quarterdeck.store.deck import Deck, open_disk
+    def app_state(self) -> "AppState":
+        """All state; created on first access, after the first frame."""
+        from quarterdeck.store.app_state import AppState
+        from quarterdeck.store.disk import open_disk
 
         disk = open_disk(self._drafts, self._endpoint)
-        deck = Deck(self._client_factory, endpoint=self._endpoint, disk=disk, revive=self._revive)
-        deck.attended = lambda: self._attended
-        return deck
+        app_state = AppState(
+            self._client_factory, endpoint=self._endpoint, disk=disk, revive=self._revive
+        )
+        app_state.attended = lambda: self._attended
+        app_state.directory = self._directory
+        return app_state
 
     def get_driver_class(self) -> type[Driver]:
         return outlet_driver(super().get_driver_class())
@@ -103,92 +114,108 @@ class Cockpit(TypeAhead, Looks, SaysOnce, EndsWork, DiffedFrames):
     def on_mount(self) -> None:
         if not self.is_headless:
             self._ending.enter_context(ending_on_hangup(lambda: self.exit(0)))
-        self.hold()
-        self.call_after_refresh(self._open)
+        self.call_after_refresh(self._open, self.hold_keys("Starting"))
 
     def on_app_focus(self) -> None:
-        """Somebody comes back from another window, where replicas may have been made."""
+        """Check for new replicas when the user comes back from another window."""
         if self._following is not None:
-            self.deck.lookout.poke()
-            # Textual takes the focus up behind this.
-            self.call_later(self.deck.come_back)
+            self.app_state.lookout.poke()
+            # Textual restores the focus after this.
+            self.call_later(self.app_state.mark_shown_as_seen)
 
-    async def _open(self) -> None:
-        from quarterdeck.tui.screens.deck import DeckScreen
-        from quarterdeck.tui.terminal.host import EmulatorHost, Offers
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        if getattr(event.widget, "cursor_blink", False):
+            # Nothing blinks: a cursor that does costs bytes without end.
+            event.widget.cursor_blink = False  # pyright: ignore[reportAttributeAccessIssue]
+        if len(self._notifications):
+            self.call_after_refresh(toasts.place_notices, self)
 
-        self._host = EmulatorHost(offers=Offers(self.options.clipboard))
-        await self.push_screen(DeckScreen(self.deck, self._host, self._directory))
-        self.release()
+    def on_notify(self, event: Notify) -> None:
+        """Part of `App`, which then shows the notice."""
+        toasts.remove_repeated(self, event.notification)
+        toasts.place_notices(self)
+
+    async def _open(self, hold: KeyHold) -> None:
+        with hold:
+            from quarterdeck.tui.screens.deck import DeckScreen
+            from quarterdeck.tui.terminal.host import EmulatorHost, Offers
+
+            self._host = EmulatorHost(offers=Offers(self.options.clipboard))
+            await self.push_screen(DeckScreen(self.app_state, self._host, self._directory))
         self._tell_faults()
-        self.call_after_refresh(self._begin)
+        self.call_after_refresh(self._start_up)
 
     def _tell_faults(self) -> None:
-        """Names all that was set and cannot be; what is not named holds."""
+        """Show all invalid settings; the others apply."""
         if self.options.faults:
             self.notify(
                 "\n".join(one_line(fault) for fault in self.options.faults),
-                title="config.toml: these stay as they were",
+                title="config.toml: ignored",
                 severity="warning",
                 timeout=FAULTS_SECONDS,
                 markup=False,
             )
 
     def set_option(self, name: str, value: str | bool) -> None:
-        """Changes a setting for now; it looks and behaves so at once."""
+        """Change a setting for this session, with immediate effect."""
         self.options = self.options.with_setting(name, value)
-        self.show_looks(self.options)
+        self.appearance.show(self.options)
         if self._host is not None:
             self._host.offers = type(self._host.offers)(self.options.clipboard)
 
-    async def move_to(self, service: "Service") -> None:
-        """Leaves the service for another one: the deck and all that shows it are made anew."""
+    async def move_to(self, service: "ServiceChoice") -> None:
+        """Connect to another service: the app state and all screens are created again."""
         from quarterdeck.tui.screens.deck import DeckScreen
 
         if self._host is None or self._following is None:
             return
-        self.hold()
-        self._following.cancel()
-        with contextlib.suppress(WorkerCancelled):
-            await self._following.wait()
-        while len(self.screen_stack) > 1 and not isinstance(self.screen, DeckScreen):
-            await self.pop_screen()
-        self._client_factory, self._endpoint = service.client, service.endpoint
-        self._revive = service.revive
-        del self.deck
-        await self.switch_screen(DeckScreen(self.deck, self._host, self._directory))
-        self.release()
+        with self.hold_keys(f"Connecting to {service.endpoint}"):
+            self._following.cancel()
+            with contextlib.suppress(WorkerCancelled):
+                await self._following.wait()
+            while len(self.screen_stack) > 1 and not isinstance(self.screen, DeckScreen):
+                await self.pop_screen()
+            self._client_factory, self._endpoint = service.client, service.endpoint
+            self._revive = service.revive
+            del self.app_state
+            await self.switch_screen(DeckScreen(self.app_state, self._host, self._directory))
         self._following = self._follow()
         self._watch()
 
+    def action_help_quit(self) -> None:
+        """Part of `App`: what ctrl+c does where nothing else takes it."""
+        from quarterdeck.tui.actions.sentences import keyed
+        from quarterdeck.tui.widgets.composer import QUITTING
+
+        self.notify(keyed(QUITTING), markup=False)
+
     def action_palette(self) -> None:
-        """Finds what can be done now by a few letters."""
-        self.hold()
+        """Search the available actions by a few letters."""
         self._find_command()
 
     @work(exclusive=True, group="palette")
     async def _find_command(self) -> None:
-        from quarterdeck.tui.palette.running import run_palette
+        from quarterdeck.tui.palette.run import run_palette
 
-        await run_palette(self, self.deck)
+        await run_palette(self, self.app_state)
 
     def _watch(self) -> None:
-        """Tells what happens to replicas that are not looked at."""
+        """Show a notification about replicas that are not on the screen."""
         from quarterdeck.store.changes import Change, ListChanged
-        from quarterdeck.tui.notices import Watch
+        from quarterdeck.tui.notices import NoticeWatch
 
-        deck, watch = self.deck, Watch()
+        app_state, watch = self.app_state, NoticeWatch()
 
         def look(change: Change) -> None:
             if isinstance(change, ListChanged):
-                for notice in watch.look(list(deck.replicas.values()), self._looked_at):
+                for notice in watch.look(list(app_state.replicas.values()), self._looked_at):
                     self._send_notice(notice)
 
-        deck.changed.watch(look)
+        app_state.changed.watch(look)
 
     @property
     def _attended(self) -> bool:
-        """Whether the replicas are before the person's eyes: the window is, and no page is."""
+        """Whether the replicas are visible: the window has the focus, and no page covers them."""
         from quarterdeck.tui.screens.page import PageScreen
 
         covered = any(isinstance(screen, PageScreen) for screen in self.screen_stack)
@@ -196,11 +223,11 @@ class Cockpit(TypeAhead, Looks, SaysOnce, EndsWork, DiffedFrames):
 
     @property
     def _looked_at(self) -> "UUID | None":
-        """The replica that is before the person's eyes."""
-        return self.deck.on_screen if self._attended else None
+        """The replica that the user sees."""
+        return self.app_state.on_screen if self._attended else None
 
     @work(group="notices")
-    async def _send_notice(self, notice: "Notice") -> None:
+    async def _send_notice(self, notice: "AttentionNotice") -> None:
         if self._messenger is None:
             from quarterdeck.tui.notices import Messenger
 
@@ -208,33 +235,35 @@ class Cockpit(TypeAhead, Looks, SaysOnce, EndsWork, DiffedFrames):
         await self._messenger.send(notice, self.options.notices)
 
     def write_outside(self, sequence: str) -> None:
-        """Sends a sequence to the terminal that changes nothing on its screen."""
+        """Send a sequence to the terminal that changes nothing on its screen."""
         if say_later(self, sequence):
             return
         if self._driver is not None and not self.is_headless:
             self._driver.write(sequence)
             self._driver.flush()
 
-    def _begin(self) -> None:
-        # What is there after the first frame stays: the collector need not look at it again.
-        gc.collect()
-        gc.freeze()
+    def _start_up(self) -> None:
+        if not self.is_headless:
+            # What exists after the first frame lives as long as the process: the collector need
+            # not scan it again. Without a terminal the process may open further cockpits.
+            gc.collect()
+            gc.freeze()
         self._following = self._follow()
         self._watch()
 
     @work(exit_on_error=False)
     async def _follow(self) -> None:
         try:
-            await self.deck.run()
+            await self.app_state.run()
         except Exception as error:
-            # Without the deck nothing on the screen is true any more.
+            # Without the app state nothing on the screen is up to date.
             self._end_with(error)
             raise
 
     def _handle_exception(self, error: Exception) -> None:
-        """Every failure that nothing else has taken ends here.
+        """Handle an error that nothing else has handled.
 
-        A worker that failed is told and the cockpit goes on; a widget that cannot handle its
+        The failure of a worker is reported and the cockpit continues; a widget that cannot handle its
         messages any more ends the cockpit.
         """
         if isinstance(error, WorkerFailed):
@@ -266,6 +295,46 @@ class Cockpit(TypeAhead, Looks, SaysOnce, EndsWork, DiffedFrames):
             await self._host.close()
 
 
+class FailureLog:
+    """Appends failures to a file in the client's directory, readable by its owner only."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / FAILURE_LOG
+
+    def write(self, error: BaseException) -> bool:
+        """Log an error with its traceback; return False when the disk does not accept it."""
+        trace = "".join(traceback.format_exception(error))
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self.path.exists() and self.path.stat().st_size > LARGEST_LOG:
+                self.path.replace(self.path.with_suffix(".old.log"))
+            self.path.touch(mode=0o600)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(f"{datetime.now(UTC).isoformat(timespec='seconds')}\n{trace}\n")
+        except OSError:
+            return False
+        return True
+
+    def sentence(self, error: BaseException) -> str:
+        """Log an error, and return what the user should know about it."""
+        cause = root_of(error)
+        summary = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+        where = f" The trace is in {self.path}." if self.write(error) else ""
+        return f"{summary}.{where}"
+
+
+def root_of(error: BaseException) -> BaseException:
+    """Return the first error inside groups and wrappers."""
+    while True:
+        match error:
+            case BaseExceptionGroup(exceptions=(first, *_)):
+                error = first
+            case BaseException(__cause__=BaseException() as cause):
+                error = cause
+            case _:
+                return error
+
+
 def run(
     client_factory: "Callable[[], Client]",
     *,
@@ -276,12 +345,12 @@ def run(
     options: Options | None = None,
     surroundings: "Surroundings | None" = None,
 ) -> int:
-    """Opens the cockpit and returns the program's exit status.
+    """Open the cockpit and return the program's exit status.
 
-    `client_factory` is called after the first frame, when the service is there. `endpoint` is shown
+    `client_factory` is called after the first frame, when the service is available. `endpoint` is shown
     and names the directory under `drafts` where unsent text is kept. `revive` starts the embedded
-    service again when it is gone. `directory` is offered as the repository of new replicas. `options` is what
-    the person set for the cockpit; `surroundings` what can be asked of the machine.
+    service again when it has ended. `directory` is offered as the repository of new replicas. `options`
+    are the user's settings for the cockpit; `surroundings` give access to the machine.
     """
     alt_keys.install()
     sys.setswitchinterval(SWITCH_SECONDS)

@@ -1,11 +1,11 @@
-"""Other keys for actions, as the configuration file asks for them.
+"""Keys for actions from the configuration file.
 
     [keys]
     "replica.delete" = "D"
     "replica.open" = ["enter", "z"]
     "app.quit" = []                      # no key; the palette still has it
 
-What cannot be is told in sentences, and those actions keep the keys of the table.
+Errors are reported as sentences, and those actions keep the keys of the table.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import cast
 
-from quarterdeck.tui.actions import ACTIONS, Action, Where
-from quarterdeck.tui.actions.key_names import BadKey, is_text, key_name, shown_name
+from quarterdeck.tui.actions import ACTIONS, Action, KeyContext
+from quarterdeck.tui.actions.keys import InvalidKeyNameError, is_text, key_name, shown_name
 from quarterdeck.tui.actions.model import AROUND, TYPING
 
 Keys = tuple[str, ...]
@@ -22,23 +22,23 @@ Keys = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Keymap:
-    """Keys that were asked for, by action; what of the file cannot be done is in `faults`."""
+    """Configured keys, by action; errors of the file are in `faults`."""
 
     instead: Mapping[str, Keys] = field(default_factory=dict[str, Keys])
     faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Clash:
+class KeyConflict:
     """A key of several actions in one place."""
 
-    where: Where
+    where: KeyContext
     key: str
     ids: tuple[str, ...]
 
 
 def read_keymap(table: Mapping[str, object]) -> Keymap:
-    """What the table of the file asks for, as far as it can be."""
+    """Return the keymap of the file's table, without its invalid entries."""
     instead: dict[str, Keys] = {}
     faults: list[str] = []
     for action_id, value in _flat(table):
@@ -50,7 +50,7 @@ def read_keymap(table: Mapping[str, object]) -> Keymap:
 
 
 def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
-    """Ids and values: without quotes around it, TOML takes an id for nested tables."""
+    """Yield ids and values: TOML reads an id without quotes as nested tables."""
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _flat(cast("dict[str, object]", value), f"{before}{name}.")
@@ -59,10 +59,10 @@ def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, 
 
 
 def _keys(action_id: str, value: object) -> Keys:
-    """The keys of one line.
+    """Return the keys of one line.
 
     Raises:
-        ValueError: it cannot be; the text is a sentence about it.
+        ValueError: the line is invalid; the message is a sentence about it.
     """
     if not places_of(action_id):
         close = get_close_matches(action_id, all_ids(), n=1, cutoff=0.6)
@@ -81,7 +81,7 @@ def _keys(action_id: str, value: object) -> Keys:
 
 def _written(action_id: str, value: object) -> list[str]:
     if isinstance(value, str):
-        # A list in one text, as Textual's own keymaps are written; a comma alone is a key.
+        # A list in one text, in the format of Textual's own keymaps; a comma alone is a key.
         return [one for one in value.split(",") if one.strip()] if len(value) > 1 else [value]
     many = cast("list[object]", value) if isinstance(value, list) else [value]
     if not all(isinstance(one, str) for one in many):
@@ -92,17 +92,17 @@ def _written(action_id: str, value: object) -> list[str]:
 def _key(action_id: str, written: str) -> str:
     try:
         return key_name(written)
-    except BadKey as why:
+    except InvalidKeyNameError as why:
         raise ValueError(f"{action_id} cannot be {written!r}: {why}.") from why
 
 
 def all_ids() -> list[str]:
-    """The ids of all actions, each once."""
+    """Return the ids of all actions, each once."""
     return list(dict.fromkeys(one.id for actions in ACTIONS.values() for one in actions))
 
 
-def places_of(action_id: str) -> list[tuple[Where, Action]]:
-    """Where an action is, and what it is there."""
+def places_of(action_id: str) -> list[tuple[KeyContext, Action]]:
+    """Return the places of an action, and what it is there."""
     return [
         (where, action)
         for where, actions in ACTIONS.items()
@@ -112,7 +112,7 @@ def places_of(action_id: str) -> list[tuple[Where, Action]]:
 
 
 def _without_clashes(instead: dict[str, Keys], faults: list[str]) -> Keymap:
-    """Takes back what clashes, until nothing does: a key given back may clash in its turn."""
+    """Remove clashing keys until there are none: a restored key may clash in its turn."""
     while found := clashes(instead):
         back = {one for clash in found for one in clash.ids if one in instead}
         if not back:
@@ -123,8 +123,8 @@ def _without_clashes(instead: dict[str, Keys], faults: list[str]) -> Keymap:
     return Keymap(instead, tuple(dict.fromkeys(faults)))
 
 
-def _clash_sentences(found: list[Clash]) -> list[str]:
-    """One sentence for each key and actions, naming the first place they meet in."""
+def _clash_sentences(found: list[KeyConflict]) -> list[str]:
+    """Return a sentence for each key and its actions, naming the first place where they clash."""
     first = {(clash.key, clash.ids): clash for clash in reversed(found)}
     return [
         f"{shown_name(one.key)} is {' and '.join(one.ids)} at once ({one.where.value})."
@@ -132,9 +132,9 @@ def _clash_sentences(found: list[Clash]) -> list[str]:
     ]
 
 
-def clashes(instead: Mapping[str, Keys]) -> list[Clash]:
-    """Keys that mean several things in one place."""
-    found: list[Clash] = []
+def clashes(instead: Mapping[str, Keys]) -> list[KeyConflict]:
+    """Return the keys with several actions in one place."""
+    found: list[KeyConflict] = []
     for where in ACTIONS:
         owners: dict[str, list[str]] = {}
         for action in _active(where):
@@ -143,12 +143,14 @@ def clashes(instead: Mapping[str, Keys]) -> list[Clash]:
                 if action.id not in ids:
                     ids.append(action.id)
         found += [
-            Clash(where, key, tuple(sorted(ids))) for key, ids in owners.items() if len(ids) > 1
+            KeyConflict(where, key, tuple(sorted(ids)))
+            for key, ids in owners.items()
+            if len(ids) > 1
         ]
     return found
 
 
-def _active(where: Where) -> Iterator[Action]:
-    """What works in a place."""
-    for place in (where, *AROUND.get(where, (Where.ANYWHERE,))):
+def _active(where: KeyContext) -> Iterator[Action]:
+    """Yield the actions of a place."""
+    for place in (where, *AROUND.get(where, (KeyContext.ANYWHERE,))):
         yield from ACTIONS[place]

@@ -1,8 +1,8 @@
-"""Tells a person who looks elsewhere that a replica asks, failed or has finished.
+"""Notifies a user who is elsewhere that a replica asks, failed or has finished.
 
     Deck.changed -> Watch (what is new, and not on the screen) -> Notice -> Messenger -> terminal
 
-One notice for each replica and state, until the person has looked at it; only events cause one.
+One notice for each replica and state, until the user has seen it; only events cause one.
 """
 
 import os
@@ -12,8 +12,8 @@ from uuid import UUID
 
 from quarterdeck.store.attention import Attention
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.transcript.clean import one_line
-from quarterdeck.tui.outer import ESCAPE, in_tmux, through_tmux, tmux_passes
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.host_terminal import ESCAPE, in_tmux, through_tmux, tmux_passes
 
 BELL = "\a"
 LONGEST = 120
@@ -31,8 +31,8 @@ _BY_TERM = {"xterm-kitty": "9", "xterm-ghostty": "777", "wezterm": "777", "foot"
 
 
 @dataclass(frozen=True)
-class Notice:
-    """What a person is told."""
+class AttentionNotice:
+    """A notification for the user."""
 
     replica_id: UUID
     text: str
@@ -44,36 +44,38 @@ class _Seen:
     detailed: bool
 
 
-class Watch:
-    """Finds what is new in the states of replicas."""
+class NoticeWatch:
+    """Detects what is new in the states of replicas."""
 
     def __init__(self) -> None:
         self._before: dict[UUID, _Seen] = {}
-        self._told: dict[UUID, Attention] = {}
+        self._notified: dict[UUID, Attention] = {}
 
-    def look(self, states: list[ReplicaState], shown: UUID | None) -> list[Notice]:
-        """What is to be told now. `shown` is the replica that the person looks at."""
+    def look(self, states: list[ReplicaState], shown: UUID | None) -> list[AttentionNotice]:
+        """Return the new notices. `shown` is the replica that the user sees."""
         found = [notice for state in states if (notice := self._new(state, shown)) is not None]
         self._before = {state.id: _Seen(state.attention, state.detailed) for state in states}
-        self._told = {key: value for key, value in self._told.items() if key in self._before}
+        self._notified = {
+            key: value for key, value in self._notified.items() if key in self._before
+        }
         return found
 
-    def _new(self, state: ReplicaState, shown: UUID | None) -> Notice | None:
+    def _new(self, state: ReplicaState, shown: UUID | None) -> AttentionNotice | None:
         before, now = self._before.get(state.id), state.attention
         if state.id == shown:
-            self._told.pop(state.id, None)
+            self._notified.pop(state.id, None)
             return None
-        # What a first look, or a closer one, finds has not just happened.
+        # A first look, or a more detailed one, finds states that are not new.
         if before is None or before.detailed != state.detailed or before.attention == now:
             return None
-        if now not in SENTENCES or self._told.get(state.id) == now:
+        if now not in SENTENCES or self._notified.get(state.id) == now:
             return None
-        self._told[state.id] = now
-        return Notice(state.id, f"{one_line(state.name)[:LONGEST]} {SENTENCES[now]}")
+        self._notified[state.id] = now
+        return AttentionNotice(state.id, f"{one_line(state.name)[:LONGEST]} {SENTENCES[now]}")
 
 
 def protocol_of(environment: Mapping[str, str]) -> str:
-    """How the terminal takes notices: `9`, `777`, or `bell` where it is not known to take any."""
+    """Return the terminal's protocol for notices: `9`, `777`, or `bell` where it is not known to support any."""
     program, term = environment.get("TERM_PROGRAM", ""), environment.get("TERM", "")
     if known := _BY_PROGRAM.get(program) or _BY_TERM.get(term):
         return known
@@ -85,10 +87,10 @@ def protocol_of(environment: Mapping[str, str]) -> str:
 
 
 def sequence_of(protocol: str, text: str) -> str:
-    """The control sequence of a notice; nothing in the text can end it."""
+    """Return the control sequence of a notice; its text cannot end it."""
     text = one_line(text).replace(";", ",")
     if protocol == "9":
-        # A number behind `9;` would be another command.
+        # A number after `9;` would be another command.
         return f"{ESCAPE}]9;quarterdeck: {text}{BELL}"
     if protocol == "777":
         return f"{ESCAPE}]777;notify;quarterdeck;{text}{BELL}"
@@ -96,7 +98,7 @@ def sequence_of(protocol: str, text: str) -> str:
 
 
 class Messenger:
-    """Sends notices by `write`, in the way that the setting and the terminal allow."""
+    """Sends notices by `write`, as the setting and the terminal allow."""
 
     def __init__(
         self, write: Callable[[str], None], environment: Mapping[str, str] = os.environ
@@ -105,14 +107,14 @@ class Messenger:
         self._environment = environment
         self._passes: bool | None = None
 
-    async def send(self, notice: Notice, setting: str) -> None:
-        """Tells it; `setting` is one of the settings for notices."""
+    async def send(self, notice: AttentionNotice, setting: str) -> None:
+        """Send it; `setting` is one of the settings for notices."""
         if setting == "off":
             return
         protocol = "bell" if setting == "bell" else protocol_of(self._environment)
         sequence = sequence_of(protocol, notice.text)
         if protocol != "bell" and in_tmux(self._environment):
-            # tmux passes a bell on by itself, and shows it at the window's name.
+            # tmux passes a bell on automatically, and shows it at the window's name.
             sequence = through_tmux(sequence) if await self._may_pass() else BELL
         self._write(sequence)
 

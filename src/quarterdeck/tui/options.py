@@ -1,4 +1,4 @@
-"""What a person set for the cockpit itself: its look, its notices, its keys."""
+"""The user's settings for the cockpit itself: its look, its notices, its keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,12 +18,12 @@ CHOICES: dict[str, tuple[str | bool, ...]] = {
     "notices": NOTICES,
     "clipboard": CLIPBOARD,
 }
-"""The settings of the table `[cockpit]`, and what each may be; the first is what it is by itself."""
+"""The settings of the table `[cockpit]`, and their allowed values; the first is the default."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """`faults` says in sentences what of the file cannot be; there the default holds."""
+    """`faults` describes in sentences the invalid settings of the file, which keep their defaults."""
 
     theme: str = "dark"
     motion: str = "auto"
@@ -34,17 +34,17 @@ class Options:
     faults: tuple[str, ...] = ()
 
     def with_setting(self, name: str, value: str | bool) -> "Options":
-        """The same with one setting of `CHOICES` changed."""
+        """Return a copy with one setting of `CHOICES` changed."""
         return replace(self, **cast("dict[str, Any]", {name: value}))
 
 
 def read_options(document: Mapping[str, object]) -> Options:
-    """The cockpit's part of a configuration file, as far as it can be."""
+    """Return the cockpit's part of a configuration file, without its invalid settings."""
     faults: list[str] = []
     settings = _settings(document.get("cockpit", {}), faults)
     keys = document.get("keys", {})
     if not isinstance(keys, dict):
-        faults.append("keys is no table; it is written as [keys].")
+        faults.append("keys is not a table; write it as [keys].")
         keys = {}
     keymap = read_keymap(cast("dict[str, object]", keys))
     return replace(Options(), **settings, keymap=keymap, faults=(*faults, *keymap.faults))
@@ -52,23 +52,23 @@ def read_options(document: Mapping[str, object]) -> Options:
 
 def _settings(table: object, faults: list[str]) -> dict[str, Any]:
     if not isinstance(table, dict):
-        faults.append("cockpit is no table; it is written as [cockpit].")
+        faults.append("cockpit is not a table; write it as [cockpit].")
         return {}
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, value in cast("dict[str, object]", table).items():
         allowed = CHOICES.get(name)
         if allowed is None:
-            faults.append(f"cockpit.{name} is no setting; there is: {', '.join(CHOICES)}.")
+            faults.append(f"cockpit.{name} is not a setting; known: {', '.join(CHOICES)}.")
         elif not _is_one_of(value, allowed):
-            told = ", ".join(_written(one) for one in allowed)
-            faults.append(f"cockpit.{name} is none of {told}.")
+            choices = ", ".join(_written(one) for one in allowed)
+            faults.append(f"cockpit.{name} is not one of {choices}.")
         else:
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
 def _is_one_of(value: object, allowed: tuple[str | bool, ...]) -> bool:
-    # One is equal to true, and is not meant by it.
+    # 1 is equal to true, but is not accepted for it.
     return any(type(value) is type(one) and value == one for one in allowed)
 
 

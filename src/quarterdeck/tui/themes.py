@@ -1,46 +1,56 @@
-"""How the cockpit looks: themes, no color at all, no motion, and whether the mouse is ours.
+"""Themes, styles and marks.
 
-options -> Looks (a base of the app) -> theme, filters, animation, the terminal's mouse mode
+The look of the cockpit: themes, no color at all, no motion, and whether we use the mouse.
+
+options -> Appearance -> theme, filters, animation, the terminal's mouse mode
+
+The style of a part that a widget paints itself, over that of the widget.
+
+Textual's own partial styles leave out what is transparent: a background of 30 % would be painted in
+full, and a text that is to contrast with its background would be white on any.
 """
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
 from textual.app import App
 from textual.color import Color
 from textual.constants import TEXTUAL_ANIMATIONS
-from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES, Theme
+from textual.widget import Widget
 
-from quarterdeck.tui import ansi_colors
+from quarterdeck.store.attention import WORDS, Attention
+from quarterdeck.tui import host_terminal
 from quarterdeck.tui.options import Options
-from quarterdeck.tui.textual_version import is_known
+from quarterdeck.tui.textual_ext.driver import replace_filter, take_mouse
+
+if TYPE_CHECKING:
+    from quarterdeck.store.replicas import ReplicaState
+    from quarterdeck.wire.git import PullRequestDetail
+
 
 ANSI = "terminal"
 """Our theme of the terminal's own sixteen colors."""
 THEMES = {"dark": "textual-dark", "light": "textual-light", "ansi": ANSI}
 
-MOUSE_MODES = (1000, 1003, 1015, 1006)
-"""What Textual asks a terminal for: presses, movement, and two ways to tell them."""
-
 _BLACK = 0
-"""The number of the color that tracks of scrollbars have; it is no mark."""
+"""The color number of scrollbar tracks; marks do not use it."""
 
 
 def ansi_theme() -> Theme:
-    """The sixteen colors, told apart on dark and on light terminals: no text in white or black."""
+    """Return the sixteen colors, distinct on dark and on light terminals: no text in white or black."""
     base = BUILTIN_THEMES["ansi-dark"]
     variables = {
         **base.variables,
         "block-cursor-foreground": "ansi_default",
         "block-cursor-background": "ansi_default",
         "block-cursor-text-style": "reverse",
-        "block-cursor-blurred-text-style": "bold",
+        "block-cursor-blurred-text-style": "underline",
         "input-cursor-foreground": "ansi_default",
         "input-cursor-background": "ansi_default",
         "input-cursor-text-style": "reverse",
@@ -68,8 +78,22 @@ def ansi_theme() -> Theme:
     )
 
 
+def readable_selection(name: str) -> Theme:
+    """Return a theme of Textual's in which selected text has separate colors.
+
+    Textual's gives it the color of the selection, and leaves mixing that in to the renderer: where
+    the text brings its own style, both would be the same.
+    """
+    base = BUILTIN_THEMES[name]
+    colors = {
+        "screen-selection-background": base.primary,
+        "screen-selection-foreground": "#ffffff",
+    }
+    return replace(base, variables={**base.variables, **colors})
+
+
 class NoColors(LineFilter):
-    """Takes all colors away. What had a background of its own is shown reversed instead."""
+    """Removes all colors. What had its own background is shown reversed instead."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Part of `LineFilter`."""
@@ -81,50 +105,159 @@ class NoColors(LineFilter):
 
 def _colorless(style: Style) -> Style:
     plain = style.without_color
-    behind = style.bgcolor
-    marked = behind is not None and not behind.is_default and behind.number != _BLACK
+    backdrop = style.bgcolor
+    marked = backdrop is not None and not backdrop.is_default and backdrop.number != _BLACK
     return plain + Style(reverse=True) if marked and not style.reverse else plain
 
 
 def is_reduced(options: Options, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether nothing may move: asked for, or left to us and the line is one over SSH."""
+    """Return whether motion is off: requested, or automatic and the connection is over SSH."""
     if options.motion == "auto":
         return "SSH_CONNECTION" in environment or "SSH_TTY" in environment
     return options.motion == "reduced"
 
 
-class Looks(App[Any]):
-    """Put before `App` among an app's bases."""
+class Appearance:
+    """The look of an app, from the user's options."""
 
-    def begin_looks(self, options: Options) -> None:
-        """To be called once, before the first frame."""
-        self.register_theme(ansi_theme())
-        self.ansi_theme_dark = ansi_colors.DARK
-        self.ansi_theme_light = ansi_colors.LIGHT
-        if self.no_color:
-            # Shades of gray are colors too, and the terminal is not asked for them.
-            self._filters[:] = [one for one in self._filters if type(one).__name__ != "Monochrome"]
-            self._filters.append(NoColors())
-        self.show_looks(options)
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
 
-    def show_looks(self, options: Options) -> None:
-        """Looks as the options say from now on."""
-        self.theme = ANSI if self.no_color else THEMES[options.theme]
-        self.animation_level = "none" if is_reduced(options) else TEXTUAL_ANIMATIONS
-        self._take_mouse(options.mouse)
+    def begin(self, options: Options) -> None:
+        """Prepare the app. Call it once, before the first frame."""
+        app = self._app
+        for theme in (
+            ansi_theme(),
+            readable_selection("textual-dark"),
+            readable_selection("textual-light"),
+        ):
+            app.register_theme(theme)
+        app.ansi_theme_dark = host_terminal.DARK
+        app.ansi_theme_light = host_terminal.LIGHT
+        if app.no_color:
+            # Shades of gray are colors too, and the terminal is not queried for them.
+            replace_filter(app, "Monochrome", NoColors())
+        self.show(options)
 
-    def _take_mouse(self, wanted: bool) -> None:
-        driver = self._driver
-        if not isinstance(driver, LinuxDriver) or not is_known():
-            return
-        had = driver._mouse  # pyright: ignore[reportPrivateUsage]
-        # The driver takes and gives the mouse back by itself around suspensions, as this says.
-        driver._mouse = wanted  # pyright: ignore[reportPrivateUsage]
-        if had != wanted and not self.is_headless:
-            driver.write("".join(f"\x1b[?{mode}{'h' if wanted else 'l'}" for mode in MOUSE_MODES))
-            driver.flush()
+    def show(self, options: Options) -> None:
+        """Apply options from now on."""
+        app = self._app
+        app.theme = ANSI if app.no_color else THEMES[options.theme]
+        app.animation_level = "none" if is_reduced(options) else TEXTUAL_ANIMATIONS
+        take_mouse(app, options.mouse)
 
-    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Nothing blinks: a cursor that does costs bytes without end."""
-        if getattr(event.widget, "cursor_blink", False):
-            event.widget.cursor_blink = False  # pyright: ignore[reportAttributeAccessIssue]
+
+def part_style(widget: Widget, name: str) -> Style:
+    """Return the theme's style of a component, mixed with what is below it; the rest is left unset."""
+    cache = widget._rich_style_cache  # pyright: ignore[reportPrivateUsage] - emptied with the theme
+    key = (f"part of {name}",)
+    if key not in cache:
+        style = _mixed(widget, name)
+        cache[key] = (style, style)
+    return cache[key][0]
+
+
+def _mixed(widget: Widget, name: str) -> Style:
+    styles = widget.get_component_styles(name)
+    backdrop = widget.background_colors[1]
+    has_background = styles.has_rule("background") and styles.background.a > 0
+    if has_background:
+        backdrop += styles.background
+    color = None
+    if styles.has_rule("color") and styles.color.a > 0:
+        text = styles.color
+        if styles.has_rule("auto_color") and styles.auto_color:
+            text = backdrop.get_contrast_text(text.a)
+        color = (backdrop + text).rich_color
+    background = backdrop.rich_color if has_background else None
+    return Style(color=color, bgcolor=background) + styles.text_style
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A one-cell sign, its word, and the name of its color."""
+
+    sign: str
+    word: str
+    color: str
+
+
+_SIGNS = {
+    Attention.ASKS: ("▲", "warning"),
+    Attention.PLAN: ("▲", "warning"),
+    Attention.FAILED: ("✗", "error"),
+    Attention.DONE_UNSEEN: ("✓", "success"),
+    Attention.WORKING: ("●", "primary"),
+    Attention.PREPARING: ("◌", "secondary"),
+    Attention.IDLE: ("○", "muted"),
+    Attention.SLEEPING: ("☾", "muted"),
+    Attention.ARCHIVED: ("▪", "muted"),
+}
+MARKS = {state: Mark(sign, WORDS[state], color) for state, (sign, color) in _SIGNS.items()}
+
+_CHECKS = {"passing": "✓", "pending": "●", "failing": "✗"}
+_REVIEWS = {
+    "approved": ("+", "approved"),
+    "changes_requested": ("!", "changes requested"),
+    "required": ("?", "review required"),
+}
+
+
+@dataclass(frozen=True)
+class PullMark:
+    """A pull request in a few cells, in words, and the name of its color."""
+
+    sign: str
+    words: str
+    color: str
+
+
+def pull_mark(state: "ReplicaState") -> PullMark | None:
+    """Return the mark of a replica's pull request, only its number while no more is known."""
+    pull = state.pull_request
+    if pull is None:
+        numbers = [one.number for one in state.record.pull_requests]
+        return PullMark(f"#{numbers[-1]}", f"#{numbers[-1]}", "muted") if numbers else None
+    number = f"#{pull.number}"
+    if pull.state != "open":
+        text = f"{number} {pull.state}"
+        return PullMark(text, text, "muted")
+    checks = _CHECKS.get(pull.checks.state or "", "")
+    if pull.checks.state == "failing":
+        checks += str(len(pull.checks.failed) or "")
+    review = _REVIEWS[pull.review][0] if pull.review else ""
+    signs = (number, "draft" if pull.draft else "", checks, review)
+    words = (
+        f"{number} {'draft' if pull.draft else 'open'}",
+        checks_words(pull),
+        review_words(pull),
+        "conflicts" if pull.mergeable is False else "",
+    )
+    return PullMark(" ".join(filter(None, signs)), ", ".join(filter(None, words)), _color(pull))
+
+
+def checks_words(pull: "PullRequestDetail") -> str:
+    """Return the result of a pull request's checks; empty when there are none."""
+    failed = len(pull.checks.failed)
+    match pull.checks.state:
+        case "failing":
+            return f"✗ {failed or ''} check{'' if failed == 1 else 's'} failed".replace("  ", " ")
+        case "pending":
+            return "● checks running"
+        case "passing":
+            return "✓ checks passed"
+        case None:
+            return ""
+
+
+def review_words(pull: "PullRequestDetail") -> str:
+    """Return the result of the reviews; empty when there are none."""
+    return _REVIEWS[pull.review][1] if pull.review else ""
+
+
+def _color(pull: "PullRequestDetail") -> str:
+    if pull.checks.state == "failing":
+        return "error"
+    if pull.review == "changes_requested" or pull.mergeable is False:
+        return "warning"
+    return {"passing": "success", "pending": "primary"}.get(pull.checks.state or "", "muted")

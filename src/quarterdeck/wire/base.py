@@ -1,7 +1,14 @@
-"""What every model of the contract shares.
+r"""Bases of the contract's models, and shared field types.
 
-The control plane speaks snake_case, the in-workspace engine camelCase; each model keeps the case
-that the contract gives its resource, whatever the version header says (INTERFACE, reading rules).
+The control plane uses snake_case, the in-workspace engine camelCase; each model keeps the case that
+the contract gives its resource, for every version header (docs/interface.md 0.2).
+
+Text that is stored or passed to programs has no NUL and limits in bytes: PostgreSQL stores no NUL, and
+paths, variables and arguments cannot contain one. The validators follow a field's bounds, so that
+these are part of its schema.
+
+A file name is any bytes but `/` and NUL, while JSON has only text: bytes that are not UTF-8 are shown
+as `\xNN`.
 """
 
 import re
@@ -10,24 +17,26 @@ from typing import Annotated, ClassVar, Self, cast
 from uuid import UUID
 
 from pydantic import (
+    AfterValidator,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     PlainSerializer,
     Strict,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-# Records defer their build to their first use: a process needs few of the many, and building them all
-# is most of what importing this package costs. Bodies do not: the HTTP framework builds them itself,
-# and warns of its own metadata when it comes too late for that.
+# Records are built on first use: a process needs few of them, and building all takes most of the time
+# to import this package. Bodies are not: the HTTP framework builds them itself, and warns about its own
+# metadata when they are built too late.
 
 
 def utc_now() -> datetime:
-    """The present moment, aware, in UTC."""
+    """Return the current time, aware, in UTC."""
     return datetime.now(UTC)
 
 
@@ -37,26 +46,30 @@ def _assume_utc(value: object) -> object:
     return value
 
 
-def _iso(value: datetime) -> str:
+def iso_text(value: datetime) -> str:
+    """Return a time as ISO 8601 text in UTC with milliseconds."""
     return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 Timestamp = Annotated[
     AwareDatetime,
     BeforeValidator(_assume_utc),
-    PlainSerializer(_iso, return_type=str, when_used="json"),
+    PlainSerializer(iso_text, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
 """An ISO 8601 date-time, always in UTC with milliseconds on the wire."""
 
 Id = UUID
 """Ids of the contract are UUIDs unless it says otherwise."""
 
-_CANONICAL = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+CANONICAL_ID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+"""The only accepted form of an id in a request."""
+
 _DIGITS = re.compile(r"-?[0-9]+")
 
 
 def _canonical(value: object) -> object:
-    if isinstance(value, str) and not _CANONICAL.fullmatch(value):
+    if isinstance(value, str) and not CANONICAL_ID.fullmatch(value):
         raise ValueError("it must be a UUID with its hyphens, and nothing else")
     return value
 
@@ -67,24 +80,31 @@ def _digits(value: object) -> object:
     return value
 
 
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 GivenId = Annotated[UUID, BeforeValidator(_canonical)]
-"""An id of a request: of the several ways to write a UUID, the one with hyphens alone."""
+"""An id of a request: a UUID, only in the form with hyphens."""
 
-GivenWhole = Annotated[int, BeforeValidator(_digits)]
-"""An integer of a query or a path, which is text: `1.0`, `1_0` and ` 1` are refused."""
+# Bounds come before these two: put after a validator, pydantic checks them but leaves them out of the
+# JSON schema (it writes `ge` there instead of `minimum`).
+DIGITS = BeforeValidator(_digits)
+"""For an integer of a query or a path, which is text: `1.0`, `1_0` and ` 1` are refused."""
 
-Whole = Annotated[int, Strict()]
-"""An integer of a request body: `80.0`, `"80"` and `true` are refused, not turned into one."""
+INTEGRAL = BeforeValidator(_whole)
+"""For a strict integer of a request body, as JSON Schema has it: `80.0` is one, `80.5`, `"80"` and
+`true` are not."""
 
 Switch = Annotated[bool, Strict()]
 """A boolean of a request body: `"true"` and `1` are refused, not turned into one."""
 
-# A string with a bound, be it 0, is looked at when it is read: half a surrogate pair (`"\\ud800"`),
-# which nothing can store, is refused. One without would be taken as it is.
+# A string with a bound, even 0, is checked when it is read: a lone surrogate (`"\\ud800"`), which cannot
+# be stored, is refused. Without a bound it would be accepted.
 _ANY_LENGTH = 0
 
 DEEPEST = 100
-"""Levels of JSON within JSON that a body may have: more would exhaust who walks through it."""
+"""Maximum nesting of JSON in a body: more would exhaust recursive code."""
 
 NUL_ERROR = "nul_character"
 """Type of the error for a NUL character; its context names the field."""
@@ -112,10 +132,10 @@ class CamelRecord(BaseModel):
 
 
 class _Sent(BaseModel):
-    """What every request body shares: no text in it holds a NUL character.
+    """Base of request bodies: no text in them contains a NUL character.
 
-    PostgreSQL stores none, and no argument, path or variable can hold one. A body whose text goes
-    nowhere but to a terminal says `takes_nul`.
+    PostgreSQL stores none, and arguments, paths and variables cannot contain one. A body whose text
+    only goes to a terminal sets `takes_nul`.
     """
 
     takes_nul: ClassVar[bool] = False
@@ -146,7 +166,7 @@ def _holds_nul(value: object, levels: int = DEEPEST) -> bool:
             both = (*entries, *entries.values())
             return any(_holds_nul(one, levels - 1) for one in both)
         case _:
-            return False  # a model of its own has looked itself
+            return False  # a nested model has checked itself
 
 
 class Body(_Sent):
@@ -184,3 +204,71 @@ class Success(Record):
     """The plain answer of operations that return nothing else."""
 
     success: bool = True
+    """Always true: a failure is answered with an Error object."""
+
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("a NUL character is not allowed")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if _CONTROL.search(text):
+        raise ValueError("it must be one line, without control characters")
+    return text
+
+
+def bytes_at_most(limit: int) -> AfterValidator:
+    """Return a validator for UTF-8 of at most `limit` bytes."""
+
+    def check(text: str) -> str:
+        if len(text.encode()) > limit:
+            raise ValueError(f"at most {limit} bytes")
+        return text
+
+    return AfterValidator(check)
+
+
+def _more_than_blanks(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it must hold more than blanks")
+    return text
+
+
+NO_NUL = AfterValidator(_without_nul)
+ONE_LINE = AfterValidator(_one_line)
+NOT_BLANK = AfterValidator(_more_than_blanks)
+
+Text = Annotated[str, NO_NUL]
+"""Any text of a request body that is stored."""
+
+Line = Annotated[str, ONE_LINE]
+"""A header or the like."""
+
+
+_ESCAPE = re.compile(r"\\x([89a-f][0-9a-f])")
+
+
+def shown(name: bytes) -> str:
+    """Return the name as text."""
+    return name.decode(errors="backslashreplace")
+
+
+def meant(text: str) -> list[bytes]:
+    """Return the names that a text may mean, the literal one first.
+
+    Raises:
+        UnicodeEncodeError: it contains a lone surrogate, which shown names do not.
+    """
+    plain = text.encode()
+    escaped = b"".join(_bytes_of(part) for part in re.split(r"(\\x[89a-f][0-9a-f])", text))
+    return [plain] if plain == escaped else [plain, escaped]
+
+
+def _bytes_of(part: str) -> bytes:
+    match = _ESCAPE.fullmatch(part)
+    return bytes([int(match[1], 16)]) if match else part.encode()

@@ -1,12 +1,12 @@
-"""What the service and an engine say to each other.
+"""The protocol between the service and the engine of a workspace.
 
-One JSON-RPC 2.0 message a line, UTF-8, over a byte stream. The first call is `open` with the
-engine secret; before it, or with a wrong one, the engine answers an error and closes. A call that
-is refused carries `EngineFault` in the error's `data`, so the service can pass it on unchanged.
+One JSON-RPC 2.0 message per line, UTF-8, over a byte stream. The first call is `open` with the
+engine secret; before it, or with a wrong one, the engine answers an error and closes. The error of a
+refused call has `EngineFault` as `data`, so that the service can pass it on unchanged.
 
 | method | parameters | result |
 |---|---|---|
-| `open` | `OpenLink` | `EngineHello`; with `after` set, `journal` notifications follow, for ever |
+| `open` | `OpenLink` | `EngineHello`; with `after` set, `journal` notifications follow until the link closes |
 | `status` | - | `EngineReport` |
 | `shutdown` | - | null; then agents and terminals are stopped and the process ends |
 | `exec` | `ExecRequest` | `ExecResponse` |
@@ -17,16 +17,17 @@ is refused carries `EngineFault` in the error's `data`, so the service can pass 
 | `terminal.close` | `TerminalCall` | null |
 | `terminal.stream` | `StreamTerminal` | null; `terminal` notifications follow until the link closes |
 | `chat.open` | `OpenChat` | `EventChat`; known id: no change |
-| `chat.rename` | `RenameEngineChat` | `EventChat` |
+| `chat.rename` | `RenameEngineChat` | `ChatRenamed` |
 | `chat.send` | `DeliverMessage` | `Delivered`; known message id: no change |
-| `chat.interrupt` | `ChatCall` | `Interrupted` |
-| `chat.respond` | `Answer` | null |
+| `chat.interrupt` | `ChatCall` | `TurnInterrupted` |
+| `chat.respond` | `Answer` | `Journaled`; null from an engine of an earlier version |
+| `chat.notice` | `GiveNotice` | null; known text: no change |
 | `chat.goal` | `ChangeGoal` | `GoalChanged` |
 | `chat.delete` | `DeleteEngineChat` | `Journaled`; unknown id: it cannot be opened any more |
 | `queue.cancel` | `CancelQueued` | `QueueChanged` |
 | `queue.order` | `OrderQueue` | `QueueChanged` |
 | `queue.held` | - | `HeldQueues` |
-| `queue.release` | - | null; queues and goals that were held go on |
+| `queue.release` | - | null; held queues and goals continue |
 | `repos.refresh` | - | `ReposChanged` |
 | `repos.diffs` | - | `RepositoryDiffs` |
 | `workspace.claim` | `ClaimWorkspace` | null; claimed already: no change |
@@ -35,16 +36,20 @@ is refused carries `EngineFault` in the error's `data`, so the service can pass 
 | `canvas.put` | `WriteCanvas` | `CanvasWritten`; known upload id: no change |
 | `files.index` | - | `IndexedFiles` |
 | `files.read` | `ReadFile` | `FileContent` |
+
+Answers to calls on chats have `index`: the journal entry up to which the service must have read to
+see the change.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from quarterdeck.wire.agents import OwnAgent
 from quarterdeck.wire.base import CamelRecord, Id, Timestamp
+from quarterdeck.wire.chats import EventChat, EventGoal, Image, Interrupted, ThinkingLevel
 from quarterdeck.wire.events import EngineStatus
-from quarterdeck.wire.messages import Image, ThinkingLevel
-from quarterdeck.wire.own_agents import OwnAgent
+from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.setup import Setup, SetupState
 from quarterdeck.wire.terminals import TerminalEvent
 
@@ -55,20 +60,11 @@ SOCKET_NAME = "engine.sock"
 CONFIG_NAME = "engine.json"
 
 
-class EngineRepository(CamelRecord):
-    """A repository that was put into the workspace. `path` is absolute, as the engine sees it."""
-
-    id: Id
-    name: str
-    path: str
-    default_branch: str
-    base_commit: str | None = None
-    """The commit the workspace's branch started from; changed lines are counted against it."""
-
-
 class EngineConfig(CamelRecord):
-    """Content of `engine.json` in the run directory (mode 0600): never in argv, and of the secrets
-    only the engine's own in the environment of what runs inside, which could read the file anyway.
+    """Content of `engine.json` in the run directory (mode 0600), never passed in argv.
+
+    Programs inside have only the engine's own secret in their environment; they could read the file
+    anyway.
     """
 
     workspace_id: Id
@@ -84,7 +80,12 @@ class EngineConfig(CamelRecord):
     agents: dict[str, OwnAgent] = {}
     """A person's own agents, by id."""
     hold_queues: bool = False
-    """Nothing that waits is run before `queue.release`."""
+    """Queued messages are not run before `queue.release`."""
+    auto_stop_seconds: float | None = None
+    """An engine without a service ends after this time without use; null: never."""
+    known_index: int = 0
+    """The newest journal entry that the service has stored: numbers continue above it, even if the
+    journal was lost."""
 
 
 class OpenLink(CamelRecord):
@@ -103,7 +104,7 @@ class EngineHello(CamelRecord):
     boot_time_ms: int
     pid: int
     setup: SetupState | None = None
-    """How far its boot has come; null from an engine that does not tell."""
+    """Progress of its boot; null from an engine that does not report it."""
 
 
 class JournalEntry(CamelRecord):
@@ -120,7 +121,10 @@ class EngineReport(EngineStatus):
 
     terminals: int = 0
     terminals_attached: int = 0
+    idle_seconds: float | None = None
+    """Time since the workspace was last used; independent of clocks."""
     last_activity_at: Timestamp | None = None
+    """When it was last used by the engine's clock, from an engine of an earlier version."""
     journal_fault: str | None = None
     """Why the journal cannot be written, for instance a full disk; null when it can."""
     setup: SetupState | None = None
@@ -133,7 +137,7 @@ class TerminalCall(CamelRecord):
 
 
 class StreamTerminal(CamelRecord):
-    """Asks for a terminal's output from a byte offset, or with a replay when null or gone."""
+    """Requests a terminal's output from a byte offset, or a replay when it is null or dropped."""
 
     session_id: Id
     offset: int | None = None
@@ -153,13 +157,20 @@ class ChatCall(CamelRecord):
 
 
 class OpenChat(CamelRecord):
-    """Makes a chat, or finds it. No event tells it: whoever asks has done that."""
+    """Create a chat, or return it. There is no event for it: the caller publishes it.
+
+    The fields after the title are for an engine that has lost the chat.
+    """
 
     chat_id: Id
     provider: str
     title: str | None = None
     parent_chat_id: Id | None = None
     created_at: Timestamp | None = None
+    last_message_text: str | None = None
+    goal: EventGoal | None = None
+    plan_ready: bool = False
+    turn_failed: bool | None = None
 
 
 class RenameEngineChat(CamelRecord):
@@ -178,13 +189,13 @@ class DeliverMessage(CamelRecord):
     images: list[Image] | None = None
     model: str | None = None
     usual_model: str | None = None
-    """The replica's own: used where the message names none, and none was chosen in the chat."""
+    """The replica's model: used when neither the message nor the chat has one."""
     plan_mode: bool = False
     goal_mode: bool = False
     fast_mode: bool = False
     thinking_level: ThinkingLevel | None = None
     uploads: list[str] | None = None
-    """Files of the canvas that come with it, by display path."""
+    """Files of the canvas that belong to it, by display path."""
     continuation: bool = False
     """The engine's own message: the next turn towards the goal."""
 
@@ -205,6 +216,31 @@ class Answer(CamelRecord):
     text: str | None = None
 
 
+class AskOption(CamelRecord):
+    """One of the answers to a question of the service."""
+
+    option_id: str
+    name: str
+    kind: Literal["allow_once", "allow_always", "reject_once"]
+
+
+class AskPerson(CamelRecord):
+    """Asks a person in a chat, for the service; open until it is answered or the link breaks.
+
+    Without a chat, or with an unknown one, the chat with the newest turn is used.
+    """
+
+    chat_id: Id | None = None
+    title: str
+    options: list[AskOption]
+
+
+class PersonAsked(CamelRecord):
+    """The chosen option; null when the question was withdrawn."""
+
+    option_id: str | None = None
+
+
 class CanvasCall(CamelRecord):
     """Names an item of the canvas, relative to it."""
 
@@ -220,7 +256,7 @@ class WriteCanvas(CamelRecord):
 
 
 class CanvasWritten(CamelRecord):
-    """The name that an upload was given: its own, or the next that was free."""
+    """The name of a stored upload: its own, or the next free one."""
 
     filename: str
 
@@ -244,21 +280,92 @@ class ReadFile(CamelRecord):
     path: str
 
 
-class RepositoryDiff(CamelRecord):
-    """What a repository's checkout differs in from the commit it started from, as git shows it."""
-
-    name: str
-    diff: str
-
-
-class RepositoryDiffs(CamelRecord):
-    """Answer of `repos.diffs`."""
-
-    diffs: list[RepositoryDiff]
-
-
 class EngineFault(CamelRecord):
     """`data` of a JSON-RPC error: the contract's error, made by the engine."""
 
     code: str
     details: str | None = None
+
+
+class CancelQueued(CamelRecord):
+    """Removes messages from a chat's queue; one unknown to the engine is never run."""
+
+    chat_id: Id
+    message_ids: list[Id]
+
+
+class OrderQueue(CamelRecord):
+    """The new order of a chat's queued messages, including those not delivered yet."""
+
+    chat_id: Id
+    message_ids: list[Id]
+
+
+class QueueChanged(CamelRecord):
+    """`started` are those that could not be canceled: their turn has started, or ended."""
+
+    index: int
+    canceled: list[Id] = []
+    started: list[Id] = []
+
+
+class HeldQueues(CamelRecord):
+    """Whether the queues wait to be released, and their messages, by chat.
+
+    `open` has, by chat, the message of each turn that is still open because an earlier engine was
+    killed during it; null from an engine that does not report it.
+    """
+
+    held: bool
+    queues: dict[str, list[Id]] = {}
+    open: dict[str, Id] | None = None
+    index: int = 0
+
+
+class DeleteEngineChat(CamelRecord):
+    """Deletes a chat. With `told` its deletion is already in the event log."""
+
+    chat_id: Id
+    told: bool = False
+
+
+class GiveNotice(CamelRecord):
+    """A notice that precedes the next message to a chat's agent; it is not an event."""
+
+    chat_id: Id
+    text: str
+
+
+class Journaled(CamelRecord):
+    """The change is in the journal, at this index at the latest."""
+
+    index: int
+
+
+class ChatRenamed(EventChat):
+    """The chat with its new title. An engine of an earlier version sends no index."""
+
+    index: int = 0
+
+
+class TurnInterrupted(Interrupted):
+    """Whether a turn ran, and what is still queued; `index` as of `ChatRenamed`."""
+
+    index: int = 0
+
+
+class ChangeGoal(CamelRecord):
+    """Sets, pauses, resumes or removes a chat's goal; what is null stays."""
+
+    chat_id: Id
+    objective: str | None = None
+    status: Literal["active", "paused"] | None = None
+    token_budget: int | None = None
+    remove: bool = False
+
+
+class GoalChanged(CamelRecord):
+    """The current goal; null when the chat's agent has no goals."""
+
+    index: int
+    goal: EventGoal | None = None

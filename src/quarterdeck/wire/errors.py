@@ -1,4 +1,4 @@
-"""The Error object and its machine-readable codes (specification, Errors; INTERFACE 2)."""
+"""The Error object and its machine-readable codes (specification, Errors; docs/interface.md 2)."""
 
 from enum import StrEnum
 
@@ -29,6 +29,8 @@ class ErrorCode(StrEnum):
     INTERNAL_ERROR = "INTERNAL_ERROR"
     ENGINE_UNREACHABLE = "ENGINE_UNREACHABLE"
     ENGINE_STARTING = "ENGINE_STARTING"
+    SERVICE_UNAVAILABLE = "SERVICE_UNAVAILABLE"
+    """The service cannot use its database now; comes with `Retry-After`."""
 
 
 STATUS_OF: dict[ErrorCode, int] = {
@@ -53,6 +55,7 @@ STATUS_OF: dict[ErrorCode, int] = {
     ErrorCode.INTERNAL_ERROR: 500,
     ErrorCode.ENGINE_UNREACHABLE: 502,
     ErrorCode.ENGINE_STARTING: 503,
+    ErrorCode.SERVICE_UNAVAILABLE: 503,
 }
 """The HTTP status that goes with each code."""
 
@@ -61,5 +64,10 @@ class ErrorObject(Record):
     """The body of every error response."""
 
     error: str
+    """Message for a person."""
     details: str | None = None
+    """Which field or state was wrong, and what to do about it."""
     code: str | None = None
+    """Reason, for programs."""
+    conflicts: list[str] | None = None
+    """Files that two sides have changed, repository-relative (own field)."""

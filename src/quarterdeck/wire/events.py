@@ -1,19 +1,20 @@
-"""The per-replica event stream (specification, Events; INTERFACE 5).
+"""The per-replica event stream (specification, Events; docs/interface.md 5).
 
 `Event` is the envelope with its payload left as data; `payload_of` reads the payload of a known
-type. An unknown type, or a payload of another shape than expected, is never an exception: the
-reader gets `None` and the envelope keeps everything.
+type. An unknown type or an unexpected shape of a payload is never an exception: the reader gets
+`None` and the envelope keeps everything.
 """
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, cast
 
-from pydantic import ValidationError
+from pydantic import BeforeValidator, ValidationError
 
+from quarterdeck.wire.agents import AgentModels
 from quarterdeck.wire.base import CamelRecord, Record, Timestamp
 from quarterdeck.wire.chats import EventChat
+from quarterdeck.wire.git_state import ReposChanged
 from quarterdeck.wire.history import AgentEvent
-from quarterdeck.wire.replicas import GitDiff
 
 
 class EventType(StrEnum):
@@ -44,97 +45,108 @@ class Event(Record):
     """The envelope. `id` is unique; the stream's own `id:` line is the index in the log."""
 
     id: str
+    """Unique id of the event."""
     ts: Timestamp
+    """When it happened."""
     type: str
+    """What happened."""
     payload: dict[str, Any] = {}
+    """Details, by type."""
 
 
 class EngineReady(CamelRecord):
     """Engine initialization is complete."""
 
     version: str
+    """Version of the engine."""
 
 
 class EngineStatus(CamelRecord):
     """Counts that the engine reports of itself."""
 
     uptime_seconds: int = 0
+    """Seconds since the engine started."""
     active_sse_clients: int = 0
+    """Number of open event streams."""
     chats_total: int = 0
+    """Number of chats."""
     chats_processing: int = 0
+    """Number of chats with a running turn."""
     repos_total: int = 0
+    """Number of repositories."""
     hooks_running: bool = False
+    """Whether a hook runs."""
 
 
 class EngineStatusChanged(CamelRecord):
     """`workspaceStatus` is set when the workspace's state changed."""
 
     status: EngineStatus | None = None
+    """Counts of the engine."""
     workspace_status: str | None = None
+    """New state of the replica; null when it has not changed."""
     error: str | None = None
-
-
-class EventRepository(CamelRecord):
-    """A repository as events carry it."""
-
-    name: str
-    path: str
-    default_branch: str | None = None
-    current_branch: str | None = None
-    pr_urls: list[str] = []
-    git_diff: GitDiff | None = None
-    start_hooks_completed: bool = False
-    untracked: list[str] = []
-    """Untracked files (own field), repository-relative, the first hundred."""
-
-
-class ReposChanged(CamelRecord):
-    """Payload of `repo.discovered` and `repo.status.changed`: all repositories, each time."""
-
-    repos: list[EventRepository]
+    """Why the replica is in the state `error`."""
 
 
 class ChatChanged(CamelRecord):
     """Payload of `chat.created` and `chat.updated`.
 
     When the queue was changed by hand, `queue` holds what waits, first to run first, and
-    `canceledMessageIds` what was taken out (own fields).
+    `canceledMessageIds` what was taken out (own fields). `models` is what the agent announced,
+    between the engine and the service only.
     """
 
     chat: EventChat
+    """The chat as it is now."""
     client_request_id: str | None = None
+    """`clientRequestId` of the request that created the chat."""
     queue: list[str] | None = None
+    """Ids of the messages that wait, first to run first; null when the queue has not changed."""
     canceled_message_ids: list[str] | None = None
+    """Ids of the messages that were removed from the queue."""
+    models: AgentModels | None = None
+    """Models that the agent has announced; null when they have not changed."""
 
 
 class ChatDeleted(CamelRecord):
     """A chat is gone."""
 
     chat_id: str
+    """Id of the deleted chat."""
 
 
 class TurnAccepted(CamelRecord):
     """A message is durable; `queued` with its place when a turn is running."""
 
     chat_id: str
+    """Id of the chat."""
     message_id: str
+    """Id of the message."""
     queued: bool = False
+    """Whether it waits for a running turn."""
     position: int | None = None
+    """Position in the queue, from 1; null when it runs at once."""
 
 
 class TurnStarted(CamelRecord):
     """The agent has the message."""
 
     chat_id: str
+    """Id of the chat."""
     message_id: str
+    """Id of the message."""
 
 
 class TurnDelta(CamelRecord):
     """One agent event of a turn."""
 
     chat_id: str
+    """Id of the chat."""
     message_id: str | None = None
+    """Message that the turn answers; null between turns."""
     event: AgentEvent
+    """What the agent reported."""
 
 
 class TurnCompleted(CamelRecord):
@@ -144,18 +156,34 @@ class TurnCompleted(CamelRecord):
     """
 
     chat_id: str
+    """Id of the chat."""
     message_id: str
+    """Id of the message."""
     is_complete: bool
+    """False when the turn was interrupted or failed."""
     processing: bool = False
+    """Whether the next turn follows at once."""
     plan_ready: bool | None = None
+    """Whether the turn has made a plan that waits for approval."""
 
 
 class ChatInterrupted(CamelRecord):
     """A turn was stopped on request; `queue` holds the ids that still wait."""
 
     chat_id: str
+    """Id of the chat."""
     interrupted: bool
+    """Whether a turn was running."""
     queue: list[str] = []
+    """Ids of the messages that still wait."""
+
+
+def _list_or_empty(value: object) -> object:
+    """Return a list unchanged; other servers send other shapes, which count as empty."""
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+HookNames = Annotated[list[str], BeforeValidator(_list_or_empty)]
 
 
 class HooksChanged(CamelRecord):
@@ -164,33 +192,45 @@ class HooksChanged(CamelRecord):
     `output` is what a hook printed since the last `hooks.progress`; `error` says why one failed.
     """
 
-    running: Any = None
-    completed: Any = None
+    running: HookNames = []
+    """Names of the hooks that run."""
+    completed: HookNames = []
+    """Names of the hooks that succeeded."""
     hook_name: str | None = None
+    """Hook that the event is about."""
     output: str | None = None
+    """What the hook printed since the last event."""
     error: str | None = None
+    """Why the hook failed."""
 
 
 class Preview(CamelRecord):
     """A port of the workspace that can be looked at."""
 
     port: int
+    """Port in the workspace."""
     public_url: str
+    """Address to open in a browser."""
     created_at: Timestamp
+    """When it was opened."""
 
 
 class PreviewChanged(CamelRecord):
     """All previews of the workspace."""
 
     previews: list[Preview]
+    """All previews of the replica."""
 
 
 class ErrorEvent(CamelRecord):
     """Something went wrong that a person should know."""
 
     code: str
+    """Reason, for programs."""
     message: str
+    """Message for a person."""
     details: Any = None
+    """Further details."""
 
 
 Payload = (
@@ -234,7 +274,7 @@ PAYLOADS: dict[EventType, type[Payload]] = {
 
 
 def payload_of(event: Event) -> Payload | None:
-    """The typed payload of an event, or None when its type or shape is not known here."""
+    """Return the typed payload of an event, or None when its type or shape is unknown."""
     try:
         model = PAYLOADS[EventType(event.type)]
         return model.model_validate(event.payload)

@@ -1,4 +1,4 @@
-"""A chat's history and the agent events in it (specification, operation 15; INTERFACE 5)."""
+"""A chat's history and the agent events in it (specification, operation 15; docs/interface.md 5)."""
 
 from enum import StrEnum
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from quarterdeck.wire.base import CamelRecord, Record, Timestamp
-from quarterdeck.wire.messages import Sender
+from quarterdeck.wire.chats import Sender
 
 
 class AgentEventType(StrEnum):
@@ -17,14 +17,18 @@ class AgentEventType(StrEnum):
     PERMISSION_OUTCOME = "acp-permission_outcome"
     USER_MESSAGE = "user-message"
     TURN_RESULT = "turn-result"
+    GIT_OPERATION = "git-operation"
 
 
 class AgentEvent(Record):
     """One event of a chat: `type` names the shape of `payload`."""
 
     timestamp: Timestamp
+    """When it happened."""
     type: str
+    """What happened."""
     payload: dict[str, Any] = {}
+    """Details, by type."""
 
 
 class TurnResult(CamelRecord):
@@ -34,43 +38,168 @@ class TurnResult(CamelRecord):
     """
 
     message_id: str
+    """Message that the turn answered."""
     stop_reason: str
+    """Why the turn ended: `end_turn`, `cancelled`, `failed` or another reason of the protocol."""
     error: str | None = None
+    """Why it failed."""
     usage: dict[str, Any] | None = None
+    """Tokens used, as the agent counts them."""
+    stopped: bool = Field(default=False, exclude_if=lambda stopped: not stopped)
+    """It failed because its workspace was put to rest; left out when it did not (own field)."""
 
 
 class UserMessage(CamelRecord):
     """Payload of `user-message`: what the person said, as the agent got it."""
 
     message_id: str
+    """Id of the message."""
     text: str
+    """Text as the agent received it."""
     images: list[dict[str, Any]] | None = None
+    """Images beside the text."""
     uploads: list[str] | None = None
+    """Paths of canvas uploads."""
     plan_mode: bool = False
+    """Whether plan mode was on."""
     goal_mode: bool = False
+    """Whether goal mode was on."""
+
+
+class SessionUpdatePayload(CamelRecord):
+    """Payload of `acp-session_update`: an update object of the Agent Client Protocol.
+
+    `sessionUpdate` names its kind, which decides on the other fields.
+    """
+
+    session_update: str
+    """Kind of update, such as `agent_message_chunk`, `agent_thought_chunk`, `user_message_chunk`,
+    `tool_call`, `tool_call_update`, `plan`, `available_commands_update` or `current_mode_update`.
+    https://agentclientprotocol.com/protocol/schema describes the fields of each."""
+
+
+class PermissionChoice(CamelRecord):
+    """One of the answers that a permission request offers."""
+
+    option_id: str
+    """Id to send back in `respond`."""
+    name: str = ""
+    """Text to show."""
+    kind: str = ""
+    """Kind of answer, such as `allow_once`, `allow_always`, `reject_once` or `reject_always`."""
+
+
+class PermissionRequestPayload(CamelRecord):
+    """Payload of `acp-permission_request`: the agent waits for an answer to a question."""
+
+    request_id: str
+    """Id of the request, for `respond`."""
+    title: str | None = None
+    """The question, when it is not about a tool call."""
+    tool_call: dict[str, Any] | None = None
+    """The protocol's tool call that needs permission."""
+    options: list[PermissionChoice] = []
+    """Answers to choose from."""
+    accepts_text: bool = False
+    """Whether a free text is an answer."""
+    secret: bool = False
+    """Whether the answer is a secret, to be hidden while it is typed; it is not recorded."""
+
+
+class PermissionResult(CamelRecord):
+    """How a permission request ended."""
+
+    outcome: str
+    """`selected` with an option, `answered` with a text, or `cancelled`."""
+    option_id: str | None = None
+    """The option that was chosen."""
+    text: str | None = None
+    """The text that was written; left out for a secret."""
+
+
+class PermissionOutcomePayload(CamelRecord):
+    """Payload of `acp-permission_outcome`: a permission request is closed."""
+
+    request_id: str
+    """Id of the request."""
+    outcome: PermissionResult
+    """How it ended."""
+
+
+class GitOperationPayload(CamelRecord):
+    """Payload of `git-operation`: what the service did with the repositories (own type)."""
+
+    operation: str
+    """`commit`, `update`, `push`, `pull_request`, `merge` (of a pull request), `rewind` or
+    `fork`."""
+    repository: str | None = None
+    """Name of the repository; null when it was done to all of them."""
+    text: str
+    """What was done, in one line."""
+
+
+AGENT_PAYLOADS: dict[AgentEventType, type[CamelRecord]] = {
+    AgentEventType.SESSION_UPDATE: SessionUpdatePayload,
+    AgentEventType.PERMISSION_REQUEST: PermissionRequestPayload,
+    AgentEventType.PERMISSION_OUTCOME: PermissionOutcomePayload,
+    AgentEventType.USER_MESSAGE: UserMessage,
+    AgentEventType.TURN_RESULT: TurnResult,
+    AgentEventType.GIT_OPERATION: GitOperationPayload,
+}
+"""The payload model of each type of agent event."""
+
+
+class AspTurn(CamelRecord):
+    """One turn of a native transcript. Times are read as ISO 8601 and as seconds since 1970."""
+
+    id: str
+    """Id of the message that the turn answers."""
+    items: list[dict[str, Any]] = []
+    """What happened in the turn; `type` names the shape of each item."""
+    status: str | None = None
+    """`inProgress`, `completed`, `interrupted` or `failed`."""
+    error: dict[str, Any] | None = None
+    """Why it failed, as `{message}`."""
+    started_at: Timestamp | None = None
+    """When it began."""
+    completed_at: Timestamp | None = None
+    """When it ended."""
 
 
 class AspTranscript(Record):
     """Native transcript of one agent kind."""
 
-    turns: list[dict[str, Any]] = []
+    turns: list[AspTurn] = []
+    """Turns that end on this page."""
 
 
 class History(Record):
     """A page of history, taken from the end."""
 
     thread_id: str
+    """Id of the chat, or of the replica when no chat was named."""
     events: list[AgentEvent]
+    """Events in order."""
     total: int
+    """Number of all events."""
     has_more: bool
+    """Whether there are earlier events."""
     events_start_index: int | None = Field(default=None, alias="eventsStartIndex")
+    """Index of the first event of the page, for `beforeEvent`."""
     turns_start_index: int | None = Field(default=None, alias="turnsStartIndex")
+    """Index of the first turn of the page, for `beforeTurn`."""
     before_cursor: str | None = Field(default=None, alias="beforeCursor")
+    """Cursor of the page before this one, for `beforeCursor`."""
     agent_asp_transcript: AspTranscript | None = Field(default=None, alias="agentAspTranscript")
+    """Native transcript, for chats of agents that have one."""
     senders: list[Sender] = []
+    """Who sent the user messages."""
     canceled_message_ids: list[str] = Field(default=[], alias="canceledMessageIds")
+    """Messages that were removed from the queue."""
     coding_agent: str | None = None
+    """Agent of the chat."""
     waking: bool = False
+    """Whether the replica is being woken."""
     log_index: int | None = Field(default=None, alias="logIndex")
     """Index in the replica's event log that this page reflects (own field): the event stream
     opened after it goes on exactly where the page ends."""

@@ -1,8 +1,13 @@
-"""How a program inside a workspace finds its service: variables of all that runs there."""
+"""Variables with which programs inside a workspace find its service."""
 
 URL_VARIABLE = "QD_URL"
 WORKSPACE_VARIABLE = "QD_WORKSPACE_ID"
 SECRET_VARIABLE = "QD_ENGINE_SECRET"
-"""Opens what the service takes from within this workspace, and nothing of any other."""
+"""Authenticates calls from within this workspace only."""
+CHAT_VARIABLE = "QD_CHAT_ID"
+"""The chat of the agent that a program belongs to; not set in terminals and hooks."""
+
+CO_AUTHOR_VARIABLE = "QD_CO_AUTHOR"
+"""`NAME <ADDRESS>` that commits of an agent name as co-author; not set in terminals."""
 
 WAY_OUT = (URL_VARIABLE, WORKSPACE_VARIABLE, SECRET_VARIABLE)

@@ -1,37 +1,42 @@
-"""Ports of a workspace that can be looked at from outside (INTERFACE 6)."""
+"""Ports of a workspace that can be opened from outside (docs/interface.md 6)."""
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StrictInt
 
-from quarterdeck.wire.base import Body, Record, Whole
+from quarterdeck.wire.base import INTEGRAL, Body, Record
 from quarterdeck.wire.events import Preview
 
 LAST_PORT = 65_535
 
-Port = Annotated[Whole, Field(ge=1, le=LAST_PORT)]
+Port = Annotated[StrictInt, Field(ge=1, le=LAST_PORT), INTEGRAL]
 
 
 class OpenPreview(Body):
     """Body of opening a preview from within a workspace."""
 
     port: Port
+    """Port in the workspace."""
 
 
 class PreviewAnswer(Record):
     """Answer of opening a preview."""
 
     preview: Preview
+    """The preview."""
 
 
 class PreviewList(Record):
     """Answer of `GET .../previews`, by port."""
 
     previews: list[Preview]
+    """Previews, by port."""
 
 
 class PreviewClosed(Record):
     """Answer of closing a preview."""
 
     success: bool = True
+    """Always true: a failure is answered with an Error object."""
     port: int
+    """Port of the closed preview."""

@@ -1,4 +1,4 @@
-"""What an environment puts into a workspace, and what its hooks said (INTERFACE 6 and 7).
+"""The setup of a workspace by its environment, and logs of its hooks (docs/interface.md 6 and 7).
 
 `Setup` goes to the engine with its configuration; the engine installs it at each boot and runs the
 hooks in the order given.
@@ -12,13 +12,13 @@ from pydantic import Base64Bytes, Field
 from quarterdeck.wire.base import CamelRecord, Record, Timestamp
 
 HOOK_SECONDS = 300.0
-"""How long a hook may run unless something else is said,"""
+"""Default time limit of a hook."""
 MOST_HOOK_SECONDS = 900.0
-"""and how much may be said."""
+"""Maximum time limit of a hook."""
 HOOK_SECONDS_VARIABLE = "QD_HOOK_TIMEOUT_SECONDS"
-"""An environment's variable of this name says how long its hooks may run, in seconds."""
+"""A variable of an environment that sets the time limit of its hooks, in seconds."""
 HOOK_OUTPUT_LIMIT = 100_000
-"""Characters of a hook's output that its log keeps: the last ones."""
+"""Last characters of a hook's output that its log keeps."""
 
 
 class SetupFile(CamelRecord):
@@ -74,6 +74,8 @@ class Setup(CamelRecord):
     mcp_servers: Annotated[list[McpServer], Field(repr=False)] = []
     system_prompt: str | None = None
     """Instructions for agents: the environment's, then the person's preferences."""
+    co_author: str | None = None
+    """`NAME <ADDRESS>`: who is named by a `Co-authored-by` line of what agents commit."""
     hooks: list[SetupHook] = []
     repository_hooks: bool = True
     """Whether the hooks that repositories bring are run as well."""
@@ -114,15 +116,25 @@ class HookLog(CamelRecord):
     """One run of a hook. `output` holds its last 100,000 characters."""
 
     hook_type: str
+    """`warm` or `start`."""
     hook_name: str
+    """Name of the hook."""
     hook_script: str | None = None
+    """Shell script that ran."""
     hook_commands: list[str] | None = None
+    """Commands that ran, for hooks that are a list."""
     output: str
+    """What it printed: the last 100,000 characters."""
     output_truncated: bool
+    """Whether the beginning of the output was left out."""
     output_total_chars: int
+    """Characters that it printed in all."""
     exit_code: int | None
+    """Exit code; null when it timed out."""
     timed_out: bool
+    """Whether it was stopped because it took too long."""
     executed_at: Timestamp
+    """When it started."""
     duration_ms: int | None = None
     """How long it ran (own field)."""
 
@@ -131,10 +143,13 @@ class HookLogList(Record):
     """The runs of one kind, oldest first."""
 
     logs: list[HookLog] = []
+    """Runs, oldest first."""
 
 
 class HookLogs(Record):
     """Answer of `GET /v1/replica/{id}/hooks`."""
 
     warm_hooks: HookLogList
+    """Runs of warm hooks."""
     start_hooks: HookLogList
+    """Runs of start hooks."""

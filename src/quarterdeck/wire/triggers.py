@@ -1,12 +1,11 @@
-"""What starts an automation (INTERFACE 8)."""
+"""What starts an automation (docs/interface.md 8)."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from quarterdeck.wire.base import Body, Id, Switch
-from quarterdeck.wire.stored_text import ONE_LINE
+from quarterdeck.wire.base import ONE_LINE, Body, Id, Switch
 
 EXPRESSION = Annotated[str, Field(min_length=1, max_length=200), ONE_LINE]
 ZONE = Annotated[str, Field(min_length=1, max_length=100), ONE_LINE]
@@ -44,7 +43,9 @@ class CronConfig(Body):
     """Five fields of cron, in a zone of the IANA database."""
 
     schedule: EXPRESSION
+    """Five fields of cron."""
     timezone: ZONE = "UTC"
+    """IANA time zone."""
 
 
 class _HostConfig(Body):
@@ -64,12 +65,14 @@ class HostAConfig(_HostConfig):
     """An event of a pull request at host A."""
 
     event: PullRequestEvent
+    """Event of the host."""
 
 
 class HostBConfig(_HostConfig):
     """An event of a merge request at host B."""
 
     event: MergeRequestEvent
+    """Event of the host."""
 
 
 class OpenConfig(Body):
@@ -82,35 +85,45 @@ class CronTrigger(Body):
     """A schedule."""
 
     type: Literal[TriggerType.CRON]
+    """Always `cron`."""
     config: CronConfig
+    """Settings of the schedule."""
 
 
 class HostATrigger(Body):
     """Host A's signed webhook."""
 
     type: Literal[TriggerType.HOST_A]
+    """Always `host-a`."""
     config: HostAConfig
+    """Which events start a run."""
 
 
 class HostBTrigger(Body):
     """Host B's signed webhook."""
 
     type: Literal[TriggerType.HOST_B]
+    """Always `host-b`."""
     config: HostBConfig
+    """Which events start a run."""
 
 
 class CustomTrigger(Body):
     """The automation's own webhook."""
 
     type: Literal[TriggerType.CUSTOM]
+    """Always `custom`."""
     config: OpenConfig = Field(default_factory=OpenConfig)
+    """Any object; it is stored."""
 
 
 class StoredOnlyTrigger(Body):
     """Accepted and stored; nothing fires it here."""
 
     type: Literal[TriggerType.CHATAPP, TriggerType.ERRMON]
+    """`chatapp` or `errmon`."""
     config: OpenConfig = Field(default_factory=OpenConfig)
+    """Any object; it is stored."""
 
 
 Trigger = Annotated[

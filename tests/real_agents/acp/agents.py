@@ -42,6 +42,8 @@ class RealAgent:
     """It fails when its model's answer breaks off, and neither asks otherwise nor overlooks it."""
     patient: bool = False
     """It tries long after an error of the model, whatever it is told."""
+    forks: bool = False
+    """Its session goes along when its replica is forked."""
 
     @property
     def path(self) -> str:
@@ -68,6 +70,8 @@ def _opencode_files(url: str) -> Files:
     return {
         ".config/opencode/opencode.json": json.dumps(config),
         ".config/opencode/command/greet.md": command,
+        # In place of the list of all providers' models, whose reading is a third of a start.
+        ".cache/opencode/models.json": "{}",
     }
 
 
@@ -98,6 +102,7 @@ OPENCODE = RealAgent(
     models=(f"stub/{MODEL}", f"stub/{OTHER_MODEL}"),
     goes_on_when_declined=False,
     plans=True,
+    forks=True,
 )
 
 

@@ -1,7 +1,6 @@
 """The agents, each with a model that does what it is told. One process serves a whole module."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -51,14 +50,6 @@ async def shared(
 @pytest_asyncio.fixture(loop_scope="module")
 async def talk(shared: Talk) -> AsyncIterator[Talk]:
     """The session that all tests of a module share, with nothing heard so far."""
-    shared.heard.events.clear()
+    shared.begin_part()
     yield shared
     await shared.session.interrupt()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def place(agent: RealAgent, model: Model, tmp_path: Path) -> AsyncIterator[Place]:
-    """A place of the test's own, for sessions that end badly."""
-    made = Place(agent, tmp_path, model)
-    yield made
-    await made.close()

@@ -16,8 +16,9 @@ from quarterdeck.transcript import ToolBlock, Transcript
 from quarterdeck.wire.history import AgentEvent
 from quarterdeck.wire.setup import McpServer
 from tests.agents.conftest import Heard
-from tests.real_agents.acp.agents import KEY, RealAgent
+from tests.real_agents.acp.agents import KEY, PINNED, RealAgent
 from tests.real_agents.model.server import Model
+from tests.support.tools import missing
 
 ALLOW, REJECT = "allow_once", "reject_once"
 
@@ -37,6 +38,8 @@ class Place:
 
     def __post_init__(self) -> None:
         if not self.agent.installed:
+            if PINNED in self.agent.directories:
+                missing(self.agent.program)
             pytest.fail(f"{self.agent.id} is not there; see the README of these tests")
         self.directory.mkdir(parents=True)
         for name, text in self.agent.files(self.model.url).items():
@@ -100,6 +103,13 @@ class Talk:
 
     place: Place
     session: AcpSession
+    told: list[AgentEvent] = field(default_factory=list[AgentEvent])
+    """What was heard before this test's part."""
+
+    def begin_part(self) -> None:
+        """Have nothing heard so far."""
+        self.told += self.heard.events
+        self.heard.events.clear()
 
     @property
     def agent(self) -> RealAgent:

@@ -20,16 +20,16 @@ from tests.real_agents.model.responses import Responses
 from tests.real_agents.model.server import Asked
 from tests.real_agents.model.thread import ModelThread
 from tests.real_agents.served import awaited, chat_of, ended, texts, turn
-from tests.system.conftest import installed
-from tests.system.installation import (
+from tests.support.installation import (
     Follower,
     Installation,
     block,
     command_of,
     environment_of,
     runs,
-    until,
 )
+from tests.support.waiting import until
+from tests.system.conftest import installed
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +134,15 @@ def test_its_slash_commands_are_offered_and_work(
         assert texts(deck, replica, chat).endswith("hello Bert")
 
 
+def test_the_models_that_it_announces_are_offered(
+    deck: Installation, replica: str, agent: RealAgent
+) -> None:
+    assert turn(deck, replica, "say hello", coding_agent=agent.id)["error"] is None
+    offered = deck.get(f"/v1/agents/{agent.id}/models")["models"]
+    assert {one["id"] for one in offered} >= set(agent.models)
+    assert all(one["displayName"] for one in offered)
+
+
 def test_agents_and_models_are_switched_in_mid_chat(
     deck: Installation, replica: str, agent: RealAgent, model: ModelThread
 ) -> None:
@@ -206,9 +215,14 @@ def test_a_killed_agent_and_a_killed_engine_take_the_session_up_again(
     told = "remember the word walnut\nsay remembered"
     assert turn(deck, replica, told, coding_agent=agent.id)["error"] is None
     chat = chat_of(deck, replica, agent.id)["id"]
-    for name, kill in (
-        ("agent", lambda: [os.kill(pid, signal.SIGKILL) for pid in agents(deck, replica, agent)]),
-        ("engine", lambda: os.kill(deck.engine(replica), signal.SIGKILL)),
+    killed_agent, killed_engine = "killed by signal 9", "engine was restarted"
+    for name, kill, error in (
+        (
+            "agent",
+            lambda: [os.kill(pid, signal.SIGKILL) for pid in agents(deck, replica, agent)],
+            killed_agent,
+        ),
+        ("engine", lambda: os.kill(deck.engine(replica), signal.SIGKILL), killed_engine),
     ):
         cut = deck.send(replica, f"say before\nwait {name}\nsay never", chat_id=chat)
         model.waits(name)
@@ -216,7 +230,7 @@ def test_a_killed_agent_and_a_killed_engine_take_the_session_up_again(
         assert old
         kill()
         result = ended(deck, replica, cut)
-        assert result["stopReason"] == "failed" and result["error"]
+        assert result["stopReason"] == "failed" and error in result["error"]
         model.release(name)
         back = f"say back after {name}"
         assert turn(deck, replica, back, chat_id=chat)["error"] is None
@@ -246,3 +260,21 @@ def test_a_question_of_its_own_is_answered(
     messages = asked_of(model, "Which colour?").body["messages"]
     parts = [p for one in messages if isinstance(one["content"], list) for p in one["content"]]
     assert any(p["type"] == "tool_result" and "blue" in json.dumps(p) for p in parts)
+
+
+def test_a_fork_goes_on_with_the_conversation(
+    deck: Installation, replica: str, agent: RealAgent, model: ModelThread
+) -> None:
+    chat = chat_of(deck, replica, agent.id)["id"]
+    assert turn(deck, replica, "say of pears", chat_id=chat)["error"] is None
+    fork = deck.post(f"/v1/replica/{replica}/fork", {}, 201)["replica"]["id"]
+    deck.reach(fork, "active")
+    assert turn(deck, fork, "say of plums")["error"] is None
+    if not agent.forks:
+        assert "say of pears" in deck.run(fork, "cat transcript-of-*.md")["output"]
+        return
+    assert "say of pears" in json.dumps(asked_of(model, "say of plums").body)
+    assert turn(deck, replica, "say of cherries", chat_id=chat)["error"] is None
+    told = json.dumps(asked_of(model, "say of cherries").body)
+    assert "say of pears" in told and "say of plums" not in told
+    deck.delete(fork)

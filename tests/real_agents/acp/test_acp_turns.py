@@ -1,15 +1,22 @@
-"""Turns with real agents: tools, words, permissions, plans, models, questions, interrupts, errors."""
+"""Turns with real agents: tools, words, permissions, plans, models, questions, interrupts, errors;
+and what an agent opens to others on the machine.
+"""
 
 import json
+from pathlib import Path
 
+import httpx
 import pytest
 
-from quarterdeck.agents.port import Prompt, StopReason
+from quarterdeck.agents.port import StopReason
 from quarterdeck.transcript import ToolState
 from tests.real_agents.acp.place import ALLOW, REJECT, Talk, Waiter
 from tests.real_agents.model.dialect import USAGE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LISTENS = "0A"
+"""The state of a TCP socket in /proc."""
 
 
 async def test_a_tool_changes_a_file_and_its_call_is_told(talk: Talk) -> None:
@@ -163,14 +170,40 @@ async def test_a_connection_that_is_cut_in_mid_stream_is_told(talk: Talk) -> Non
 
 
 async def test_its_slash_commands_are_told(talk: Talk) -> None:
-    session = await talk.place.open()
-    await session.prompt(Prompt("m", "say hello"))
-    told = talk.heard.payloads("available_commands_update")[-1]["availableCommands"]
+    await talk.say("say hello")  # some tell them with the first turn only
+    heard = [*talk.told, *talk.heard.events]
+    updates = [
+        one.payload
+        for one in heard
+        if one.payload.get("sessionUpdate") == "available_commands_update"
+    ]
+    told = updates[-1]["availableCommands"]
     assert all(one["name"] for one in told)
     if talk.agent.id == "opencode":
         assert "greet" in [one["name"] for one in told]
-        talk.heard.events.clear()
+        talk.begin_part()
         assert (await talk.say("/greet Bert")).stop_reason == StopReason.END_TURN
         assert talk.heard.text() == "hello Bert"
-    await session.close()
-    talk.place.sessions.remove(session)
+
+
+def ports_of(pid: int) -> list[int]:
+    """TCP ports on which a process listens."""
+    sockets = {str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink()}
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    return [
+        int(row[1].rpartition(":")[2], 16)
+        for row in rows
+        if row[3] == LISTENS and f"socket:[{row[9]}]" in sockets
+    ]
+
+
+async def test_nobody_else_is_let_in(talk: Talk) -> None:
+    assert talk.session.process_id
+    ports = ports_of(talk.session.process_id)
+    async with httpx.AsyncClient(trust_env=False) as client:
+        for port in ports:
+            for path in ("/session", "/config", "/"):
+                answer = await client.get(f"http://127.0.0.1:{port}{path}")
+                assert answer.status_code == 401, (port, path, answer.text)
+    if talk.agent.id == "opencode":
+        assert ports, "it has always had one"

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from quarterdeck.wire.environment_files import CreateFile
+from quarterdeck.wire.environment_parts import CreateFile
 from quarterdeck.wire.environments import GLOBAL
 from tests.real_agents.codex.place import programs
 from tests.real_agents.model import thread

@@ -1,7 +1,8 @@
 """What codex does is seen in the cockpit, and what it asks is answered there."""
 
 from quarterdeck.tui.widgets.composer import Composer
-from tests.tui_shell.live import Desk, Installation, until
+from tests.support.waiting import eventually
+from tests.tui_shell.live import Desk, Installation
 
 
 async def begun(desk: Desk) -> None:
@@ -9,11 +10,11 @@ async def begun(desk: Desk) -> None:
     await desk.press("n")
     await desk.see("New replica", "Codex")
     await desk.press("ctrl+s")
-    await until(lambda: desk.focus == "Composer")
+    await eventually(lambda: desk.focus == "Composer")
     await desk.see("enter sends ")
 
 
-async def test_a_turn_streams_and_is_interrupted(live: Installation) -> None:
+async def test_a_turn_streams_is_interrupted_and_asks(live: Installation) -> None:
     async with live.cockpit() as desk:
         await begun(desk)
         await desk.write("shell echo $((40+2)) > n; cat n\nsay it is done")
@@ -25,14 +26,10 @@ async def test_a_turn_streams_and_is_interrupted(live: Installation) -> None:
         await desk.press("ctrl+x")
         await desk.see("Interrupted", "○ idle")
 
-
-async def test_a_question_is_answered_with_a_text(live: Installation) -> None:
-    async with live.cockpit() as desk:
-        await begun(desk)
         await desk.press("ctrl+t")
         await desk.write("ask Which way? | Left | Right\nsay thank you")
         await desk.press("enter")
-        await desk.see("Which way?", "1. Left", "write your answer below", "enter answers")
+        await desk.see("Which way?", "a  Left", "type an answer below", "enter answers")
         await desk.write("straight on")
         await desk.press("enter")
         await desk.see("Which way?: straight on", "thank you", "○ idle")

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from quarterdeck.wire.environment_files import CreateFile
-from quarterdeck.wire.environment_variables import CreateVariable
+from quarterdeck.wire.environment_parts import CreateFile, CreateVariable
 from quarterdeck.wire.environments import CreateEnvironment
 from quarterdeck.wire.replicas import CreateReplica
 from tests.real_agents.acp.agents import KEY, RealAgent
@@ -17,8 +16,9 @@ from tests.real_agents.model.chat import Chat
 from tests.real_agents.model.gemini import Gemini
 from tests.real_agents.model.thread import ModelThread
 from tests.real_agents.served import SYSTEM_PATH
+from tests.support.waiting import eventually
 from tests.tui_files.shop import running_shop
-from tests.tui_shell.live import Desk, Installation, until
+from tests.tui_shell.live import Desk, Installation
 
 __all__ = ["agent"]
 
@@ -90,27 +90,26 @@ async def allow(desk: Desk) -> None:
         return {one.id for one in chat.transcript.open_questions} - answered
 
     answered: set[int] = set()
-    await until(asked, "a question", FIRST_TURN)
-    await desk.press("tab")
-    while await until(lambda: asked() or "○ idle" in desk.text) is not True:
+    await eventually(asked, "a question", FIRST_TURN)
+    while await eventually(lambda: asked() or "○ idle" in desk.text) is not True:
         answered |= asked()
-        await desk.press("1")
+        await desk.press("alt+q", "y")
 
 
 async def test_a_chat_streams_asks_and_is_interrupted(live: Installation, agent: RealAgent) -> None:
     async with live.cockpit() as desk:
         await desk.see("led", "idle")
         await desk.press("enter")
-        await until(lambda: desk.focus == "Composer")
+        await eventually(lambda: desk.focus == "Composer")
         await desk.see("enter sends ")
         await desk.write("shell echo $((40+2)) > n; cat n\nshell rm n\nsay it is gone")
         await desk.press("enter")
         await allow(desk)
-        await until(lambda: desk.text.count("it is gone") == 2, "the answer below the message")
+        await eventually(lambda: desk.text.count("it is gone") == 2, "the answer below the message")
         await desk.press("m")
         await desk.write("say begun\nwait never")
         await desk.press("enter")
-        await until(lambda: desk.text.count("begun") == 2, "the beginning of the answer")
+        await eventually(lambda: desk.text.count("begun") == 2, "the beginning of the answer")
         await desk.see("● working")
         await desk.press("ctrl+x")
         await desk.see("Interrupted", "○ idle")

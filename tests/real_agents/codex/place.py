@@ -6,16 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from quarterdeck.agents.codex.driver import CodexDriver
 from quarterdeck.agents.codex.session import CodexSession
 from quarterdeck.agents.port import SessionSpec
 from quarterdeck.agents.presets import load_presets
-from quarterdeck.agents.session.patience import Patience
+from quarterdeck.agents.session.recorder import Timeouts
 from quarterdeck.wire.setup import McpServer
 from tests.agents.conftest import Heard
 from tests.real_agents.model.server import Model
+from tests.support.tools import missing
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = ROOT / ".venv" / "agents" / "bin"
@@ -37,7 +36,7 @@ supports_websockets = false
 def programs() -> Path:
     """The directory that holds codex."""
     if not (PROGRAMS / "codex").exists():
-        pytest.fail("codex is not there; run `make agents`")
+        missing("codex")
     return PROGRAMS
 
 
@@ -78,8 +77,8 @@ class Place:
         rules.mkdir()
         (rules / "default.rules").write_text('prefix_rule(pattern=["touch"], decision="prompt")\n')
 
-    async def open(self, patience: Mapping[str, float] | None = None, **spec: Any) -> CodexSession:
-        waits = Patience(**{"choose": 5.0, **(patience or {})})
+    async def open(self, timeouts: Mapping[str, float] | None = None, **spec: Any) -> CodexSession:
+        waits = Timeouts(**{"choose": 5.0, **(timeouts or {})})
         driver = CodexDriver(load_presets()["codex"], waits)
         given = SessionSpec(
             **{

@@ -242,14 +242,14 @@ time.sleep(1000)
 
 async def test_one_in_which_nothing_happens_is_given_up(place: Place, impostor: Any) -> None:
     impostor(HANGING)
-    session = await place.open(patience={"silence": 0.2})
+    session = await place.open(timeouts={"silence": 0.2})
     with pytest.raises(AgentDiedError, match=r"Codex did nothing for 0\.2 seconds"):
         await session.prompt(prompt("hello"))
 
 
 async def test_one_that_hangs_is_killed_by_an_interrupt(place: Place, impostor: Any) -> None:
     impostor(HANGING)
-    session = await place.open(patience={"cancel": 0.2})
+    session = await place.open(timeouts={"cancel": 0.2})
     turn = asyncio.create_task(session.prompt(prompt("hello")))
     await place.heard.until(lambda event: True)
     await session.interrupt()

@@ -16,8 +16,7 @@ from quarterdeck.agents.port import (
     StopReason,
     TurnOutcome,
 )
-from quarterdeck.wire.goals import GoalStatus
-from quarterdeck.wire.messages import Base64Source, Image
+from quarterdeck.wire.chats import Base64Source, GoalStatus, Image
 from tests.real_agents.codex.place import Place
 from tests.real_agents.model.dialect import USAGE
 
@@ -113,6 +112,15 @@ async def test_paused_by_hand_the_turn_ends_and_no_other_begins(place: Place) ->
     asked = len(place.model.requests)
     await session.prompt(Prompt("m", "say y", goal=wish("wait gate\nsay x", active=False)))
     assert len(place.model.requests) == asked + 1
+
+
+async def test_a_message_that_says_what_a_paused_goal_says_is_only_a_message(place: Place) -> None:
+    session = await place.open()
+    paused = wish("say hello", active=False, fresh=True)
+    async with asyncio.timeout(60):
+        outcome = await session.prompt(Prompt("m", "say hello", goal=paused))
+    assert outcome.stop_reason == StopReason.END_TURN and status(outcome) == GoalStatus.PAUSED
+    assert place.heard.text() == "hello"
 
 
 async def test_a_persons_message_goes_first(place: Place) -> None:

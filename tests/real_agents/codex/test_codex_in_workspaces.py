@@ -13,8 +13,9 @@ from tests.real_agents.codex.place import configuration, programs
 from tests.real_agents.model import thread
 from tests.real_agents.model.responses import Responses
 from tests.real_agents.model.thread import ModelThread
+from tests.support.installation import Installation, command_of, runs
+from tests.support.waiting import until
 from tests.system.conftest import installed
-from tests.system.installation import Installation, command_of, runs, until
 
 KEY = "sk-key-for-the-tests"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -94,15 +95,22 @@ def agents(deck: Installation, id: str) -> list[int]:
     return [pid for pid in deck.processes(id) if "app-server" in command_of(pid)]
 
 
-def test_a_turn_changes_a_file_and_the_key_stays_with_codex(deck: Installation) -> None:
-    id = replica(deck)
+@pytest.fixture(scope="module")
+def shared(deck: Installation) -> str:
+    """A replica for tests that leave nothing under way in it."""
+    return replica(deck)
+
+
+def test_a_turn_changes_a_file_and_the_key_stays_with_codex(
+    deck: Installation, shared: str
+) -> None:
+    id = shared
     result = deck.turn(id, "shell echo hello > /workspace/a; env\nsay written")
     assert (result["stopReason"], result["error"]) == ("end_turn", None)
     assert deck.run(id, "cat /workspace/a")["output"] == "hello\n"
     assert texts(deck, id).endswith("written")
     assert KEY not in json.dumps(deck.history(id)) + deck.log.read_text()
     assert KEY not in (deck.place(id) / "state" / "journal.jsonl").read_text()
-    deck.delete(id)
 
 
 def test_instructions_a_skill_and_a_tool_server_reach_it(
@@ -170,6 +178,24 @@ def test_a_goal_is_set_paused_resumed_and_limited_by_hand(
     deck.delete(id)
 
 
+@pytest.mark.parametrize("of_goal", [True, False], ids=["a goal's turn", "an ordinary turn"])
+def test_interrupting_pauses_a_goal_that_was_set_during_the_turn(
+    deck: Installation, model: ModelThread, of_goal: bool
+) -> None:
+    id = replica(deck)
+    gate = f"during-{of_goal}"
+    deck.send(id, f"wait {gate}\nsay one", goal_mode=of_goal)
+    model.waits(gate)
+    assert goal(deck, id, objective="say never")["status"] == "active"
+    deck.post(f"/v1/replica/{id}/chats/{chat_of(deck, id)}/interrupt")
+    assert goal_now(deck, id)["status"] == "paused"
+    model.release(gate)
+    assert deck.turn(id, "say after")["stopReason"] == "end_turn"
+    assert goal_now(deck, id)["status"] == "paused"
+    assert texts(deck, id) == "after", "a paused goal went on"
+    deck.delete(id)
+
+
 def test_a_message_goes_before_the_next_turn_towards_the_goal(
     deck: Installation, model: ModelThread
 ) -> None:
@@ -185,8 +211,10 @@ def test_a_message_goes_before_the_next_turn_towards_the_goal(
     deck.delete(id)
 
 
-def test_a_killed_engine_takes_the_thread_up_again(deck: Installation, model: ModelThread) -> None:
-    id = replica(deck)
+def test_a_killed_engine_takes_the_thread_up_again(
+    deck: Installation, shared: str, model: ModelThread
+) -> None:
+    id = shared
     deck.turn(id, "say remember 4711")
     cut = deck.send(id, "wait engine\nsay never")
     model.waits("engine")
@@ -198,7 +226,6 @@ def test_a_killed_engine_takes_the_thread_up_again(deck: Installation, model: Mo
     assert deck.turn(id, "say back")["stopReason"] == "end_turn"
     until(lambda: not any(map(runs, old)), "the end of the old codex")
     assert "4711" in json.dumps(model.model.requests[-1].body["input"])
-    deck.delete(id)
 
 
 def test_a_goal_survives_a_killed_agent_and_a_killed_engine(
@@ -237,14 +264,31 @@ def test_a_paused_goal_rests_when_the_engine_was_killed(
     deck.delete(id)
 
 
-def test_ten_turns_at_once_in_ten_workspaces(deck: Installation, model: ModelThread) -> None:
-    ids = [replica(deck, wait=False) for _ in range(10)]
-    sent = {id: deck.send(id, f"shell echo {id} > /workspace/me\nwait ten\nsay {id}") for id in ids}
-    model.waits("ten", 10)
-    model.release("ten")
+def test_turns_at_once_in_four_workspaces(deck: Installation, model: ModelThread) -> None:
+    ids = [replica(deck, wait=False) for _ in range(4)]
+    script = "shell echo {} > /workspace/me\nwait all\nsay {}"
+    sent = {id: deck.send(id, script.format(id, id)) for id in ids}
+    model.waits("all", 4)
+    model.release("all")
     for id, message in sent.items():
         assert deck.result(id, message["message_id"])["stopReason"] == "end_turn"
         assert texts(deck, id).endswith(id)
         assert deck.run(id, "cat /workspace/me")["output"].strip() == id
     for id in ids:
         deck.delete(id)
+
+
+def test_a_fork_goes_on_with_the_conversation(
+    deck: Installation, shared: str, model: ModelThread
+) -> None:
+    id = shared
+    deck.turn(id, "say of pears")
+    fork = deck.post(f"/v1/replica/{id}/fork", {}, 201)["replica"]["id"]
+    deck.reach(fork, "active")
+    assert deck.turn(fork, "say of plums")["error"] is None
+    told = json.dumps(model.model.requests[-1].body)
+    assert "say of pears" in told and "say of plums" in told
+    assert deck.turn(id, "say of cherries")["error"] is None
+    told = json.dumps(model.model.requests[-1].body)
+    assert "say of pears" in told and "say of plums" not in told
+    deck.delete(fork)

@@ -11,8 +11,8 @@ import pytest
 
 from quarterdeck.agents.codex.session import CodexSession
 from quarterdeck.agents.port import AgentError, Prompt, StopReason
+from quarterdeck.wire.chats import Base64Source, Image
 from quarterdeck.wire.history import AgentEvent
-from quarterdeck.wire.messages import Base64Source, Image
 from quarterdeck.wire.setup import McpServer
 from tests.real_agents.codex.place import ROOT, Place
 from tests.real_agents.model.dialect import USAGE

@@ -11,7 +11,7 @@ from typing import Any
 from tests.real_agents.model.dialect import Body, Dialect
 from tests.real_agents.model.script import Step, next_steps
 
-PATIENCE = 90.0
+WAIT_SECONDS = 90.0
 """Seconds that a test waits for an agent to ask; some take long to start on a busy machine."""
 
 
@@ -77,7 +77,7 @@ class Model:
         return self.requests[number]
 
     async def _until(self, true: Any) -> None:
-        async with asyncio.timeout(PATIENCE), self._changed:
+        async with asyncio.timeout(WAIT_SECONDS), self._changed:
             await self._changed.wait_for(true)
 
     async def _tell(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.real_agents.model.dialect import Dialect
-from tests.real_agents.model.server import PATIENCE, Model
+from tests.real_agents.model.server import WAIT_SECONDS, Model
 
 
 class ModelThread:
@@ -25,7 +25,7 @@ class ModelThread:
 
     def waits(self, name: str, times: int = 1) -> None:
         waiting = asyncio.run_coroutine_threadsafe(self.model.waits(name, times), self._loop)
-        waiting.result(PATIENCE + 5)
+        waiting.result(WAIT_SECONDS + 5)
 
 
 @contextmanager
@@ -44,10 +44,10 @@ def running(*dialects: Dialect) -> Iterator[ModelThread]:
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    assert started.wait(PATIENCE)
+    assert started.wait(WAIT_SECONDS)
     try:
         yield found[0]
     finally:
         found[0]._loop.call_soon_threadsafe(ending[0].set)
-        thread.join(PATIENCE)
+        thread.join(WAIT_SECONDS)
         assert not thread.is_alive()

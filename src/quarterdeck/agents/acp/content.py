@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from quarterdeck.agents.acp.choices import NotOfferedError
+from quarterdeck.agents.acp.options import NotOfferedError
 from quarterdeck.agents.port import Prompt
-from quarterdeck.wire.messages import Base64Source, Image
+from quarterdeck.wire.chats import Base64Source, Image
 
 
 def prompt_blocks(prompt: Prompt, images_welcome: bool) -> list[dict[str, Any]]:
-    """The blocks of a prompt: its text, then its images.
+    """Return the blocks of a prompt: its text, then its images.
 
     Raises:
-        NotOfferedError: there are images and the agent does not take any.
+        NotOfferedError: there are images and the agent does not accept any.
     """
     if prompt.images and not images_welcome:
-        raise NotOfferedError("it does not take images. Send the message without them.")
+        raise NotOfferedError("it does not accept images. Send the message without them.")
     text = [{"type": "text", "text": prompt.text}] if prompt.text or not prompt.images else []
     return [*text, *(_image_block(image) for image in prompt.images)]
 

@@ -1,7 +1,8 @@
-"""Questions of an agent that are no permission requests: `elicitation/create` in its form mode.
+"""Questions and permission requests of an agent.
 
-A form has fields. Each is asked as one question, one after the other: people answer with one of its
-options, or in words where the field takes them.
+Questions other than permission requests are `elicitation/create` in form mode. Each field of the
+form is asked as one question, one after the other: people answer with one of its options, or with
+text where the field accepts it.
 """
 
 import math
@@ -10,29 +11,29 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from quarterdeck.agents.acp.shapes import Shape
+from quarterdeck.agents.acp.shapes import AcpShape, PermissionRequest
 from quarterdeck.agents.objects import as_object
 from quarterdeck.agents.port import AgentError
-from quarterdeck.agents.session.desk import Answer, Asked
+from quarterdeck.agents.session.permissions import Decision, GivenAnswer
 
 DECLINE = "decline"
-"""Id of the option that answers none of the form; fields' own options have other ids."""
+"""Id of the option that declines the whole form; options of fields have other ids."""
 
 _YES, _NO = "yes", "no"
 _WHOLE, _NUMBER, _SWITCH = "integer", "number", "boolean"
 
 
-class _Titled(Shape):
+class _Titled(AcpShape):
     const: str
     title: str = ""
 
 
-class _Items(Shape):
+class _Items(AcpShape):
     enum: list[str] = []
     any_of: list[_Titled] = []
 
 
-class _Field(Shape):
+class _Field(AcpShape):
     type: str = "string"
     title: str = ""
     description: str = ""
@@ -41,12 +42,12 @@ class _Field(Shape):
     items: _Items = _Items()
 
 
-class _Schema(Shape):
+class _Schema(AcpShape):
     properties: dict[str, _Field] = {}
     required: list[str] = []
 
 
-class _Request(Shape):
+class _Request(AcpShape):
     mode: str = "form"
     message: str = ""
     tool_call_id: str | None = None
@@ -54,10 +55,10 @@ class _Request(Shape):
 
 
 @dataclass(frozen=True)
-class Question:
-    """One field of a form, as it is put to a person. `options` are names by their ids.
+class FormQuestion:
+    """One field of a form, as a question to a person. `options` are names by their ids.
 
-    `words_name` is the field that takes an answer in words, where there are options too.
+    `text_field` is the field for a free answer next to the options.
     """
 
     name: str
@@ -65,44 +66,44 @@ class Question:
     kind: str
     tool_call_id: str | None = None
     options: dict[str, str] = field(default_factory=dict[str, str])
-    words_name: str | None = None
+    text_field: str | None = None
 
     @property
-    def in_words(self) -> bool:
-        """Whether any text is an answer."""
-        return not self.options or self.words_name is not None
+    def accepts_text(self) -> bool:
+        """Whether a text is accepted as an answer."""
+        return not self.options or self.text_field is not None
 
     @property
-    def asked(self) -> Asked:
-        """The question for a desk."""
-        return Asked(self._payload, (*self.options, DECLINE), self.check)
+    def decision(self) -> Decision:
+        """The question for `PermissionRequests`."""
+        return Decision(self._payload, (*self.options, DECLINE), self.check)
 
     @property
     def _payload(self) -> dict[str, Any]:
-        """What is recorded of it, in the shape of a permission request."""
+        """The recorded payload, in the shape of a permission request."""
         call = {"toolCall": {"toolCallId": self.tool_call_id}} if self.tool_call_id else {}
-        shown = [
+        options = [
             {"optionId": id, "name": name, "kind": "allow_once"}
             for id, name in self.options.items()
         ]
-        declined = {"optionId": DECLINE, "name": "Do not answer", "kind": "reject_once"}
-        asked = {"title": self.title, "acceptsText": self.in_words, **call}
-        return {**asked, "options": [*shown, declined]}
+        decline = {"optionId": DECLINE, "name": "Do not answer", "kind": "reject_once"}
+        question = {"title": self.title, "acceptsText": self.accepts_text, **call}
+        return {**question, "options": [*options, decline]}
 
-    def content(self, answer: Answer) -> dict[str, Any]:
-        """What the form gets for an answer."""
-        if self.words_name and answer.text is not None:
-            return {self.words_name: answer.text}
-        given = answer.option or answer.text or ""
-        return {self.name: _value(self.kind, given)} if self.name else {}
+    def content(self, answer: GivenAnswer) -> dict[str, Any]:
+        """Return the form's content for an answer."""
+        if self.text_field and answer.text is not None:
+            return {self.text_field: answer.text}
+        value = answer.option or answer.text or ""
+        return {self.name: _value(self.kind, value)} if self.name else {}
 
     def check(self, text: str) -> None:
-        """Whether a text is an answer.
+        """Check that a text is an answer.
 
         Raises:
-            AgentError: it is none.
+            AgentError: it is not.
         """
-        if not self.in_words:
+        if not self.accepts_text:
             offered = ", ".join(self.options.values())
             raise AgentError(f"This question is answered with one of its options: {offered}.")
         if self.kind in (_WHOLE, _NUMBER):
@@ -111,8 +112,8 @@ class Question:
                 raise AgentError("This question is answered with a number.")
 
 
-def read_form(params: object) -> list[Question] | None:
-    """The questions of a request, in order; None for what cannot be asked here."""
+def read_form(params: object) -> list[FormQuestion] | None:
+    """Return the questions of a request, in order; None when it cannot be asked here."""
     try:
         request = _Request.model_validate(as_object(params))
     except ValidationError:
@@ -120,55 +121,74 @@ def read_form(params: object) -> list[Question] | None:
     if request.mode != "form":
         return None
     fields = request.requested_schema.properties
-    if not fields:  # only a yes or no to the message
+    if not fields:  # only yes or no to the message
         agreed = {_YES: "Yes"}
-        return [Question("", request.message, _SWITCH, request.tool_call_id, agreed)]
+        return [FormQuestion("", request.message, _SWITCH, request.tool_call_id, agreed)]
     return _questions(request, fields)
 
 
-def _questions(request: _Request, fields: dict[str, _Field]) -> list[Question]:
-    """One for each field, but for those that only take other words than a choice before them."""
-    asked: list[Question] = []
+def _questions(request: _Request, fields: dict[str, _Field]) -> list[FormQuestion]:
+    """Return a question for each field, except those for a free answer to another one."""
+    questions: list[FormQuestion] = []
     required = request.requested_schema.required
-    for name, told in fields.items():
-        before = asked[-1] if asked else None
-        if before and before.options and name.startswith(before.name) and name not in required:
-            asked[-1] = replace(before, words_name=name)
+    for name, form_field in fields.items():
+        previous = questions[-1] if questions else None
+        if (
+            previous
+            and previous.options
+            and name.startswith(previous.name)
+            and name not in required
+        ):
+            questions[-1] = replace(previous, text_field=name)
         else:
-            title = told.description or told.title or name
-            asked.append(Question(name, title, told.type, request.tool_call_id, _options(told)))
-    if len(asked) == 1 and request.message:
-        return [replace(asked[0], title=request.message)]
-    return asked
+            title = form_field.description or form_field.title or name
+            questions.append(
+                FormQuestion(
+                    name, title, form_field.type, request.tool_call_id, _options(form_field)
+                )
+            )
+    if len(questions) == 1 and request.message:
+        return [replace(questions[0], title=request.message)]
+    return questions
 
 
-def _options(told: _Field) -> dict[str, str]:
-    if told.type == _SWITCH:
+def _options(form_field: _Field) -> dict[str, str]:
+    if form_field.type == _SWITCH:
         return {_YES: "Yes", _NO: "No"}
-    titled = [*told.one_of, *told.items.any_of]
+    titled = [*form_field.one_of, *form_field.items.any_of]
     if titled:
-        return {one.const: one.title or one.const for one in titled}
-    return {value: value for value in (*told.enum, *told.items.enum)}
+        return {choice.const: choice.title or choice.const for choice in titled}
+    return {value: value for value in (*form_field.enum, *form_field.items.enum)}
 
 
-def _value(kind: str, given: str) -> Any:
+def _value(kind: str, text: str) -> Any:
     match kind:
         case "boolean":
-            return given == _YES
+            return text == _YES
         case "array":
-            return [given]
+            return [text]
         case "integer" | "number":
-            return _number(given)
+            return _number(text)
         case _:
-            return given
+            return text
 
 
 def _number(text: str) -> int | float | None:
-    for read in (int, float):
+    for convert in (int, float):
         try:
-            number = read(text.strip())
+            number = convert(text.strip())
         except ValueError:
             continue
-        # What JSON has no word for is no answer.
+        # JSON has no NaN or infinity.
         return number if isinstance(number, int) or math.isfinite(number) else None
     return None
+
+
+def read_request(params: object) -> Decision | None:
+    """Return the decision that a request asks for; None when it has no options."""
+    try:
+        request = PermissionRequest.model_validate(params)
+    except ValidationError:
+        return None
+    payload = {"toolCall": request.tool_call, "options": request.raw_options}
+    return Decision(payload, sorted({option.option_id for option in request.options}))

@@ -4,55 +4,65 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from quarterdeck.agents.acp.choices import Choice, NotOfferedError
 from quarterdeck.agents.acp.content import prompt_blocks
-from quarterdeck.agents.acp.driver import start_process
-from quarterdeck.agents.acp.handshake import Handshake
-from quarterdeck.agents.acp.link import AgentLink
-from quarterdeck.agents.acp.refusals import told, told_as_text
-from quarterdeck.agents.acp.shapes import AgentCapabilities, Answered, ConfigOptions
-from quarterdeck.agents.port import AgentSink, Prompt, SessionSpec, StopReason, TurnOutcome
+from quarterdeck.agents.acp.driver import AcpHandshake, start_process
+from quarterdeck.agents.acp.link import AgentLink, describe_error, describe_text_error
+from quarterdeck.agents.acp.options import NotOfferedError, OptionRequest
+from quarterdeck.agents.acp.shapes import AgentCapabilities, ConfigOptions, PromptResponse
+from quarterdeck.agents.port import (
+    AgentSink,
+    ModelOffer,
+    Prompt,
+    SessionSpec,
+    StopReason,
+    TurnOutcome,
+)
 from quarterdeck.agents.presets import Preset
-from quarterdeck.agents.session.link import RefusedError
-from quarterdeck.agents.session.patience import Patience
-from quarterdeck.agents.session.process import AgentProcess
-from quarterdeck.agents.session.session import CANCELLED, Session, Turn
+from quarterdeck.agents.session.process import AgentProcess, RefusedError
+from quarterdeck.agents.session.recorder import Timeouts
+from quarterdeck.agents.session.session import CANCELLED, EngineTurn, ProcessSession
 from quarterdeck.wire.history import AgentEventType
 
 
-class AcpSession(Session[AgentLink]):
+class AcpSession(ProcessSession[AgentLink]):
     """One agent process and its session."""
 
     def __init__(
-        self, preset: Preset, patience: Patience, spec: SessionSpec, sink: AgentSink
+        self, preset: Preset, timeouts: Timeouts, spec: SessionSpec, sink: AgentSink
     ) -> None:
-        super().__init__(preset, patience, spec, sink)
+        super().__init__(preset, timeouts, spec, sink)
         self._capabilities = AgentCapabilities()
-        self._asked = False
-        """Whether the agent has been given a prompt that it has not answered."""
+        self._prompting = False
+        """Whether the agent has an unanswered prompt."""
+
+    @property
+    def models(self) -> ModelOffer | None:
+        """The announced models; see the port."""
+        choices = self._link.choices if self._link else None
+        return choices.models if choices else None
 
     async def start(self) -> AgentProcess:
-        """Starts the agent's process; see the frame."""
+        """Start the agent's process; see `ProcessSession`."""
         return await start_process(self._preset, self._spec)
 
     def _connect(self, process: AgentProcess) -> AgentLink:
-        return AgentLink(self._preset, process, self._recorder, self._desk)
+        return AgentLink(self._preset, process, self._recorder, self._requests)
 
     async def _shake_hands(self, link: AgentLink) -> None:
-        handshake = Handshake(self._preset, link, self._spec)
+        handshake = AcpHandshake(self._preset, link, self._spec)
         session_id = await handshake.run(self._spec.session_id)
         self._spec = replace(self._spec, session_id=session_id)
         self._capabilities = handshake.capabilities
         if handshake.forgotten:
-            await self._tell(
+            await self._remark(
                 f"*The earlier session could not be reopened ({handshake.forgotten}); "
                 "this one starts afresh.*"
             )
         if handshake.left_out:
             names = ", ".join(handshake.left_out)
-            await self._tell(f"*{self._preset.name} cannot use these MCP servers: {names}.*")
+            await self._remark(f"*{self._preset.name} cannot use these MCP servers: {names}.*")
 
-    async def _take_turn(self, prompt: Prompt, turn: Turn) -> TurnOutcome:
+    async def _take_turn(self, prompt: Prompt, turn: EngineTurn) -> TurnOutcome:
         try:
             link = await self._ready(prompt)
             blocks = prompt_blocks(prompt, self._capabilities.prompt_capabilities.image)
@@ -61,38 +71,38 @@ class AcpSession(Session[AgentLink]):
             return TurnOutcome(StopReason.FAILED, sentence, asked=False)
         if turn.interrupted:
             return CANCELLED
-        answer = await self._answered(link, {"sessionId": self.id, "prompt": blocks})
+        answer = await self._request_turn(link, {"sessionId": self.id, "prompt": blocks})
         usage = link.usage.of_turn(answer.used)
         if turn.interrupted:
             return TurnOutcome(StopReason.CANCELLED, usage=usage)
-        error = told_as_text(self._preset, link.last_words)
+        error = describe_text_error(self._preset, link.last_message)
         return TurnOutcome(StopReason.FAILED if error else answer.stop_reason, error, usage)
 
-    async def _answered(self, link: AgentLink, params: dict[str, Any]) -> Answered:
+    async def _request_turn(self, link: AgentLink, params: dict[str, Any]) -> PromptResponse:
         self._recorder.activity.rest()
-        link.last_words = ""
+        link.last_message = ""
         link.replaying = False
-        self._asked = True
+        self._prompting = True
         try:
             async with self._watched(link):
-                return await link.request("session/prompt", params, Answered)
+                return await link.request("session/prompt", params, PromptResponse)
         finally:
-            self._asked = False
+            self._prompting = False
 
     async def _ask_to_stop(self, link: AgentLink) -> None:
-        if self._asked:
+        if self._prompting:
             await link.notify("session/cancel", {"sessionId": self.id})
 
     def _refusal(self, error: RefusedError) -> str:
-        return told(self._preset, error)
+        return describe_error(self._preset, error)
 
     async def _ready(self, prompt: Prompt) -> AgentLink:
-        """The link, reopened where needed, with the prompt's mode and model chosen."""
+        """Return the link, reopened where needed, with the prompt's mode and model chosen."""
         link = await self._link_for(prompt.model)
         assert link.choices is not None
         if prompt.model:
-            given = self._preset.chooses_model_at_start and prompt.model == self._spec.model
-            await self._choose(link, link.choices.model(prompt.model, given_at_start=given))
+            set_at_start = self._preset.chooses_model_at_start and prompt.model == self._spec.model
+            await self._choose(link, link.choices.model(prompt.model, set_at_start=set_at_start))
             self._spec = replace(self._spec, model=prompt.model)
         if prompt.thinking_level:
             await self._choose(link, link.choices.thinking(prompt.thinking_level))
@@ -102,7 +112,7 @@ class AcpSession(Session[AgentLink]):
     async def _link_for(self, model: str | None) -> AgentLink:
         link = self._link
         if link and link.usable and self._needs_restart(link, model):
-            await link.close(self._patience.leave)
+            await link.close(self._timeouts.leave)
         if not (link and link.usable):
             self._spec = replace(self._spec, model=model or self._spec.model)
         return await self._usable_link()
@@ -112,11 +122,11 @@ class AcpSession(Session[AgentLink]):
             return False
         return link.choices is None or not link.choices.offers_model(model)
 
-    async def _choose(self, link: AgentLink, choice: Choice | None) -> None:
+    async def _choose(self, link: AgentLink, choice: OptionRequest | None) -> None:
         if choice is None or link.choices is None:
             return
         try:
-            async with asyncio.timeout(self._patience.choose):
+            async with asyncio.timeout(self._timeouts.choose):
                 params = {"sessionId": self.id, **choice.params}
                 answer = await link.request(choice.method, params, ConfigOptions)
         except TimeoutError as error:
@@ -124,7 +134,7 @@ class AcpSession(Session[AgentLink]):
         link.choices.chosen(choice)
         link.choices.replace(answer)
 
-    async def _tell(self, line: str) -> None:
+    async def _remark(self, line: str) -> None:
         content = {"type": "text", "text": f"{line}\n\n"}
         update = {"sessionUpdate": "agent_message_chunk", "content": content}
         await self._recorder.record(AgentEventType.SESSION_UPDATE, update)

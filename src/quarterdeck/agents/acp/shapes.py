@@ -1,15 +1,19 @@
-"""What the driver reads of an agent's answers. Lenient: agents differ, and send null for nothing."""
+"""Shapes of the Agent Client Protocol, and conversions of them."""
 
-from collections.abc import Iterator, Mapping
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from quarterdeck.agents.objects import as_object
+from quarterdeck.wire.setup import McpServer
 
 
-class Shape(BaseModel):
+class AcpShape(BaseModel):
     """A part of an answer; unknown fields are ignored, null counts as absent."""
 
     model_config = ConfigDict(extra="ignore", alias_generator=to_camel, validate_by_name=True)
@@ -26,20 +30,20 @@ class Shape(BaseModel):
         }
 
 
-class PromptCapabilities(Shape):
-    """What a prompt may hold beside text."""
+class PromptCapabilities(AcpShape):
+    """What a prompt may contain besides text."""
 
     image: bool = False
 
 
-class McpCapabilities(Shape):
-    """The transports of MCP servers that the agent knows, beside stdio."""
+class McpCapabilities(AcpShape):
+    """The transports of MCP servers that the agent supports, besides stdio."""
 
     http: bool = False
     sse: bool = False
 
 
-class AgentCapabilities(Shape):
+class AgentCapabilities(AcpShape):
     """What the agent can do."""
 
     load_session: bool = False
@@ -49,18 +53,18 @@ class AgentCapabilities(Shape):
 
     @property
     def resume(self) -> bool:
-        """Whether a session can be reopened without its history being told again."""
+        """Whether a session can be reopened without replaying its history."""
         return self.session_capabilities.get("resume") is not None
 
 
-class AuthMethod(Shape):
+class AuthMethod(AcpShape):
     """A way to log in."""
 
     id: str
     name: str = ""
 
 
-class Initialized(Shape):
+class Initialized(AcpShape):
     """Answer of `initialize`."""
 
     protocol_version: int = 1
@@ -68,33 +72,34 @@ class Initialized(Shape):
     auth_methods: list[AuthMethod] = []
 
 
-class Mode(Shape):
+class SessionMode(AcpShape):
     """A mode of the session."""
 
     id: str
 
 
-class Modes(Shape):
-    """The modes of the session and the present one."""
+class Modes(AcpShape):
+    """The modes of the session and the current one."""
 
     current_mode_id: str = ""
-    available_modes: list[Mode] = []
+    available_modes: list[SessionMode] = []
 
 
-class Model(Shape):
+class Model(AcpShape):
     """A model of the session."""
 
     model_id: str
+    name: str = ""
 
 
-class Models(Shape):
-    """The models of the session and the present one: how it was told before config options."""
+class Models(AcpShape):
+    """The models of the session and the current one: used before config options."""
 
     current_model_id: str = ""
     available_models: list[Model] = []
 
 
-class ConfigOption(Shape):
+class ConfigOption(AcpShape):
     """Something about the session that can be chosen, for instance its model."""
 
     id: str
@@ -105,7 +110,13 @@ class ConfigOption(Shape):
     @property
     def values(self) -> list[str]:
         """The values to choose from, groups opened."""
-        return [str(leaf["value"]) for leaf in _leaves(self.options) if "value" in leaf]
+        return [value for value, _ in self.named_values]
+
+    @property
+    def named_values(self) -> list[tuple[str, str]]:
+        """The same, each with its name."""
+        leaves = [leaf for leaf in _leaves(self.options) if "value" in leaf]
+        return [(str(leaf["value"]), str(leaf.get("name") or leaf["value"])) for leaf in leaves]
 
 
 def _leaves(options: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -117,13 +128,13 @@ def _leaves(options: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield option
 
 
-class ConfigOptions(Shape):
+class ConfigOptions(AcpShape):
     """Answer of `session/set_config_option`, and the update of the same content."""
 
     config_options: list[ConfigOption] = []
 
 
-class Opened(ConfigOptions):
+class OpenedSession(ConfigOptions):
     """Answer of `session/new`, `session/load` and `session/resume`."""
 
     session_id: str | None = None
@@ -131,7 +142,7 @@ class Opened(ConfigOptions):
     models: Models | None = None
 
 
-class Answered(Shape):
+class PromptResponse(AcpShape):
     """Answer of `session/prompt`."""
 
     stop_reason: str = "end_turn"
@@ -140,23 +151,114 @@ class Answered(Shape):
 
     @property
     def used(self) -> dict[str, Any] | None:
-        """What the turn used, wherever the agent tells it."""
+        """The usage of the turn, wherever the agent reports it."""
         counts = as_object(as_object(self.meta.get("quota")).get("token_count"))
         if self.usage or not counts:
             return self.usage
-        read, written = (counts.get(f"{name}_tokens", 0) for name in ("input", "output"))
-        return {"inputTokens": read, "outputTokens": written, "totalTokens": read + written}
+        input_tokens, output_tokens = (
+            counts.get(f"{name}_tokens", 0) for name in ("input", "output")
+        )
+        return {
+            "inputTokens": input_tokens,
+            "outputTokens": output_tokens,
+            "totalTokens": input_tokens + output_tokens,
+        }
 
 
-class PermissionOption(Shape):
+class PermissionOption(AcpShape):
     """One possible answer to a permission request."""
 
     option_id: str
 
 
-class PermissionRequest(Shape):
-    """What `session/request_permission` asks. The raw parts go to people untouched."""
+class PermissionRequest(AcpShape):
+    """The parameters of `session/request_permission`. The raw parts are shown unchanged."""
 
     tool_call: dict[str, Any] = {}
     options: list[PermissionOption] = Field(min_length=1)
     raw_options: list[dict[str, Any]] = Field(alias="options", default=[])
+
+
+class Todos:
+    """Finds the plan in the calls of one tool."""
+
+    def __init__(self, tool: str | None) -> None:
+        self._tool = tool
+        self._calls: set[str] = set()
+
+    def plan(self, update: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the plan in an update, as a separate update."""
+        call = update.get("toolCallId")
+        if self._tool is None or not isinstance(call, str):
+            return None
+        if update.get("sessionUpdate") == "tool_call" and update.get("title") == self._tool:
+            self._calls.add(call)
+        todos = as_object(update.get("rawInput")).get("todos")
+        if call not in self._calls or not isinstance(todos, list):
+            return None
+        self._calls.discard(call)
+        entries = [_entry(as_object(todo)) for todo in cast("list[object]", todos)]
+        return {"sessionUpdate": "plan", "entries": entries}
+
+
+def _entry(todo: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "content": str(todo.get("content", "")),
+        "status": str(todo.get("status", "pending")),
+        "priority": str(todo.get("priority", "medium")),
+    }
+
+
+def offered(servers: Sequence[McpServer], supported: McpCapabilities) -> list[McpServer]:
+    """Return the servers with a supported transport; every agent supports stdio."""
+    transports = {
+        "stdio",
+        *(["http"] if supported.http else []),
+        *(["sse"] if supported.sse else []),
+    }
+    return [server for server in servers if server.transport in transports]
+
+
+def write_file(servers: Sequence[McpServer], directory: str) -> Path:
+    """Write a file that lists servers over stdio, readable by its owner; return its path."""
+    listed = {
+        server.name: {
+            "type": "stdio",
+            "command": server.config.get("command", ""),
+            "args": list(server.config.get("args") or []),
+            "env": dict(server.config.get("env") or {}),
+            "tools": ["*"],
+        }
+        for server in servers
+    }
+    path = Path(directory, "mcp.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump({"mcpServers": listed}, file)
+    return path
+
+
+def as_parameter(server: McpServer) -> dict[str, Any]:
+    """Return one entry of `mcpServers`."""
+    config = server.config
+    if server.transport == "stdio":
+        return {
+            "name": server.name,
+            "command": config.get("command", ""),
+            "args": list(config.get("args") or []),
+            "env": _pairs(config.get("env")),
+        }
+    return {
+        "type": server.transport,
+        "name": server.name,
+        "url": config.get("url", ""),
+        "headers": _pairs(config.get("headers")),
+    }
+
+
+def _pairs(values: object) -> list[dict[str, str]]:
+    if not isinstance(values, Mapping):
+        return []
+    pairs = cast("Mapping[object, object]", values).items()
+    return [{"name": str(name), "value": str(value)} for name, value in pairs]

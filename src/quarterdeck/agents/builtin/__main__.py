@@ -6,9 +6,9 @@ from quarterdeck.loading import loading
 
 
 def main() -> int:
-    """Runs the agent; returns the exit status."""
+    """Run the agent; return the exit status."""
     with loading():
-        from quarterdeck.agents.builtin.serving import run
+        from quarterdeck.agents.builtin.agent import run
     return run()
 
 

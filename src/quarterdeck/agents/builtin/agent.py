@@ -1,30 +1,65 @@
-"""The built-in agent's side of the Agent Client Protocol.
+"""The built-in agent's side of the Agent Client Protocol: sessions and requests.
 
-It speaks through the SDK's connection in plain objects: with the SDK's models it would start a
-second later and take 12 MB more. The tests hold all it says against those models.
+It uses the SDK's connection with plain objects: with the SDK's models it would start a second later
+and take 12 MB more. The tests validate all its messages against those models.
 """
 
 import asyncio
+import os
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from quarterdeck import __version__
-from quarterdeck.agents.acp.sdk import PROTOCOL_VERSION, RequestError
-from quarterdeck.agents.builtin.requests import (
-    LoadSession,
-    NewSession,
-    PromptSession,
-    SessionCall,
-    SetMode,
-)
+from quarterdeck.agents.acp.sdk import PROTOCOL_VERSION, Connection, RequestError
+from quarterdeck.agents.acp.shapes import AcpShape
 from quarterdeck.agents.builtin.runner import Runner
-from quarterdeck.agents.builtin.sessions import Session, SessionStore, UnknownSessionError
-from quarterdeck.agents.builtin.turn import Turn
+from quarterdeck.agents.builtin.sessions import SessionStore, StoredSession, UnknownSessionError
+from quarterdeck.agents.builtin.turn import BlockFailure, BuiltinTurn
+from quarterdeck.agents.session.process import LineTransport, Message
+
+
+class NewSession(AcpShape):
+    """`session/new`: where to work."""
+
+    cwd: str
+
+
+class SessionCall(AcpShape):
+    """Names the session of a call."""
+
+    session_id: str
+
+
+class LoadSession(SessionCall, NewSession):
+    """`session/load`."""
+
+
+class SetMode(SessionCall):
+    """`session/set_mode`."""
+
+    mode_id: str
+
+
+class PromptSession(SessionCall):
+    """`session/prompt`."""
+
+    prompt: list[dict[str, Any]] = []
+
+    @property
+    def text(self) -> str:
+        """The text of the message; it contains nothing else, since nothing else is offered."""
+        return "\n".join(str(part.get("text", "")) for part in self.prompt)
+
 
 Answer = dict[str, Any]
-Tell = Callable[[str, Any], Awaitable[None]]
+Notify = Callable[[str, Any], Awaitable[None]]
+
+BLOCK_FAILED = 1
+"""Code of the error when a block fails. JSON-RPC leaves codes above -32000 to the application."""
 
 MODES = [
     {"id": "default", "name": "Default", "description": "Run the blocks"},
@@ -32,24 +67,25 @@ MODES = [
 ]
 
 
-async def _to_nobody(method: str, params: Any) -> None:
-    """Stands in until the connection is there."""
+async def _discard(method: str, params: Any) -> None:
+    """Drop an update, until there is a connection."""
 
 
 class BuiltinAgent:
-    """Sessions of the built-in agent. Each keeps its own runner, so turns do not meet."""
+    """Sessions of the built-in agent. Each has its own runner, so turns do not interfere."""
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
-        self._sessions: dict[str, tuple[Session, Runner]] = {}
-        self.tell: Tell = _to_nobody
+        self._sessions: dict[str, tuple[StoredSession, Runner]] = {}
+        self.notify: Notify = _discard
         """Sends a notification to the client."""
 
     async def handle(self, method: str, params: Any, is_notification: bool) -> Answer | None:
-        """Answers one request, or takes one notification.
+        """Answer one request, or handle one notification.
 
         Raises:
-            RequestError: an unknown method or session, or parameters that make no sense.
+            RequestError: an unknown method or session, invalid parameters, or a prompt with a
+                failed block.
         """
         try:
             return await self._dispatch(method, params or {})
@@ -59,7 +95,7 @@ class BuiltinAgent:
             raise RequestError.resource_not_found(str(error)) from error
 
     async def close(self) -> None:
-        """Ends everything that blocks left running."""
+        """End all processes that blocks left running."""
         for _, runner in self._sessions.values():
             await runner.close()
 
@@ -109,20 +145,31 @@ class BuiltinAgent:
         async def send(update: Answer) -> None:
             await self._send(session, update)
 
-        await Turn(session, self._store, runner, send).run(call.text)
+        failure = await BuiltinTurn(session, self._store, runner, send).run(call.text)
+        if failure is not None:
+            raise _block_failed(failure)
         return {"stopReason": "cancelled" if runner.cancelled else "end_turn"}
 
-    async def _send(self, session: Session, update: Answer) -> None:
-        await self.tell("session/update", {"sessionId": session.id, "update": update})
+    async def _send(self, session: StoredSession, update: Answer) -> None:
+        await self.notify("session/update", {"sessionId": session.id, "update": update})
 
-    def _keep(self, session: Session) -> None:
+    def _keep(self, session: StoredSession) -> None:
         self._sessions[session.id] = session, Runner(session.directory, self._store.script(session))
 
-    def _session(self, call: SessionCall) -> tuple[Session, Runner]:
+    def _session(self, call: SessionCall) -> tuple[StoredSession, Runner]:
         try:
             return self._sessions[call.session_id]
         except KeyError as error:
             raise UnknownSessionError(call.session_id) from error
+
+
+def _block_failed(failure: BlockFailure) -> RequestError:
+    """Return the answer to a prompt that failed: the protocol has no stop reason for that.
+
+    For a client the error of a prompt is the failure of its turn; the session stays as it is.
+    """
+    message = f"`{failure.title}` failed with exit code {failure.exit_code}"
+    return RequestError(BLOCK_FAILED, message, {"exitCode": failure.exit_code})
 
 
 def _hello() -> Answer:
@@ -134,5 +181,46 @@ def _hello() -> Answer:
     }
 
 
-def _modes(session: Session) -> Answer:
+def _modes(session: StoredSession) -> Answer:
     return {"currentModeId": session.mode, "availableModes": MODES}
+
+
+STATE_VARIABLE = "QUARTERDECK_AGENT_STATE"
+_LIMIT = 1 << 18
+
+
+async def _serve(state: Path) -> None:
+    agent = BuiltinAgent(SessionStore(state))
+    transport = await _standard_streams()
+    connection = Connection(agent.handle, transport, listening=False)
+    agent.notify = connection.send_notification
+    try:
+        await connection.main_loop()
+    finally:
+        await connection.close()
+        await agent.close()
+
+
+async def _standard_streams() -> LineTransport:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=_LIMIT)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    pipe, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), sys.stdout
+    )
+    writer = asyncio.StreamWriter(pipe, protocol, None, loop)
+    return LineTransport(reader, writer, _unchanged)
+
+
+async def _unchanged(message: Message) -> Message:
+    return message
+
+
+def run() -> int:
+    """Serve until standard input ends; 2 when no state directory is given."""
+    state = os.environ.pop(STATE_VARIABLE, "")
+    if not state:
+        sys.stderr.write(f"{STATE_VARIABLE} names no directory for the sessions.\n")
+        return 2
+    asyncio.run(_serve(Path(state)))
+    return 0

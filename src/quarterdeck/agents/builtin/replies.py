@@ -1,14 +1,13 @@
-"""What the built-in agent says, as Markdown."""
+"""The built-in agent's messages, as Markdown."""
 
 import os
 from typing import TYPE_CHECKING
 
-from quarterdeck.agents.builtin.blocks import Block, Parsed
-from quarterdeck.agents.builtin.runner import Ran
+from quarterdeck.agents.builtin.runner import Parsed, Ran, ShellBlock
 
 if TYPE_CHECKING:
     from quarterdeck.agents.port import AgentStatus
-    from quarterdeck.wire.own_agents import KnownAgents
+    from quarterdeck.wire.agents import KnownAgents
 
 _HELP = """\
 I am the built-in agent. I have no model, so I cannot answer questions or write code by myself. \
@@ -27,7 +26,7 @@ In plan mode I list what I would run and run nothing.
 
 
 def help_text(parsed: Parsed) -> str:
-    """The answer to a message without a block that can be run."""
+    """Return the answer to a message without a shell block."""
     skipped = ""
     if parsed.skipped:
         languages = ", ".join(sorted(set(parsed.skipped)))
@@ -35,8 +34,8 @@ def help_text(parsed: Parsed) -> str:
     return skipped + _HELP + _agents()
 
 
-def planned(blocks: list[Block], directory: str) -> str:
-    """What would be run, and that nothing was."""
+def planned(blocks: list[ShellBlock], directory: str) -> str:
+    """Return the blocks that would be run."""
     steps = "\n\n".join(
         f"{_fence(block)}{block.shell}\n{block.script}{_fence(block)}" for block in blocks
     )
@@ -46,8 +45,8 @@ def planned(blocks: list[Block], directory: str) -> str:
     )
 
 
-def done(blocks: list[Block], runs: list[Ran], skipped: list[str], changes: str) -> str:
-    """How the blocks went and what changed."""
+def summary(blocks: list[ShellBlock], runs: list[Ran], skipped: list[str], changes: str) -> str:
+    """Return the results of the blocks and the changes."""
     last = runs[-1]
     lines: list[str] = []
     if last.exit_code != 0:
@@ -55,7 +54,7 @@ def done(blocks: list[Block], runs: list[Ran], skipped: list[str], changes: str)
     if left := len(blocks) - len(runs):
         lines.append(f"{left} {_noun(left)} after it {'was' if left == 1 else 'were'} not run.")
     if skipped:
-        lines.append(f"Not run, because it is no shell block: `{', '.join(sorted(set(skipped)))}`.")
+        lines.append(f"Not run: not a shell block: `{', '.join(sorted(set(skipped)))}`.")
     if last.exit_code == 0:
         lines.append(f"{len(runs)} {_noun(len(runs))} ran without an error.")
     return " ".join(lines) + "\n\n" + changes
@@ -65,17 +64,17 @@ def _agents() -> str:
     # Imported here: only this answer needs it, and every start would pay 0.15 s for it.
     from quarterdeck.agents.catalog import default_catalog
 
-    known = _known()
-    catalog = default_catalog(own=known.own, keyed=known.keyed)
+    agents = _known_agents()
+    catalog = default_catalog(own=agents.own, keyed=agents.keyed)
     others = [status for status in catalog.statuses() if status.id != "builtin"]
     return "Other agents here:\n\n" + "\n".join(map(_agent, others))
 
 
-def _known() -> "KnownAgents":
-    """What the engine told of agents; nothing when it told nothing that can be read."""
+def _known_agents() -> "KnownAgents":
+    """Return the agents given by the engine; none when they cannot be read."""
     from pydantic import ValidationError
 
-    from quarterdeck.wire.own_agents import AGENTS_VARIABLE, KnownAgents
+    from quarterdeck.wire.agents import AGENTS_VARIABLE, KnownAgents
 
     try:
         return KnownAgents.model_validate_json(os.environ.get(AGENTS_VARIABLE, "{}"))
@@ -92,8 +91,8 @@ def _noun(count: int) -> str:
     return "block" if count == 1 else "blocks"
 
 
-def _fence(block: Block) -> str:
-    """A fence that nothing in the script closes."""
+def _fence(block: ShellBlock) -> str:
+    """Return a fence that does not occur in the script."""
     fence = "```"
     while fence in block.script:
         fence += "`"

@@ -1,4 +1,4 @@
-"""Sessions of the built-in agent on disk: one JSON file each, so a restart loses nothing said."""
+"""Sessions of the built-in agent on disk: one JSON file each, so they survive a restart."""
 
 import uuid
 from pathlib import Path
@@ -6,13 +6,13 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from quarterdeck.agents.builtin.files import write_private
+from quarterdeck.local.files import write_file
 
 HISTORY_LIMIT = 300
 """Updates kept for a reload, counted from the end."""
 
 
-class Session(BaseModel):
+class StoredSession(BaseModel):
     """A session as it is stored. `history` holds the protocol's update objects."""
 
     id: str
@@ -31,35 +31,36 @@ class SessionStore:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def create(self, working_directory: str) -> Session:
-        """Makes and stores a new session."""
-        session = Session(id=str(uuid.uuid4()), directory=working_directory)
+    def create(self, working_directory: str) -> StoredSession:
+        """Create and store a new session."""
+        session = StoredSession(id=str(uuid.uuid4()), directory=working_directory)
         self.save(session)
         return session
 
-    def load(self, session_id: str) -> Session:
-        """Reads a session back.
+    def load(self, session_id: str) -> StoredSession:
+        """Read a session back.
 
         Raises:
             UnknownSessionError: there is none.
         """
         try:
             text = self._path(session_id).read_text("utf-8")
-            return Session.model_validate_json(text)
+            return StoredSession.model_validate_json(text)
         except (OSError, ValidationError, ValueError) as error:
             raise UnknownSessionError(session_id) from error
 
-    def save(self, session: Session) -> None:
-        """Stores a session in one step.
+    def save(self, session: StoredSession) -> None:
+        """Store a session in one step.
 
         Raises:
             OSError: the disk is full, or the directory cannot be written.
         """
         del session.history[:-HISTORY_LIMIT]
-        write_private(self._path(session.id), session.model_dump_json())
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_file(self._path(session.id), session.model_dump_json())
 
-    def script(self, session: Session) -> Path:
-        """Where the session's running block is put."""
+    def script(self, session: StoredSession) -> Path:
+        """Return the file for the session's running block."""
         return self._directory / f"{session.id}.block"
 
     def _path(self, session_id: str) -> Path:

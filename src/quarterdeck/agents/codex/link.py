@@ -1,65 +1,61 @@
-"""One running `codex app-server`: requests both ways and its notifications, in order.
+"""The connection to codex's app-server: requests both ways and its notifications, in order.
 
-A line is a JSON-RPC message without the member that says so. What codex asks gets its answer in a
-task of its own, so a person may think while codex goes on telling.
+A line is a JSON-RPC message without the `jsonrpc` member. Requests of codex are answered in
+separate tasks, so codex can continue while a person decides.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from quarterdeck.agents.objects import as_object
-from quarterdeck.agents.session.activity import Activity
-from quarterdeck.agents.session.lines import LineTooLongError, Message
-from quarterdeck.agents.session.link import Link, LinkLostError, RefusedError
-from quarterdeck.agents.session.process import AgentProcess
+from quarterdeck.agents.session.process import (
+    AgentProcess,
+    LineTooLongError,
+    LinkLostError,
+    Message,
+    ProcessLink,
+    RefusedError,
+)
+from quarterdeck.agents.session.recorder import Activity
+
+if TYPE_CHECKING:
+    from quarterdeck.agents.codex.listener import ThreadListener
 
 UNKNOWN_METHOD = -32601
 OVERLOADED = -32001
 _OVERLOADS = 5
 _FIRST_PAUSE = 0.1
-"""Seconds before an overloaded server is asked again; twice as many each time."""
+"""Seconds before a request to an overloaded server is repeated; doubled each time."""
 
 _COMMAND = "CODEX_TOOL_CALL_ID"
 """In the environment of every command that codex runs for the model."""
 
-Heed = Callable[[Message], None]
-"""Takes the result of a request before the next line is read."""
+OnResult = Callable[[Message], None]
+"""Receives the result of a request before the next line is read."""
 
 Reply = Callable[[], Awaitable[Message]]
-"""Waits for the answer to something that codex asked."""
+"""Waits for the answer to a request of codex."""
 
 
-class Ears(Protocol):
-    """Who hears what codex says of its own accord."""
-
-    async def hear(self, method: str, params: Message) -> None:
-        """Takes a notification. The next line is read when this returns."""
-        ...
-
-    async def asked(self, method: str, params: Message) -> Reply | None:
-        """Takes a request; None when nobody here can answer such a one."""
-        ...
-
-    def lost(self) -> None:
-        """Nothing more will come."""
-        ...
-
-
-class CodexLink(Link):
+class CodexLink(ProcessLink):
     """Talks to one process. `close` ends it."""
 
-    def __init__(self, name: str, process: AgentProcess, activity: Activity, ears: Ears) -> None:
+    def __init__(
+        self, name: str, process: AgentProcess, activity: Activity, listener: "ThreadListener"
+    ) -> None:
         super().__init__(name, process, activity)
-        self._ears = ears
+        self._listener = listener
         self._numbers = count(1)
-        self._waiting: dict[int, tuple[asyncio.Future[Message], Heed | None]] = {}
+        self._waiting: dict[int, tuple[asyncio.Future[Message], OnResult | None]] = {}
         self._answering: set[asyncio.Task[None]] = set()
         self._reading = asyncio.create_task(self._read(), name="codex lines")
 
-    async def request(self, method: str, params: Message, heed: Heed | None = None) -> Message:
-        """Asks and waits for the answer, which `heed` is given first.
+    async def request(
+        self, method: str, params: Message, on_result: OnResult | None = None
+    ) -> Message:
+        """Send a request and wait for the answer; `on_result` receives it first.
 
         Raises:
             LinkLostError: codex is gone.
@@ -68,16 +64,16 @@ class CodexLink(Link):
         pause = _FIRST_PAUSE
         for _ in range(_OVERLOADS):
             try:
-                return await self._request(method, params, heed)
+                return await self._request(method, params, on_result)
             except RefusedError as error:
                 if error.code != OVERLOADED:
                     raise
             await asyncio.sleep(pause)
             pause *= 2
-        return await self._request(method, params, heed)
+        return await self._request(method, params, on_result)
 
     async def notify(self, method: str) -> None:
-        """Says something that is not answered.
+        """Send a notification, which is not answered.
 
         Raises:
             LinkLostError: codex is gone.
@@ -85,11 +81,11 @@ class CodexLink(Link):
         await self._send({"method": method})
 
     async def end_commands(self) -> None:
-        """Kills the commands that codex runs for the model, those included that left their group."""
+        """Kill the commands that codex runs for the model, even outside their process group."""
         await self._process.end_some(_COMMAND)
 
     async def close(self, grace: float) -> None:
-        """Ends codex and everything it started. Safe to call twice."""
+        """End codex and everything it started. Safe to call twice."""
         self._closed = True
         await self._process.end(grace)
         for task in (self._reading, *self._answering):
@@ -97,10 +93,10 @@ class CodexLink(Link):
         await asyncio.gather(self._reading, *self._answering, return_exceptions=True)
         self._lose()
 
-    async def _request(self, method: str, params: Message, heed: Heed | None) -> Message:
+    async def _request(self, method: str, params: Message, on_result: OnResult | None) -> Message:
         number = next(self._numbers)
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer, heed
+        self._waiting[number] = answer, on_result
         try:
             await self._send({"id": number, "method": method, "params": params})
             message = await answer
@@ -122,7 +118,7 @@ class CodexLink(Link):
         try:
             await self._transport.receive()
         except LineTooLongError:
-            pass  # `obituary` tells
+            pass  # `exit_reason` reports it
         finally:
             self._lose()
 
@@ -133,27 +129,27 @@ class CodexLink(Link):
         for answer, _ in self._waiting.values():
             if not answer.done():
                 answer.set_exception(LinkLostError())
-        self._ears.lost()
+        self._listener.lost()
 
-    async def _sorted(self, message: Message) -> None:
+    async def _dispatch(self, message: Message) -> None:
         method, params = message.get("method"), as_object(message.get("params"))
         if method is None:
-            self._answered(message)
+            self._resolve(message)
         elif "id" not in message:
-            await self._ears.hear(method, params)
+            await self._listener.hear(method, params)
         else:
-            reply = await self._ears.asked(method, params)
+            reply = await self._listener.handle_request(method, params)
             task = asyncio.create_task(self._reply(message["id"], method, reply))
             self._answering.add(task)
             task.add_done_callback(self._answering.discard)
 
-    def _answered(self, message: Message) -> None:
+    def _resolve(self, message: Message) -> None:
         waiting = self._waiting.get(message["id"]) if isinstance(message["id"], int) else None
         if waiting is None or waiting[0].done():
             return
-        answer, heed = waiting
-        if heed is not None and "error" not in message:
-            heed(as_object(message.get("result")))
+        answer, on_result = waiting
+        if on_result is not None and "error" not in message:
+            on_result(as_object(message.get("result")))
         answer.set_result(message)
 
     async def _reply(self, id: Any, method: str, reply: Reply | None) -> None:
@@ -165,8 +161,41 @@ class CodexLink(Link):
         try:
             await self._send({"id": id, **answer})
         except LinkLostError:
-            return  # whoever runs the turn finds out
+            return  # the running turn reports it
 
 
 def _refused(method: str, error: Message) -> RefusedError:
     return RefusedError(str(error.get("message") or f"{method} was refused"), error.get("code"))
+
+
+_REFUSED = "Check its key, or log in again."
+_LIMITED = "Wait a while, or choose another model."
+_BY_STATUS = {401: _REFUSED, 403: _REFUSED, 429: _LIMITED}
+_BY_KIND = {
+    "unauthorized": _REFUSED,
+    "usageLimitExceeded": _LIMITED,
+    "rateLimitExceeded": _LIMITED,
+    "serverOverloaded": _LIMITED,
+    "modelNotFound": "Choose another model.",
+    "contextWindowExceeded": "Start another chat, or send a shorter message.",
+    "sessionBudgetExceeded": "Start another chat.",
+    "sandboxError": "Look at sandbox_mode in its configuration.",
+    "internalServerError": "Try again later.",
+}
+
+
+def failure(name: str, record: dict[str, Any]) -> str:
+    """Return a sentence on a failed turn, from codex's record of it."""
+    error = as_object(record.get("error"))
+    message = str(error.get("message") or "it did not say why").rstrip(".")
+    kind, status = _kind(error.get("codexErrorInfo"))
+    advice = _BY_STATUS.get(status or 0) or _BY_KIND.get(kind, "")
+    return f"{name} reported an error: {message}." + (f" {advice}" if advice else "")
+
+
+def _kind(info: object) -> tuple[str, int | None]:
+    if isinstance(info, str):
+        return info, None
+    kind, details = next(iter(as_object(info).items()), ("", None))
+    status = as_object(details).get("httpStatusCode")
+    return kind, status if isinstance(status, int) else None

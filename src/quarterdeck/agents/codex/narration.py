@@ -1,28 +1,67 @@
-"""Codex's notifications as session updates of the Agent Client Protocol."""
+"""Codex's messages and actions as events."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from quarterdeck.agents.codex import items
-from quarterdeck.agents.codex.live import LiveOutput
 from quarterdeck.agents.objects import as_object
+from quarterdeck.agents.output import SHOWN_LIVE, OutputTail
 from quarterdeck.agents.session.recorder import Recorder
 from quarterdeck.wire.history import AgentEventType
+
+Show = Callable[[str], Awaitable[None]]
+
+
+class LiveOutput:
+    """The output of one command. `end` stops showing it."""
+
+    def __init__(self, show: Show) -> None:
+        self._show = show
+        self._output = OutputTail()
+        self._showing: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._news = False
+        self.shown = False
+
+    def add(self, text: str) -> None:
+        """Add output; it is shown a little later, together with further output."""
+        self._output.add(text.encode(errors="replace"))
+        self._news = True
+        if self._showing is None or self._showing.done():
+            self._showing = asyncio.create_task(self._show_news(), name="codex output")
+
+    async def end(self) -> None:
+        """Stop showing output; wait for a running `show`."""
+        self._ended.set()
+        if self._showing is not None:
+            await asyncio.wait({self._showing})
+
+    async def _show_news(self) -> None:
+        while self._news:
+            try:
+                async with asyncio.timeout(self._output.pause()):
+                    await self._ended.wait()
+            except TimeoutError:
+                self._news, self.shown = False, True
+                await self._show(self._output.text(SHOWN_LIVE))
+            else:
+                return
+
 
 Params = dict[str, Any]
 
 _PLAN_STATUS = {"inProgress": "in_progress"}
 PLAN_MARK = {"_meta": {"item": "plan"}}
-"""Marks the chunks of a proposed plan, which is told like a message."""
+"""Marks the chunks of a proposed plan, which is sent like a message."""
 
 
 class Narrator:
-    """Tells one thread's life. Stateful: what was told in pieces is not told again whole."""
+    """Reports one thread as events. Text that was sent in pieces is not sent again whole."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._told: set[str] = set()
+        self._sent_in_pieces: set[str] = set()
         self._calls: dict[str, LiveOutput] = {}
         self._idle = asyncio.Event()
         self._idle.set()
@@ -30,25 +69,25 @@ class Narrator:
 
     @property
     def warnings(self) -> list[str]:
-        """What codex warned of."""
+        """Codex's warnings."""
         return sorted(self._warned)
 
     async def calls_closed(self) -> None:
-        """Returns when no call is under way."""
+        """Wait until no call is running."""
         await self._idle.wait()
 
     async def hear(self, method: str, params: Params) -> None:
-        """Takes a notification of the thread; those that tell a person nothing are left out."""
-        tell = _TELLERS.get(method)
-        if tell is not None:
-            await tell(self, params)
+        """Handle a notification of the thread; those without content for a person are skipped."""
+        handle = _HANDLERS.get(method)
+        if handle is not None:
+            await handle(self, params)
 
     async def remark(self, line: str) -> None:
-        """Says something in the agent's place, apart from what it says."""
+        """Send a remark in the agent's place, set apart from its messages."""
         await self._chunk("agent_message_chunk", f"*{line}*\n\n", None)
 
     async def close_calls(self) -> None:
-        """Ends what is still under way: nobody will tell how it ended."""
+        """Close calls that are still open: their end will not be reported."""
         for item_id in list(self._calls):
             await self._end_output(item_id)
             await self._update(items.cut_off(item_id))
@@ -72,7 +111,7 @@ class Narrator:
     async def _piece(
         self, kind: str, params: Params, part: str, mark: Params | None = None
     ) -> None:
-        self._told.add(str(params.get("itemId")))
+        self._sent_in_pieces.add(str(params.get("itemId")))
         await self._chunk(kind, str(params.get("delta", "")), part, mark)
 
     async def _chunk(
@@ -83,10 +122,10 @@ class Narrator:
         await self._update({"sessionUpdate": kind, "content": content, **named, **(mark or {})})
 
     async def _whole(self, item: items.Item) -> None:
-        """An item of talk that is done; told here unless it was told in pieces."""
+        """Send a complete item of text, unless it was sent in pieces."""
         item_id, kind = str(item["id"]), item["type"]
-        if item_id in self._told:
-            self._told.discard(item_id)
+        if item_id in self._sent_in_pieces:
+            self._sent_in_pieces.discard(item_id)
         elif kind == "reasoning":
             for number, text in enumerate(cast("list[object]", item.get("summary") or [])):
                 await self._chunk("agent_thought_chunk", str(text), f"{item_id}.{number}")
@@ -98,7 +137,7 @@ class Narrator:
 
     async def _started(self, params: Params) -> None:
         item = _item(params)
-        if item is None or item["type"] in items.TALK | items.UNTOLD:
+        if item is None or item["type"] in items.TALK | items.MODEL_ONLY:
             return
         item_id = str(item["id"])
         self._calls[item_id] = LiveOutput(lambda text: self._show_output(item_id, text))
@@ -107,7 +146,7 @@ class Narrator:
 
     async def _ended(self, params: Params) -> None:
         item = _item(params)
-        if item is None or item["type"] in items.UNTOLD:
+        if item is None or item["type"] in items.MODEL_ONLY:
             return
         if item["type"] in items.TALK:
             return await self._whole(item)
@@ -132,7 +171,7 @@ class Narrator:
 
     async def _show_output(self, item_id: str, text: str) -> None:
         if not self._recorder.open:
-            return  # a server that was left running prints between turns; its end tells it all
+            return  # a server left running prints between turns; its end reports all output
         await self._update(items.progressed(item_id, [items.text_part(text)]))
 
     async def _end_output(self, item_id: str) -> bool:
@@ -147,7 +186,7 @@ class Narrator:
     # The rest
 
     async def _steps(self, params: Params) -> None:
-        steps = [as_object(one) for one in cast("list[object]", params.get("plan") or [])]
+        steps = [as_object(step) for step in cast("list[object]", params.get("plan") or [])]
         entries = [
             {
                 "content": str(step.get("step", "")),
@@ -165,7 +204,7 @@ class Narrator:
         await self._update({"sessionUpdate": "usage_update", "used": used, "size": size})
 
     async def _error(self, params: Params) -> None:
-        if params.get("willRetry"):  # else the end of the turn tells it
+        if params.get("willRetry"):  # else the end of the turn reports it
             message = as_object(params.get("error")).get("message")
             await self._chunk("agent_thought_chunk", f"{message}\n\n", None)
 
@@ -189,7 +228,7 @@ class Narrator:
     async def _update(self, update: items.Update) -> None:
         await self._recorder.record(AgentEventType.SESSION_UPDATE, update)
 
-    TELLERS: "dict[str, Callable[[Narrator, Params], Awaitable[None]]]" = {
+    HANDLERS: "dict[str, Callable[[Narrator, Params], Awaitable[None]]]" = {
         "item/agentMessage/delta": _message,
         "item/plan/delta": _plan,
         "item/reasoning/summaryTextDelta": _summary,
@@ -210,7 +249,7 @@ class Narrator:
     }
 
 
-_TELLERS = Narrator.TELLERS
+_HANDLERS = Narrator.HANDLERS
 
 
 def _item(params: Params) -> items.Item | None:

@@ -1,17 +1,14 @@
-"""An open thread of codex. Implements `GoalSession`."""
+"""A session of codex: its thread, turns and goals."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from quarterdeck.agents.codex.content import input_of
-from quarterdeck.agents.codex.failures import failure
-from quarterdeck.agents.codex.handshake import Handshake, key_to_use
-from quarterdeck.agents.codex.hearing import Hearing
-from quarterdeck.agents.codex.link import CodexLink
-from quarterdeck.agents.codex.settings import Settings
-from quarterdeck.agents.codex.start import start_process
-from quarterdeck.agents.codex.thread import Thread
+from quarterdeck.agents.codex.items import input_of
+from quarterdeck.agents.codex.link import CodexLink, failure
+from quarterdeck.agents.codex.listener import ThreadListener
+from quarterdeck.agents.codex.startup import CodexHandshake, Settings, key_to_use, start_process
 from quarterdeck.agents.codex.turns import NativeTurn
 from quarterdeck.agents.objects import as_object
 from quarterdeck.agents.port import (
@@ -25,74 +22,152 @@ from quarterdeck.agents.port import (
     TurnOutcome,
 )
 from quarterdeck.agents.presets import Preset
-from quarterdeck.agents.session.link import LinkLostError, RefusedError
-from quarterdeck.agents.session.patience import Patience
-from quarterdeck.agents.session.process import AgentProcess
-from quarterdeck.agents.session.session import CANCELLED, Session, Turn
+from quarterdeck.agents.session.process import AgentProcess, LinkLostError, RefusedError
+from quarterdeck.agents.session.recorder import Timeouts
+from quarterdeck.agents.session.session import CANCELLED, EngineTurn, ProcessSession
 
 Params = dict[str, Any]
 
+_TIDY_SECONDS = 2.0
+"""For codex to report the ends of commands that it was made to stop."""
 
-class CodexSession(Session[CodexLink]):
+
+class CodexThread:
+    """One thread on one link; every method may raise what the link's requests raise."""
+
+    def __init__(
+        self, link: CodexLink, id: str, listener: ThreadListener, timeouts: Timeouts
+    ) -> None:
+        self.id = id
+        self._link = link
+        self._listener = listener
+        self._timeouts = timeouts
+
+    async def learn_goal(self) -> None:
+        """Request the current goal."""
+        answer = await self._link.request("thread/goal/get", {"threadId": self.id})
+        self._listener.goal.follow(answer.get("goal"))
+
+    async def align(self, wish: GoalWish) -> None:
+        """Set the goal according to the wish."""
+        goal = self._listener.goal
+        change = goal.change(wish)
+        if change is not None:
+            await self._set_goal(change, replace_goal=not goal.matches(wish))
+
+    async def pause_goal(self) -> None:
+        """Stop codex from starting another turn."""
+        if self._listener.goal.active:
+            await self._set_goal({"status": "paused"}, replace_goal=False)
+
+    async def work_on(self, wish: GoalWish) -> None:
+        """Make codex continue towards the goal, even after it has stopped."""
+        goal = self._listener.goal
+        change = goal.change(wish) or {"status": "active"}
+        await self._set_goal(change, replace_goal=not goal.matches(wish))
+
+    async def _set_goal(self, change: Params, replace_goal: bool) -> None:
+        goal = self._listener.goal
+        if replace_goal and goal.exists:  # its counts would continue
+            await self._link.request("thread/goal/clear", {"threadId": self.id})
+        params = {"threadId": self.id, **change}
+        await self._link.request("thread/goal/set", params, lambda a: goal.follow(a.get("goal")))
+
+    async def stop(self) -> None:
+        """Interrupt our turn. The goal is paused first: codex would start the next turn at once."""
+        self._listener.keep_open = True
+        try:
+            await self.pause_goal()
+            ours = self._listener.turns.ours
+            if ours is not None and not ours.ended.done():
+                await self._interrupt(ours)
+        except (RefusedError, LinkLostError):
+            return  # it has just ended
+
+    async def stop_running(self) -> None:
+        """End a turn that codex started on its own; its goal stays active."""
+        running = self._listener.turns.running
+        if running is None:
+            return
+        with suppress(RefusedError):  # it may be ending at this moment
+            await self._interrupt(running)
+        async with asyncio.timeout(self._timeouts.cancel):
+            await asyncio.shield(running.ended)
+        await self.tidy()
+
+    async def tidy(self) -> None:
+        """End the commands of an interrupted turn, which codex leaves running."""
+        with suppress(RefusedError, TimeoutError):  # then they are reported as failed
+            async with asyncio.timeout(_TIDY_SECONDS):
+                await self._link.request("thread/backgroundTerminals/clean", {"threadId": self.id})
+                await self._listener.narrator.calls_closed()
+        await self._link.end_commands()
+        await self._listener.narrator.close_calls()
+
+    async def _interrupt(self, native: NativeTurn) -> None:
+        await self._link.request("turn/interrupt", {"threadId": self.id, "turnId": native.id})
+
+
+class CodexSession(ProcessSession[CodexLink]):
     """One codex process with one thread."""
 
     def __init__(
-        self, preset: Preset, patience: Patience, spec: SessionSpec, sink: AgentSink
+        self, preset: Preset, timeouts: Timeouts, spec: SessionSpec, sink: AgentSink
     ) -> None:
-        super().__init__(preset, patience, spec, sink)
+        super().__init__(preset, timeouts, spec, sink)
         self._key: str | None = None
-        self._hearing = Hearing(self._recorder, self._desk)
+        self._listener = ThreadListener(self._recorder, self._requests)
         self._settings = Settings(self._list_models)
-        self._thread: Thread | None = None
+        self._thread: CodexThread | None = None
 
     async def start(self) -> AgentProcess:
-        """Starts codex's process; see the frame."""
+        """Start codex's process; see `ProcessSession`."""
         self._key = await asyncio.to_thread(key_to_use, self._preset, self._spec)
         return await start_process(self._preset, self._spec, self._key)
 
     async def change_goal(self, wish: GoalWish) -> None:
-        """Brings codex's goal in line with the wish; without a process, the next turn does.
+        """Set codex's goal according to the wish; without a process, the next turn sets it.
 
         Raises:
-            AgentError: codex did not take it.
+            AgentError: codex did not accept it.
         """
         if self._link is None or not self._link.usable or self._thread is None:
             return
         try:
-            async with asyncio.timeout(self._patience.choose):
+            async with asyncio.timeout(self._timeouts.choose):
                 await self._thread.align(wish)
-                if not wish.active and self._hearing.turns.unasked:
+                if not wish.active and self._listener.turns.unasked:
                     await self._thread.stop_running()
         except (RefusedError, LinkLostError, TimeoutError) as error:
-            raise AgentError(f"{self._preset.name} did not take the goal: {error!r}.") from error
+            raise AgentError(f"{self._preset.name} refused the goal: {error!r}.") from error
 
     # Opening
 
     def _connect(self, process: AgentProcess) -> CodexLink:
         self._thread = None
-        self._hearing = Hearing(self._recorder, self._desk)
-        return CodexLink(self._preset.name, process, self._recorder.activity, self._hearing)
+        self._listener = ThreadListener(self._recorder, self._requests)
+        return CodexLink(self._preset.name, process, self._recorder.activity, self._listener)
 
     async def _shake_hands(self, link: CodexLink) -> None:
-        hearing = self._hearing
-        handshake = Handshake(self._preset, link, self._spec, self._key, hearing.opened)
+        listener = self._listener
+        handshake = CodexHandshake(self._preset, link, self._spec, self._key, listener.opened)
         try:
             opened = await handshake.run()
         except AgentUnavailableError as error:
-            warned = "".join(f" It warned: {one}" for one in hearing.narrator.warnings)
+            warned = "".join(f" It warned: {warning}" for warning in listener.narrator.warnings)
             raise AgentUnavailableError(f"{error}{warned}") from error
         self._spec = replace(self._spec, session_id=opened.thread_id)
         self._settings.opened(opened.answer)
-        self._thread = Thread(link, opened.thread_id, hearing, self._patience)
+        self._thread = CodexThread(link, opened.thread_id, listener, self._timeouts)
         await self._thread.learn_goal()
         if opened.forgotten:
-            await hearing.narrator.remark(
+            await listener.narrator.remark(
                 f"The earlier session could not be reopened ({opened.forgotten}); "
                 "this one starts afresh."
             )
         if opened.left_out:
             names = ", ".join(opened.left_out)
-            await hearing.narrator.remark(
+            await listener.narrator.remark(
                 f"{self._preset.name} cannot use these MCP servers: {names}."
             )
 
@@ -102,8 +177,8 @@ class CodexSession(Session[CodexLink]):
 
     # A turn
 
-    async def _take_turn(self, prompt: Prompt, turn: Turn) -> TurnOutcome:
-        self._hearing.keep_open = False
+    async def _take_turn(self, prompt: Prompt, turn: EngineTurn) -> TurnOutcome:
+        self._listener.keep_open = False
         link = await self._usable_link()
         thread = self._thread
         assert thread is not None
@@ -111,80 +186,82 @@ class CodexSession(Session[CodexLink]):
             return CANCELLED
         native = await self._begin(link, thread, prompt)
         if native is None:
-            return TurnOutcome(StopReason.END_TURN, goal=self._hearing.goal.report())
-        if turn.interrupted:  # it came before there was anything to stop
+            return TurnOutcome(StopReason.END_TURN, goal=self._listener.goal.report())
+        if turn.interrupted:  # the interrupt came before there was a turn to stop
             await thread.stop()
         async with self._watched(link):
             record = await native.ended
         return await self._conclude(thread, turn, native, record)
 
-    async def _begin(self, link: CodexLink, thread: Thread, prompt: Prompt) -> NativeTurn | None:
-        """The turn that the prompt is about; None when the goal needs no further one."""
-        turns, wish = self._hearing.turns, prompt.goal
+    async def _begin(
+        self, link: CodexLink, thread: CodexThread, prompt: Prompt
+    ) -> NativeTurn | None:
+        """Return the turn for the prompt; None when the goal needs no further one."""
+        turns, wish = self._listener.turns, prompt.goal
         if prompt.continuation:
             return turns.take_unasked() or await self._go_on(thread, wish)
-        # Codex may be about to begin the next turn, which would be taken for ours.
+        # Codex may be about to start its next turn, which would be mistaken for ours.
         await thread.pause_goal()
-        if turns.running is not None:  # the person goes first
+        if turns.running is not None:  # the user's message goes first
             await thread.stop_running()
         turns.forget_unasked()
         if wish is None:
-            return await self._ask(link, prompt)
+            return await self._send_prompt(link, prompt)
         if not wish.fresh:
-            await thread.align(replace(wish, active=wish.active and self._hearing.goal.active))
+            await thread.align(replace(wish, active=wish.active and self._listener.goal.active))
         elif self._is_goal_alone(prompt, wish):
             return await self._work(link, thread, prompt)
-        native = await self._ask(link, prompt)
+        native = await self._send_prompt(link, prompt)
         if wish.fresh:
             await thread.align(wish)
         return native
 
     def _is_goal_alone(self, prompt: Prompt, wish: GoalWish) -> bool:
-        """Whether the goal says all that the message says, so that codex is told once."""
+        """Return whether the goal covers the whole message, so that it is sent once."""
         more = prompt.images or prompt.fast_mode or self._settings.plans(prompt)
-        return prompt.text == wish.objective and not more
+        return wish.active and prompt.text == wish.objective and not more
 
-    async def _ask(self, link: CodexLink, prompt: Prompt) -> NativeTurn:
-        wanted = await self._settings.wanted(prompt) | await self._settings.speed(prompt)
-        params = {"threadId": self.id, "input": input_of(prompt), **wanted}
+    async def _send_prompt(self, link: CodexLink, prompt: Prompt) -> NativeTurn:
+        settings = await self._settings.turn_settings(prompt) | await self._settings.speed(prompt)
+        params = {"threadId": self.id, "input": input_of(prompt), **settings}
         adopted: list[NativeTurn] = []
 
-        def heed(answer: Params) -> None:
-            adopted.append(self._hearing.turns.adopt(str(as_object(answer.get("turn")).get("id"))))
+        def adopt(answer: Params) -> None:
+            adopted.append(self._listener.turns.adopt(str(as_object(answer.get("turn")).get("id"))))
 
-        await link.request("turn/start", params, heed)
+        await link.request("turn/start", params, adopt)
         self._settings.chosen(prompt)
         return adopted[0]
 
-    async def _work(self, link: CodexLink, thread: Thread, prompt: Prompt) -> NativeTurn:
-        """Begins to work towards a goal."""
+    async def _work(self, link: CodexLink, thread: CodexThread, prompt: Prompt) -> NativeTurn:
+        """Start to work towards a goal."""
         assert prompt.goal is not None
-        wanted = await self._settings.wanted(prompt)
-        if wanted:
-            await link.request("thread/settings/update", {"threadId": self.id, **wanted})
+        settings = await self._settings.turn_settings(prompt)
+        if settings:
+            await link.request("thread/settings/update", {"threadId": self.id, **settings})
             self._settings.chosen(prompt)
-        begun = self._hearing.turns.next_one()
+        next_turn = self._listener.turns.next_turn()
         await thread.align(prompt.goal)
-        return await begun
+        return await next_turn
 
-    async def _go_on(self, thread: Thread, wish: GoalWish | None) -> NativeTurn | None:
-        """The next turn towards the goal; made to begin when codex has stopped at the last."""
+    async def _go_on(self, thread: CodexThread, wish: GoalWish | None) -> NativeTurn | None:
+        """Return the next turn towards the goal, started here when codex has stopped."""
         if wish is None:
             raise RefusedError("there is no goal to go on with")
-        begun = self._hearing.turns.next_one()
+        next_turn = self._listener.turns.next_turn()
         await thread.work_on(wish)
-        if not self._hearing.goal.active:
+        if not self._listener.goal.active:
             return None
         try:
-            async with asyncio.timeout(self._patience.choose):
-                return await begun
+            async with asyncio.timeout(self._timeouts.choose):
+                return await next_turn
         except TimeoutError as error:
             raise RefusedError("it does not go on towards its goal") from error
 
     async def _conclude(
-        self, thread: Thread, turn: Turn, native: NativeTurn, record: Params
+        self, thread: CodexThread, turn: EngineTurn, native: NativeTurn, record: Params
     ) -> TurnOutcome:
-        status, goal = record.get("status"), native.goal or self._hearing.goal.report()
+        status, goal = record.get("status"), native.goal or self._listener.goal.report()
         if turn.interrupted or status == "interrupted":
             await thread.tidy()
             return TurnOutcome(StopReason.CANCELLED, usage=native.usage, goal=goal)
@@ -194,7 +271,7 @@ class CodexSession(Session[CodexLink]):
         return TurnOutcome(StopReason.END_TURN, usage=native.usage, goal=goal)
 
     def _turn_over(self) -> None:
-        self._hearing.turns.release()
+        self._listener.turns.release()
 
     # Stopping and failing
 
@@ -202,14 +279,14 @@ class CodexSession(Session[CodexLink]):
         if self._thread:
             await self._thread.stop()
 
-    async def _bury(self, turn: Turn, error: LinkLostError) -> TurnOutcome:
+    async def _handle_exit(self, turn: EngineTurn, error: LinkLostError) -> TurnOutcome:
         try:
-            return await super()._bury(turn, error)
+            return await super()._handle_exit(turn, error)
         finally:
-            await self._hearing.narrator.close_calls()
+            await self._listener.narrator.close_calls()
 
     def _failed(self, sentence: str) -> TurnOutcome:
-        return TurnOutcome(StopReason.FAILED, sentence, goal=self._hearing.goal.report())
+        return TurnOutcome(StopReason.FAILED, sentence, goal=self._listener.goal.report())
 
     def _refusal(self, error: RefusedError) -> str:
         return f"{self._preset.name} reported an error: {str(error).rstrip('.')}."

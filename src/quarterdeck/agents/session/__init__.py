@@ -1,1 +1,1 @@
-"""What sessions with agents have in common, whatever protocol the agent speaks."""
+"""The common part of agent sessions, independent of the agent's protocol."""

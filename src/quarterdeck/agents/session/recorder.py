@@ -1,20 +1,67 @@
-"""Brings what an agent says into the engine's sink: in order, one at a time, inside turns only."""
+"""Records an agent's events, and its activity."""
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from quarterdeck.agents.port import AgentSink
-from quarterdeck.agents.session.activity import Activity
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.history import AgentEvent, AgentEventType
 
+_AT_WORK = ("pending", "in_progress")
+
+
+class Activity:
+    """The time of the agent's last message, and its running tools: those may be silent for long."""
+
+    def __init__(self) -> None:
+        self._last_message_at = monotonic()
+        self._running: set[str] = set()
+
+    def rest(self) -> None:
+        """Note that a turn has ended; tools left open will not be closed."""
+        self._running.clear()
+
+    def touch(self) -> None:
+        """Note that something came from the agent, or went to it."""
+        self._last_message_at = monotonic()
+
+    def follow(self, update: dict[str, Any]) -> None:
+        """Follow the agent's updates of its tools."""
+        if update.get("sessionUpdate") not in ("tool_call", "tool_call_update"):
+            return
+        call, status = str(update.get("toolCallId")), update.get("status")
+        if status in _AT_WORK or (update["sessionUpdate"] == "tool_call" and status is None):
+            self._running.add(call)
+        elif status is not None:
+            self._running.discard(call)
+
+    async def quiet(self, seconds: float) -> None:
+        """Wait until there was no message for this long, even while tools run."""
+        while (remaining := seconds - (monotonic() - self._last_message_at)) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(remaining)
+
+    @property
+    def silence(self) -> float:
+        """Seconds since anything came from the agent; none while a tool runs."""
+        return 0.0 if self._running else monotonic() - self._last_message_at
+
+
+async def wait_for_silence(activity: Activity, limit: float, waits: Callable[[], bool]) -> None:
+    """Wait until nothing happened for `limit` seconds while no question was open."""
+    while (remaining := limit - activity.silence) > 0 or waits():  # noqa: ASYNC110 (no event)
+        await asyncio.sleep(remaining if remaining > 0 else limit)
+
+
 HELD_LIMIT = 1000
-"""Events kept for the next turn; with more, the agent is not read until that turn begins."""
+"""Events kept for the next turn; with more, the agent is not read until that turn starts."""
 
 
 class Recorder:
-    """Between an agent and the sink. What comes between turns is held for the next one."""
+    """Passes an agent's events to the sink. Events between turns are held for the next one."""
 
     def __init__(self, sink: AgentSink) -> None:
         self._sink = sink
@@ -25,27 +72,27 @@ class Recorder:
         """Of the agent whose events these are."""
 
     async def open_turn(self) -> None:
-        """Lets events through, those that were held first."""
+        """Let events through, starting with those that were held."""
         self._turn.set()
         async with self._lock:
             await self._release()
 
     @property
     def open(self) -> bool:
-        """Whether a turn is under way."""
+        """Whether a turn is running."""
         return self._turn.is_set()
 
     def close_turn(self) -> None:
-        """Holds events from here on. Whatever tools were left open count no more."""
+        """Hold events from here on. Tools left open no longer count."""
         self._turn.clear()
         self.activity.rest()
 
     async def record(self, kind: str, payload: dict[str, Any]) -> None:
-        """Returns when the sink has the event, or when it is held."""
+        """Return when the sink has the event, or when it is held."""
         self.activity.touch()
         if kind == AgentEventType.SESSION_UPDATE:
             self.activity.follow(payload)
-        # model_construct: the payload is the agent's own and must not be copied or judged.
+        # model_construct: the agent's payload must not be copied or validated.
         event = AgentEvent.model_construct(timestamp=utc_now(), type=kind, payload=payload)
         if len(self._held) >= HELD_LIMIT:
             await self._turn.wait()
@@ -63,3 +110,19 @@ class Recorder:
         while self._held:
             await self._sink(self._held[0])
             self._held.popleft()
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """How long a driver waits for an agent, in seconds."""
+
+    start: float = 60.0
+    """For the handshake and for the session together."""
+    choose: float = 20.0
+    """For a change of mode, model or goal."""
+    cancel: float = 5.0
+    """From a cancel to the end of the turn; then the agent and its descendants are killed."""
+    silence: float = 1800.0
+    """Of an agent that runs no tool and asks nothing during a turn: it hangs, and is killed."""
+    leave: float = 1.0
+    """From the end of its input, or a SIGTERM, to the agent's end; then SIGKILL."""

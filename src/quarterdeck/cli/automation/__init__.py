@@ -7,22 +7,25 @@ from quarterdeck.cli.lazy import LazyGroup, Verb
 _HERE = "quarterdeck.cli.automation"
 
 VERBS = {
-    "ls": Verb(f"{_HERE}.ls", "List automations."),
-    "create": Verb(f"{_HERE}.create", "Make an automation."),
-    "show": Verb(f"{_HERE}.show", "Show one, with the coming moments of its schedule."),
-    "edit": Verb(f"{_HERE}.edit", "Change what is given of one, or all of it in an editor."),
-    "enable": Verb(f"{_HERE}.enable", "Switch automations on."),
-    "disable": Verb(f"{_HERE}.disable", "Switch automations off; runs go on."),
-    "run": Verb(f"{_HERE}.run", "Begin a run by hand."),
-    "runs": Verb(f"{_HERE}.runs", "List the runs of one."),
-    "retry": Verb(f"{_HERE}.retry", "Run a failed run again, in a new replica."),
-    "rm": Verb(f"{_HERE}.rm", "Delete automations with their runs."),
+    "ls": Verb(f"{_HERE}.automations", "List automations.", "ls"),
+    "create": Verb(f"{_HERE}.definition", "Make an automation.", "create"),
+    "show": Verb(f"{_HERE}.automations", "Show an automation and its next runs.", "show"),
+    "edit": Verb(f"{_HERE}.definition", "Edit by option, or in $EDITOR.", "edit"),
+    "enable": Verb(f"{_HERE}.automations", "Switch automations on.", "enable"),
+    "disable": Verb(f"{_HERE}.automations", "Switch automations off; runs go on.", "disable"),
+    "run": Verb(f"{_HERE}.runs", "Start a run now.", "run"),
+    "runs": Verb(f"{_HERE}.runs", "List the runs of one.", "runs"),
+    "retry": Verb(f"{_HERE}.runs", "Run a failed run again, in a new replica.", "retry"),
+    "approve": Verb(f"{_HERE}.runs", "Let a run start that waits for approval.", "approve"),
+    "cancel": Verb(f"{_HERE}.runs", "Stop a run.", "cancel"),
+    "rotate": Verb(f"{_HERE}.automations", "Give a webhook a new token.", "rotate"),
+    "rm": Verb(f"{_HERE}.automations", "Delete automations with their runs.", "rm"),
 }
 
 
 @click.group(name="automation", cls=LazyGroup, verbs=VERBS)
-def command() -> None:
-    """Automations: agents that run on schedules and events.
+def automation() -> None:
+    """Manage automations: agents that run on schedules and events.
 
     AUTOMATION is a name, an id, or a prefix of one that fits one automation only.
     """

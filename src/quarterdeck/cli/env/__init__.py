@@ -7,24 +7,24 @@ from quarterdeck.cli.lazy import LazyGroup, Verb
 _HERE = "quarterdeck.cli.env"
 
 VERBS = {
-    "ls": Verb(f"{_HERE}.ls", "List environments."),
-    "create": Verb(f"{_HERE}.create", "Make an environment."),
-    "show": Verb(f"{_HERE}.show", "Show one with all its parts."),
-    "edit": Verb(f"{_HERE}.edit", "Change what is given of one."),
-    "rm": Verb(f"{_HERE}.rm", "Delete environments with their parts."),
-    "variables": Verb(f"{_HERE}.variables", "Variables: list, set, import, remove."),
-    "files": Verb(f"{_HERE}.files", "Files: list, print, put, remove."),
-    "skills": Verb(f"{_HERE}.skills", "Skills: search, list, add, remove."),
-    "mcp": Verb(f"{_HERE}.mcp", "MCP servers: list, set, remove."),
-    "hooks": Verb(f"{_HERE}.hooks", "Warm and start hooks: print, save."),
-    "test": Verb(f"{_HERE}.hook_tests", "Run a hook in a replica of its own."),
-    "pool": Verb(f"{_HERE}.pool", "The warm pool: show, switch on or off."),
+    "ls": Verb(f"{_HERE}.environments", "List environments.", "ls"),
+    "create": Verb(f"{_HERE}.environments", "Make an environment.", "create"),
+    "show": Verb(f"{_HERE}.environments", "Show one with all its parts.", "show"),
+    "edit": Verb(f"{_HERE}.environments", "Edit an environment.", "edit"),
+    "rm": Verb(f"{_HERE}.environments", "Delete environments with their parts.", "rm"),
+    "variables": Verb(f"{_HERE}.variables", "Variables: list, set, import, remove.", "variables"),
+    "files": Verb(f"{_HERE}.parts", "Files: list, print, put, remove.", "files"),
+    "skills": Verb(f"{_HERE}.parts", "Skills: search, list, add, remove.", "skills"),
+    "mcp": Verb(f"{_HERE}.parts", "MCP servers: list, set, remove.", "mcp"),
+    "hooks": Verb(f"{_HERE}.parts", "Warm and start hooks: print, save.", "hooks"),
+    "test": Verb(f"{_HERE}.parts", "Run a hook in a temporary replica.", "test_hook"),
+    "pool": Verb(f"{_HERE}.environments", "The warm pool: show, switch on or off.", "pool"),
 }
 
 
 @click.group(name="env", cls=LazyGroup, verbs=VERBS)
-def command() -> None:
-    """Environments: what replicas are made from.
+def env() -> None:
+    """Manage environments.
 
     ENVIRONMENT is a name, an id, or `global` for the one that applies to every replica.
     """

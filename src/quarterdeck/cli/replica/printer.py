@@ -1,11 +1,11 @@
-"""A transcript printed as it grows, as plain text."""
+"""Print a growing transcript as plain text."""
 
 from collections.abc import Callable, Iterable
 from uuid import UUID
 
 from quarterdeck.transcript.blocks import Block, SpeechBlock, ToolBlock, ToolState
+from quarterdeck.transcript.export import plain_lines
 from quarterdeck.transcript.fold import Transcript
-from quarterdeck.transcript.plain import plain_lines
 from quarterdeck.wire.events import Event, TurnDelta, payload_of
 from quarterdeck.wire.history import AgentEvent
 
@@ -24,17 +24,17 @@ class TranscriptPrinter:
         self._transcript = Transcript()
         self._shown: dict[int, list[str]] = {}
         self._open: int | None = None
-        """The block whose last line was not ended yet."""
+        """The block whose last line is not complete yet."""
 
     def take_page(self, events: Iterable[AgentEvent]) -> None:
-        """Events of history, printed as one."""
+        """Print the events of a page of history together."""
         for event in events:
             self._transcript.append(event)
         for block in self._transcript.blocks:
             self._show(block)
 
     def take(self, event: Event) -> None:
-        """One event of the stream; those of other chats are left out."""
+        """Print one event of the stream; those of other chats are ignored."""
         payload = payload_of(event)
         if not isinstance(payload, TurnDelta) or payload.chat_id != self._chat_id:
             return
@@ -45,7 +45,7 @@ class TranscriptPrinter:
                 self._show(block)
 
     def finish(self) -> None:
-        """Ends a line that is open."""
+        """End an incomplete line."""
         if self._open is not None:
             self._open = None
             self._write("\n")
@@ -80,7 +80,7 @@ class TranscriptPrinter:
         if ended and not shown:
             self._show_lines(lines)
             return
-        # The last line of output may still grow; it waits for the end.
+        # The last line of output may still grow, so it is printed at the end.
         output = lines[1:] if ended else lines[1:-1]
         before = shown[1:]
         self._shown[block.id] = [lines[0], *output]

@@ -8,16 +8,14 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from quarterdeck.engine.branches import rename_branches
-from quarterdeck.engine.drafts import event
-from quarterdeck.engine.errors import EngineRefused
-from quarterdeck.engine.journal import Journal
-from quarterdeck.engine.setup.errors import SetupFailed
-from quarterdeck.engine.setup.hooks import Hooks
+from quarterdeck.engine.agent_session import too_large
+from quarterdeck.engine.errors import EngineRefusedError
+from quarterdeck.engine.git import carry_origins, name_co_authors, rename_branches
+from quarterdeck.engine.journal import Journal, event
+from quarterdeck.engine.setup.home import SetupError
+from quarterdeck.engine.setup.hooks import HookRunner, Hooks
 from quarterdeck.engine.setup.install import install
 from quarterdeck.engine.setup.memory import SetupMemory, was_claimed
-from quarterdeck.engine.setup.process import HookRunner
-from quarterdeck.engine.starting import too_large
 from quarterdeck.wire.engine import EngineConfig
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import ErrorEvent, EventType, HooksChanged
@@ -27,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class Boot:
-    """One boot of a workspace. `credentials` are the keys of its agents; a claim may change them."""
+    """One boot of a workspace. `credentials` are its agents' keys; a claim may change them."""
 
     def __init__(
         self,
@@ -56,10 +54,10 @@ class Boot:
         return self.state.phase == SetupPhase.READY
 
     async def run(self) -> bool:
-        """Gets the workspace ready; False when that failed, which `state` then tells."""
+        """Get the workspace ready; return False when that failed; `state` says why."""
         try:
             await self._set_up()
-        except SetupFailed as failed:
+        except SetupError as failed:
             await self._fail(str(failed))
             return False
         except OSError as error:
@@ -70,15 +68,15 @@ class Boot:
         return True
 
     async def claim(self, request: ClaimWorkspace) -> None:
-        """Gives a held workspace to its owner; one that is owned already is left as it is.
+        """Give a held workspace to its owner; one that has an owner is not changed.
 
         Raises:
-            EngineRefused: CONFLICT while it is not prepared yet, or failed.
+            EngineRefusedError: CONFLICT while it is not prepared yet, or failed.
         """
         if self._memory.claimed or not self._config.setup.hold:
             return
         if self.state.phase != SetupPhase.HELD:
-            raise EngineRefused.conflict("The workspace is not prepared yet.")
+            raise EngineRefusedError.conflict("The workspace is not prepared yet.")
         await rename_branches(self._config.repositories, request.branch, self._environment)
         self.credentials.update(request.credentials)
         await self._journal.append(was_claimed(), durable=True, refusable=True)
@@ -86,14 +84,17 @@ class Boot:
         self._claimed.set()
 
     def close(self) -> None:
-        """Lets go of what hooks left running."""
+        """Release processes that hooks left running."""
         self._runner.close()
 
     async def _set_up(self) -> None:
         if reason := too_large(self._environment):
-            raise SetupFailed(reason)
+            raise SetupError(reason)
         home = Path(self._environment.get("HOME", "/"))
         await asyncio.to_thread(install, self._config.setup, home, self._state_dir)
+        await carry_origins(self._config.repositories, self._environment)
+        if self._config.setup.co_author:
+            await name_co_authors(self._config.repositories, self._environment)
         self.state = SetupState(phase=SetupPhase.WARM_HOOKS)
         await self._hooks.warm()
         if self._config.setup.hold and not self._memory.claimed:
@@ -103,13 +104,13 @@ class Boot:
 
     async def _hold(self) -> None:
         self.state = SetupState(phase=SetupPhase.HELD)
-        told = HooksChanged.model_validate({"running": [], "completed": [], "held": True})
+        status = HooksChanged.model_validate({"running": [], "completed": [], "held": True})
         await self._journal.append(
-            event(EventType.HOOKS_STATUS, told.model_dump(exclude_unset=True))
+            event(EventType.HOOKS_STATUS, status.model_dump(exclude_unset=True))
         )
         await self._claimed.wait()
 
     async def _fail(self, reason: str) -> None:
         self.state = SetupState(phase=SetupPhase.FAILED, failure=reason)
-        told = ErrorEvent(code=ErrorCode.INTERNAL_ERROR, message=reason)
-        await self._journal.append(event(EventType.ERROR, told), durable=True)
+        error = ErrorEvent(code=ErrorCode.INTERNAL_ERROR, message=reason)
+        await self._journal.append(event(EventType.ERROR, error), durable=True)

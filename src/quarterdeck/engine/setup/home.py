@@ -1,7 +1,13 @@
-"""Writing below HOME without following a link out of it.
+"""Writes below HOME of a sandbox without following a link out of it.
 
-What lies in HOME was made by whoever worked there before, so no part of a path is trusted: every
-directory is opened from its parent, links refused, and a file is made beside its place and moved.
+HOME may have been changed by earlier work, so no part of a path is trusted: every directory is
+opened from its parent, links refused, and a file is written next to its place and moved.
+
+Where each agent looks below HOME for skills and for instructions that always apply.
+
+Skills are installed once, in `.agents/skills`, which codex, opencode and gemini read. Their own
+directories get a link for versions that do not yet; those that read both list a skill once. claude
+reads only its own directory. The built-in agent reads neither skills nor instructions.
 """
 
 import os
@@ -10,37 +16,40 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from quarterdeck.engine.setup.errors import SetupFailed
+
+class SetupError(Exception):
+    """The text is for a person and names what failed: it becomes the replica's error."""
+
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The parts of `~/a/b`, or of `a/b`.
+    """Return the parts of `~/a/b`, or of `a/b`.
 
     Raises:
-        SetupFailed: it is absolute, leaves HOME, or names nothing.
+        SetupError: it is absolute, leaves HOME, or names nothing.
     """
     parts = PurePosixPath(path.removeprefix("~/")).parts
     if not parts or path.startswith("/") or ".." in parts or "\0" in path or parts == ("~",):
-        raise SetupFailed(f"{path!r} is no path below the home directory.")
+        raise SetupError(f"{path!r} is not a path below the home directory.")
     return parts
 
 
-class Home:
-    """The home directory of those who work in the workspace."""
+class SandboxHome:
+    """The home directory in a workspace."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def write(self, path: str, data: bytes, mode: int = 0o600) -> None:
-        """Puts a file in place, whole, making its directories.
+        """Put a file in place, whole, making its directories.
 
         Raises:
-            SetupFailed: a link or another thing stands in its way, or the disk does not take it.
+            SetupError: a link or something else is in its place, or the disk refused.
         """
-        with self._beside(path, make=True) as (directory, name):
+        with self._parent(path, make=True) as (directory, name):
             new = f".{secrets.token_hex(8)}.new"
             try:
                 descriptor = os.open(new, _NEW, mode, dir_fd=directory)
@@ -58,12 +67,12 @@ class Home:
                 raise _failed(path, error) from error
 
     def link(self, path: str, target: str) -> None:
-        """Puts a symbolic link in place; whatever is no link there stays, and wins.
+        """Put a symbolic link in place, unless something that is not a link is there.
 
         Raises:
-            SetupFailed: as `write`.
+            SetupError: as `write`.
         """
-        with self._beside(path, make=True) as (directory, name):
+        with self._parent(path, make=True) as (directory, name):
             new = f".{secrets.token_hex(8)}.new"
             try:
                 if _is_there(name, directory) and not _is_link(name, directory):
@@ -74,36 +83,36 @@ class Home:
                 raise _failed(path, error) from error
 
     def remove(self, path: str) -> None:
-        """Removes a file or link, and the directories that it leaves empty; gone is gone."""
+        """Remove a file or link, if it is there, and the directories that it leaves empty."""
         parts = parts_of(path)
         try:
-            with self._beside(path, make=False) as (directory, name):
+            with self._parent(path, make=False) as (directory, name):
                 os.unlink(name, dir_fd=directory)
-        except (OSError, SetupFailed):
-            return  # it is gone already, or no longer what was put there
+        except (OSError, SetupError):
+            return  # it was removed already, or replaced
         if len(parts) > 1:
             self._remove_empty("/".join(parts[:-1]))
 
     def has(self, path: str) -> bool:
-        """Whether anything has this path, links not followed."""
+        """Return whether anything has this path, links not followed."""
         try:
-            with self._beside(path, make=False) as (directory, name):
+            with self._parent(path, make=False) as (directory, name):
                 return _is_there(name, directory)
-        except (OSError, SetupFailed):
+        except (OSError, SetupError):
             return False
 
     def _remove_empty(self, path: str) -> None:
         parts = parts_of(path)
         try:
-            with self._beside(path, make=False) as (directory, name):
+            with self._parent(path, make=False) as (directory, name):
                 os.rmdir(name, dir_fd=directory)
-        except (OSError, SetupFailed):
+        except (OSError, SetupError):
             return  # something else is in it
         if len(parts) > 1:
             self._remove_empty("/".join(parts[:-1]))
 
     @contextmanager
-    def _beside(self, path: str, make: bool) -> Generator[tuple[int, str]]:
+    def _parent(self, path: str, make: bool) -> Generator[tuple[int, str]]:
         *above, name = parts_of(path)
         try:
             current = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -144,6 +153,25 @@ def _is_link(name: str, directory: int) -> bool:
     return True
 
 
-def _failed(path: str, error: OSError) -> SetupFailed:
+def _failed(path: str, error: OSError) -> SetupError:
     shown = path if path.startswith("~/") else f"~/{path}"
-    return SetupFailed(f"{shown} could not be written: {error.strerror or error}.")
+    return SetupError(f"{shown} could not be written: {error.strerror or error}.")
+
+
+SKILLS = ".agents/skills"
+
+OWN_SKILLS = (
+    ".claude/skills",
+    ".codex/skills",
+    ".copilot/skills",
+    ".gemini/skills",
+    ".config/opencode/skills",
+)
+
+INSTRUCTIONS = (
+    ".claude/CLAUDE.md",
+    ".codex/AGENTS.md",
+    ".copilot/copilot-instructions.md",
+    ".gemini/GEMINI.md",
+    ".config/opencode/AGENTS.md",
+)

@@ -1,7 +1,7 @@
-"""Runs the hooks of a boot in the contract's order, and journals how it goes.
+r"""Runs the hooks of a boot in the contract's order, and journals their progress.
 
 hooks.started -> (hooks.progress ... hooks.status with the hook's log) ... -> hooks.completed
-                                                                          \\-> hooks.failed
+                                                                          \-> hooks.failed
 
 The environment's hooks come first, in the order they were given, then each repository's own:
 `.quarterdeck/hooks/warm.sh` and `.quarterdeck/hooks/start.sh`, run in the repository. The others
@@ -9,17 +9,137 @@ run in the workspace's root. The first that fails ends the boot.
 """
 
 import asyncio
-from collections.abc import Sequence
+import os
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from quarterdeck.engine.drafts import Draft, Note, event
-from quarterdeck.engine.journal import Journal
-from quarterdeck.engine.setup.errors import SetupFailed
+from quarterdeck.engine.exec import wait_or_kill
+from quarterdeck.engine.journal import Journal, JournalDraft, JournalNote, event
+from quarterdeck.engine.setup.home import SetupError
 from quarterdeck.engine.setup.memory import SetupMemory, all_warmed, hook_done
-from quarterdeck.engine.setup.process import Hook, HookRunner
-from quarterdeck.wire.engine import EngineConfig, EngineRepository
+from quarterdeck.engine.setup.output import HookOutput
+from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.engine import EngineConfig
 from quarterdeck.wire.events import EventType, HooksChanged
+from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.setup import HookKind, HookLog
+
+OnOutput = Callable[[str], Awaitable[None]]
+
+_SHELLS = ("/bin/bash", "/usr/bin/bash", "/bin/sh")
+_NOT_STARTED = 126
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A hook that can be run: its script, and the directory that it is run in."""
+
+    kind: HookKind
+    name: str
+    script: str
+    directory: Path
+
+
+class HookRunner:
+    """Runs hooks one at a time. `close` stops reading output of processes they left running."""
+
+    def __init__(self, scripts: Path, environment: Mapping[str, str], seconds: float) -> None:
+        self._scripts = scripts
+        self._environment = environment
+        self._seconds = seconds
+        self._outputs: list[HookOutput] = []
+
+    async def run(self, hook: Hook, on_output: OnOutput) -> HookLog:
+        """Run a hook to its end, or stop it with its processes at the time limit.
+
+        `on_output` receives its output in pieces. Being cancelled stops the hook as well.
+        """
+        executed_at, started = utc_now(), time.monotonic()
+        reading, writing = os.pipe()
+        output = HookOutput(reading)
+        self._outputs.append(output)
+        try:
+            process = await self._start(hook, writing)
+        except (OSError, ValueError) as error:
+            os.write(writing, f"The hook could not be started: {error}\n".encode())
+            process = None
+        finally:
+            os.close(writing)
+        forwarding = asyncio.create_task(_forward(output, on_output), name="hook output")
+        exit_code: int | None = _NOT_STARTED
+        try:
+            if process is not None:
+                exit_code = await wait_or_kill(process, self._seconds)
+        finally:
+            output.finish()
+            await _settle(forwarding)
+        return HookLog(
+            hook_type=hook.kind.value,
+            hook_name=hook.name,
+            hook_script=hook.script,
+            output=output.text,
+            output_truncated=output.truncated,
+            output_total_chars=output.total,
+            exit_code=exit_code,
+            timed_out=exit_code is None,
+            executed_at=executed_at,
+            duration_ms=round((time.monotonic() - started) * 1000),
+        )
+
+    def close(self) -> None:
+        """Stop reading output."""
+        for output in self._outputs:
+            output.close()
+
+    async def _start(self, hook: Hook, output: int) -> "subprocess.Popen[bytes]":
+        starting = asyncio.ensure_future(asyncio.to_thread(self._spawn, hook, output))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # A thread is not cancelled: the process that it starts has no owner yet.
+            await asyncio.wait({starting})
+            if starting.exception() is None:
+                await wait_or_kill(starting.result(), 0)
+            raise
+
+    def _spawn(self, hook: Hook, output: int) -> "subprocess.Popen[bytes]":
+        self._scripts.mkdir(parents=True, exist_ok=True)
+        path = self._scripts / f"{hook.kind.value}.sh"
+        path.write_text(hook.script)
+        return subprocess.Popen(
+            [*interpreter_of(hook.script), str(path)],
+            cwd=hook.directory,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+
+def interpreter_of(script: str) -> list[str]:
+    """Return the command of a `#!` line, else a shell."""
+    first = script.split("\n", 1)[0]
+    if first.startswith("#!") and (command := first[2:].strip().split(None, 1)):
+        return command
+    return [next((shell for shell in _SHELLS if Path(shell).exists()), _SHELLS[-1])]
+
+
+async def _forward(output: HookOutput, on_output: OnOutput) -> None:
+    while (piece := await output.piece()) is not None:
+        await on_output(piece)
+
+
+async def _settle(forwarding: "asyncio.Task[None]") -> None:
+    try:
+        await forwarding
+    except asyncio.CancelledError:
+        forwarding.cancel()
+        raise
+
 
 REPOSITORY_HOOKS = ".quarterdeck/hooks"
 SCRIPT_LIMIT = 1 << 20
@@ -44,10 +164,10 @@ class Hooks:
         return bool(self._now)
 
     async def warm(self) -> None:
-        """Runs the warm hooks that never succeeded here; none, once all have.
+        """Run the warm hooks that have not succeeded here yet.
 
         Raises:
-            SetupFailed: one failed; the rest did not run.
+            SetupError: one failed; the rest did not run.
         """
         if self._memory.warmed:
             return
@@ -57,16 +177,18 @@ class Hooks:
         self._memory.warmed = True
 
     async def start(self) -> None:
-        """Runs the start hooks.
+        """Run the start hooks.
 
         Raises:
-            SetupFailed: one failed; the rest did not run.
+            SetupError: one failed; the rest did not run.
         """
         await self._run(await asyncio.to_thread(self._hooks, HookKind.START))
 
     def _hooks(self, kind: HookKind) -> list[Hook]:
         root, setup = Path(self._config.workspace_dir), self._config.setup
-        own = [Hook(kind, one.name, one.script, root) for one in setup.hooks if one.kind == kind]
+        own = [
+            Hook(kind, hook.name, hook.script, root) for hook in setup.hooks if hook.kind == kind
+        ]
         if setup.repository_hooks:
             own += repository_hooks(kind, self._config.repositories)
         return own
@@ -77,38 +199,38 @@ class Hooks:
         self._completed = []
         self._now = [hooks[0].name]
         try:
-            await self._tell(EventType.HOOKS_STARTED)
+            await self._report(EventType.HOOKS_STARTED)
             for hook in hooks:
-                await self._run_one(hook)
+                await self._run_hook(hook)
         finally:
             self._now = []
-        await self._tell(EventType.HOOKS_COMPLETED)
+        await self._report(EventType.HOOKS_COMPLETED)
 
-    async def _run_one(self, hook: Hook) -> None:
+    async def _run_hook(self, hook: Hook) -> None:
         self._now = [hook.name]
 
         async def progress(output: str) -> None:
-            await self._tell(EventType.HOOKS_PROGRESS, hook_name=hook.name, output=output)
+            await self._report(EventType.HOOKS_PROGRESS, hook_name=hook.name, output=output)
 
         log = await self._runner.run(hook, progress)
         self._now = []
-        notes: list[Note] = []
+        notes: list[JournalNote] = []
         if log.exit_code == 0:
             self._completed.append(hook.name)
             if hook.kind == HookKind.WARM:
                 notes.append(hook_done(hook.name))
                 self._memory.done.add(hook.name)
-        told = self._draft(EventType.HOOKS_STATUS, hook_name=hook.name, log=log)
-        await self._journal.append(*notes, told, durable=True)
+        status = self._draft(EventType.HOOKS_STATUS, hook_name=hook.name, log=log)
+        await self._journal.append(*notes, status, durable=True)
         if log.exit_code != 0:
             failure = failure_of(log)
-            await self._tell(EventType.HOOKS_FAILED, hook_name=hook.name, error=failure)
-            raise SetupFailed(failure)
+            await self._report(EventType.HOOKS_FAILED, hook_name=hook.name, error=failure)
+            raise SetupError(failure)
 
-    async def _tell(self, type: EventType, **more: object) -> None:
+    async def _report(self, type: EventType, **more: object) -> None:
         await self._journal.append(self._draft(type, **more))
 
-    def _draft(self, type: EventType, **more: object) -> Draft:
+    def _draft(self, type: EventType, **more: object) -> JournalDraft:
         changed = HooksChanged.model_validate(
             {"running": list(self._now), "completed": list(self._completed), **more}
         )
@@ -116,21 +238,21 @@ class Hooks:
 
 
 def repository_hooks(kind: HookKind, repositories: Sequence[EngineRepository]) -> list[Hook]:
-    """The hooks that repositories bring, in the repositories' order. Blocking."""
-    found: list[Hook] = []
+    """Return the repositories' own hooks, in the repositories' order. Blocking."""
+    hooks: list[Hook] = []
     for repository in repositories:
         path = Path(repository.path, REPOSITORY_HOOKS, f"{kind.value}.sh")
         if not path.is_file():
             continue
         with path.open("rb") as file:
             script = file.read(SCRIPT_LIMIT).decode(errors="replace")
-        found.append(Hook(kind, f"repository:{repository.name}", script, Path(repository.path)))
-    return found
+        hooks.append(Hook(kind, f"repository:{repository.name}", script, Path(repository.path)))
+    return hooks
 
 
 def failure_of(log: HookLog) -> str:
-    """A sentence that says which hook failed, how, and what it said last."""
-    how = "took too long and was stopped" if log.timed_out else f"ended with code {log.exit_code}"
+    """Return a sentence that says which hook failed, how, and its last output."""
+    result = "timed out and was stopped" if log.timed_out else f"ended with code {log.exit_code}"
     lines = [line for line in log.output.splitlines() if line.strip()][-_LAST_LINES:]
-    said = " Its last lines: " + " | ".join(lines)[-1000:] if lines else ""
-    return f"The {log.hook_type} hook {log.hook_name!r} {how}.{said}"
+    tail = " Its last lines: " + " | ".join(lines)[-1000:] if lines else ""
+    return f"The {log.hook_type} hook {log.hook_name!r} {result}.{tail}"

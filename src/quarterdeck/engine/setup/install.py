@@ -1,20 +1,25 @@
 """Installs an environment's files, skills and instructions below HOME.
 
-What was installed is noted in the state directory with a digest. A later boot writes again only
-what the environment has changed since (so what somebody edited in the workspace stays edited), and
-removes what the environment no longer has.
+Installed items are noted in the state directory with a digest. A later boot writes only items that
+the environment has changed since (so edits in the workspace stay), and removes items that the
+environment no longer has.
 """
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from quarterdeck.engine.setup.agent_homes import INSTRUCTIONS, OWN_SKILLS, SKILLS
-from quarterdeck.engine.setup.errors import SetupFailed
-from quarterdeck.engine.setup.home import Home, parts_of
+from quarterdeck.engine.setup.home import (
+    INSTRUCTIONS,
+    OWN_SKILLS,
+    SKILLS,
+    SandboxHome,
+    SetupError,
+    parts_of,
+)
+from quarterdeck.local.files import write_file
 from quarterdeck.wire.setup import Setup
 
 MANIFEST = "installed.json"
@@ -35,19 +40,19 @@ class _Item:
 
 
 def install(setup: Setup, home: Path, state: Path) -> None:
-    """Brings HOME up to the environment. Blocking.
+    """Update HOME to the environment. Blocking.
 
     Raises:
-        SetupFailed: something could not be put in its place.
+        SetupError: something could not be installed.
     """
-    target = Home(home)
-    wanted = _wanted(setup)
+    target = SandboxHome(home)
+    items = _items(setup)
     before = _read(state / MANIFEST)
-    for path in before.keys() - wanted.keys():
+    for path in before.keys() - items.keys():
         target.remove(path)
-    noted = {path: digest for path, digest in before.items() if path in wanted}
+    noted = {path: digest for path, digest in before.items() if path in items}
     try:
-        for path, item in wanted.items():
+        for path, item in items.items():
             if noted.get(path) == item.digest and target.has(path):
                 continue
             _put(target, path, item)
@@ -56,15 +61,15 @@ def install(setup: Setup, home: Path, state: Path) -> None:
         _note(state / MANIFEST, noted)
 
 
-def _put(target: Home, path: str, item: _Item) -> None:
+def _put(target: SandboxHome, path: str, item: _Item) -> None:
     if item.link:
         target.link(path, item.content.decode())
     else:
         target.write(path, item.content, item.mode)
 
 
-def _wanted(setup: Setup) -> dict[str, _Item]:
-    """By normal path; an environment's own file wins over what comes with instructions."""
+def _items(setup: Setup) -> dict[str, _Item]:
+    """Return the items by normal path; an environment's own file wins over those of instructions."""
     items: dict[str, _Item] = {}
     if setup.system_prompt:
         text = setup.system_prompt.rstrip().encode() + b"\n"
@@ -84,27 +89,20 @@ def _wanted(setup: Setup) -> dict[str, _Item]:
 
 def _slug(slug: str) -> str:
     if len(parts_of(slug)) != 1 or "~" in slug:
-        raise SetupFailed(f"{slug!r} cannot be the name of a skill's directory.")
+        raise SetupError(f"{slug!r} cannot be the name of a skill's directory.")
     return slug
 
 
 def _read(path: Path) -> dict[str, str]:
     try:
-        known = json.loads(path.read_bytes())
+        digests = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return cast("dict[str, str]", known) if isinstance(known, dict) else {}
+    return cast("dict[str, str]", digests) if isinstance(digests, dict) else {}
 
 
 def _note(path: Path, installed: dict[str, str]) -> None:
-    new = path.with_suffix(".new")
     try:
-        with new.open("w") as file:
-            json.dump(installed, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        write_file(path, json.dumps(installed))
     except OSError as error:
-        raise SetupFailed(
-            f"{path.name} could not be written: {error.strerror or error}."
-        ) from error
+        raise SetupError(f"{path.name} could not be written: {error.strerror or error}.") from error

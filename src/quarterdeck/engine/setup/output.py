@@ -1,4 +1,4 @@
-"""What a hook prints: its end kept, and handed on in pieces as it comes."""
+"""A hook's output: keeps its end, and passes it on in pieces."""
 
 import asyncio
 import codecs
@@ -11,13 +11,13 @@ _READ_BYTES = 1 << 16
 _READS_A_TURN = 8
 _READS_AT_END = 64
 _PIECE = 16_384
-"""Most characters handed on at once."""
+"""Most characters passed on at once."""
 
 
 class HookOutput:
-    """Reads a pipe. After `finish` it reads on for nobody, until nobody writes any more.
+    """Reads a pipe. After `finish` it reads and discards until all writers have closed it.
 
-    A hook may leave a server running; were the pipe closed, the server's next line would kill it.
+    A hook may leave a server running; with the pipe closed, the server's next line would kill it.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -26,8 +26,8 @@ class HookOutput:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._kept: deque[str] = deque()
         self._kept_chars = 0
-        self._untold: deque[str] = deque()
-        self._told = 0
+        self._unread: deque[str] = deque()
+        self._passed_on = 0
         self._finished = False
         self._open = True
         self._news = asyncio.Event()
@@ -44,23 +44,23 @@ class HookOutput:
         return self.total > HOOK_OUTPUT_LIMIT
 
     async def piece(self) -> str | None:
-        """What came since the last call, once there is some; None at the end.
+        """Return the output since the last call, once there is some; None at the end.
 
-        In all it gives no more than a log keeps: a hook that prints without end is told of once.
+        In total it returns no more than a log keeps, even when a hook prints without end.
         """
-        while not self._untold:
+        while not self._unread:
             if self._finished:
                 return None
             self._news.clear()
             await self._news.wait()
-        text = "".join(self._untold)
-        self._untold.clear()
+        text = "".join(self._unread)
+        self._unread.clear()
         if len(text) > _PIECE:
-            self._untold.append(text[_PIECE:])
+            self._unread.append(text[_PIECE:])
         return text[:_PIECE]
 
     def finish(self) -> None:
-        """The hook has ended: takes what is in the pipe."""
+        """Note that the hook has ended and read the rest of the pipe."""
         for _ in range(_READS_AT_END):
             if not self._read_once():
                 break
@@ -69,7 +69,7 @@ class HookOutput:
         self._news.set()
 
     def close(self) -> None:
-        """Stops reading."""
+        """Stop reading."""
         if self._open:
             self._open = False
             asyncio.get_running_loop().remove_reader(self._descriptor)
@@ -102,7 +102,7 @@ class HookOutput:
         self._kept_chars += len(text)
         while self._kept_chars - len(self._kept[0]) >= HOOK_OUTPUT_LIMIT:
             self._kept_chars -= len(self._kept.popleft())
-        if (room := HOOK_OUTPUT_LIMIT - self._told) > 0:
-            self._told += len(text[:room])
-            self._untold.append(text[:room])
+        if (room := HOOK_OUTPUT_LIMIT - self._passed_on) > 0:
+            self._passed_on += len(text[:room])
+            self._unread.append(text[:room])
             self._news.set()

@@ -1,1 +1,1 @@
-"""A workspace's files as one compressed file, and back again exactly."""
+"""Packs a workspace's files into one compressed file, and restores them exactly."""

@@ -1,9 +1,9 @@
-"""Packs or unpacks one archive, as a process of its own that ends with the service.
+"""Packs or unpacks one archive, in a separate process that ends with the service.
 
     python -m quarterdeck.sandboxes.archive pack TREE ARCHIVE [LEFT_OUT...]
     python -m quarterdeck.sandboxes.archive unpack ARCHIVE TREE
 
-Says on standard output, as one line of JSON, what went wrong: `{"errno", "message"}`.
+Reports an error on standard output, as one line of JSON: `{"errno", "message"}`.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ def _end_with_parent(parent: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
-        sys.exit(1)  # it had ended before
+        sys.exit(1)  # it had already ended
 
 
 def _work(arguments: list[str]) -> None:
@@ -39,7 +39,7 @@ def _work(arguments: list[str]) -> None:
 
 
 def main() -> None:
-    """Runs one job; exit code 1 when it failed."""
+    """Run one job; exit code 1 when it failed."""
     parent, *arguments = sys.argv[1:]
     _end_with_parent(int(parent))
     os.nice(_NICENESS)
@@ -47,12 +47,12 @@ def main() -> None:
     try:
         _work(arguments)
     except (DamagedError, tarfile.TarError, EOFError, zlib.error) as e:
-        _say(0, str(e) or "it ends too early")
+        _fail(0, str(e) or "it ends too early")
     except OSError as e:
-        _say(e.errno or 0, f"{e.strerror or e}: {e.filename}" if e.filename else str(e))
+        _fail(e.errno or 0, f"{e.strerror or e}: {e.filename}" if e.filename else str(e))
 
 
-def _say(number: int, message: str) -> None:
+def _fail(number: int, message: str) -> None:
     sys.stdout.write(json.dumps({"errno": number, "message": message}))
     sys.exit(1)
 

@@ -1,30 +1,188 @@
-"""Writing a tree into an archive, and an archive into a tree."""
+"""Packs and unpacks a workspace, including what tar alone would lose.
+
+Times have all their digits, extended attributes and access lists are kept, holes stay holes. The
+members are plain pax ones: any tar reads such an archive, except for the attributes.
+"""
 
 import ctypes
+import errno
 import gzip
+import io
 import os
 import stat
 import tarfile
+from base64 import b64decode, b64encode
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from quarterdeck.sandboxes.archive.entries import add, describe, give_back
+ATTRIBUTE = "QUARTERDECK.xattr."
+_ATTRIBUTES = ("user.", "system.posix_acl_")
+_KINDS = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK, stat.S_IFIFO)
+_BLOCK = 512
+_COPY = 1 << 20
+_NO_ATTRIBUTES = (errno.ENOTSUP, errno.EPERM, errno.EACCES)
+
+Span = tuple[int, int]
+"""Offset and length of a piece of a file that is not a hole."""
+
+
+def describe(archive: tarfile.TarFile, path: Path, name: str) -> tarfile.TarInfo | None:
+    """Return the member for a file; None for files without content, such as sockets."""
+    status = path.lstat()
+    if stat.S_IFMT(status.st_mode) not in _KINDS:
+        return None
+    member = archive.gettarinfo(str(path), name)
+    member.uname = member.gname = ""
+    member.mtime = int(status.st_mtime)
+    attributes = {ATTRIBUTE + key: b64encode(value).decode() for key, value in _attributes(path)}
+    member.pax_headers = {"mtime": exact(status.st_mtime_ns), **attributes}
+    return member
+
+
+def exact(nanoseconds: int) -> str:
+    """Return a time in pax format, with all its digits."""
+    sign, whole = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
+    return f"{sign}{whole // 10**9}.{whole % 10**9:09d}"
+
+
+def nanoseconds(text: str) -> int:
+    """Return the reverse of `exact`."""
+    whole, _, part = text.removeprefix("-").partition(".")
+    value = int(whole) * 10**9 + int(part.ljust(9, "0")[:9] or 0)
+    return -value if text.startswith("-") else value
+
+
+def add(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+    """Write a member with its content.
+
+    Raises:
+        OSError: it cannot be read, or the archive cannot be written.
+    """
+    if not member.isreg():
+        archive.addfile(member)
+        return
+    with path.open("rb", buffering=0) as file:
+        spans = _spans(file.fileno(), member.size)
+        if spans == [(0, member.size)] or not member.size:
+            archive.addfile(member, file)
+        else:
+            _add_with_holes(archive, member, file, spans)
+
+
+def _add_with_holes(
+    archive: tarfile.TarFile, member: tarfile.TarInfo, file: io.FileIO, spans: list[Span]
+) -> None:
+    """Add a file in GNU tar's sparse format 1.0, which the library reads automatically."""
+    numbers = [len(spans), *(number for span in spans for number in span)]
+    table = "".join(f"{number}\n" for number in numbers).encode()
+    table += b"\0" * (-len(table) % _BLOCK)
+    member.pax_headers = {
+        **member.pax_headers,
+        "GNU.sparse.major": "1",
+        "GNU.sparse.minor": "0",
+        "GNU.sparse.name": member.name,
+        "GNU.sparse.realsize": str(member.size),
+    }
+    member.size = len(table) + sum(length for _, length in spans)
+    archive.addfile(member, io.BytesIO(table) if not spans else _Pieces(table, file, spans))
+
+
+class _Pieces(io.RawIOBase):
+    """Reads the table and then the spans of a file, one after the other."""
+
+    def __init__(self, table: bytes, file: io.FileIO, spans: list[Span]) -> None:
+        super().__init__()
+        self._remaining = self._pieces(table, file, spans)
+        self._piece = b""
+
+    def read(self, size: int = -1) -> bytes:
+        result = bytearray()
+        while len(result) < size:
+            self._piece = self._piece or next(self._remaining, b"")
+            if not self._piece:
+                break
+            part = self._piece[: size - len(result)]
+            self._piece = self._piece[len(part) :]
+            result += part
+        return bytes(result)
+
+    def _pieces(self, table: bytes, file: io.FileIO, spans: list[Span]) -> Iterator[bytes]:
+        yield table
+        for offset, length in spans:
+            file.seek(offset)
+            while length:
+                data = file.read(min(length, _COPY))
+                if not data:
+                    raise OSError(errno.EIO, "The file became shorter while it was read")
+                length -= len(data)
+                yield data
+
+
+def _spans(descriptor: int, size: int) -> list[Span]:
+    """Return the pieces that hold data; the whole file where the system does not report them."""
+    spans: list[Span] = []
+    place = 0
+    while place < size:
+        try:
+            start = os.lseek(descriptor, place, os.SEEK_DATA)
+        except OSError as e:
+            if e.errno != errno.ENXIO:
+                return [(0, size)]
+            break  # nothing but a hole follows
+        place = min(os.lseek(descriptor, start, os.SEEK_HOLE), size)
+        if start < place:
+            spans.append((start, place - start))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return spans
+
+
+def _attributes(path: Path) -> Iterator[tuple[str, bytes]]:
+    try:
+        names = os.listxattr(path, follow_symlinks=False)
+    except OSError as e:
+        if e.errno in _NO_ATTRIBUTES:
+            return
+        raise
+    for name in sorted(names):
+        if name.startswith(_ATTRIBUTES):
+            with suppress(OSError):  # removed meanwhile, or not readable by us
+                yield name, os.getxattr(path, name, follow_symlinks=False)
+
+
+def restore_metadata(path: Path, member: tarfile.TarInfo) -> None:
+    """Set owner, mode, attributes and time of a file that was written out.
+
+    Raises:
+        OSError: they cannot be set.
+    """
+    link = stat.S_ISLNK(path.lstat().st_mode)
+    if os.geteuid() == 0:
+        os.chown(path, member.uid, member.gid, follow_symlinks=False)
+    if not link:
+        path.chmod(member.mode)
+    for key, value in member.pax_headers.items():
+        if key.startswith(ATTRIBUTE):
+            name = key.removeprefix(ATTRIBUTE)
+            os.setxattr(path, name, b64decode(value), follow_symlinks=False)
+    time = nanoseconds(str(member.pax_headers["mtime"]))
+    os.utime(path, ns=(time, time), follow_symlinks=False)
+
 
 LEVEL = 3
-"""Of the compression: beyond it, little is won for much time."""
+"""Compression level: higher ones gain little for much time."""
 _CHUNK = 1 << 20
 
 
 class DamagedError(Exception):
-    """The archive holds what no archive of ours does."""
+    """The archive contains something that our archives never do."""
 
 
 def pack(tree: Path, archive: Path, left_out: frozenset[str]) -> None:
-    """Writes everything below a directory, and syncs it. Nothing may change there meanwhile.
+    """Write everything below a directory, and sync it. Nothing may change it meanwhile.
 
     Args:
-        left_out: names directly below the tree that are not kept.
+        left_out: names directly below the tree that are not packed.
 
     Raises:
         OSError: something cannot be read, or the archive cannot be written.
@@ -46,18 +204,18 @@ def pack(tree: Path, archive: Path, left_out: frozenset[str]) -> None:
 
 
 class _Closed:
-    """Files and directories that their owner may not read: opened for us, closed again after."""
+    """Files and directories that their owner may not read: made readable, and restored after."""
 
     def __init__(self) -> None:
         self._modes: list[tuple[Path, int]] = []
 
     def open(self, path: Path) -> None:
         mode = path.lstat().st_mode
-        wanted = 0o500 if stat.S_ISDIR(mode) else 0o400
-        if os.geteuid() == 0 or stat.S_ISLNK(mode) or mode & wanted == wanted:
+        needed = 0o500 if stat.S_ISDIR(mode) else 0o400
+        if os.geteuid() == 0 or stat.S_ISLNK(mode) or mode & needed == needed:
             return
         self._modes.append((path, stat.S_IMODE(mode)))
-        path.chmod(stat.S_IMODE(mode) | wanted)
+        path.chmod(stat.S_IMODE(mode) | needed)
 
     def close(self) -> None:
         for path, mode in reversed(self._modes):
@@ -74,14 +232,14 @@ def _opened() -> Generator[_Closed]:
 
 
 def _below(tree: Path, left_out: frozenset[str], closed: _Closed) -> Iterator[Path]:
-    """Everything below a directory, a directory before what is in it."""
+    """Yield everything below a directory, a directory before what is in it."""
     waiting = [tree]
     while waiting:
         current = waiting.pop()
         closed.open(current)
         with os.scandir(current) as entries:
-            found = sorted(entries, key=lambda entry: os.fsencode(entry.name))
-        for entry in found:
+            sorted_entries = sorted(entries, key=lambda entry: os.fsencode(entry.name))
+        for entry in sorted_entries:
             if current == tree and entry.name in left_out:
                 continue
             yield Path(entry.path)
@@ -90,7 +248,7 @@ def _below(tree: Path, left_out: frozenset[str], closed: _Closed) -> Iterator[Pa
 
 
 def unpack(archive: Path, tree: Path) -> None:
-    """Makes a directory with what an archive holds, and syncs it. Reads to the archive's last byte.
+    """Make a directory with an archive's content, and sync it. Reads to the archive's last byte.
 
     Raises:
         DamagedError, TarError, EOFError, zlib.error: the archive is not whole.
@@ -104,17 +262,17 @@ def unpack(archive: Path, tree: Path) -> None:
                 for member in reader:
                     _write(reader, member, tree, directories)
             while squeezed.read(_CHUNK):
-                pass  # the check sum stands at the end
+                pass  # the checksum is at the end
     except gzip.BadGzipFile as e:
         raise DamagedError(str(e)) from e
-    # Last: writing into a directory would need the one of these, and change the other.
+    # Last: writing into a directory needs its mode, and changes its time.
     for name in reversed(directories):
-        give_back(tree / name, directories[name])
+        restore_metadata(tree / name, directories[name])
     _sync(tree)
 
 
 def _sync(directory: Path) -> None:
-    """Waits until everything of the directory's file system is on the disk."""
+    """Wait until the directory's file system is written to the disk."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
@@ -149,6 +307,6 @@ def _write(
         reader.makefile(member, str(path))
     else:
         raise DamagedError(
-            f"it holds what is no file: {member.name} ({stat.filemode(member.mode)})"
+            f"it contains something that is not a file: {member.name} ({stat.filemode(member.mode)})"
         )
-    give_back(path, member)
+    restore_metadata(path, member)

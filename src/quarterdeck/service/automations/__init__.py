@@ -1,1 +1,1 @@
-"""Automations: agents that run on schedules and events (INTERFACE 8)."""
+"""Automations: agents that run on schedules and events (docs/interface.md 8)."""

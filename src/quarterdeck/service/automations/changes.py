@@ -1,8 +1,8 @@
-"""What changes in automations and their runs, told to whoever watches.
+"""Changes of automations and their runs, streamed to clients.
 
-A change is stored in the transaction that makes it, with an index. A stream reads what comes after
-its own place: at once when this service has stored something, and every few seconds for what
-another service over the same database has.
+A change is stored in the transaction that makes it, with an index. A stream reads the changes after
+its own index: at once when this service has stored one, and every few seconds for those of other
+services on the same database.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ from quarterdeck.service.db.tables import automation_events as table
 from quarterdeck.wire.automations import AutomationEventType
 
 KEPT = 2_000
-"""The newest that are kept for those who come back."""
+"""How many of the newest are kept, for clients that reconnect."""
 PAGE = 64
 PING = b": ping\n\n"
 
 
-def tell(
+def store_change(
     connection: Connection,
     owner: tuple[str, str | None],
     type: AutomationEventType,
     payload: dict[str, Any],
     now: str,
 ) -> None:
-    """Stores a change; `owner` is the organization and, of a personal automation, the user."""
+    """Store a change; `owner` is the organization and, of a personal automation, the user."""
     index = connection.execute(
         insert(table)
         .values(
@@ -46,7 +46,7 @@ def tell(
         connection.execute(delete(table).where(table.c.index <= index - KEPT))
 
 
-class Watch:
+class ChangeStreams:
     """Wakes the streams of one service; `pause` and `ping` are seconds."""
 
     def __init__(self, database: Database, pause: float = 3.0, ping: float = 15.0) -> None:
@@ -56,24 +56,24 @@ class Watch:
         self._waiting: set[asyncio.Event] = set()
 
     def nudge(self) -> None:
-        """Something may have been stored."""
+        """Note that something may have been stored."""
         for event in self._waiting:
             event.set()
 
     async def newest(self) -> int:
-        """The index of the newest change, 0 when there was none."""
+        """Return the index of the newest change, 0 when there was none."""
         return await self._database.read(
             lambda c: c.execute(select(func.max(table.c.index))).scalar() or 0
         )
 
     def follow(self, organization_id: str, user_id: str | None, after: int) -> "Changes":
-        """The stream of a caller, from behind an index."""
+        """Return the stream of a caller, starting after an index."""
         event = asyncio.Event()
         self._waiting.add(event)
         return Changes(self, event, (organization_id, user_id), after)
 
     async def read(self, owner: tuple[str, str | None], after: int) -> list[tuple[int, bytes]]:
-        """Frames of what comes after an index, with their indices."""
+        """Return the frames after an index, with their indices."""
         mine = or_(table.c.user_id.is_(None), table.c.user_id == owner[1])
         statement = (
             select(table)
@@ -85,7 +85,7 @@ class Watch:
         return [(row["index"], _frame(row)) for row in rows]
 
     async def rest(self, event: asyncio.Event, seconds: float) -> None:
-        """Until something was stored, or may have been elsewhere."""
+        """Wait until something was stored here, or may have been stored by another service."""
         try:
             async with asyncio.timeout(min(seconds, self._pause)):
                 await event.wait()
@@ -93,7 +93,7 @@ class Watch:
             return
 
     def leave(self, event: asyncio.Event) -> None:
-        """A stream has ended."""
+        """Note that a stream has ended."""
         self._waiting.discard(event)
 
 
@@ -101,7 +101,7 @@ class Changes:
     """One stream: an async iterator of frames and pings."""
 
     def __init__(
-        self, watch: Watch, event: asyncio.Event, owner: tuple[str, str | None], after: int
+        self, watch: ChangeStreams, event: asyncio.Event, owner: tuple[str, str | None], after: int
     ) -> None:
         self._watch = watch
         self._event = event
@@ -113,7 +113,7 @@ class Changes:
         return self
 
     async def __anext__(self) -> bytes:
-        """The next frames, or a ping."""
+        """Return the next frames, or a ping."""
         while True:
             left = self._ping_at - asyncio.get_running_loop().time()
             if left <= 0:
@@ -126,7 +126,7 @@ class Changes:
             await self._watch.rest(self._event, left)
 
     async def aclose(self) -> None:
-        """Lets go of the stream."""
+        """Close the stream."""
         self._watch.leave(self._event)
 
 

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from quarterdeck.schedules import next_fire
-from quarterdeck.service.automations.schedule import check_schedule
+from quarterdeck.service.automations.scheduler import check_schedule
 from quarterdeck.service.errors import ApiError
-from quarterdeck.service.identity.keys import hash_of
-from quarterdeck.service.moments import moment_text
+from quarterdeck.service.formats import moment_text
+from quarterdeck.service.identity.authentication import hash_of
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.triggers import (
@@ -28,7 +28,7 @@ TOKEN_BYTES = 32
 
 
 def check_triggers(triggers: Sequence[Trigger]) -> None:
-    """At most one schedule, and one trigger of each event.
+    """Check for at most one schedule, and one trigger of each event.
 
     Raises:
         ApiError: INVALID_REQUEST, with the place of the wrong one.
@@ -60,7 +60,7 @@ def trigger_columns(
     now: datetime,
     token_sealed: str | None = None,
 ) -> dict[str, Any]:
-    """What the row says of its triggers; a token that is there is kept."""
+    """Return the columns for the triggers; an existing token is kept."""
     cron = next((one.config for one in triggers if isinstance(one, CronTrigger)), None)
     types = dict.fromkeys(str(one.type) for one in triggers)
     return {
@@ -74,11 +74,25 @@ def trigger_columns(
 
 
 def coming(expression: str | None, zone: str | None, enabled: bool, now: datetime) -> str | None:
-    """The next moment of a schedule; None without one, and while it is switched off."""
+    """Return the next moment of a schedule; None without one, and while it is switched off."""
     if expression is None or zone is None or not enabled:
         return None
     following = next_fire(expression, zone, now)
     return following and moment_text(following)
+
+
+def new_token(vault: Vault, automation_id: str) -> dict[str, str]:
+    """Return the columns of a new token of an automation's webhook."""
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    return {
+        "webhook_token_sealed": vault.seal(automation_id, token),
+        "webhook_token_hash": hash_of(token),
+    }
+
+
+def secret_place(automation_id: str) -> str:
+    """Return the id that a webhook secret is sealed to, which differs from the token's."""
+    return f"{automation_id} webhook_secret"
 
 
 def _token(
@@ -88,11 +102,7 @@ def _token(
         return {"webhook_token_sealed": None, "webhook_token_hash": None}
     if sealed is not None:
         return {}
-    token = secrets.token_urlsafe(TOKEN_BYTES)
-    return {
-        "webhook_token_sealed": vault.seal(automation_id, token),
-        "webhook_token_hash": hash_of(token),
-    }
+    return new_token(vault, automation_id)
 
 
 def _name(trigger: Trigger) -> str:

@@ -1,22 +1,58 @@
-"""One call to a source host, its answer read as JSON. Nothing of it is ever logged but the status."""
+"""Calls to source hosts, and the changes of checks that cause them.
+
+States of a check. Every change is made by `_change`, within a write transaction.
+
+| from | by | to |
+|---|---|---|
+| - | its run is about to start | open |
+| open, abandoned, reported | a report, while it is the newest of its subject | reported |
+| open | a later run for the same subject | superseded |
+| open | its run ends without a report | abandoned |
+
+Writes are serialized, so a check that is read and changed in one write has no other writer. A
+second report replaces the first, also after the run has ended: an agent may change its verdict.
+None counts once a later run for the same pull request was started.
+"""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+from sqlalchemy import Connection, RowMapping
+
+from quarterdeck.service.checks.places import CheckPlace
+from quarterdeck.service.checks.rows import (
+    ABANDONED,
+    OPEN,
+    REPORTED,
+    SUPERSEDED,
+    add_check,
+    change_check,
+    check_of,
+    drop_settled,
+    find_check,
+    newest_of,
+    open_of_automation,
+)
+from quarterdeck.service.formats import storable
+from quarterdeck.service.hosts.settings import LOCAL
+from quarterdeck.wire.automation_runs import UNCOUNTED_REASONS, ExecutionStatus, ReportCheck
 
 if TYPE_CHECKING:
     import httpx
+
 
 ANSWER_BYTES = 4 << 20
 
 
 class HostError(Exception):
-    """A host could not be told; the text says why, without an address."""
+    """A host could not be called; the text says why, without an address."""
 
 
-class HostRefusal(HostError):
-    """It answered, with a status that is no success."""
+class CheckRefusedError(HostError):
+    """It answered with a status other than success."""
 
     def __init__(self, status: int, body: Any) -> None:
         super().__init__(f"it answered {status}")
@@ -36,10 +72,10 @@ class HostCall:
 
 
 async def make(client: "httpx.AsyncClient", api_url: str, call: HostCall) -> dict[str, Any]:
-    """Makes a call; `{}` for an answer that is no JSON object.
+    """Make a call; `{}` for an answer that is not a JSON object.
 
     Raises:
-        HostError: it could not be made, or was not taken.
+        HostError: it could not be made, or was not accepted.
     """
     import httpx
 
@@ -53,7 +89,7 @@ async def make(client: "httpx.AsyncClient", api_url: str, call: HostCall) -> dic
         ) as answer:
             body = _object(await _read(answer))
             if not answer.is_success:
-                raise HostRefusal(answer.status_code, body)
+                raise CheckRefusedError(answer.status_code, body)
             return body
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as e:
         raise HostError(type(e).__name__) from e
@@ -77,6 +113,167 @@ def _object(text: bytes) -> dict[str, Any]:
 
 
 def id_in(answer: Mapping[str, Any]) -> str | None:
-    """The number that a host gave its record; None when it gave none."""
+    """Return the number that a host gave its record; None when it gave none."""
     found = answer.get("id")
     return str(found) if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+Row = RowMapping
+
+NEUTRAL, FAILURE, CANCELLED = "neutral", "failure", "cancelled"
+SUMMARY_CHARACTERS = 60_000
+
+LATER = "A later run for this pull request replaces it."
+REMOVED = "The automation was deleted before the run had ended."
+HEAD_UNKNOWN = "It is kept here: the host did not report the pull request's head."
+UNSAID = "No verdict was reported."
+FAILED = "The run failed before it had a verdict."
+ENDED = "The run was ended before it had a verdict."
+
+
+def open_check(
+    connection: Connection,
+    execution: Row,
+    automation: Row,
+    place: CheckPlace,
+    now: str,
+) -> tuple[str, list[str]]:
+    """Open the check of a run that is about to start, or find the one of an earlier attempt.
+
+    Returns its id, and the runs whose checks are superseded by it.
+    """
+    subject = _subject(execution, automation, place)
+    known = check_of(connection, execution["id"])
+    if known is not None:
+        if known["subject"] == subject and place.head_sha in (None, known["head_sha"]):
+            return known["id"], []
+        _let_go(connection, known, now)  # a later event was put into the waiting run
+    before = [row for row in newest_of(connection, subject) if _gives_way(row, place)]
+    earlier = [_supersede(connection, row, now) for row in before]
+    check_id = str(uuid4())
+    at_host = place.host != LOCAL
+    add_check(
+        connection,
+        id=check_id,
+        organization_id=execution["organization_id"],
+        execution_id=execution["id"],
+        automation_id=automation["id"],
+        check_run_id=check_id,
+        host=place.host,
+        host_asked=False,
+        repository=place.repository,
+        subject=subject,
+        head_sha=place.head_sha,
+        name=automation["name"],
+        token_hash="",  # no token opens it before its run is stored as started
+        status=OPEN,
+        title=place.why_here and HEAD_UNKNOWN,
+        summary=place.why_here,
+        superseded=False,
+        revision=0,
+        unsent=at_host,
+        attempts=0,
+        next_at=now if at_host else None,
+        opened_at=now,
+    )
+    return check_id, [execution_id for execution_id in earlier if execution_id is not None]
+
+
+def _gives_way(row: Row, place: CheckPlace) -> bool:
+    """Return whether a check is superseded by a newly opened one.
+
+    One at a host is not when the new one is kept elsewhere: nothing would replace it.
+    """
+    return place.why_here is None or row["host"] == LOCAL
+
+
+def _subject(execution: Row, automation: Row, place: CheckPlace) -> str:
+    """Return the subject of a check: a pull request; without one, the run itself."""
+    if place.number is None:
+        return f"{automation['id']} {execution['id']}"
+    return f"{automation['id']} {place.repository.lower()}#{place.number}"
+
+
+def give_out(connection: Connection, check_id: str, check_run_id: str, token_hash: str) -> None:
+    """Note that the run was stored as started with this id and token in its prompt."""
+    change_check(connection, check_id, check_run_id=check_run_id, token_hash=token_hash)
+
+
+def report(connection: Connection, row: Row, body: ReportCheck, now: str) -> bool:
+    """Store a verdict; False when a later run has superseded the check."""
+    if row["superseded"]:
+        return False
+    verdict = {
+        "status": REPORTED,
+        "conclusion": body.conclusion,
+        "title": body.title,
+        "summary": body.summary or body.title,
+    }
+    if any(row[name] != value for name, value in verdict.items()):
+        _change(connection, row, now, **verdict)
+    return True
+
+
+def run_ended(connection: Connection, execution: Row, now: str) -> None:
+    """Close the check of a run that has just ended, unless it was reported.
+
+    The verdict of a failed run is unknown, so it does not pass. A run that a person or a newer push
+    ended has not failed: its check is cancelled, which does not pass either.
+    """
+    row = check_of(connection, execution["id"])
+    if row is None or row["status"] != OPEN:
+        return
+    if execution["status"] == ExecutionStatus.COMPLETED:
+        _abandon(connection, row, NEUTRAL, UNSAID, UNSAID, now)
+    elif execution["reason"] in UNCOUNTED_REASONS:
+        _abandon(connection, row, CANCELLED, ENDED, execution["error"] or ENDED, now)
+    else:
+        error = (execution["error"] or FAILED)[:SUMMARY_CHARACTERS]
+        _abandon(connection, row, FAILURE, FAILED, error, now)
+
+
+def close_checks_of_automation(connection: Connection, automation_id: str, now: str) -> None:
+    """Close the checks of an automation that is being deleted; call before its row is removed."""
+    for row in open_of_automation(connection, automation_id):
+        _abandon(connection, row, CANCELLED, REMOVED, REMOVED, now)
+
+
+def _supersede(connection: Connection, row: Row, now: str) -> str | None:
+    """Close the check because a later run starts; return its run's id if it was still open."""
+    if row["status"] != OPEN:
+        change_check(connection, row["id"], superseded=True)
+        return None
+    values = {"status": SUPERSEDED, "superseded": True, "conclusion": CANCELLED}
+    _change(connection, row, now, title=LATER, summary=LATER, **values)
+    return row["execution_id"]
+
+
+def _let_go(connection: Connection, row: Row, now: str) -> None:
+    """Detach a check whose run gets another one; it stays until its host is notified of the end."""
+    _supersede(connection, row, now)
+    change_check(connection, row["id"], execution_id=None)
+    drop_settled(connection)
+
+
+def _abandon(
+    connection: Connection, row: Row, conclusion: str, title: str, summary: str, now: str
+) -> None:
+    values = {"status": ABANDONED, "conclusion": conclusion, "title": title}
+    _change(connection, row, now, summary=storable(summary), **values)
+
+
+def _change(connection: Connection, row: Row, now: str, **values: Any) -> None:
+    """Change a check's state, here and nowhere else, so that its host is always informed."""
+    current = find_check(connection, row["id"])
+    assert current is not None and current["revision"] == row["revision"]  # in the same write
+    at_host = row["host"] != LOCAL
+    change_check(
+        connection,
+        row["id"],
+        revision=row["revision"] + 1,
+        closed_at=now,
+        unsent=at_host,
+        attempts=0,
+        next_at=now if at_host else None,
+        **values,
+    )

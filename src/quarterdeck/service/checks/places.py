@@ -1,29 +1,24 @@
-"""Where the check of a run is kept: at the source host of a connected repository, or here alone."""
+"""Where the check of a run is kept: at the source host of a connected repository, or only here."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from sqlalchemy import RowMapping
 
-from quarterdeck.service.automations.prompts import Occasion
-from quarterdeck.service.hosts.addresses import address_of
-from quarterdeck.service.hosts.settings import HOST_A, HOST_B, LOCAL, HostsSettings
-from quarterdeck.wire.automations import PullRequestRef
+from quarterdeck.service.automations.prompts import TriggerEvent
+from quarterdeck.service.hosts.settings import HOSTS, LOCAL, HostsSettings, hosts_of
+from quarterdeck.wire.automation_runs import PullRequestRef
 from quarterdeck.wire.repositories import Repository
-
-HOSTS = (HOST_A, HOST_B)
-
-_NAME = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.+-]+")
 
 
 @dataclass(frozen=True)
 class CheckPlace:
-    """`repository` is the full name at the host; of a local check, what the run calls it.
-    `number` is None without a pull request. `why_here` says why the host that is set up does not
-    keep the check."""
+    """Where a check is shown.
+
+    `repository` is the full name at the host; of a local check, the run's name for it. `number` is
+    None without a pull request. `why_here` says why the configured host does not keep the check.
+    """
 
     host: str
     repository: str
@@ -32,9 +27,12 @@ class CheckPlace:
     why_here: str | None = None
 
 
-def wants_check(automation: RowMapping, occasion: Occasion) -> bool:
-    """Whether a run has a check: with a pull request, unless its trigger says otherwise; without
-    one, when its automation asks for a report."""
+def wants_check(automation: RowMapping, occasion: TriggerEvent) -> bool:
+    """Return whether a run has a check.
+
+    With a pull request it has one unless its trigger says otherwise; without one, when its
+    automation requires a report.
+    """
     if occasion.pull_request is None:
         return json.loads(automation["config_json"]).get("report") is True
     for trigger in json.loads(automation["triggers_json"]):
@@ -45,21 +43,21 @@ def wants_check(automation: RowMapping, occasion: Occasion) -> bool:
 
 
 def place_of(
-    hosts: HostsSettings, occasion: Occasion, repositories: Sequence[Repository]
+    hosts: HostsSettings, occasion: TriggerEvent, repositories: Sequence[Repository]
 ) -> CheckPlace:
-    """Where the check of an occasion is kept; without a pull request, here.
+    """Return where the check of an occasion is kept; without a pull request, here.
 
-    Only a connected repository leads to a host: the host's token is the installation's, and may
-    write to more than its organizations have connected.
-    A host keeps checks of commits, so one whose commit is not known is kept here.
+    Only a connected repository selects a host: the token belongs to the installation, and may write
+    to more than its organizations have connected. A host keeps checks of commits, so one whose
+    commit is not known is kept here.
     """
     about = occasion.pull_request
     if about is None:
         return CheckPlace(LOCAL, "", None, None)
-    found = host_of(hosts, occasion, about, repositories)
-    if found is None:
+    location = host_of(hosts, occasion, about, repositories)
+    if location is None:
         return CheckPlace(LOCAL, about.repository, about.number, about.head_sha)
-    host, full_name = found
+    host, full_name = location
     return CheckPlace(
         LOCAL if about.head_sha is None else host, full_name, about.number, about.head_sha
     )
@@ -67,11 +65,11 @@ def place_of(
 
 def host_of(
     hosts: HostsSettings,
-    occasion: Occasion,
+    occasion: TriggerEvent,
     about: PullRequestRef,
     repositories: Sequence[Repository],
 ) -> tuple[str, str] | None:
-    """The host of a pull request's repository and its full name there; None when none is set up."""
+    """Return the host of a pull request's repository and its name there; None without a host."""
     for repository in repositories:
         found = _at_host(hosts, occasion, about, repository)
         if found is not None:
@@ -80,28 +78,12 @@ def host_of(
 
 
 def _at_host(
-    hosts: HostsSettings, occasion: Occasion, about: PullRequestRef, repository: Repository
+    hosts: HostsSettings, occasion: TriggerEvent, about: PullRequestRef, repository: Repository
 ) -> tuple[str, str] | None:
-    where, full_name = address_of(repository.url) or ("", "")
-    if not _is_name(full_name):
-        return None
-    if about.repository.lower() not in (repository.name.lower(), full_name.lower()):
-        return None
-    named = (occasion.type,) if occasion.type in HOSTS else HOSTS
-    for host in named:
-        settings = hosts.of(host)
-        if settings.writable and serves(settings.api_url or "", where):
+    for host, full_name in hosts_of(hosts, repository.url):
+        if about.repository.lower() not in (repository.name.lower(), full_name.lower()):
+            continue
+        expected = occasion.type not in HOSTS or host == occasion.type
+        if expected and hosts.of(host).writable:
             return host, full_name
     return None
-
-
-def serves(api_url: str, where: str) -> bool:
-    """Whether an API is that of a repository's host: the same name, or `api.` before it."""
-    host = (urlsplit(api_url).hostname or "").lower()
-    return bool(host) and host.removeprefix("api.") == where.removeprefix("ssh.")
-
-
-def _is_name(full_name: str) -> bool:
-    """Whether it can be part of a request's path, as `owner/name` or longer."""
-    words = full_name.split("/")
-    return len(words) > 1 and all(map(_NAME.fullmatch, words))

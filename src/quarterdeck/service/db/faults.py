@@ -1,6 +1,9 @@
-"""Database errors, told apart by what a person can do about them."""
+"""Typed errors for faults of the database, and a circuit breaker."""
 
+import logging
 import sqlite3
+from collections.abc import Callable
+from time import monotonic
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
@@ -18,10 +21,12 @@ _READ_ONLY = {sqlite3.SQLITE_READONLY}
 _PG_FULL = "53100"
 _PG_LOCKED = {"55P03", "40P01", "40001"}
 _PG_READ_ONLY = "25006"
+_PG_AWAY = {"57P01", "57P02", "57P03", "53300"}
+"""It was shut down, crashed, is starting, or accepts no more connections."""
 
 
 def as_storage_error(error: DBAPIError) -> Exception:
-    """The typed error; a violated constraint stays as it is."""
+    """Return the typed error; a violated constraint stays as it is."""
     if isinstance(error, IntegrityError):
         return error
     fault = _typed(error)
@@ -30,9 +35,9 @@ def as_storage_error(error: DBAPIError) -> Exception:
 
 
 def spoils_transaction(error: DBAPIError) -> bool:
-    """Whether the whole transaction may be gone, not only the statement.
+    """Return whether the whole transaction may be lost, not only the statement.
 
-    SQLite undoes the transaction by itself when the disk is full or a page cannot be read.
+    SQLite rolls back the transaction automatically when the disk is full or a page cannot be read.
     """
     return isinstance(error, OperationalError)
 
@@ -45,19 +50,30 @@ def _typed(error: DBAPIError) -> StorageError:
             "The disk of the service's database is full; nothing was changed. Make room."
         )
     if code in _LOCKED or state in _PG_LOCKED:
-        return DatabaseLockedError(_held(error))
+        return DatabaseLockedError(_locked_message(error))
     if code in _READ_ONLY or state == _PG_READ_ONLY:
         return DatabaseReadOnlyError("The service's database can only be read, not written.")
-    if error.connection_invalidated:
-        return DatabaseLostError("The connection to the service's database was lost.")
-    return StorageError(f"The service's database failed: {_first_line(error)}")
+    reason = _first_line(error)
+    if error.connection_invalidated or _is_away(error):
+        return DatabaseLostError(
+            "The service's database cannot be reached now. Try again shortly.", reason
+        )
+    return StorageError("The service's database failed; the service's log says why.", reason)
 
 
 def _state_of(error: DBAPIError) -> str | None:
     return getattr(error.orig, "sqlstate", None)
 
 
-def _held(error: DBAPIError) -> str:
+def _is_away(error: DBAPIError) -> bool:
+    """Return whether the server was not reached: a failed connection has no SQL state."""
+    if isinstance(error.orig, sqlite3.Error) or not isinstance(error, OperationalError):
+        return False
+    state = _state_of(error)
+    return state is None or state in _PG_AWAY or state.startswith("08")
+
+
+def _locked_message(error: DBAPIError) -> str:
     if _state_of(error) in _PG_LOCKED and error.statement is None:  # while it connected
         return (
             "Another service of this home, or of a copy of it, uses the database. Stop that one; "
@@ -67,5 +83,58 @@ def _held(error: DBAPIError) -> str:
 
 
 def _first_line(error: DBAPIError) -> str:
-    """What the driver says; the lines below it may repeat values."""
+    """Return the first line of the driver's message; later lines may repeat values."""
     return str(error.orig).partition("\n")[0]
+
+
+RETRY_SECONDS = 1.0
+"""While the server is lost it is tried this often at most; calls in between are refused at once."""
+
+log = logging.getLogger(__name__)
+
+
+class Outage:
+    """A circuit breaker. Used on the event loop only; both changes are logged, with one line each."""
+
+    def __init__(self, now: Callable[[], float] = monotonic) -> None:
+        self._now = now
+        self._fault: DatabaseLostError | None = None
+        self._since = 0.0
+        self._retry_at = 0.0
+        self._trying = False
+
+    @property
+    def lost(self) -> bool:
+        """Whether the last attempt could not reach the server."""
+        return self._fault is not None
+
+    def admit(self) -> bool:
+        """Let an attempt through; True when it probes whether the server is back.
+
+        Raises:
+            DatabaseLostError: it is lost, and another attempt is under way or was just made.
+        """
+        if self._fault is None:
+            return False
+        if self._trying or self._now() < self._retry_at:
+            raise DatabaseLostError(str(self._fault), self._fault.reason)
+        self._trying = True
+        return True
+
+    def ended(self, was_trial: bool, error: BaseException | None) -> None:
+        """Record the result of an attempt: all errors but one mean that the server was reached."""
+        if was_trial:
+            self._trying = False
+            self._retry_at = self._now() + RETRY_SECONDS
+        if not isinstance(error, DatabaseLostError):
+            self._reached()
+        elif self._fault is None:
+            self._fault = error
+            self._since = self._retry_at = self._now()
+            log.error("The database cannot be reached", extra={"reason": error.reason})
+
+    def _reached(self) -> None:
+        if self._fault is not None:
+            self._fault = None
+            seconds = round(self._now() - self._since, 1)
+            log.warning("The database is reached again", extra={"seconds": seconds})

@@ -1,13 +1,14 @@
-"""PostgreSQL: one transaction writes at a time, whatever service it belongs to; readers see one
-moment each.
+"""PostgreSQL: one transaction writes at a time, across all services.
 
-Every write transaction begins with an advisory lock that ends with it. So all writes of a database
-are made one after the other, as in SQLite: an event's index is never seen before an earlier one,
-and no service decides upon what another is just changing. Several services may share a database;
-each has a home of its own. The writer's connection holds a second lock, named by the home, for as
-long as it lives: a home and a copy of it are never served both. When the connection is lost that
-lock goes with it, and the next write takes it again or fails. It belongs to a session: between
-service and server there may be no pooler that hands sessions round by transaction.
+Readers see one moment each.
+
+Every write transaction takes an advisory lock first and releases it at its end. So all writes of a
+database are serialized, as in SQLite: an event's index is never seen before an earlier one, and no
+service decides on data that another is changing. Several services may share a database; each has a
+home of its own. The writer's connection holds a second lock, named by the home, while it is open: a
+home and a copy of it are never both served. When the connection is lost that lock goes with it, and
+the next write takes it again or fails. It belongs to a session: between service and server there
+must not be a pooler in transaction mode.
 """
 
 from hashlib import sha256
@@ -19,14 +20,14 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import NullPool
 
 WAIT_SECONDS = 5
-"""How long a write waits for those of other services, and a service for its home."""
+"""How long a write waits for writes of other services, and a service for its home's lock."""
 
 STUCK_SECONDS = 30
-"""A transaction in which nothing happens for so long is ended: a service that was stopped in the
-middle of one must not keep the others from writing. It repeats the write when it goes on."""
+"""An idle transaction is ended after this time: a service that was stopped in the middle of one
+must not block the writes of others. It repeats the write when it continues."""
 
 WRITER_LOCK = 0x5144_0001
-"""The writers' lock, within its database. An earlier version holds it for as long as it runs."""
+"""The writers' lock, within its database. An earlier version holds it while it runs."""
 
 _LINK = {
     "application_name": "quarterdeck",
@@ -36,14 +37,14 @@ _LINK = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
-"""What the driver is told unless the URL says otherwise: a lost server is noticed in a minute."""
+"""Connection parameters unless the URL says otherwise: a lost server is noticed in a minute."""
 
 _SERVER_SIDE = (
-    # The server, too, notices a lost service, and lets go of its lock.
+    # The server, too, notices a lost service, and releases its lock.
     "SET tcp_keepalives_idle = 30",
     "SET tcp_keepalives_interval = 10",
     "SET tcp_keepalives_count = 3",
-    # What was answered is durable, whatever the server's default is.
+    # An answered write is durable, whatever the server's default is.
     "SELECT set_config('synchronous_commit', 'on', false)"
     " WHERE current_setting('synchronous_commit') = 'off'",
     f"SET lock_timeout = '{WAIT_SECONDS}s'",
@@ -60,11 +61,11 @@ class _Raw(Protocol):
 
 
 def writing(url: URL, home_id: str | None = None) -> Engine:
-    """Its transactions are the database's only writers from their first moment.
+    """Return an engine whose transactions are the only writers from their first moment.
 
-    With a home, for one connection at a time: the next one waits for the lock of the one before.
+    With a home, for one connection at a time: the next one waits for the lock of the earlier one.
     """
-    # Each statement sees what was committed before it; nobody else commits anything meanwhile.
+    # Each statement sees all earlier commits; nobody else commits in the meantime.
     engine = _engine(url, "READ COMMITTED")
 
     def on_connect(raw: _Raw, _: Any) -> None:
@@ -81,7 +82,7 @@ def writing(url: URL, home_id: str | None = None) -> Engine:
 
 
 def reading(url: URL) -> Engine:
-    """Each transaction sees one moment, and a statement that writes fails."""
+    """Return an engine whose transactions each see one snapshot and cannot write."""
     return _engine(url, "REPEATABLE READ").execution_options(postgresql_readonly=True)
 
 
@@ -104,10 +105,10 @@ def _lock_of(home_id: str) -> int:
 
 @compiles(String, "postgresql")
 def _as_text(type_: String, compiler: Any, **how: Any) -> str:
-    """Columns hold texts of any length in the order of their characters, as SQLite's do.
+    """Return a column's type: texts of any length, in the order of their characters as in SQLite.
 
-    Bounds are the contract's and are kept before anything is stored; an order by the server's
-    language would give lists another order in each database.
+    The contract's length limits are checked before anything is stored; a collation of the server
+    would order lists differently in each database.
     """
     if isinstance(how.get("type_expression"), Column):
         return 'VARCHAR COLLATE "C"'

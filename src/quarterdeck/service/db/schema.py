@@ -1,8 +1,8 @@
-"""Brings a database's schema up to date.
+"""Update a database's schema.
 
-An empty database is made from `tables` directly and marked with the newest revision; migrations
+An empty database is created from `tables` directly and marked with the newest revision; migrations
 (and Alembic, which takes 0.3 s to import) are needed only for one that an older version wrote. A
-test holds the two ways equal.
+test checks that both give the same schema.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from quarterdeck.service.db.faults import as_storage_error
 from quarterdeck.service.db.tables import metadata
 from quarterdeck.service.errors import NewerDatabaseError, StorageError
 
-REVISIONS: Sequence[str] = ("0001", "0002", "0003", "0004", "0005", "0006")
-"""Every revision there is, oldest first."""
+REVISIONS: Sequence[str] = ("0.1.0",)
+"""All revisions, oldest first."""
 
 HEAD = REVISIONS[-1]
 
@@ -23,11 +23,11 @@ _marks = Table("alembic_version", MetaData(), Column("version_num", String(32), 
 
 
 def prepare(engine: Engine) -> None:
-    """Makes the tables, or migrates those of an older version; one process at a time.
+    """Create the tables, or migrate those of an older version; one process at a time.
 
     Raises:
         NewerDatabaseError: a newer version of the program wrote the database.
-        StorageError: it cannot be opened, is no database, or belongs to another program.
+        StorageError: it cannot be opened, is not a database, or belongs to another program.
     """
     try:
         with engine.connect() as connection, connection.begin():
@@ -37,7 +37,7 @@ def prepare(engine: Engine) -> None:
 
 
 def bring_up_to_date(connection: Connection) -> None:
-    """As `prepare`, within a running transaction of a writing connection."""
+    """Prepare within a running transaction of a writing connection."""
     match stored_revision(connection):
         case None:
             _create(connection)
@@ -49,13 +49,14 @@ def bring_up_to_date(connection: Connection) -> None:
             upgrade(connection)
         case revision:
             raise NewerDatabaseError(
-                f"The database has revision {revision} and was written by a newer version of "
-                f"quarterdeck; this one knows revisions up to {HEAD}. Install the newer version."
+                f"The database has revision {revision}, and this version of quarterdeck knows revisions "
+                f"up to {HEAD}: a newer version wrote it, or one from before the first release. Install "
+                "the version that wrote it, or choose another database."
             )
 
 
 def stored_revision(connection: Connection) -> str | None:
-    """The revision that a database has, None when it has none."""
+    """Return the revision that a database has, None when it has none."""
     if not inspect(connection).has_table(_marks.name):
         return None
     return connection.execute(select(_marks.c.version_num)).scalar_one_or_none()

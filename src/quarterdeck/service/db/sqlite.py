@@ -12,19 +12,19 @@ CACHE_KIB = 4096
 
 
 def writing(url: URL) -> Engine:
-    """Its transactions are the file's only writers from their first moment."""
+    """Return an engine whose transactions are the only writers from their first moment."""
     return _engine(url, "BEGIN IMMEDIATE", {})
 
 
 def reading(url: URL) -> Engine:
-    """A statement that writes fails."""
+    """Return an engine whose statements cannot write."""
     return _engine(url, "BEGIN", {"query_only": "ON"})
 
 
 def _engine(url: URL, begin: str, pragmas: dict[str, str]) -> Engine:
     # Each thread keeps its own connection; there is nothing to pool.
     engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
-    # synchronous=FULL: with NORMAL a power loss takes acknowledged commits of a WAL database.
+    # synchronous=FULL: with NORMAL a power loss can lose acknowledged commits of a WAL database.
     settings = {
         "journal_mode": "WAL",
         "synchronous": "FULL",
@@ -34,7 +34,7 @@ def _engine(url: URL, begin: str, pragmas: dict[str, str]) -> Engine:
     }
 
     def on_connect(raw: sqlite3.Connection, _: Any) -> None:
-        # The driver's own BEGIN is deferred and comes late; transactions are begun below instead.
+        # The driver's own BEGIN is deferred and comes late; transactions are started below instead.
         raw.isolation_level = None
         for name, value in settings.items():
             raw.execute(f"PRAGMA {name}={value}").close()

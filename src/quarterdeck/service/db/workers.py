@@ -4,33 +4,36 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from quarterdeck.service.db.faults import as_storage_error, spoils_transaction
+from quarterdeck.service.db.faults import Outage, as_storage_error, spoils_transaction
 from quarterdeck.service.errors import DatabaseClosedError
 
 T = TypeVar("T")
 
 GROUP_LIMIT = 256
-"""Most writes that one commit carries."""
+"""Maximum number of writes in one commit."""
 
 
 @dataclass
 class Job:
-    """One function to run, and who waits for it."""
+    """One function to run, and the future of its result."""
 
     fn: Callable[[Connection], Any]
     future: asyncio.Future[Any]
     after: Callable[[Any], None] | None
+    ended: Callable[[BaseException | None], None]
     result: Any = None
     error: BaseException | None = None
 
     def finish(self) -> None:
-        """Answers, on the event loop."""
+        """Set the result, on the event loop."""
+        self.ended(self.error)
         if self.error is None and self.after is not None:
             self.after(self.result)
         if self.future.done():
@@ -44,35 +47,38 @@ class Job:
 class JobQueue:
     """Jobs from the event loop to threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, outage: Outage) -> None:
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._outage = outage
         self._closed = False
 
     async def put(self, fn: Callable[[Connection], T], after: Callable[[T], None] | None) -> T:
-        """Asks for a run, and waits for its answer.
+        """Submit a function, and wait for its result.
 
         Raises:
             DatabaseClosedError: `close` was called.
+            DatabaseLostError: the server is unreachable, and was tried just before.
         """
         if self._closed:
             raise DatabaseClosedError("The database is closed.")
+        ended = partial(self._outage.ended, self._outage.admit())
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._queue.put(Job(fn, future, after))
+        self._queue.put(Job(fn, future, after, ended))
         return await future
 
     def close(self, readers: int = 1) -> None:
-        """Lets each of the queue's threads end once the jobs before are done."""
+        """End each of the queue's threads after the earlier jobs."""
         if not self._closed:
             self._closed = True
             for _ in range(readers):
                 self._queue.put(None)
 
     def take(self) -> Job | None:
-        """Waits for one job; None is the end."""
+        """Wait for one job; None at the end."""
         return self._queue.get()
 
     def take_group(self) -> list[Job | None]:
-        """Waits for one job and takes what else is waiting."""
+        """Wait for one job and return it with all others that wait."""
         group = [self._queue.get()]
         try:
             while len(group) < GROUP_LIMIT and group[-1] is not None:
@@ -83,7 +89,7 @@ class JobQueue:
 
 
 def answer(jobs: list[Job]) -> None:
-    """Finishes jobs on their event loop, in order, with one wake-up."""
+    """Finish jobs on their event loop, in order, with one wake-up."""
     if not jobs:
         return
     loop = jobs[0].future.get_loop()
@@ -96,8 +102,8 @@ def answer(jobs: list[Job]) -> None:
         loop.call_soon_threadsafe(finish)
 
 
-class Worker(threading.Thread):
-    """A thread with a connection of its own."""
+class DatabaseWorker(threading.Thread):
+    """A thread with its own connection."""
 
     def __init__(self, name: str, engine: Engine, queue: JobQueue) -> None:
         super().__init__(name=name, daemon=True)
@@ -105,7 +111,7 @@ class Worker(threading.Thread):
         self._queue = queue
 
     def run(self) -> None:
-        """Works until the queue ends."""
+        """Work until the queue ends."""
         connection: Connection | None = None
         try:
             while jobs := self._next():
@@ -135,8 +141,8 @@ class Worker(threading.Thread):
         raise NotImplementedError
 
 
-class Reader(Worker):
-    """Runs one job at a time, each in a transaction that is thrown away."""
+class ReadWorker(DatabaseWorker):
+    """Runs one job at a time, each in a transaction that is rolled back."""
 
     def __init__(self, engine: Engine, queue: JobQueue) -> None:
         super().__init__("database-reader", engine, queue)
@@ -146,8 +152,8 @@ class Reader(Worker):
             run_alone(connection, job)
 
 
-class Writer(Worker):
-    """Runs what waits as one transaction; the only thread that writes."""
+class Writer(DatabaseWorker):
+    """Runs all waiting jobs as one transaction; the only thread that writes."""
 
     def __init__(self, engine: Engine, queue: JobQueue) -> None:
         super().__init__("database-writer", engine, queue)
@@ -167,15 +173,15 @@ class Writer(Worker):
 
 
 def run_alone(connection: Connection, job: Job) -> None:
-    """Runs a job in a transaction of its own; a second time when a connection had been lost."""
+    """Run a job in its own transaction; a second time when a connection had been lost."""
     if not _attempt(connection, job):
         _attempt(connection, job)
 
 
 def _attempt(connection: Connection, job: Job) -> bool:
-    """False when the connection was lost before anything can have been kept.
+    """Return False when the connection was lost before the commit.
 
-    The connection opens itself anew when it is used again.
+    The connection is reopened automatically when it is used again.
     """
     job.error = None
     committing = False
@@ -192,7 +198,7 @@ def _attempt(connection: Connection, job: Job) -> bool:
 
 
 def _run_group(connection: Connection, jobs: list[Job]) -> bool:
-    """Runs jobs in one transaction; False when it was spoiled and nothing was kept."""
+    """Run jobs in one transaction; False when it failed and nothing was committed."""
     committing = False
     try:
         with connection.begin():
@@ -202,7 +208,7 @@ def _run_group(connection: Connection, jobs: list[Job]) -> bool:
     except DBAPIError as e:
         if not (committing and e.connection_invalidated):
             return False
-        # They may have been kept: to run them again could do everything twice.
+        # They may have been committed: to run them again could do everything twice.
         for job in jobs:
             job.error = job.error or as_storage_error(e)
     return True

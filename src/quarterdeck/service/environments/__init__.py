@@ -1,1 +1,1 @@
-"""Environments: making and changing them and their parts, and what they put into a workspace."""
+"""Environments: creating and changing them and their parts, and the setup of a workspace."""

@@ -1,9 +1,9 @@
-"""Everything that environments put into one workspace, merged (INTERFACE 7).
+"""The merged setup that environments give a workspace (docs/interface.md 7).
 
-The global environment lies below, the source above it, the environment itself on top. What a layer
-names again replaces what lies below: a variable by its key, a file by its path, a skill by its slug,
-an MCP server by its name. Prompts and hooks add up, in that order. A personal environment with a
-source replaces an inherited variable only where that allows it.
+The global environment is the lowest layer, then the source, then the environment itself. An upper
+layer replaces entries of lower ones: a variable by its key, a file by its path, a skill by its
+slug, an MCP server by its name. Prompts and hooks add up, in that order. A personal environment
+with a source replaces an inherited variable only where that allows it.
 """
 
 import json
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from quarterdeck.service.agents.rows import list_credentials, note_fetched
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import (
     environment_files,
@@ -20,13 +21,10 @@ from quarterdeck.service.db.tables import (
     environment_skills,
     environment_variables,
 )
+from quarterdeck.service.environments.rows import Layer, active_hook, decided, layers_of, list_parts
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.first_start import is_owner
-from quarterdeck.service.moments import moment_text
-from quarterdeck.service.records.credentials import list_credentials, note_fetched
-from quarterdeck.service.records.environment_layers import Layer, layers_of
-from quarterdeck.service.records.environment_parts import list_parts
-from quarterdeck.service.records.hooks import active_hook
+from quarterdeck.service.formats import moment_text
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.setup import HookKind
@@ -51,7 +49,7 @@ class BundleSkill(NamedTuple):
 
 @dataclass(frozen=True)
 class BundleMcp:
-    """A server to hand to the agent; `config` is as the contract has it for the transport."""
+    """A server for the agent; `config` has the contract's form for the transport."""
 
     name: str
     transport: str
@@ -67,7 +65,7 @@ class BundleHook(NamedTuple):
 
 @dataclass(frozen=True)
 class Bundle:
-    """What a workspace gets. Secrets are open in it: it is never logged, and shows none."""
+    """The merged content, with secrets in plain text: never log it. Its repr has none."""
 
     variables: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     files: list[BundleFile] = field(default_factory=list[BundleFile], repr=False)
@@ -77,16 +75,17 @@ class Bundle:
     personal_preferences: str | None = None
     warm_hooks: list[BundleHook] = field(default_factory=list[BundleHook])
     start_hooks: list[BundleHook] = field(default_factory=list[BundleHook])
+    co_author: str | None = None
     credentials: dict[str, str] = field(default_factory=dict[str, str], repr=False)
-    """The key of each provider, the personal one where there is one."""
+    """The key of each provider; a personal one comes first."""
 
 
 async def bundle_for_start(
     context: ServiceContext, organization_id: str, user_id: str | None, environment_id: str
 ) -> Bundle:
-    """The bundle of a workspace that is being started; its keys count as fetched from now on.
+    """Return the bundle of a workspace that is being started, and mark its keys as fetched.
 
-    What the owner has no key for is given the one in the service's environment, if there is one.
+    For providers without a key, the owner gets the one in the service's environment, if any.
 
     Raises:
         ApiError: NOT_FOUND when there is no such environment.
@@ -95,9 +94,9 @@ async def bundle_for_start(
     now = moment_text(context.clock())
 
     def run(connection: Connection) -> Bundle:
-        found = list_credentials(connection, organization_id, user_id)
-        if found:
-            note_fetched(connection, [row["id"] for row in found], now)
+        credentials = list_credentials(connection, organization_id, user_id)
+        if credentials:
+            note_fetched(connection, [row["id"] for row in credentials], now)
         bundle = compose_bundle(connection, context.vault, organization_id, user_id, environment_id)
         if not is_owner(connection, user_id):
             return bundle
@@ -113,7 +112,7 @@ def compose_bundle(
     user_id: str | None,
     environment_id: str,
 ) -> Bundle:
-    """Merges the layers of an environment; `user_id` is whose personal keys come before others.
+    """Merge the layers of an environment; `user_id` is the user whose personal keys come first.
 
     Raises:
         ApiError: NOT_FOUND when there is no such environment.
@@ -135,6 +134,7 @@ def compose_bundle(
         personal_preferences=preferences[-1] if preferences else None,
         warm_hooks=_hooks(connection, layers, HookKind.WARM),
         start_hooks=_hooks(connection, layers, HookKind.START),
+        co_author=decided(layers, "co_author"),
         credentials={
             row["provider"]: vault.unseal(row["id"], row["key_sealed"])
             for row in list_credentials(connection, organization_id, user_id)
@@ -148,7 +148,7 @@ def _variables(connection: Connection, vault: Vault, layers: Sequence[Layer]) ->
     for layer in layers:
         inherits = layer.user_id is not None and layer.source_environment_id is not None
         for row in list_parts(connection, environment_variables, layer.id):
-            # Checked when it is set too; but the inherited one may be younger than the own.
+            # Checked when it is set too; but the inherited one may be newer than this one.
             if inherits and row["key"] in fixed:
                 continue
             merged[row["key"]] = vault.unseal(row["id"], row["value_sealed"])

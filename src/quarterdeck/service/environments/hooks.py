@@ -1,22 +1,21 @@
-"""The hooks of an environment: saved and put in force, not run here."""
+"""The hooks of an environment: saved and activated, not run here."""
 
 from sqlalchemy import Connection, RowMapping
 
-from quarterdeck.service.auth import Caller
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.environments.access import reach
-from quarterdeck.service.moments import moment_text
-from quarterdeck.service.records.hooks import active_hook, drop_active_hook, save_hook
-from quarterdeck.service.records.warm_generations import make_pools_stale
-from quarterdeck.service.records.warm_pools import find_pool
-from quarterdeck.wire.environment_hooks import EnvironmentHook, WarmHookState
+from quarterdeck.service.environments.rows import active_hook, drop_active_hook, save_hook
+from quarterdeck.service.environments.service import reach, reach_to_change
+from quarterdeck.service.environments.warm_pool_rows import find_pool, make_pools_stale
+from quarterdeck.service.formats import moment_text
+from quarterdeck.service.identity.service import Caller
+from quarterdeck.wire.environment_parts import EnvironmentHook, WarmHookState
 from quarterdeck.wire.setup import HookKind
 
 
 async def read_hook(
     context: ServiceContext, caller: Caller, environment: str, kind: HookKind
 ) -> EnvironmentHook | None:
-    """The version in force.
+    """Return the active version.
 
     Raises:
         ApiError: NOT_FOUND when there is no such environment.
@@ -31,7 +30,7 @@ async def read_hook(
 async def read_warm_hook(
     context: ServiceContext, caller: Caller, environment: str
 ) -> WarmHookState:
-    """The warm hook in force, and the environment's pool.
+    """Return the active warm hook, and the environment's pool.
 
     Raises:
         ApiError: NOT_FOUND when there is no such environment.
@@ -48,7 +47,7 @@ async def read_warm_hook(
 async def save_warm_hook(
     context: ServiceContext, caller: Caller, environment: str, content: str
 ) -> EnvironmentHook:
-    """Stores the next version and puts it in force; prepared workspaces are stale from now on.
+    """Store the next version and activate it; prepared workspaces are stale from now on.
 
     Raises:
         ApiError: NOT_FOUND when there is no such environment.
@@ -56,20 +55,20 @@ async def save_warm_hook(
     now = moment_text(context.clock())
 
     def run(connection: Connection) -> EnvironmentHook:
-        of = reach(connection, caller, environment)
+        of = reach_to_change(connection, caller, environment)
         saved = save_hook(connection, caller.organization_id, of, HookKind.WARM, content, now)
         make_pools_stale(connection, caller.organization_id, of, now)
         return hook_record(saved)
 
     saved = await context.database.write(run)
-    context.pools_changed()
+    context.pools_changed.set()
     return saved
 
 
 async def save_start_hook(
     context: ServiceContext, caller: Caller, environment: str, content: str
 ) -> EnvironmentHook | None:
-    """Stores the next version and puts it in force; blank content leaves none in force.
+    """Store the next version and activate it; with blank content none is active.
 
     Raises:
         ApiError: NOT_FOUND when there is no such environment.
@@ -77,7 +76,7 @@ async def save_start_hook(
     now = moment_text(context.clock())
 
     def run(connection: Connection) -> EnvironmentHook | None:
-        of = reach(connection, caller, environment)
+        of = reach_to_change(connection, caller, environment)
         if content.strip():
             save_hook(connection, caller.organization_id, of, HookKind.START, content, now)
         else:
@@ -86,12 +85,12 @@ async def save_start_hook(
         return _in_force(connection, of, HookKind.START)
 
     saved = await context.database.write(run)
-    context.pools_changed()
+    context.pools_changed.set()
     return saved
 
 
 def hook_record(row: RowMapping) -> EnvironmentHook:
-    """The version as it is answered: of the columns, those that the contract names."""
+    """Return the version for a response: the columns of the contract."""
     return EnvironmentHook.model_validate(
         {name: value for name, value in row.items() if name in EnvironmentHook.model_fields}
     )

@@ -1,1 +1,1 @@
-"""The living replicas: one supervisor each, from preparing to active, asleep, failed or gone."""
+"""The active replicas: one workspace manager each, from preparing to deleted."""

@@ -1,52 +1,51 @@
-"""All living replicas of one service."""
+"""The active replicas of one service."""
 
 import asyncio
 import logging
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import Depends
+from fastapi import Depends, Request
 from sqlalchemy import Connection
 
 from quarterdeck.sandboxes.port import SandboxError
-from quarterdeck.service.context import Context, ServiceContext
+from quarterdeck.service.chats.rows import has_undelivered
+from quarterdeck.service.context import ServiceContext, parts
+from quarterdeck.service.environments.warm_pool_rows import WarmState
+from quarterdeck.service.environments.warm_pools import PoolKeeper
 from quarterdeck.service.errors import DatabaseClosedError, StorageError
-from quarterdeck.service.fleet.removal import finish_removals
+from quarterdeck.service.event_log import LogWriter
+from quarterdeck.service.fleet.idle_reaper import IdleReaper
+from quarterdeck.service.fleet.runtime import Dependencies
 from quarterdeck.service.fleet.settings import FleetSettings
-from quarterdeck.service.fleet.site import Tools
-from quarterdeck.service.fleet.supervisor import Supervisor
-from quarterdeck.service.fleet.transitions import enter_sleeping
-from quarterdeck.service.fleet.upkeep import Upkeep
-from quarterdeck.service.log_writer import LogWriter
-from quarterdeck.service.moments import moment_text
-from quarterdeck.service.records.messages import has_undelivered
-from quarterdeck.service.records.repositories import needed_repositories
-from quarterdeck.service.records.workspaces import BUSY, WorkspaceRow, workspaces_in
-from quarterdeck.service.warm_pools.keeper import PoolKeeper
-from quarterdeck.service.workspace_setup.states import WarmState
+from quarterdeck.service.fleet.transitions import enter_sleeping, finish_removals, forget
+from quarterdeck.service.fleet.workspace_manager import WorkspaceManager
+from quarterdeck.service.formats import moment_text
+from quarterdeck.service.replicas.rows import BUSY, WorkspaceRow, workspaces_in
+from quarterdeck.service.repositories.rows import needed_repositories
+from quarterdeck.service.retry import log_storage_error
 
 log = logging.getLogger(__name__)
 
 
 class Fleet:
-    """The `FleetLife` of a service: `context.fleet = Fleet(context)` before the application is built."""
+    """The running workspaces of a service; started and closed with it."""
 
     def __init__(self, context: ServiceContext, settings: FleetSettings | None = None) -> None:
         self.settings = settings or FleetSettings()
         slots = asyncio.Semaphore(self.settings.preparing_at_once)
-        self._tools = Tools(context, self.settings, slots)
-        self._supervisors: dict[str, Supervisor] = {}
-        self.upkeep = Upkeep(self._tools, self.of, self.delete)
+        self._tools = Dependencies(context, self.settings, slots)
+        self._supervisors: dict[str, WorkspaceManager] = {}
+        self.upkeep = IdleReaper(self._tools, self.of, self.delete)
         self.pools = PoolKeeper(context, self.of, self.delete, self.settings.pool_interval)
-        context.pools_changed = self.pools.nudge
         self._own: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Takes up every workspace of this home that was preparing or active; returns before they are found.
+        """Resume every workspace of this home that was preparing or active; return before they run.
 
         Engines of this start of the machine are found again, or started again when they died. Those
-        of an earlier one are gone with it: their workspaces sleep, unless somebody had asked for
-        them, or a message waits.
+        of an earlier one have ended with it: their workspaces sleep, unless somebody is waiting for
+        them, or a message is.
         """
         context = self._tools.context
         self._own.append(asyncio.create_task(self._clear(), name="removals"))
@@ -57,23 +56,23 @@ class Fleet:
         self._own.append(asyncio.create_task(self.pools.run(), name="warm pools"))
 
     async def close(self) -> None:
-        """Lets go of every engine, which run on."""
+        """Disconnect from every engine; the engines continue to run."""
         for task in self._own:
             task.cancel()
         await asyncio.gather(*self._own, return_exceptions=True)
         await asyncio.gather(*(one.close() for one in self._supervisors.values()))
         self._supervisors.clear()
 
-    def of(self, workspace_id: str) -> Supervisor:
-        """The supervisor of a workspace that is in the database."""
+    def of(self, workspace_id: str) -> WorkspaceManager:
+        """Return the manager of a workspace that is in the database."""
         if workspace_id not in self._supervisors:
-            self._supervisors[workspace_id] = Supervisor(workspace_id, self._tools)
+            self._supervisors[workspace_id] = WorkspaceManager(workspace_id, self._tools)
         return self._supervisors[workspace_id]
 
     async def delete(
         self, workspace_id: str, only_if: Callable[[Connection], bool] | None = None
     ) -> bool:
-        """Removes a workspace; see `Supervisor.delete`."""
+        """Remove a workspace; see `WorkspaceManager.delete`."""
         supervisor = self.of(workspace_id)
         try:
             return await supervisor.delete(only_if)
@@ -81,11 +80,16 @@ class Fleet:
             if supervisor.over:
                 self._supervisors.pop(workspace_id, None)
 
-    def _sort_out(self, writer: LogWriter, now: str) -> list[WorkspaceRow]:
-        """Puts those of an earlier start of the machine to sleep; returns the others.
+    async def forget(self, workspace_id: str) -> None:
+        """Remove the record of a workspace of a lost home; see `transitions.forget`."""
+        await forget(self._tools.context, workspace_id)
+        self._supervisors.pop(workspace_id, None)
 
-        A test of a hook has ended with the service that ran it: what is left of it is not begun
-        again before it is removed.
+    def _sort_out(self, writer: LogWriter, now: str) -> list[WorkspaceRow]:
+        """Put those of an earlier start of the machine to sleep; return the others.
+
+        A hook test has ended with the service that ran it: its workspace is not started again
+        before it is removed.
         """
         staying: list[WorkspaceRow] = []
         for row in workspaces_in(writer.connection, self._tools.context.home_id, BUSY):
@@ -112,18 +116,12 @@ class Fleet:
             log.exception("What an earlier service left could not be cleared away")
         except DatabaseClosedError:
             return
-        except StorageError:
-            log.exception("Removals could not be finished")
+        except StorageError as e:
+            log_storage_error(log, "Removals could not be finished", e)
 
 
-def fleet_of(context: ServiceContext) -> Fleet:
-    """The fleet of a context."""
-    assert isinstance(context.fleet, Fleet), "the application was built without a fleet"
-    return context.fleet
-
-
-def _fleet(context: Context) -> Fleet:
-    return fleet_of(context)
+async def _fleet(request: Request) -> Fleet:
+    return parts(request).fleet
 
 
 FleetDep = Annotated[Fleet, Depends(_fleet)]

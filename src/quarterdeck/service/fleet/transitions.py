@@ -1,4 +1,6 @@
-"""Changes of a workspace's state: its row and the event that tells it, in one transaction.
+"""Transitions between the states of a replica.
+
+Changes of a workspace's state: its row and the event of it, in one transaction.
 
 | from | by | to |
 |---|---|---|
@@ -9,24 +11,42 @@
 | active, preparing | another start of the machine | sleeping |
 | sleeping | archive, or long asleep | archived |
 | sleeping, archived, error | wake (sleeping, archived: also a message) | preparing |
+
+Removing a workspace permanently: the record first, then its files.
+
+The removal of the record and a note of the remaining files are one transaction, so a service that
+is killed in between finishes at its next start, and nobody ever sees half a workspace.
 """
 
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from sqlalchemy import Connection
+
+from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.service.automations.run_follower import end_runs_of_workspace
+from quarterdeck.service.chats.rows import list_chats, rest_chats
+from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
-from quarterdeck.service.log_writer import LogWriter
-from quarterdeck.service.records.chats import list_chats, rest_chats
-from quarterdeck.service.records.events import NewEvent
-from quarterdeck.service.records.workspaces import (
+from quarterdeck.service.event_log import LogWriter
+from quarterdeck.service.event_rows import NewEvent
+from quarterdeck.service.formats import moment_text, storable
+from quarterdeck.service.notifications.webhooks import store_deleted
+from quarterdeck.service.ownership import unreachable_since
+from quarterdeck.service.replicas.rows import (
     BUSY,
     WorkspaceRow,
     change_workspace,
     count_busy,
+    end_removal,
     find_workspace,
+    note_removal,
+    removals_left,
+    remove_workspace,
 )
-from quarterdeck.service.storable import storable
+from quarterdeck.service.system_rows import drop_service
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EngineStatus, EngineStatusChanged, EventType
 from quarterdeck.wire.replicas import WorkspaceStatus
@@ -34,12 +54,12 @@ from quarterdeck.wire.replicas import WorkspaceStatus
 RESTING = (WorkspaceStatus.SLEEPING, WorkspaceStatus.ARCHIVED)
 
 
-def tell_status(
+def append_status_event(
     writer: LogWriter, workspace_id: str, status: WorkspaceStatus, error: str | None = None
 ) -> None:
-    """Appends the event that tells a state, with the counts that the rows know.
+    """Append the event of a state, with the counts from the rows.
 
-    What only an engine knows, such as how long it runs, is zero: its own event follows.
+    Values that only an engine has, such as its uptime, are zero: its own event follows.
     """
     row = find_workspace(writer.connection, workspace_id)
     chats = list_chats(writer.connection, workspace_id)
@@ -48,8 +68,8 @@ def tell_status(
         chats_processing=sum(chat.processing for chat in chats),
         repos_total=len(json.loads(row.repositories_json)) if row else 0,
     )
-    told = EngineStatusChanged(status=counts, workspace_status=status.value, error=error)
-    payload = told.model_dump(exclude_none=True)
+    changed = EngineStatusChanged(status=counts, workspace_status=status.value, error=error)
+    payload = changed.model_dump(exclude_none=True)
     writer.append(workspace_id, [NewEvent(EventType.ENGINE_STATUS_CHANGED, payload)])
 
 
@@ -61,7 +81,7 @@ def enter(
     error: str | None = None,
     **columns: Any,
 ) -> bool:
-    """Changes the state; False, and nothing changed, when it is not one of `only_from`."""
+    """Change the state; False, and nothing changed, when it is not one of `only_from`."""
     row = find_workspace(writer.connection, workspace_id)
     if row is None or row.status not in only_from:
         return False
@@ -69,12 +89,12 @@ def enter(
     change_workspace(writer.connection, workspace_id, status=status, error=error, **columns)
     if status not in BUSY:
         rest_chats(writer.connection, workspace_id)
-    tell_status(writer, workspace_id, status, error)
+    append_status_event(writer, workspace_id, status, error)
     return True
 
 
 def enter_active(writer: LogWriter, workspace_id: str) -> bool:
-    """The engine is ready."""
+    """Mark a workspace as active: its engine is ready."""
     return enter(
         writer,
         workspace_id,
@@ -86,19 +106,19 @@ def enter_active(writer: LogWriter, workspace_id: str) -> bool:
 
 
 def enter_error(writer: LogWriter, workspace_id: str, reason: str) -> bool:
-    """Set-up failed, or the engine cannot be kept running."""
+    """Mark a workspace as failed: set-up failed, or the engine cannot be kept running."""
     return enter(writer, workspace_id, WorkspaceStatus.ERROR, BUSY, error=reason, wake_wanted=False)
 
 
 def enter_sleeping(writer: LogWriter, workspace_id: str, now: str) -> bool:
-    """The engine has ended, the files are kept."""
+    """Mark a workspace as sleeping: the engine has ended, the files are kept."""
     return enter(
         writer, workspace_id, WorkspaceStatus.SLEEPING, BUSY, wake_wanted=False, rested_at=now
     )
 
 
 def enter_archived(writer: LogWriter, workspace_id: str, now: str) -> bool:
-    """The files are in an archive. A workspace that was woken meanwhile is left alone."""
+    """Mark a workspace as archived, its files packed, unless it was woken in the meantime."""
     return enter(
         writer,
         workspace_id,
@@ -110,12 +130,12 @@ def enter_archived(writer: LogWriter, workspace_id: str, now: str) -> bool:
 
 
 def wake_up(writer: LogWriter, row: WorkspaceRow, limit: int) -> None:
-    """From sleeping, archived or error to preparing. `row` was read in the same transaction.
+    """Move from sleeping, archived or error to preparing. `row` is of the same transaction.
 
     Raises:
         ApiError: WORKSPACE_LIMIT_REACHED.
     """
-    check_limit(writer, row.organization_id, row.home_id, limit)
+    check_limit(writer, row.organization_id, limit)
     enter(
         writer,
         row.id,
@@ -126,14 +146,115 @@ def wake_up(writer: LogWriter, row: WorkspaceRow, limit: int) -> None:
     )
 
 
-def check_limit(writer: LogWriter, organization_id: str, home_id: str | None, limit: int) -> None:
-    """Whether one more workspace may become active in a home.
+def check_limit(writer: LogWriter, organization_id: str, limit: int) -> None:
+    """Check that one more workspace of an organization may become active (`[service] max_active`).
 
     Raises:
         ApiError: WORKSPACE_LIMIT_REACHED.
     """
-    if count_busy(writer.connection, organization_id, home_id) >= limit:
+    if count_busy(writer.connection, organization_id) >= limit:
         raise ApiError(
             ErrorCode.WORKSPACE_LIMIT_REACHED,
             f"{limit} replicas are active, which is the most allowed. Put one to sleep first.",
         )
+
+
+log = logging.getLogger(__name__)
+
+
+async def remove(
+    context: ServiceContext, workspace_id: str, only_if: Callable[[Connection], bool] | None = None
+) -> bool:
+    """Remove the record, end its streams, destroy its sandbox; False when `only_if` says no.
+
+    Raises:
+        ApiError: NOT_FOUND; INTERNAL_ERROR when the sandbox could not be destroyed.
+        StorageError: nothing was removed.
+    """
+    now = moment_text(context.clock())
+
+    def run(connection: Connection) -> bool:
+        if only_if is not None and not only_if(connection):
+            return False
+        row = find_workspace(connection, workspace_id)
+        return row is not None and _remove_record(connection, row, context.home_id, now)
+
+    if not await context.database.write(run):
+        if only_if is not None:
+            return False
+        raise _not_found(workspace_id)
+    _removed(context, workspace_id)
+    try:
+        await _destroy(context, workspace_id)
+    except SandboxError as e:
+        raise ApiError(
+            ErrorCode.INTERNAL_ERROR,
+            "The replica is removed, but its files are not: "
+            f"{e} This is tried again when the service starts.",
+            e.details,
+        ) from e
+    return True
+
+
+async def forget(context: ServiceContext, workspace_id: str) -> None:
+    """Remove the record of a workspace whose home is lost, and end its streams here.
+
+    With its last replica the home is no longer listed among the services. If it comes back, it
+    removes the files.
+
+    Raises:
+        ApiError: NOT_FOUND; CONFLICT while its home answers.
+        StorageError: nothing was removed.
+    """
+    now = moment_text(context.clock())
+
+    def run(connection: Connection) -> None:
+        row = find_workspace(connection, workspace_id)
+        if row is None:
+            raise _not_found(workspace_id)
+        if not unreachable_since(connection, context.home_id, [row]):
+            raise ApiError(
+                ErrorCode.CONFLICT,
+                "The service that has this replica answers. Delete the replica instead.",
+                f"home {row.home_id}",
+            )
+        _remove_record(connection, row, str(row.home_id), now)
+        drop_service(connection, str(row.home_id))
+
+    await context.database.write(run)
+    _removed(context, workspace_id)
+
+
+async def finish_removals(context: ServiceContext) -> None:
+    """Destroy the sandboxes that an earlier service of this home had no time for."""
+    for workspace_id in await context.database.read(lambda c: removals_left(c, context.home_id)):
+        try:
+            await _destroy(context, workspace_id)
+        except SandboxError as e:
+            log.error("The files of %s cannot be removed: %s", workspace_id, e)
+
+
+async def _destroy(context: ServiceContext, workspace_id: str) -> None:
+    await context.sandboxes.destroy(workspace_id)
+    await context.database.write(lambda c: end_removal(c, workspace_id))
+
+
+def _remove_record(connection: Connection, row: WorkspaceRow, home_id: str, now: str) -> bool:
+    """Remove a workspace's rows and note the files that a home has of it."""
+    if not remove_workspace(connection, row.id):
+        return False
+    store_deleted(connection, row, now)
+    end_runs_of_workspace(connection, row.id, now)
+    note_removal(connection, row.id, home_id)
+    return True
+
+
+def _removed(context: ServiceContext, workspace_id: str) -> None:
+    """Note that the record's end was committed."""
+    context.event_log.drop(workspace_id)
+    context.webhooks_stored.set()
+    context.checks_changed.set()
+
+
+def _not_found(workspace_id: str) -> ApiError:
+    return ApiError(ErrorCode.NOT_FOUND, "No replica has this id.", f"id: {workspace_id}")

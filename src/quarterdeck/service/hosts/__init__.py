@@ -1,1 +1,1 @@
-"""Source hosts: where repositories and their pull requests lie (INTERFACE 8)."""
+"""Source hosts of repositories and pull requests (docs/interface.md 8)."""

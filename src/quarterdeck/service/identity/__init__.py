@@ -1,5 +1,5 @@
-"""Who asks: keys, user tokens, engine secrets, and what each of them opens.
+"""Callers: keys, user tokens, engine secrets.
 
-`authenticator` turns a bearer into a `Caller`; `doors` says which routes take which bearers; the
-rest is one module per kind of bearer.
+`authentication` turns a bearer into a `Caller` and refuses those that the route does not accept;
+`service.routing` says how a route declares them.
 """

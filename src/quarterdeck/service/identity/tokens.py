@@ -1,33 +1,50 @@
-"""User tokens that this service issues: short-lived JWTs, signed with a key of the vault."""
+"""Access tokens: issued here and by others."""
 
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 import jwt
 
+from quarterdeck.service.errors import ApiError, StartError
+from quarterdeck.service.identity.rows import Person
+from quarterdeck.service.listeners import is_loopback
 from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    import httpx
+
 
 ISSUER = "quarterdeck"
 AUDIENCE = "quarterdeck"
 ALGORITHM = "HS256"
 USE = "user tokens"
-"""Which of the vault's keys signs them."""
+"""The purpose of the vault's key that signs them."""
 LIFETIME_SECONDS = 3_600
+LEEWAY_SECONDS = 120
+"""How far the clocks of two machines may differ: of two services, or of a service and an issuer."""
 
 
 class RefusedTokenError(Exception):
-    """A token is not accepted. `args[0]` is the reason, which may be told."""
+    """A token is not accepted. `args[0]` is the reason, which may be shown."""
 
 
 class Tokens:
-    """Issues and reads tokens; whoever holds the same vault reads them too."""
+    """Issues and reads tokens; services with the same vault can read them too."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def issue(self, user_id: str) -> str:
-        """A token of a user, valid from now on for `LIFETIME_SECONDS`."""
+        """Return a token of a user, valid from now on for `LIFETIME_SECONDS`."""
         now = utc_now()
         claims = {
             "iss": ISSUER,
@@ -40,7 +57,7 @@ class Tokens:
         return jwt.encode(claims, self._key, ALGORITHM)
 
     def user_of(self, token: str) -> str:
-        """The id of the user that a token was issued to.
+        """Return the id of the user that a token was issued to.
 
         Raises:
             RefusedTokenError: it is not valid.
@@ -48,20 +65,26 @@ class Tokens:
         options: Any = {"require": ["exp", "iat", "sub"]}
         try:
             claims = jwt.decode(
-                token, self._key, [ALGORITHM], options, audience=AUDIENCE, issuer=ISSUER
+                token,
+                self._key,
+                [ALGORITHM],
+                options,
+                audience=AUDIENCE,
+                issuer=ISSUER,
+                leeway=LEEWAY_SECONDS,
             )
             return str(UUID(claims["sub"]))
         except jwt.InvalidTokenError as e:
             raise RefusedTokenError(str(e)) from e
         except ValueError as e:
-            raise RefusedTokenError("The subject is no user of this service") from e
+            raise RefusedTokenError("The subject is not a user of this service") from e
 
 
 def issuer_of(token: str) -> str | None:
-    """Who a token says has issued it. Nothing of it is checked.
+    """Return the issuer in a token, without any verification.
 
     Raises:
-        RefusedTokenError: it is no token.
+        RefusedTokenError: it is not a token.
     """
     options: Any = {"verify_signature": False}
     try:
@@ -72,5 +95,230 @@ def issuer_of(token: str) -> str | None:
 
 
 def is_token(bearer: str) -> bool:
-    """Whether a bearer has the form of a token; keys and secrets have no dots."""
+    """Return whether a bearer has the form of a token; keys and secrets have no dots."""
     return bearer.count(".") == 2
+
+
+FRESH_SECONDS = 600.0
+"""Keys are fetched again after this time, so that withdrawn ones end."""
+RETRY_SECONDS = 10.0
+"""An unknown key causes a new fetch at most this often."""
+FETCH_SECONDS = 5.0
+BYTES = 1 << 20
+
+ALGORITHMS = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+"""The algorithms of each key type. Shared secrets (HS...) are never accepted from outside."""
+
+log = logging.getLogger(__name__)
+
+
+class KeySet:
+    """The keys by their `kid`."""
+
+    def __init__(self, url: str, now: Callable[[], float] = monotonic) -> None:
+        """Fetch nothing yet.
+
+        Raises:
+            StartError: the URL would be fetched over an insecure connection.
+        """
+        _check(url)
+        self._url = url
+        self._now = now
+        self._keys: dict[str, Mapping[str, Any]] = {}
+        self._fetched: float | None = None
+        self._tried: float | None = None
+        self._lock = asyncio.Lock()
+
+    async def find(self, kid: str | None) -> Mapping[str, Any] | None:
+        """Return the key of a `kid`; without one, the only key when there is only one.
+
+        Raises:
+            ApiError: INTERNAL_ERROR: no keys could be fetched, and none are kept.
+        """
+        key = self._look(kid)
+        if key is None or not self._is_fresh():
+            await self._refresh()
+            key = self._look(kid)
+        return key
+
+    def _look(self, kid: str | None) -> Mapping[str, Any] | None:
+        if kid is None:
+            return next(iter(self._keys.values())) if len(self._keys) == 1 else None
+        return self._keys.get(kid)
+
+    def _is_fresh(self) -> bool:
+        return self._fetched is not None and self._now() - self._fetched < FRESH_SECONDS
+
+    async def _refresh(self) -> None:
+        async with self._lock:
+            if self._tried is None or self._now() - self._tried >= RETRY_SECONDS:
+                self._tried = self._now()
+                await self._fetch()
+        if self._fetched is None:
+            raise ApiError(
+                ErrorCode.INTERNAL_ERROR,
+                "The identity provider's keys cannot be fetched; the service's log says why.",
+            )
+
+    async def _fetch(self) -> None:
+        import httpx  # only an installation with an outside issuer needs it
+
+        try:
+            async with asyncio.timeout(FETCH_SECONDS), httpx.AsyncClient() as client:
+                keys = _read(await _download(client, self._url))
+        except (httpx.HTTPError, TimeoutError, ValueError) as e:
+            log.error("The issuer's keys could not be fetched: %s", e or type(e).__name__)
+            return
+        self._keys, self._fetched = keys, self._now()
+
+
+async def _download(client: "httpx.AsyncClient", url: str) -> bytes:
+    body = b""
+    async with client.stream("GET", url) as response:
+        response.raise_for_status()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > BYTES:
+                raise ValueError("the list of keys is too long")
+    return body
+
+
+def _read(body: bytes) -> dict[str, Mapping[str, Any]]:
+    """Return the keys for signatures in a list.
+
+    Raises:
+        ValueError: it is not a list of keys.
+    """
+    listed = _object(json.loads(body)).get("keys")
+    if not isinstance(listed, list):
+        raise ValueError("the answer holds no list of keys")
+    keys: dict[str, Mapping[str, Any]] = {}
+    for position, one in enumerate(map(_object, cast("list[Any]", listed))):
+        # Keys for encryption, and unsupported types, are skipped.
+        if one.get("kty") in ALGORITHMS and one.get("use", "sig") == "sig":
+            keys[str(one.get("kid") or f"#{position}")] = one
+    return keys
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def public_key(key: Mapping[str, Any], algorithm: str) -> jwt.PyJWK:
+    """Return the key, for the algorithm that a token names.
+
+    Raises:
+        jwt.PyJWTError: the key is malformed, or not for this algorithm.
+    """
+    declared = key.get("alg", algorithm)
+    if algorithm not in ALGORITHMS[key["kty"]] or declared != algorithm:
+        raise jwt.InvalidAlgorithmError("The algorithm is not the key's")
+    return jwt.PyJWK(dict(key), algorithm)
+
+
+def _check(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme == "https" and parts.hostname:
+        return
+    if parts.scheme == "http" and is_loopback(parts.hostname or ""):
+        return
+    raise StartError(f"The JWKS URL {url} must begin with https:// (http:// on loopback only).")
+
+
+@dataclass(frozen=True)
+class IssuerSettings:
+    """An outside identity provider.
+
+    `jwks_url` is https, or http on a loopback address. Without an `audience` only tokens that name
+    none are accepted. `new_users` is the role that a user seen for the first time gets in this
+    installation's organization, `admin` or `member`; None makes them a member of nothing.
+    """
+
+    issuer: str
+    jwks_url: str
+    audience: str | None = None
+    new_users: str | None = None
+
+
+@dataclass(frozen=True)
+class IdentitySettings:
+    """`requests_per_minute` is a limit per key or user; None is no limit."""
+
+    issuer: IssuerSettings | None = None
+    requests_per_minute: int | None = None
+
+
+NO_SETTINGS = IdentitySettings()
+
+
+@dataclass(frozen=True)
+class DeviceSettings:
+    """Times of a device's sign-in, in seconds."""
+
+    expires_in: int = 600
+    interval: int = 5
+    waiting: int = field(default=100)
+    """Maximum number of requests that wait for approval."""
+
+
+SUBJECT_LIMIT = 200
+EMAIL_LIMIT = 320
+NAME_LIMIT = 200
+
+
+class OutsideIssuer:
+    """Reads tokens of one issuer, checked against its published keys."""
+
+    def __init__(self, settings: IssuerSettings, keys: KeySet) -> None:
+        self.settings = settings
+        self._keys = keys
+
+    async def person_of(self, token: str) -> Person:
+        """Return who a token was issued to.
+
+        Raises:
+            RefusedTokenError: it is not valid.
+            ApiError: INTERNAL_ERROR: the issuer's keys cannot be fetched.
+        """
+        try:
+            header = jwt.get_unverified_header(token)
+            kid, algorithm = header.get("kid"), header.get("alg")
+            key = await self._keys.find(kid)
+            if key is None or not isinstance(algorithm, str):
+                raise RefusedTokenError("No key of the issuer has signed it")
+            # Checking a signature takes long enough to delay other requests.
+            claims = await asyncio.to_thread(self._claims, token, public_key(key, algorithm))
+        except jwt.PyJWTError as e:
+            raise RefusedTokenError(str(e)) from e
+        return self._person(claims)
+
+    def _claims(self, token: str, key: jwt.PyJWK) -> dict[str, Any]:
+        options: Any = {"require": ["exp", "sub", "iss"]}
+        return jwt.decode(
+            token,
+            key,
+            [key.algorithm_name],
+            options,
+            audience=self.settings.audience,
+            issuer=self.settings.issuer,
+            leeway=LEEWAY_SECONDS,
+        )
+
+    def _person(self, claims: dict[str, Any]) -> Person:
+        subject = claims["sub"]
+        if not subject or len(subject) > SUBJECT_LIMIT or not subject.isprintable():
+            raise RefusedTokenError("The subject cannot be stored")
+        email, name = claims.get("email"), claims.get("name")
+        return Person(
+            self.settings.issuer, subject, _text(email, EMAIL_LIMIT), _text(name, NAME_LIMIT)
+        )
+
+
+def _text(value: Any, limit: int) -> str | None:
+    """Return a claim that can be shown, or None."""
+    usable = isinstance(value, str) and value.isprintable() and 0 < len(value) <= limit
+    return value if usable else None

@@ -1,1 +1,1 @@
-"""Making, listing and describing replicas."""
+"""Creating, listing and describing replicas."""

@@ -1,32 +1,33 @@
 """Every action of the cockpit: its id, its key, and one line for help.
 
 The same table makes the bindings, the bottom line, the help and the palette, so none of them can
-say something the others do not. A person may give an action other keys in the configuration file
-(`quarterdeck.tui.keymap`); `keys_of`, `shown_key` and `which` tell the keys as they are then.
+disagree with the others. A user may rebind actions in the configuration file
+(`quarterdeck.tui.keymap`); `keys_of`, `shown_key` and `action_id_of` use the current keys.
 """
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from quarterdeck.tui.actions import (
-    anywhere,
-    automations,
-    canvas,
-    changes,
-    chat,
-    environments,
-    exec,
-    files,
-    forms,
-    hooks,
-    info,
-    listing,
-    reading,
-    settings,
-    terminal,
+from quarterdeck.tui.actions.anywhere import PLACES
+from quarterdeck.tui.actions.keys import keys_of, shown_key, shown_keys
+from quarterdeck.tui.actions.model import OWN, Action, KeyContext
+from quarterdeck.tui.actions.pages import (
+    AUTOMATION_PLACES,
+    ENVIRONMENT_PLACES,
+    FORM_PLACES,
+    SETTINGS_PLACES,
 )
-from quarterdeck.tui.actions.current import keys_of, shown_key, shown_keys
-from quarterdeck.tui.actions.model import OWN, Action, Where
+from quarterdeck.tui.actions.replicas import GIT_PLACES, INFO_PLACES, LIST_PLACES
+from quarterdeck.tui.actions.tabs import (
+    CANVAS_PLACES,
+    CHANGES_PLACES,
+    CHAT_PLACES,
+    EXEC_PLACES,
+    FILES_PLACES,
+    HOOKS_PLACES,
+    READING_PLACES,
+    TERMINAL_PLACES,
+)
 
 if TYPE_CHECKING:
     from textual.binding import Binding
@@ -35,7 +36,8 @@ __all__ = [
     "ACTIONS",
     "BY_STATE",
     "Action",
-    "Where",
+    "KeyContext",
+    "action_id_of",
     "bindings",
     "brief_keys",
     "eager_bindings",
@@ -44,34 +46,34 @@ __all__ = [
     "prompt_bindings",
     "shown_key",
     "shown_keys",
-    "which",
 ]
 
-ACTIONS: dict[Where, tuple[Action, ...]] = {
-    **listing.PLACES,
-    **chat.PLACES,
-    **terminal.PLACES,
-    **forms.PLACES,
-    **reading.PLACES,
-    **files.PLACES,
-    **canvas.PLACES,
-    **hooks.PLACES,
-    **environments.PLACES,
-    **info.PLACES,
-    **changes.PLACES,
-    **exec.PLACES,
-    **automations.PLACES,
-    **settings.PLACES,
-    **anywhere.PLACES,
+ACTIONS: dict[KeyContext, tuple[Action, ...]] = {
+    **LIST_PLACES,
+    **CHAT_PLACES,
+    **TERMINAL_PLACES,
+    **FORM_PLACES,
+    **READING_PLACES,
+    **FILES_PLACES,
+    **CANVAS_PLACES,
+    **HOOKS_PLACES,
+    **ENVIRONMENT_PLACES,
+    **INFO_PLACES,
+    **CHANGES_PLACES,
+    **GIT_PLACES,
+    **EXEC_PLACES,
+    **AUTOMATION_PLACES,
+    **SETTINGS_PLACES,
+    **PLACES,
 }
 
 
 BY_STATE = frozenset({"replica.sleep", "replica.wake"})
-"""What the bottom line offers only where it does something: it depends on a replica's state."""
+"""Shown in the bottom line only where it has an effect: it depends on a replica's state."""
 
 
-def bindings(where: Where) -> "list[Binding]":
-    """Bindings of what whoever binds them carries out itself: a screen, or a pane."""
+def bindings(where: KeyContext) -> "list[Binding]":
+    """Return bindings whose actions are methods of the binder itself: a screen, or a pane."""
     return [
         _binding(action, action.method, priority=False)
         for action in ACTIONS[where]
@@ -79,10 +81,10 @@ def bindings(where: Where) -> "list[Binding]":
     ]
 
 
-def prompt_bindings(where: Where) -> "list[Binding]":
-    """The same for a widget of the screen: carried out before the next key is looked at.
+def prompt_bindings(where: KeyContext) -> "list[Binding]":
+    """Return the same for a widget of the screen, handled before the next key is processed.
 
-    So what is typed ahead goes where the key moved the focus to.
+    So type-ahead goes where the key moved the focus to.
     """
     return [
         _binding(action, _of_screen(action.method), priority=True)
@@ -91,8 +93,8 @@ def prompt_bindings(where: Where) -> "list[Binding]":
     ]
 
 
-def eager_bindings(where: Where) -> "list[Binding]":
-    """Bindings of a part of the screen that carries them out itself, before the next key."""
+def eager_bindings(where: KeyContext) -> "list[Binding]":
+    """Return bindings that a part of the screen handles itself, before the next key."""
     return [
         _binding(action, action.method.removeprefix(OWN), priority=True)
         for action in ACTIONS[where]
@@ -101,7 +103,7 @@ def eager_bindings(where: Where) -> "list[Binding]":
 
 
 def _binding(action: Action, method: str, *, priority: bool) -> "Binding":
-    from textual.binding import Binding  # the table is also read where nothing is drawn
+    from textual.binding import Binding  # the table is also read where nothing is rendered
 
     keys = action.keys
     return Binding(keys, method, action.help, show=False, priority=priority, id=action.id)
@@ -113,17 +115,19 @@ def _of_screen(method: str) -> str:
     return method if method.startswith(("screen.", "app.")) else f"screen.{method}"
 
 
-def brief_keys(where: Where, without: Collection[str] = frozenset()) -> tuple[tuple[str, str], ...]:
-    """Pairs for the bottom line; what has no key is not there, nor the actions of these ids."""
-    told = (action for action in ACTIONS[where] if action.brief and action.id not in without)
-    return tuple((key, action.brief) for action in told if (key := shown_key(action)))
+def brief_keys(
+    where: KeyContext, without: Collection[str] = frozenset()
+) -> tuple[tuple[str, str], ...]:
+    """Return key and label pairs for the bottom line, without actions that have no key or one of these ids."""
+    actions = (action for action in ACTIONS[where] if action.brief and action.id not in without)
+    return tuple((key, action.brief) for action in actions if (key := shown_key(action)))
 
 
-def which(where: Where, key: str) -> str:
-    """The id of what a key means in a place, empty for nothing."""
+def action_id_of(where: KeyContext, key: str) -> str:
+    """Return the id of the action that a key has in a place, or an empty string."""
     return next((one.id for one in ACTIONS[where] if key in keys_of(one)), "")
 
 
 def pressed(key: str, action: Action) -> bool:
-    """Whether a key is one of an action's, for widgets that look at keys themselves."""
+    """Return whether a key is bound to an action, for widgets that handle keys themselves."""
     return key in keys_of(action)

@@ -4,25 +4,27 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Where(StrEnum):
-    """What must have the focus."""
+class KeyContext(StrEnum):
+    """Where the focus must be."""
 
-    ANYWHERE = "Outside dialogs"
+    ANYWHERE = "Global"
     DIALOG = "Any dialog"
     LIST = "List of replicas"
-    NARROWING = "Words that narrow the list"
+    NARROWING = "Filter"
     TABS = "Tabs of a replica"
-    PAGE = "A page"
+    PAGE = "Page"
     HELP = "This help"
     PALETTE = "Commands"
     SETTINGS = "Settings"
-    ASKED = "A line that is asked for"
-    SHOWN_ONCE = "A text shown once"
+    ASKED = "Prompt"
+    SHOWN_ONCE = "One-time secret"
     CHAT = "Transcript"
+    PERMISSION = "Permission request"
+    CHOICE = "Question"
     READING = "Reading a transcript"
-    PICTURE = "A picture"
-    CHAT_FIND = "Finding in a transcript"
-    QUEUE = "Waiting messages"
+    PICTURE = "Image"
+    CHAT_FIND = "Search in a transcript"
+    QUEUE = "Queue"
     COMPOSER = "Composer"
     WRITING = "Writing a message"
     SECRET = "Secret answer"
@@ -34,97 +36,110 @@ class Where(StrEnum):
     TERMINAL_NAME = "Naming a terminal"
     TERMINAL_LINK = "A link in a terminal"
     AUTOMATIONS = "Automations"
-    AUTOMATION_FACTS = "Facts of an automation"
-    AUTOMATION_RUNS = "Runs of an automation"
-    AUTOMATION_RUN = "A run"
-    NO_TERMINAL = "A terminal that has ended"
-    FORM = "A form"
-    NEW_REPLICA = "A form for a new replica"
+    AUTOMATION_FACTS = "Automation"
+    AUTOMATION_RUNS = "Automation: runs"
+    AUTOMATION_RUN = "Run"
+    NO_TERMINAL = "Ended terminal"
+    FORM = "Form"
+    NEW_REPLICA = "New replica form"
     ENVIRONMENTS = "Environments"
-    ENVIRONMENT_GENERAL = "What an environment is"
-    ENVIRONMENT_VARIABLES = "Variables of an environment"
-    ENVIRONMENT_FILES = "Files of an environment"
-    ENVIRONMENT_SKILLS = "Skills of an environment"
-    ENVIRONMENT_MCPS = "MCP servers of an environment"
-    ENVIRONMENT_HOOKS = "Hooks of an environment"
-    ENVIRONMENT_POOL = "Warm pool of an environment"
-    ENVIRONMENT_HOOK = "A hook of an environment"
+    ENVIRONMENT_GENERAL = "Environment: general"
+    ENVIRONMENT_VARIABLES = "Environment: variables"
+    ENVIRONMENT_FILES = "Environment: files"
+    ENVIRONMENT_SKILLS = "Environment: skills"
+    ENVIRONMENT_MCPS = "Environment: MCP servers"
+    ENVIRONMENT_HOOKS = "Environment: hooks"
+    ENVIRONMENT_POOL = "Environment: warm pool"
+    ENVIRONMENT_HOOK = "Environment: one hook"
     SKILL_SEARCH = "Search for skills"
-    CONFIRM = "A question before something is done"
-    UNSAVED = "A form with changes that are not saved"
-    FIND = "Finding in a text"
-    FINDER = "Finder of files"
-    FOUND = "Files that were found"
-    FILE = "A file"
+    CONFIRM = "Confirmation"
+    UNSAVED = "Unsaved changes"
+    FIND = "Search in a text"
+    FINDER = "File finder"
+    FOUND = "Found files"
+    FILE = "File"
     CANVAS = "Canvas"
-    CANVAS_FILE = "A file of the canvas"
-    LOCAL_PATH = "A path of this machine"
-    HOOKS = "Runs of hooks"
-    HOOK = "Output of a hook"
+    CANVAS_FILE = "Canvas file"
+    LOCAL_PATH = "Local path"
+    HOOKS = "Hook runs"
+    HOOK = "Hook output"
     INFO = "Info panel"
     CHANGES = "Changes"
     COMMENT = "Comment on changes"
-    SUMMARY = "Message around comments"
+    SUMMARY = "Review summary"
     SEARCH = "Search in changes"
-    EXEC = "Single command"
-    EXEC_OUTPUT = "Output of commands"
+    COMMIT = "Commit message"
+    GET_CHANGES = "Get changes"
+    PULL_REQUEST = "Pull request"
+    REWIND = "Rewind"
+    EXEC = "Run command"
+    EXEC_OUTPUT = "Command output"
 
 
 TYPING = frozenset(
     {
-        Where.ANYWHERE,
-        Where.ASKED,
-        Where.CHATS,
-        Where.CHAT_FIND,
-        Where.COMMENT,
-        Where.COMPOSER,
-        Where.DIALOG,
-        Where.EXEC,
-        Where.FIND,
-        Where.FINDER,
-        Where.FORM,
-        Where.LOCAL_PATH,
-        Where.NARROWING,
-        Where.NEW_REPLICA,
-        Where.PALETTE,
-        Where.SEARCH,
-        Where.SECRET,
-        Where.SKILL_SEARCH,
-        Where.SUMMARY,
-        Where.TERMINAL,
-        Where.TERMINAL_FIND,
-        Where.TERMINAL_NAME,
-        Where.WRITING,
+        KeyContext.ANYWHERE,
+        KeyContext.ASKED,
+        KeyContext.CHATS,
+        KeyContext.CHAT_FIND,
+        KeyContext.COMMENT,
+        KeyContext.COMMIT,
+        KeyContext.COMPOSER,
+        KeyContext.DIALOG,
+        KeyContext.EXEC,
+        KeyContext.FIND,
+        KeyContext.FINDER,
+        KeyContext.FORM,
+        KeyContext.LOCAL_PATH,
+        KeyContext.NARROWING,
+        KeyContext.NEW_REPLICA,
+        KeyContext.PALETTE,
+        KeyContext.SEARCH,
+        KeyContext.SECRET,
+        KeyContext.SKILL_SEARCH,
+        KeyContext.SUMMARY,
+        KeyContext.TERMINAL,
+        KeyContext.TERMINAL_FIND,
+        KeyContext.TERMINAL_NAME,
+        KeyContext.WRITING,
     }
 )
-"""Where a letter is text, or may be: no action has one for its key there."""
+"""Places where a letter is, or may be, text: no action has a letter as its key there."""
 
-AROUND: dict[Where, tuple[Where, ...]] = {
-    Where.LIST: (Where.TABS, Where.ANYWHERE),
-    Where.CHAT: (Where.READING, Where.CHATS, Where.ANYWHERE),
-    Where.COMPOSER: (Where.WRITING, Where.CHATS, Where.ANYWHERE),
-    Where.TERMINAL: (),
-    Where.TERMINAL_COMMAND: (),
-    Where.TERMINAL_READING: (),
-    Where.TERMINAL_FIND: (),
-    Where.TERMINAL_NAME: (),
-    Where.TERMINAL_LINK: (),
-    Where.HELP: (),
-    Where.DIALOG: (),
-    Where.FORM: (Where.DIALOG,),
-    Where.NEW_REPLICA: (Where.DIALOG,),
-    Where.CONFIRM: (Where.DIALOG,),
-    Where.UNSAVED: (Where.DIALOG,),
-    Where.PALETTE: (Where.DIALOG,),
-    Where.ASKED: (Where.DIALOG,),
-    Where.SHOWN_ONCE: (Where.DIALOG,),
-    Where.SKILL_SEARCH: (Where.DIALOG,),
-    Where.ENVIRONMENT_HOOK: (Where.DIALOG,),
+AROUND: dict[KeyContext, tuple[KeyContext, ...]] = {
+    KeyContext.LIST: (KeyContext.TABS, KeyContext.ANYWHERE),
+    KeyContext.CHAT: (KeyContext.READING, KeyContext.CHATS, KeyContext.ANYWHERE),
+    KeyContext.PERMISSION: (KeyContext.CHATS, KeyContext.ANYWHERE),
+    KeyContext.CHOICE: (KeyContext.CHATS, KeyContext.ANYWHERE),
+    KeyContext.COMPOSER: (KeyContext.WRITING, KeyContext.CHATS, KeyContext.ANYWHERE),
+    KeyContext.TERMINAL: (),
+    KeyContext.TERMINAL_COMMAND: (),
+    KeyContext.TERMINAL_READING: (),
+    KeyContext.TERMINAL_FIND: (),
+    KeyContext.TERMINAL_NAME: (),
+    KeyContext.TERMINAL_LINK: (),
+    KeyContext.HELP: (),
+    KeyContext.DIALOG: (),
+    KeyContext.FORM: (KeyContext.DIALOG,),
+    KeyContext.NEW_REPLICA: (KeyContext.DIALOG,),
+    KeyContext.GET_CHANGES: (KeyContext.DIALOG,),
+    KeyContext.PULL_REQUEST: (KeyContext.DIALOG,),
+    KeyContext.REWIND: (KeyContext.DIALOG,),
+    KeyContext.CONFIRM: (KeyContext.DIALOG,),
+    KeyContext.UNSAVED: (KeyContext.DIALOG,),
+    KeyContext.PALETTE: (KeyContext.DIALOG,),
+    KeyContext.ASKED: (KeyContext.DIALOG,),
+    KeyContext.SHOWN_ONCE: (KeyContext.DIALOG,),
+    KeyContext.SKILL_SEARCH: (KeyContext.DIALOG,),
+    KeyContext.ENVIRONMENT_HOOK: (KeyContext.DIALOG,),
 }
-"""The places whose keys work there too; without an entry those of `ANYWHERE` alone."""
+"""The places whose keys also work there; without an entry only those of `ANYWHERE`.
+
+On a question the keys of the transcript work too, except those that give an answer.
+"""
 
 OWN = "own."
-"""Before a method: the widget that has the focus carries it out, and not its screen."""
+"""Prefix of a method that the focused widget runs instead of its screen."""
 
 
 @dataclass(frozen=True)
@@ -132,11 +147,11 @@ class Action:
     """`method` is the name after `action_`, empty for what the widget does itself.
 
     It belongs to the screen or the pane that binds the place; `screen.` before it names the screen,
-    `own.` the widget itself. A widget that binds an action without a method gives its binding the
-    action's id, or asks `pressed`; so every key can be another one.
+    `own.` the widget itself. A widget that binds an action without a method uses the action's id for
+    its binding, or calls `pressed`, so every key can be rebound.
 
-    `brief` stands in the bottom line when not empty. `fixed` keys are text that is typed, or several
-    keys in one line of the help: they cannot be others.
+    `brief` is shown in the bottom line unless empty. `fixed` keys are text that is typed, or several
+    keys in one line of the help: they cannot be rebound.
     """
 
     id: str
@@ -148,5 +163,5 @@ class Action:
 
     @property
     def default(self) -> tuple[str, ...]:
-        """The keys when nobody asked for others."""
+        """The default keys."""
         return tuple(self.keys.split(",")) if self.keys else ()

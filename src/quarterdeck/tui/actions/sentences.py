@@ -1,22 +1,22 @@
-"""Sentences that name keys, as the keys are now."""
+"""Sentences that contain the current keys."""
 
 import re
 from functools import cache
 
 from quarterdeck.tui.actions import ACTIONS, Action
-from quarterdeck.tui.actions.current import shown_key
+from quarterdeck.tui.actions.keys import shown_key
 
 _ID = re.compile(r"\{([a-z]+[.-][a-z0-9._-]+)\}")
 PALETTE = "the palette"
-"""Where an action that has no key is found."""
+"""Where to find an action that has no key."""
 
 
 @cache
 def action_named(action_id: str) -> Action:
-    """The action of an id.
+    """Return the action with an id.
 
     Raises:
-        KeyError: there is none.
+        KeyError: no such action.
     """
     for actions in ACTIONS.values():
         for action in actions:
@@ -26,13 +26,8 @@ def action_named(action_id: str) -> Action:
 
 
 def keyed(sentence: str) -> str:
-    """Puts the keys of actions into a sentence: `{replica.wake} wakes it.`
+    """Insert the keys of actions into a sentence, as in `{replica.wake} wakes it`.
 
-    To be asked when the sentence is shown, never before: a person may have other keys.
+    Call this when the sentence is shown, not earlier: a user may have rebound keys.
     """
     return _ID.sub(lambda found: shown_key(action_named(found[1])) or PALETTE, sentence)
-
-
-def keyed_briefly(sentence: str) -> str:
-    """The same where there is little room."""
-    return keyed(sentence).replace("escape", "esc")

@@ -1,1 +1,1 @@
-"""The automations: a screen over the deck."""
+"""The page of automations."""

@@ -1,5 +1,6 @@
-"""The list of automations: those that need the person first, then what comes next."""
+"""The list of automations: those that need the user first, then by what comes next."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
@@ -7,19 +8,20 @@ from uuid import UUID
 
 from textual.binding import BindingType
 
-from quarterdeck.store.automation_states import AutomationState
-from quarterdeck.tui.actions import Where, prompt_bindings
-from quarterdeck.tui.automations.pieces import Piece, Pieces
-from quarterdeck.tui.automations.rows import RowList
-from quarterdeck.tui.automations.words import STANDINGS, last_words, next_words
+from quarterdeck.store.automation_state import AutomationState
+from quarterdeck.tui.actions import KeyContext, prompt_bindings
+from quarterdeck.tui.automations.facts import STANDINGS, last_words, next_words
+from quarterdeck.tui.automations.runs import AutomationRows
+from quarterdeck.tui.kit.rows import ROLES, ColumnCell, columns
+from quarterdeck.tui.kit.spans import Emphasis, Line, TextRole
 
 NEXT = 11
-"""Cells of what comes next."""
+"""Width of what comes next, in cells."""
 
 
 @dataclass(frozen=True)
 class AutomationRow:
-    """Two lines: name and next run, then the last run, or why it fails."""
+    """Two lines: name and next run, then the last run, or the reason of the failure."""
 
     key: UUID
     sign: str
@@ -29,43 +31,46 @@ class AutomationRow:
     last: str
     last_color: str
 
-    def lines(self, width: int) -> tuple[Pieces, ...]:
+    def lines(self, width: int, height: int) -> Sequence[Line]:
         return (
-            Pieces(
-                (
-                    Piece(f" {self.sign} ", self.color),
-                    Piece(self.name, width=-1, bold=self.last_color == "error"),
-                    Piece(" "),
-                    Piece(f"{self.next:>{NEXT}}", "muted", NEXT),
-                    Piece(" "),
-                )
+            columns(
+                width,
+                ColumnCell(f" {self.sign} ", ROLES[self.color]),
+                ColumnCell(
+                    self.name,
+                    width=-1,
+                    marks=Emphasis.BOLD if self.last_color == "error" else Emphasis.NONE,
+                ),
+                ColumnCell(" "),
+                ColumnCell(f"{self.next:>{NEXT}}", TextRole.DIM, NEXT),
+                ColumnCell(" "),
             ),
-            Pieces((Piece("   "), Piece(self.last, self.last_color, -1))),
+            columns(width, ColumnCell("   "), ColumnCell(self.last, ROLES[self.last_color], -1)),
         )
 
 
 def row_of(state: AutomationState, now: datetime) -> AutomationRow:
-    """The row of an automation."""
-    mark, trouble = STANDINGS[state.standing], state.trouble
+    """Return the row of an automation."""
+    mark, problem = STANDINGS[state.standing], state.problem
     return AutomationRow(
         state.id,
         mark.sign,
         mark.color,
         state.name,
         next_words(state, now),
-        trouble or last_words(state, now),
-        "error" if trouble else "muted",
+        problem or last_words(state, now),
+        "error" if problem else "muted",
     )
 
 
-class AutomationList(RowList):
+class AutomationList(AutomationRows):
     """The list, with the keys of the screen."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.AUTOMATIONS)]
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.AUTOMATIONS)]
 
     @property
-    def place(self) -> Where:
-        return Where.AUTOMATIONS
+    def place(self) -> KeyContext:
+        return KeyContext.AUTOMATIONS
 
     def row_height(self, width: int) -> int:
         return 2

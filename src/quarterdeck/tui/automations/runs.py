@@ -1,5 +1,7 @@
-"""The runs of an automation, newest first."""
+"""Runs of an automation."""
 
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
@@ -7,15 +9,34 @@ from uuid import UUID
 
 from textual.binding import BindingType
 
-from quarterdeck.tui.actions import Where, prompt_bindings
-from quarterdeck.tui.automations.pieces import Piece, Pieces
-from quarterdeck.tui.automations.rows import RowList
-from quarterdeck.tui.automations.words import run_mark, run_trigger, took, verdict_mark, when
-from quarterdeck.wire.automations import Execution
+from quarterdeck.store.automation_state import knows_payload
+from quarterdeck.transcript.text import clean
+from quarterdeck.tui.actions import KeyContext, prompt_bindings
+from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.automations.facts import (
+    Fact,
+    run_mark,
+    run_trigger,
+    skipped_words,
+    took,
+    verdict_mark,
+    when,
+)
+from quarterdeck.tui.kit.key_context import HasKeyContext
+from quarterdeck.tui.kit.rows import ROLES, ColumnCell, ListRow, RowList, columns
+from quarterdeck.tui.kit.spans import Line, TextRole
+from quarterdeck.wire.automation_runs import Execution, SkippedMoments
+
+
+class AutomationRows(RowList[UUID], HasKeyContext):
+    """Rows without their own colors while the cursor is on them."""
+
+    DEFAULT_CSS = "AutomationRows > .rows--cursor { background: $panel; color: $foreground; }"
+
 
 WIDE = 90
-"""Cells from which a run has one line."""
-STATUS, WHEN, TOOK, VERDICT, REPLICA, TRIGGER = 11, 18, 8, 16, 24, 22
+"""Width in cells from which a run takes one line."""
+STATUS, WHEN, TOOK, VERDICT, REPLICA, TRIGGER = 12, 18, 8, 16, 24, 22
 
 
 @dataclass(frozen=True)
@@ -35,25 +56,39 @@ class RunRow:
     why: str
     why_color: str
 
-    def lines(self, width: int) -> tuple[Pieces, ...]:
+    def lines(self, width: int, height: int) -> Sequence[Line]:
+        one = height == 1
         head = (
-            Piece(f" {self.sign} ", self.color),
-            Piece(self.status, width=STATUS),
-            Piece(self.when, "muted", WHEN if width >= WIDE else 13),
-            Piece(self.took, "muted", TOOK),
+            ColumnCell(f" {self.sign} ", ROLES[self.color]),
+            ColumnCell(self.status, width=STATUS),
+            ColumnCell(self.when, TextRole.DIM, WHEN if one else 13),
+            ColumnCell(self.took, TextRole.DIM, TOOK),
         )
-        verdict = Piece(self.verdict, self.verdict_color, VERDICT)
-        why = Piece(self.why, self.why_color, -1)
-        if width >= WIDE:
-            more = (Piece(self.replica, width=REPLICA), Piece(self.trigger, "muted", TRIGGER))
-            return (Pieces((*head, verdict, *more, why)),)
-        first = Pieces((*head, Piece(self.verdict, self.verdict_color, -1)))
-        told = " · ".join(filter(None, (self.replica, self.why or self.trigger)))
-        return (first, Pieces((Piece("   "), Piece(told, self.why_color or "muted", -1))))
+        verdict, why = ROLES[self.verdict_color], ROLES[self.why_color]
+        if one:
+            return (
+                columns(
+                    width,
+                    *head,
+                    ColumnCell(self.verdict, verdict, VERDICT),
+                    ColumnCell(self.replica, width=REPLICA),
+                    ColumnCell(self.trigger, TextRole.DIM, TRIGGER),
+                    ColumnCell(self.why, why, -1),
+                ),
+            )
+        details = " · ".join(filter(None, (self.replica, self.why or self.trigger)))
+        return (
+            columns(width, *head, ColumnCell(self.verdict, verdict, -1)),
+            columns(
+                width,
+                ColumnCell("   "),
+                ColumnCell(details, why if self.why_color else TextRole.DIM, -1),
+            ),
+        )
 
 
 def run_row(run: Execution, replica: str, now: datetime) -> RunRow:
-    """The row of a run; `replica` is the name of its replica, or what became of it."""
+    """Return the row of a run; `replica` is the name of its replica, or what happened to it."""
     mark, verdict = run_mark(run), verdict_mark(run)
     title = run.check.title if run.check else None
     return RunRow(
@@ -72,14 +107,135 @@ def run_row(run: Execution, replica: str, now: datetime) -> RunRow:
     )
 
 
-class RunList(RowList):
-    """The runs, with keys of their own."""
+def skipped_row(skipped: SkippedMoments, now: datetime) -> RunRow:
+    """Return the row of scheduled times that started no run."""
+    return RunRow(
+        skipped.id,
+        "-",
+        "muted",
+        "skipped",
+        when(skipped.last_at, now),
+        "",
+        "",
+        "",
+        "cron",
+        "",
+        skipped_words(skipped),
+        "muted",
+    )
 
-    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.AUTOMATION_RUNS)]
+
+class RunList(AutomationRows):
+    """The runs, with their own keys."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.AUTOMATION_RUNS)]
 
     @property
-    def place(self) -> Where:
-        return Where.AUTOMATION_RUNS
+    def place(self) -> KeyContext:
+        return KeyContext.AUTOMATION_RUNS
+
+    def show_rows(self, rows: Sequence[ListRow[UUID]], *, keep: bool = True) -> None:
+        """Show rows; a cursor on the newest one stays on the newest one."""
+        was_newest = self.cursor == 0
+        super().show_rows(rows, keep=keep)
+        if was_newest:
+            self.cursor = 0
 
     def row_height(self, width: int) -> int:
         return 1 if width >= WIDE else 2
+
+
+READING = "Reading …"
+WAITS = (
+    "Its pull request is from a fork whose author is not trusted. {execution.approve} approves it, "
+    "{execution.cancel} cancels it."
+)
+
+
+@dataclass(frozen=True)
+class RunStory:
+    """A run and its details. `prompt` is None while it is unknown; `said` then says why."""
+
+    run: Execution
+    replica: str
+    prompt: str | None = None
+    said: str = READING
+
+
+def story_lines(story: RunStory) -> Iterator[Fact]:
+    """Yield everything: outcome, error, check, payload, prompt."""
+    run, mark = story.run, run_mark(story.run)
+    yield Fact(f"{mark.sign} {mark.word}", mark.color, "status", bold=True)
+    yield Fact(f"{run.triggered_at.astimezone():%a %d %b %Y %H:%M:%S %Z}", label="began")
+    if run.completed_at is not None:
+        yield Fact(took(run), label="took")
+    if run.awaiting_approval:
+        yield Fact(keyed(WAITS), "warning", "approval")
+    elif run.approved_at is not None:
+        yield Fact(f"given {run.approved_at.astimezone():%a %d %b %Y %H:%M %Z}", label="approval")
+    yield Fact(run_trigger(run), label="trigger")
+    yield Fact(story.replica, label="replica")
+    if run.retry_of is not None:
+        yield Fact(f"of {str(run.retry_of)[:8]}", label="retry")
+    if run.error:
+        yield from _section("Error")
+        yield from (Fact(line, "error") for line in clean(run.error).splitlines())
+    yield from _published(run)
+    yield from _check(run)
+    yield from _section("Payload")
+    yield from _payload(run)
+    yield from _section("Prompt")
+    if story.prompt is None:
+        yield Fact(story.said, "muted")
+    else:
+        yield from (Fact(line, hard=True) for line in clean(story.prompt).splitlines())
+
+
+def payload_text(run: Execution) -> str:
+    """Return the payload as JSON; empty when there is none."""
+    if run.trigger_payload is None:
+        return ""
+    return json.dumps(run.trigger_payload, indent=2, ensure_ascii=False)
+
+
+def _section(title: str) -> Iterator[Fact]:
+    yield Fact()
+    yield Fact(title, "primary", bold=True)
+
+
+def _published(run: Execution) -> Iterator[Fact]:
+    if run.published:
+        yield from _section("Published")
+    for one in run.published:
+        if one.error:
+            yield Fact(clean(one.error), "error", one.repository or "")
+            continue
+        yield Fact(
+            f"{clean(one.branch or '')} {(one.commit or '')[:10]}", label=one.repository or ""
+        )
+        if one.url:
+            yield Fact(clean(one.url), label=f"#{one.number}")
+
+
+def _check(run: Execution) -> Iterator[Fact]:
+    verdict, check = verdict_mark(run), run.check
+    if verdict is None or check is None:
+        return
+    yield from _section("Check")
+    yield Fact(f"{verdict.sign} {verdict.word}", verdict.color, "verdict")
+    of = f" of {check.repository}" if check.repository else ""
+    yield Fact(check.name + of, label="check")
+    if check.title:
+        yield Fact(check.title, label="title")
+    for line in clean(check.summary or "").splitlines():
+        yield Fact(line)
+
+
+def _payload(run: Execution) -> Iterator[Fact]:
+    if not knows_payload(run):
+        yield Fact(READING, "muted")
+        return
+    text = payload_text(run)
+    if not text:
+        yield Fact("None.", "muted")
+    yield from (Fact(line, hard=True) for line in clean(text).splitlines())

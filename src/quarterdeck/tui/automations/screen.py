@@ -1,8 +1,8 @@
-"""The automations: the list, and beside it triggers, coming runs, settings and runs of one.
+"""The automations: the list, and next to it triggers, coming runs, settings and runs of one.
 
     Deck.changed -> once per refresh -> list, facts, runs
 
-Below 60 columns one of the two sides is shown at a time: the one that has the focus.
+Below 60 columns only the side with the focus is shown.
 """
 
 from typing import ClassVar
@@ -12,25 +12,25 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.automation_states import AutomationState
-from quarterdeck.store.automations import Automations
+from quarterdeck.store.app_state import AppState
+from quarterdeck.store.automation_state import AutomationState
+from quarterdeck.store.automations import AutomationStore
 from quarterdeck.store.changes import AutomationsChanged, Change, ListChanged
 from quarterdeck.store.creation import choices
-from quarterdeck.store.deck import Deck
-from quarterdeck.tui.actions import Where, bindings
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext, bindings
 from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.automations.facts import Names, facts_of
-from quarterdeck.tui.automations.facts_view import FactsView
+from quarterdeck.tui.automations.facts import FactsView, NameLookup, facts_of
+from quarterdeck.tui.automations.form import StepsScreen
 from quarterdeck.tui.automations.listing import AutomationList, row_of
-from quarterdeck.tui.automations.rows import RowList
-from quarterdeck.tui.automations.runs import RunList, run_row
-from quarterdeck.tui.automations.steps import StepsScreen
-from quarterdeck.tui.text import one_line
-from quarterdeck.wire.automations import Execution
+from quarterdeck.tui.automations.runs import RunList, run_row, skipped_row
+from quarterdeck.tui.kit.rows import RowList
+from quarterdeck.wire.automation_runs import Execution
 from quarterdeck.wire.base import utc_now
 
 WELCOME = (
@@ -39,9 +39,9 @@ WELCOME = (
 )
 READING = "Reading …"
 RESTING = 0.12
-"""Seconds without another move of the cursor after which the runs are read."""
+"""Seconds that the cursor rests before the runs are read."""
 AHEAD = 5
-"""Rows before the end of the runs from which the next page is read."""
+"""Rows before the end of the runs at which the next page is read."""
 
 
 class AutomationsScreen(StepsScreen):
@@ -63,13 +63,18 @@ class AutomationsScreen(StepsScreen):
         &.-narrow.in-pane #automations-main { display: block; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Where.AUTOMATIONS)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyContext.AUTOMATIONS)]
     AUTO_FOCUS = "AutomationList"
-    home = Where.AUTOMATIONS
+    home = KeyContext.AUTOMATIONS
 
-    def __init__(self, deck: Deck) -> None:
-        super().__init__(deck)
-        self._names = Names()
+    def __init__(self, app_state: AppState) -> None:
+        super().__init__(app_state)
+        self._names = NameLookup(endpoint=app_state.connection.endpoint)
+        self._unnamed: set[UUID] = set()
+        """Ids whose names were requested; one without a name is not requested again."""
+        self._rest: Timer | None = None
+        self._runs_of: UUID | None = None
+        """The automation whose runs are shown."""
         self._showing = False
         self._runs_problem: str | None = None
 
@@ -84,7 +89,6 @@ class AutomationsScreen(StepsScreen):
                 yield RunList(id="runs")
 
     def on_mount(self) -> None:
-        self._rest = self.set_timer(RESTING, self._read_runs, pause=True)
         self._show()
         self._read_names()
         if not self.store.live:
@@ -93,8 +97,8 @@ class AutomationsScreen(StepsScreen):
     # what the store has
 
     @property
-    def store(self) -> Automations:
-        return self._deck.automations
+    def store(self) -> AutomationStore:
+        return self._app_state.automations
 
     @property
     def listing(self) -> AutomationList:
@@ -120,26 +124,34 @@ class AutomationsScreen(StepsScreen):
             self._showing = True
             self.call_after_refresh(self._show)
 
-    # reading, when a person looks
+    # reading on demand
 
     @work(exclusive=True, group="list")
     async def _read_list(self) -> None:
         try:
             await self.store.refresh()
         except ClientError:
-            self._show()  # the store says what is wrong
+            self._show()  # the store reports what is wrong
 
     @work(exclusive=True, group="names")
     async def _read_names(self) -> None:
         try:
-            found = await choices(self._deck.client)
+            found = await choices(self._app_state.client)
         except ClientError:
             return  # ids are shown then
-        self._names = Names(
+        self._names = NameLookup(
             {entry.id: entry.name for entry in found.environments},
             {entry.id: entry.name for entry in found.repositories},
+            self._app_state.connection.endpoint,
         )
         self._show()
+
+    def _name_environment_of(self, state: AutomationState) -> None:
+        """Read names again when an automation has an environment created since."""
+        known = {*self._names.environments, *self._unnamed}
+        if state.record.environment_id not in known:
+            self._unnamed.add(state.record.environment_id)
+            self._read_names()
 
     @work(exclusive=True, group="runs")
     async def _read_runs(self) -> None:
@@ -150,7 +162,7 @@ class AutomationsScreen(StepsScreen):
             await self.store.commands.open_runs(state.id)
         except ClientError as error:
             self._runs_problem = f"The runs could not be read: {error} " + keyed(
-                "{app.reconnect} tries again."
+                "{app.reconnect} to retry."
             )
         else:
             self._runs_problem = None
@@ -179,10 +191,10 @@ class AutomationsScreen(StepsScreen):
         now = utc_now()
         problem = self.query_one("#automations-problem", Static)
         problem.display = self.store.problem is not None
-        problem.update(one_line(f"{self.store.problem} {keyed('{app.reconnect}')} tries again."))
+        problem.update(one_line(f"{self.store.problem} {keyed('{app.reconnect}')} to retry."))
         waiting = "" if self.store.problem else READING
         self.listing.empty = keyed(WELCOME) if self.store.listed else waiting
-        self.listing.show([row_of(state, now) for state in self.store.ordered()])
+        self.listing.show_rows([row_of(state, now) for state in self.store.ordered()])
         self._show_chosen()
 
     def _show_chosen(self) -> None:
@@ -192,25 +204,39 @@ class AutomationsScreen(StepsScreen):
             facts.show(())
             self._show_runs(())
             return
+        self._name_environment_of(state)
         shown = self.revealed == state.id
         facts.show(facts_of(state, self._names, now, revealed=shown))
         self._show_runs(state.history.runs if state.history else ())
         if state.history is None and self._runs_problem is None:
-            self._rest.reset()
-            self._rest.resume()
+            self._read_runs_soon()
+
+    def _read_runs_soon(self) -> None:
+        """Read the runs once the cursor rests. Each wait has its own one-shot timer."""
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(RESTING, self._read_runs)
 
     def _show_runs(self, found: "tuple[()] | list[Execution]") -> None:
         state, now = self.chosen, utc_now()
         history = state.history if state else None
         read = history is not None and history.pages > 0
-        self.runs.empty = self._runs_problem or ("It has not run yet." if read else READING)
+        self.runs.empty = self._runs_problem or ("No runs yet." if read else READING)
         if state is None:
             self.runs.empty = ""
-        self.runs.show([run_row(run, self.replica_of(run), now) for run in found])
-        told = f"Runs  {len(found)} of {history.total}" if history and history.more else "Runs"
+        rows = [(run.triggered_at, run_row(run, self.replica_of(run), now)) for run in found]
+        for skipped in history.skipped if history else ():
+            rows.append((skipped.last_at, skipped_row(skipped, now)))
+        rows.sort(key=lambda row: row[0], reverse=True)
+        if self._runs_of != (state and state.id):
+            self._runs_of = state and state.id
+            self.runs.action_edge(0)
+        self.runs.show_rows([row for _, row in rows])
+        self.show_keys()
+        heading = f"Runs  {len(found)} of {history.total}" if history and history.more else "Runs"
         title = self.query_one("#runs-title", Static)
         title.display = state is not None
-        title.update(told)
+        title.update(heading)
 
     @on(RowList.Highlighted, "#automations-list")
     def _moved(self) -> None:
@@ -220,6 +246,7 @@ class AutomationsScreen(StepsScreen):
 
     @on(RowList.Highlighted, "#runs")
     def _run_moved(self) -> None:
+        self.show_keys()
         state = self.chosen
         history = state.history if state else None
         if state is None or history is None or not history.more:
@@ -232,7 +259,8 @@ class AutomationsScreen(StepsScreen):
     def watch_focused(self, focused: Widget | None) -> None:
         super().watch_focused(focused)
         if focused is not None:
-            self.set_class(not isinstance(focused, AutomationList), "in-pane")
+            inside = not isinstance(focused, AutomationList)
+            self.set_class(inside, "in-pane", update=self.has_class("-narrow"))
 
     @on(RowList.Chosen, "#automations-list")
     def action_to_runs(self) -> None:

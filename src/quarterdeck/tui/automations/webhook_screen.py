@@ -1,5 +1,6 @@
-"""How a new webhook is called, shown once; later it is masked until asked for."""
+"""How to call a new webhook, shown once; later it is masked until revealed."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -7,12 +8,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Static
 
-from quarterdeck.tui.actions import Where
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext
 from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.copying import copy_text
-from quarterdeck.tui.screens.dialog import Dialog
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import release_keys
+from quarterdeck.tui.clipboard import copy_text
+from quarterdeck.tui.kit.dialogs import Dialog
 
 
 class WebhookScreen(Dialog[None]):
@@ -31,31 +31,37 @@ class WebhookScreen(Dialog[None]):
         }
         & #call { margin: 1 0; color: $text-accent; }
         & .muted { color: $text-muted; }
+        & .notice { color: $text-warning; }
         & Horizontal { height: auto; margin-top: 1; align-horizontal: right; }
         & Button { margin-left: 2; }
     }
     """
-    place: ClassVar[Where] = Where.SHOWN_ONCE
+    place: ClassVar[KeyContext] = KeyContext.SHOWN_ONCE
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "copy", "Copy", id="shown.copy"),
         Binding("escape", "close", "Close", id="shown.close"),
         Binding("left,right", "app.focus_next", "Other button", show=False),
     ]
 
-    def __init__(self, name: str, call: str) -> None:
+    def __init__(self, name: str, call: str, notices: Sequence[str] = ()) -> None:
+        """`notices` say what keeps calls from reaching the service."""
         super().__init__()
         self._name = name
         self._call = call
+        self._notices = notices
 
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(f"The webhook of {one_line(self._name)}", markup=False)
             yield Static(one_line(self._call), id="call", markup=False)
             yield Static(
-                "Whoever has the token can start a run. A POST of JSON is its payload.",
+                "Whoever has the token can start a run, unless calls have to be signed. "
+                "A POST of JSON is its payload.",
                 classes="muted",
                 markup=False,
             )
+            for notice in self._notices:
+                yield Static(one_line(notice), classes="notice", markup=False)
             with Horizontal():
                 yield Button(
                     keyed("Copy ({shown.copy})"), id="copy", variant="primary", compact=True
@@ -64,7 +70,6 @@ class WebhookScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one("#close", Button))
-        release_keys(self)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         if event.button.id == "copy":

@@ -1,4 +1,6 @@
-"""What the view shows, before it has a width: sections of items.
+"""The state of the Changes tab.
+
+The content of the view, independent of its width: sections of items.
 
 Review --> sections_of --> Section (a repository's head, or a file) --> Item (one line, one comment)
 """
@@ -9,15 +11,172 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from quarterdeck.store.changes_comments import Comment, find_lines
-from quarterdeck.store.changes_model import FileChange, Hunk, Numbered, RepositoryChange
-from quarterdeck.tui.changes.words import notes_of
+from quarterdeck.store.changes_diff import ChangeKind, FileChange, Hunk, Numbered, RepositoryChange
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.review import MergeConflict, Review
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.themes import checks_words
+from quarterdeck.wire.git import Against
+from quarterdeck.wire.git_state import RepositoryStatus
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+MINUS = "\u2212"
+MOST_FILES = 5
+"""How many files with conflicts are named."""
+_MODES = {
+    "100644": "file",
+    "100755": "executable",
+    "120000": "symbolic link",
+    "160000": "submodule",
+}
+
+
+def counts(added: int, removed: int) -> str:
+    """Return the numbers of added and removed lines."""
+    return f"+{added} {MINUS}{removed}"
+
+
+def path_of(change: FileChange) -> str:
+    """Return the path of a file, and its previous path when it has moved."""
+    if change.kind in {ChangeKind.RENAMED, ChangeKind.COPIED}:
+        return one_line(f"{change.old_path} \u2192 {change.new_path}")
+    return one_line(change.path)
+
+
+def kind_of(change: FileChange) -> str:
+    """Return what happened to it, unless it is only modified."""
+    return "" if change.kind == ChangeKind.CHANGED else change.kind.value
+
+
+def notes_of(about: FileChange | RepositoryChange) -> list[str]:
+    """Return the sentences under a file's head."""
+    if isinstance(about, RepositoryChange):
+        return _of_repository(about)
+    notes: list[str] = []
+    if about.mode_changed:
+        notes.append(f"{_mode(about.old_mode)} \u2192 {_mode(about.new_mode)}")
+    elif about.new_mode in {"120000", "160000"} or about.old_mode in {"120000", "160000"}:
+        notes.append(_mode(about.new_mode or about.old_mode))
+    if about.binary:
+        notes.append("Binary file.")
+    elif not about.hunks and not about.mode_changed:
+        moved = about.kind in {ChangeKind.RENAMED, ChangeKind.COPIED}
+        notes.append("No content changes (mode or rename only)." if moved else "Empty.")
+    return notes
+
+
+def _of_repository(repository: RepositoryChange) -> list[str]:
+    if repository.files is None:
+        return ["Its changes have not been read."]
+    if not repository.files:
+        return ["No changes."]
+    if repository.cut:
+        shown = sum(one.added + one.removed for one in repository.files)
+        total = repository.added + repository.removed
+        of = f" {shown} of {total}" if total > shown else ""
+        return [f"Too large to show in full: the first{of} changed lines."]
+    return []
+
+
+def _mode(mode: str) -> str:
+    name = _MODES.get(mode)
+    return f"{name} ({mode})" if name else one_line(mode)
+
+
+def comment_head(comment: Comment, *, outdated: bool) -> str:
+    """Return the heading of a comment."""
+    kind = "Unfinished comment" if comment.unfinished else "Comment"
+    if not outdated:
+        return f"{kind}, {comment.where}"
+    was = f" was {one_line(comment.quoted[0])}" if comment.quoted else ""
+    return f"{kind}, outdated: {one_line(comment.path)} {comment.where}{was}"
+
+
+def state_words(review: Review, state: ReplicaState, *, online: bool) -> str:
+    """Return the line above the changes: how recent they are, or why there are none. Empty when all is well."""
+    if review.problem:
+        return one_line(review.problem)
+    when = f" As of {_clock(review)}." if review.read_at else ""
+    match state.status:
+        case WorkspaceStatus.ACTIVE:
+            if not online and when:
+                return f"Offline.{when}"
+            return "" if when else "Loading …"
+        case WorkspaceStatus.PREPARING:
+            return f"Preparing.{when}"
+        case WorkspaceStatus.SLEEPING:
+            asleep = keyed("Asleep. Sending comments wakes it; {replica.wake} wakes it now.")
+            return asleep + ("" if online else when)
+        case WorkspaceStatus.ARCHIVED:
+            return keyed("Archived: {replica.wake} restores the files.") + when
+        case _:
+            return keyed("Failed: {replica.wake} retries.") + ("" if online else when)
+
+
+def _clock(review: Review) -> str:
+    return review.read_at.astimezone().strftime("%H:%M") if review.read_at else ""
+
+
+def resting_words(state: ReplicaState) -> str:
+    """Return the text shown instead of changes that cannot be read while a replica rests."""
+    return "\n".join(_status_line(one) for one in state.record.repository_statuses)
+
+
+def _status_line(status: RepositoryStatus) -> str:
+    diff, left = status.git_diff or {}, status.uncommitted
+    lines = counts(int(diff.get("added") or 0), int(diff.get("removed") or 0)) if diff else ""
+    ahead = f"{status.ahead} {'commit' if status.ahead == 1 else 'commits'}" if status.ahead else ""
+    files = left.files if left else 0
+    rest = f"{files} {'file' if files == 1 else 'files'} uncommitted" if files else ""
+    summary = ", ".join(one for one in (lines, ahead, rest) if one) or "no changes known"
+    return f"{one_line(status.repository)} {one_line(status.branch or '')}: {summary}"
+
+
+def comments_words(comments: Sequence[Comment]) -> str:
+    """Return how many comments are ready to be sent."""
+    finished = sum(not comment.unfinished for comment in comments)
+    sends = keyed("{changes.send} sends")
+    parts = [f"{finished} comment{'' if finished == 1 else 's'}, {sends}"] if finished else []
+    if len(comments) > finished:
+        parts.append(f"{len(comments) - finished} unfinished")
+    return ", ".join(parts)
+
+
+def against_words(review: Review) -> str:
+    """Return which changes are shown, unless it is all of them, and what is marked."""
+    if review.against == Against.BASE:
+        return ""
+    marked = len(review.marked)
+    return f"uncommitted, {marked} marked" if marked else "uncommitted"
+
+
+def red_words(state: ReplicaState | None) -> str:
+    """Return that checks of a pull request have failed, and what can be done about it."""
+    found = state.failing if state is not None else []
+    words = ", ".join(f"#{one.number} {checks_words(one)}" for one in found)
+    return words and keyed(f"{words}: {{replica.fix-checks}} asks the agent to fix them")
+
+
+def clash_words(clash: MergeConflict) -> str:
+    """Name files with conflicts, and what can be done about them."""
+    files = ", ".join(one_line(one) for one in clash.files[:MOST_FILES])
+    if len(clash.files) > MOST_FILES:
+        files += f" and {len(clash.files) - MOST_FILES} more"
+    head = (
+        "Conflicts"
+        if clash.started
+        else f"Nothing was changed: conflicts with {one_line(clash.base)}"
+    )
+    return f"{head} in {files}. " + keyed("{changes.resolve} asks the agent to resolve them.")
+
 
 LARGE = 3_000
-"""Lines of a difference that is folded until it is opened."""
+"""Lines of a difference that is folded by default."""
 
 
-class Kind(Enum):
-    """What an item is."""
+class ItemKind(Enum):
+    """The kind of an item."""
 
     REPOSITORY = auto()
     FILE = auto()
@@ -31,18 +190,18 @@ class Kind(Enum):
 class Item(NamedTuple):
     """One thing that the cursor can be on.
 
-    `line` and `partner` are indices into the section's lines. Of a LINE the partner is what it took the
-    place of, or what took its place; of a PAIR they are the old and the new side. -1 is none.
+    `line` and `partner` are indices into the section's lines. For a LINE the partner is the line it
+    replaces, or that replaces it; for a PAIR they are the old and the new side. -1 is none.
     """
 
-    kind: Kind
+    kind: ItemKind
     line: int = -1
     partner: int = -1
     text: str = ""
     comment: Comment | None = None
 
 
-class Section:
+class DiffSection:
     """A repository's head (`change` is None), or one changed file."""
 
     def __init__(
@@ -59,11 +218,11 @@ class Section:
         self.comments = list(comments)
         self.folded = folded
         self.hidden = frozenset(hidden)
-        """Hunks of which only the head is shown, by their text: other text is shown again."""
+        """Hunks of which only the head is shown, by their text: a changed hunk is shown again."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """The same for the same file at another time."""
+        """The identity of the file across readings."""
         return (self.repository.name, self.change.path if self.change is not None else "")
 
     @property
@@ -71,20 +230,20 @@ class Section:
         """The lines of all hunks."""
         return self.change.numbered() if self.change is not None else []
 
-    def with_folded(self, folded: bool) -> "Section":
-        """The same one, opened or folded."""
-        return Section(
+    def with_folded(self, folded: bool) -> "DiffSection":
+        """Return a copy, opened or folded."""
+        return DiffSection(
             self.repository, self.change, self.comments, folded=folded, hidden=self.hidden
         )
 
-    def with_hidden(self, hidden: AbstractSet[str]) -> "Section":
-        """The same one with other hunks folded."""
-        return Section(
+    def with_hidden(self, hidden: AbstractSet[str]) -> "DiffSection":
+        """Return a copy with other hunks folded."""
+        return DiffSection(
             self.repository, self.change, self.comments, folded=self.folded, hidden=hidden
         )
 
     def hunk_of(self, line: int) -> Hunk | None:
-        """The hunk that a line is in."""
+        """Return the hunk that a line is in."""
         end = 0
         for hunk in self.change.hunks if self.change is not None else ():
             end += len(hunk.lines)
@@ -93,19 +252,19 @@ class Section:
         return None
 
     def items(self, *, split: bool) -> list[Item]:
-        """Its items, in the order in which they are shown."""
+        """Return its items in display order."""
         if self.change is None:
-            notes = [Item(Kind.NOTE, text=note) for note in notes_of(self.repository)]
-            return [Item(Kind.REPOSITORY), *notes, *self._loose()]
+            notes = [Item(ItemKind.NOTE, text=note) for note in notes_of(self.repository)]
+            return [Item(ItemKind.REPOSITORY), *notes, *self._loose()]
         if self.folded:
-            return [Item(Kind.FILE)]
+            return [Item(ItemKind.FILE)]
         placed, loose = self._placed()
-        found = [Item(Kind.FILE), *(Item(Kind.COMMENT, comment=one) for one in loose)]
-        found += [Item(Kind.NOTE, text=note) for note in notes_of(self.change)]
+        found = [Item(ItemKind.FILE), *(Item(ItemKind.COMMENT, comment=one) for one in loose)]
+        found += [Item(ItemKind.NOTE, text=note) for note in notes_of(self.change)]
         at, lines = 0, self.lines
         for hunk in self.change.hunks:
             folded = hunk_key(hunk) in self.hidden
-            found.append(Item(Kind.HUNK, line=at, text=_head(hunk, folded=folded)))
+            found.append(Item(ItemKind.HUNK, line=at, text=_head(hunk, folded=folded)))
             if not folded:
                 sides = _split if split else _unified
                 rows = sides(lines, at, len(hunk.lines))
@@ -114,10 +273,10 @@ class Section:
         return found
 
     def _loose(self) -> Iterator[Item]:
-        return (Item(Kind.COMMENT, comment=one) for one in self.comments)
+        return (Item(ItemKind.COMMENT, comment=one) for one in self.comments)
 
     def _placed(self) -> tuple[dict[int, list[Comment]], list[Comment]]:
-        """Comments by the index of the line that they stand under, and those without one."""
+        """Return comments by the index of the line that they are under, and those without one."""
         placed: dict[int, list[Comment]] = {}
         loose: list[Comment] = []
         for comment in self.comments:
@@ -130,7 +289,7 @@ class Section:
 
 
 def hunk_key(hunk: Hunk) -> str:
-    """The same for the same hunk at another time, wherever in the file it is then."""
+    """Return a key of a hunk that stays the same across readings, wherever it is in the file."""
     return "\n".join(hunk.lines)
 
 
@@ -145,52 +304,52 @@ def _head(hunk: Hunk, *, folded: bool) -> str:
 def _with_comments(rows: Iterator[Item], placed: dict[int, list[Comment]]) -> Iterator[Item]:
     for row in rows:
         yield row
-        indices = (row.line, row.partner) if row.kind == Kind.PAIR else (row.line,)
+        indices = (row.line, row.partner) if row.kind == ItemKind.PAIR else (row.line,)
         for index in dict.fromkeys(indices):
             for comment in placed.get(index, ()):
-                yield Item(Kind.COMMENT, comment=comment)
+                yield Item(ItemKind.COMMENT, comment=comment)
 
 
 def _runs(lines: list[Numbered], begin: int, count: int) -> Iterator[tuple[range, range]]:
-    """Blocks of lines that went and of those that came for them; else one line in both."""
+    """Yield blocks of removed lines with those that replace them; else one line in both."""
     at, end = begin, begin + count
     while at < end:
-        gone = at
+        removed = at
         while at < end and lines[at].sign == "-":
             at += 1
-        came = at
-        # A remark on the end of the old file stands between the two.
-        while at < end and lines[at].sign == "\\" and came == at and gone < came:
+        added = at
+        # A remark on the end of the old file is between the two.
+        while at < end and lines[at].sign == "\\" and added == at and removed < added:
             at += 1
-            came = at
+            added = at
         while at < end and lines[at].sign == "+":
             at += 1
-        if at == gone:
+        if at == removed:
             yield range(at, at + 1), range(at, at + 1)
             at += 1
         else:
-            yield range(gone, came), range(came, at)
+            yield range(removed, added), range(added, at)
 
 
 def _unified(lines: list[Numbered], begin: int, count: int) -> Iterator[Item]:
-    for gone, came in _runs(lines, begin, count):
-        if gone == came:
-            yield Item(Kind.LINE, gone.start)
+    for removed, added in _runs(lines, begin, count):
+        if removed == added:
+            yield Item(ItemKind.LINE, removed.start)
             continue
-        pairs = min(len(gone), len(came))
-        for number, index in enumerate(gone):
-            yield Item(Kind.LINE, index, came[number] if number < pairs else -1)
-        for number, index in enumerate(came):
-            yield Item(Kind.LINE, index, gone[number] if number < pairs else -1)
+        pairs = min(len(removed), len(added))
+        for number, index in enumerate(removed):
+            yield Item(ItemKind.LINE, index, added[number] if number < pairs else -1)
+        for number, index in enumerate(added):
+            yield Item(ItemKind.LINE, index, removed[number] if number < pairs else -1)
 
 
 def _split(lines: list[Numbered], begin: int, count: int) -> Iterator[Item]:
-    for gone, came in _runs(lines, begin, count):
-        for number in range(max(len(gone), len(came))):
+    for removed, added in _runs(lines, begin, count):
+        for number in range(max(len(removed), len(added))):
             yield Item(
-                Kind.PAIR,
-                gone[number] if number < len(gone) else -1,
-                came[number] if number < len(came) else -1,
+                ItemKind.PAIR,
+                removed[number] if number < len(removed) else -1,
+                added[number] if number < len(added) else -1,
             )
 
 
@@ -199,18 +358,18 @@ def sections_of(
     comments: Sequence[Comment],
     folded: Mapping[tuple[str, str], bool],
     hidden: Mapping[tuple[str, str], AbstractSet[str]],
-) -> list[Section]:
-    """The sections of all repositories. `folded`, `hidden`: what the person opened or folded."""
-    sections: list[Section] = []
+) -> list[DiffSection]:
+    """Return the sections of all repositories. `folded`, `hidden`: what the user opened or folded."""
+    sections: list[DiffSection] = []
     for repository in repositories:
         about = [one for one in comments if one.repository == repository.name]
         files = repository.files or []
         paths = {change.path for change in files}
-        sections.append(Section(repository, None, [o for o in about if o.path not in paths]))
+        sections.append(DiffSection(repository, None, [o for o in about if o.path not in paths]))
         for change in files:
             key = (repository.name, change.path)
             sections.append(
-                Section(
+                DiffSection(
                     repository,
                     change,
                     [one for one in about if one.path == change.path],

@@ -1,27 +1,27 @@
 """Lines of files as they are shown to a reviewer.
 
-What a terminal must not get is not left out, as it is elsewhere, but written in words: a change of
-characters that nobody sees is what a review has to find.
+What a terminal must not receive is not left out, as it is elsewhere, but spelled out: a review has to
+find changes of invisible characters.
 """
 
 import re
 import unicodedata
 from functools import lru_cache
 
-from quarterdeck.transcript.clean import clean
+from quarterdeck.transcript.text import clean
 
 TAB = 4
 LONGEST = 2_000
-"""Characters of one line that are shown."""
+"""Characters of a line that are shown."""
 
 # Control and format characters, ends of lines and paragraphs within a line, half characters, and those
-# that mean nothing to Python's tables; then the blanks that look like nothing.
+# unknown to Python's tables; then the spaces that look like nothing.
 _CATEGORIES = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
 _INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0]")
 
 
 def visible(text: str) -> str:
-    """A line without its end, harmless and in full."""
+    """Return a line without its end, harmless and in full."""
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]} ... {len(text) - LONGEST} more characters"
     if text.isascii() and text.isprintable():
@@ -35,7 +35,7 @@ def _spelled(text: str) -> str:
     text = text.removesuffix("\r").expandtabs(TAB) + ("\u240d" if ends else "")
     if text.isascii() and text.isprintable():
         return text
-    # What is still piled up or joined is thinned as everywhere.
+    # Stacked or joined characters are thinned as everywhere.
     return clean("".join(_shown(character) for character in text))
 
 

@@ -1,13 +1,16 @@
-"""Differences on the screen: one widget for any number of files, painted by line.
+"""The visible part of the changes.
+
+One widget for any number of files, painted by line.
 
     pane --show(Review)--> ChangesView -> Document (rows) -> Drawing (strips of what is seen)
     pane <--Moved
 
 The cursor is on an item: a head, a line, a comment. It and the row that it is in stay where they are
-when the changes are read anew.
+when the changes are read again.
 """
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -20,22 +23,86 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from quarterdeck.store.changes_comments import Comment, Lines, lines_of, whole_file
-from quarterdeck.store.changes_review import Review
-from quarterdeck.tui.actions import Where
-from quarterdeck.tui.changes.document import Address, Document
-from quarterdeck.tui.changes.drawing import Drawing
-from quarterdeck.tui.changes.finding import Finder
-from quarterdeck.tui.changes.keeping import Bookmark
-from quarterdeck.tui.changes.model import Item, Kind, Section, sections_of
-from quarterdeck.tui.changes.shades import Shades
-from quarterdeck.tui.changes.style import COMPONENTS, CSS
+from quarterdeck.store.changes_diff import Numbered
+from quarterdeck.store.review import Review
+from quarterdeck.tui.actions import KeyContext
+from quarterdeck.tui.changes.document import Document, ItemAddress
+from quarterdeck.tui.changes.drawing import COMPONENTS, CSS, ChangesDrawing, Shades
+from quarterdeck.tui.changes.finding import DocumentSearch
+from quarterdeck.tui.changes.model import DiffSection, Item, ItemKind, sections_of
 from quarterdeck.tui.changes.visible import visible
-from quarterdeck.tui.panes.pane_keys import PaneKeys, pane_bindings
-from quarterdeck.tui.part_style import part_style
-from quarterdeck.tui.text import fit
+from quarterdeck.tui.panes.tabs import PaneKeys, pane_bindings
+from quarterdeck.tui.text import fit, wrapped
+from quarterdeck.tui.themes import part_style
+
+
+@dataclass(frozen=True)
+class Bookmark:
+    """What the cursor was on. `row`: its distance from the top of the window."""
+
+    key: tuple[str, str]
+    section: int
+    item: int
+    kind: ItemKind | None
+    line: Numbered | None
+    comment: str
+    row: int
+
+    @classmethod
+    def of(cls, document: Document, address: ItemAddress, top: int) -> "Bookmark":
+        """Return the place of an item."""
+        if not document.has(address):
+            return cls(("", ""), 0, 0, None, None, "", 0)
+        section, item = document.placed[address.section].section, document.item(address)
+        index = item.line if item.line >= 0 else item.partner
+        return cls(
+            section.key,
+            address.section,
+            address.item,
+            item.kind,
+            section.lines[index] if index >= 0 and section.lines else None,
+            item.comment.key if item.comment else "",
+            document.row_of(address) - top,
+        )
+
+    def is_in(self, document: Document) -> bool:
+        """Return whether its file exists."""
+        return any(placed.section.key == self.key for placed in document.placed)
+
+    def find(self, document: Document) -> ItemAddress:
+        """Return the same item, else the nearest line of its file, else what replaced its file."""
+        for number, placed in enumerate(document.placed):
+            if placed.section.key == self.key:
+                return document.clamp(ItemAddress(number, self._in(placed.section, placed.items)))
+        return document.clamp(ItemAddress(self.section, 0))
+
+    def _in(self, section: DiffSection, items: list[Item]) -> int:
+        if self.comment:
+            found = (
+                at for at, i in enumerate(items) if i.comment and i.comment.key == self.comment
+            )
+            return next(found, self.item)
+        if self.line is None or self.kind not in {ItemKind.LINE, ItemKind.PAIR, ItemKind.HUNK}:
+            return self.item
+        wanted = self.line
+        kinds = {ItemKind.HUNK} if self.kind == ItemKind.HUNK else {ItemKind.LINE, ItemKind.PAIR}
+        best, least = self.item, None
+        for at, item in enumerate(items):
+            if item.kind not in kinds:
+                continue
+            # The partner of a single line has its own item.
+            sides = {item.line, item.partner} if item.kind == ItemKind.PAIR else {item.line}
+            for index in sides - {-1}:
+                line = section.lines[index]
+                away = abs((line.new or line.old) - (wanted.new or wanted.old))
+                far = (line.text != wanted.text or line.sign != wanted.sign, away)
+                if least is None or far < least:
+                    best, least = at, far
+        return best
+
 
 _KEPT = 500
-"""Items whose strips are kept."""
+"""Items whose strips are cached."""
 
 
 class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
@@ -43,13 +110,13 @@ class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
     DEFAULT_CSS = CSS
-    BINDINGS: ClassVar[list[BindingType]] = [*pane_bindings(Where.CHANGES)]
+    BINDINGS: ClassVar[list[BindingType]] = [*pane_bindings(KeyContext.CHANGES)]
 
     empty: reactive[str] = reactive("")
     """Shown when there is nothing else."""
 
     class Moved(Message):
-        """The cursor, or what it is on, is something else; `acted`: because of what the person did."""
+        """The cursor, or its item, has changed; `acted`: because of a user action."""
 
         def __init__(self, *, acted: bool) -> None:
             super().__init__()
@@ -59,29 +126,30 @@ class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
         super().__init__(id=id)
         self._document = Document()
         self._shades = Shades(self, "changes")
-        self._drawing = Drawing(self._shades)
-        self._strips: OrderedDict[Address, list[Strip]] = OrderedDict()
+        self._drawing = ChangesDrawing(self._shades)
+        self._strips: OrderedDict[ItemAddress, list[Strip]] = OrderedDict()
         self._folded: dict[tuple[str, str], bool] = {}
         self._hidden: dict[tuple[str, str], frozenset[str]] = {}
-        self._cursor = Address(0, 0)
-        self._mark: Address | None = None
+        self._cursor = ItemAddress(0, 0)
+        self._mark: ItemAddress | None = None
         self._lost: Bookmark | None = None
-        self._finder = Finder(self._document)
+        self._finder = DocumentSearch(self._document)
         self._split = False
 
     # what is shown
 
     def show(self, review: Review) -> None:
-        """Shows changes and comments as they are now; the reader stays at their line."""
+        """Show the current changes and comments; the reader stays at their line."""
         here = Bookmark.of(self._document, self._cursor, self.scroll_offset.y)
         bookmark = self._lost or here
         marked = self._mark and Bookmark.of(self._document, self._mark, 0)
         self._document.show(
-            sections_of(review.repositories, review.comments, self._folded, self._hidden)
+            sections_of(review.repositories, review.shown_comments, self._folded, self._hidden)
         )
-        # A file that is missing once, while its repository cannot be asked say, comes back.
+        # A file that is missing once, such as while its repository cannot be read, comes back.
         self._lost = None if bookmark.is_in(self._document) else bookmark
         self._drawing.forget()
+        self._drawing.marked = frozenset(review.marked)
         self._finder.restart()
         self._mark = marked.find(self._document) if marked else None
         self._cursor = bookmark.find(self._document)
@@ -107,21 +175,21 @@ class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
         self.refresh()
         self.post_message(self.Moved(acted=False))
 
-    def _document_row(self, address: Address) -> int:
+    def _document_row(self, address: ItemAddress) -> int:
         return self._document.row_of(address) if self._document.has(address) else 0
 
     @property
     def wants_split(self) -> bool:
-        """Whether both sides are wanted beside each other, as soon as there is room."""
+        """Whether side-by-side mode is requested, as soon as there is room."""
         return self._split
 
     @property
     def split(self) -> bool:
-        """Whether old and new stand side by side."""
+        """Whether old and new are side by side."""
         return self._document.split
 
     def show_split(self, split: bool) -> bool:
-        """Both sides beside each other, or below; whether it is as was wanted."""
+        """Switch between side-by-side and unified mode; return whether the result is as requested."""
         self._split = split
         self._fit()
         return self._document.split == split
@@ -130,12 +198,12 @@ class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
 
     @property
     def item(self) -> Item | None:
-        """What the cursor is on."""
+        """The item under the cursor."""
         has = self._document.has(self._cursor)
         return self._document.item(self._cursor) if has else None
 
     @property
-    def section(self) -> Section | None:
+    def section(self) -> DiffSection | None:
         """The file or repository that it is in."""
         has = self._document.has(self._cursor)
         return self._document.placed[self._cursor.section].section if has else None
@@ -147,15 +215,15 @@ class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
 
     @property
     def marking(self) -> bool:
-        """Whether several lines are being chosen."""
+        """Whether several lines are being selected."""
         return self._mark is not None
 
     def chosen_lines(self) -> Lines | None:
-        """The lines that a comment would be about; on the head of a file, all of it."""
+        """Return the lines that a comment would be about; on the head of a file, all of it."""
         section, item = self.section, self.item
         if section is None or section.change is None:
             return None
-        if item is not None and item.kind == Kind.FILE and not self.marking:
+        if item is not None and item.kind == ItemKind.FILE and not self.marking:
             return whole_file(section.repository.name, section.change.path)
         indices = sorted(
             {i for item in self._chosen() for i in (item.line, item.partner) if i >= 0}
@@ -166,19 +234,19 @@ class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
         return lines_of(section.repository.name, section.change.path, lines)
 
     def _chosen(self) -> list[Item]:
-        """The lines between the mark and the cursor, or the one under the cursor."""
+        """Return the lines between the mark and the cursor, or the one under the cursor."""
         first, last = self._range()
         items = self._document.placed[first.section].items[first.item : last.item + 1]
-        return [item for item in items if item.kind in {Kind.LINE, Kind.PAIR}]
+        return [item for item in items if item.kind in {ItemKind.LINE, ItemKind.PAIR}]
 
-    def _range(self) -> tuple[Address, Address]:
+    def _range(self) -> tuple[ItemAddress, ItemAddress]:
         if self._mark is None or self._mark.section != self._cursor.section:
             return self._cursor, self._cursor
         return min(self._mark, self._cursor), max(self._mark, self._cursor)
 
-    # where it goes
+    # where the cursor goes
 
-    def _go(self, address: Address, *, near_top: bool = False) -> None:
+    def _go(self, address: ItemAddress, *, near_top: bool = False) -> None:
         if not self._document.has(address):
             return
         if self._mark is not None and address.section != self._mark.section:
@@ -192,7 +260,7 @@ class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
         self.refresh()
         self.post_message(self.Moved(acted=True))
 
-    def _is_seen(self, address: Address) -> bool:
+    def _is_seen(self, address: ItemAddress) -> bool:
         row = self._document_row(address) - self.scroll_offset.y
         return 0 <= row < self.size.height - 4
 
@@ -210,7 +278,7 @@ class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
     # painting
 
     def notify_style_update(self) -> None:
-        """Another theme."""
+        """Draw again with another theme."""
         super().notify_style_update()
         self._shades.reset()
         self._strips.clear()
@@ -231,12 +299,13 @@ class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
         return strip
 
     def _empty_line(self, y: int, width: int, base: Style) -> Strip:
-        if self._document.height or y != 1 or not self.empty:
+        texts = wrapped(self.empty, width - 4)
+        if self._document.height or not 1 <= y <= len(texts):
             return Strip.blank(width, base)
         style = base + part_style(self, "changes--empty")
-        return Strip([Segment(fit(f"  {self.empty}", width), style)])
+        return Strip([Segment(fit(f"  {texts[y - 1]}", width), style)])
 
-    def _bar(self, address: Address) -> Style | None:
+    def _bar(self, address: ItemAddress) -> Style | None:
         first, last = self._range()
         if self._mark is not None and first <= address <= last:
             return self._shades.get("chosen")
@@ -244,7 +313,7 @@ class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
             return self._shades.get("cursor" if self.has_focus else "note")
         return None
 
-    def _drawn(self, address: Address) -> list[Strip]:
+    def _drawn(self, address: ItemAddress) -> list[Strip]:
         strips = self._strips.get(address)
         if strips is None:
             placed = self._document.placed[address.section]

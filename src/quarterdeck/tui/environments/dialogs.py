@@ -1,25 +1,177 @@
-"""The dialogs that make and change environments and what they carry."""
+"""Dialogs and fields of environments."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BaseModel
 from pydantic import Field as Bounds
 
-from quarterdeck.client.errors import InvalidRequest
+from quarterdeck.client.errors import InvalidRequestError
 from quarterdeck.store.environments import EnvironmentBook
-from quarterdeck.tui.environments import fields
-from quarterdeck.tui.environments.parts import Parts
-from quarterdeck.tui.forms.kit import Field, FormScreen, ModelForm, Refusal, Refused, refusal_of
-from quarterdeck.tui.forms.paths import in_full
-from quarterdeck.wire.environment_files import ChangeFile, CreateFile, EnvironmentFile
-from quarterdeck.wire.environment_skills import CreateSkill
-from quarterdeck.wire.environment_variables import (
+from quarterdeck.tui.environments.section import Parts
+from quarterdeck.tui.forms.create_fields import in_full
+from quarterdeck.tui.forms.kit import (
+    FILL,
+    Field,
+    FieldKind,
+    FormScreen,
+    InvalidValueError,
+    ModelForm,
+    Refusal,
+    refusal_of,
+)
+from quarterdeck.tui.forms.kit.spec import Option
+from quarterdeck.wire.environment_parts import (
+    ChangeFile,
     ChangeVariable,
+    CreateFile,
+    CreateSkill,
     CreateVariable,
+    EnvironmentFile,
     EnvironmentVariable,
 )
-from quarterdeck.wire.environments import ChangeEnvironment, CreateEnvironment, Environment
+from quarterdeck.wire.environments import (
+    ChangeEnvironment,
+    CreateEnvironment,
+    Environment,
+    PushPolicy,
+)
+
+KEY = Field(
+    "key",
+    "Name",
+    "Variable name.",
+    rule="Letters, digits and _, no digit first",
+    placeholder="DATABASE_URL",
+)
+VALUE = Field("value", help="May have several lines.", kind=FieldKind.LINES, secret=True, rows=4)
+OVERRIDE = Field(
+    "personal_override_allowed",
+    "Allow override",
+    "Personal environments that inherit from this one may set their own value.",
+)
+VARIABLE = (KEY, VALUE, OVERRIDE)
+
+FILE = (
+    Field("path", help="Below the home directory: ~/name.", placeholder="~/.config/tool.toml"),
+    Field(
+        "content",
+        help="{form.editor} opens it in $EDITOR.",
+        kind=FieldKind.LINES,
+        rows=FILL,
+        named_by="path",
+        trimmed=False,
+    ),
+    Field("name", help="Without one it is the last part of the path.", folded=True),
+)
+
+SKILL = (
+    Field("name", help="What it is called."),
+    Field("slug", help="The name of its directory.", rule="Letters, digits and . _ -"),
+    Field(
+        "source",
+        help="A git URL or a path; after a # the directory that holds SKILL.md.",
+        placeholder="https://host/skills.git#review",
+    ),
+)
+
+PROMPT = Field(
+    "system_prompt",
+    "System prompt",
+    "Instructions that every agent of the environment gets.",
+    kind=FieldKind.LINES,
+    rows=FILL,
+)
+
+
+def general(book: EnvironmentBook, environment: Environment | None) -> Sequence[Field]:
+    """Return the fields of an environment; None for a new one."""
+    bound = environment is not None and environment.source_environment_id is not None
+    head = [
+        Field("name", help="Unique in its scope."),
+        Field("description", help="For people: what it is for."),
+    ]
+    owner_fields = [
+        Field(
+            "scope",
+            "Scope",
+            "Organization: visible to all members. Personal: only to you.",
+            options=(("organization", "org"), ("personal", "user")),
+        ),
+        Field(
+            "source_environment_id",
+            "Inherits from",
+            "Personal environments inherit repositories, prompt and contents.",
+            kind=FieldKind.CHOICE,
+            options=_sources(book),
+            none="nothing",
+        ),
+    ]
+    binding = [
+        Field(
+            "repository_id",
+            "Repository",
+            "Repository cloned into replicas.",
+            kind=FieldKind.CHOICE,
+            options=tuple((one.name, str(one.id)) for one in book.repositories),
+            none="no repository",
+        ),
+        Field(
+            "connect",
+            "Add repository",
+            "Connects it and binds this environment to it.",
+            placeholder="path or git URL",
+        ),
+        Field(
+            "repository_set_id",
+            "Or a set",
+            "Several repositories together, in place of one.",
+            kind=FieldKind.CHOICE,
+            options=tuple((one.name, str(one.id)) for one in book.sets),
+            none="no set",
+        ),
+        Field("system_prompt", help=PROMPT.help, kind=FieldKind.LINES, rows=3),
+    ]
+    push = Field(
+        "push",
+        "Push",
+        "What agents may push to the source; uses your credentials.",
+        kind=FieldKind.CHOICE,
+        options=(
+            ("ask in the chat", PushPolicy.ASK),
+            ("own branch", PushPolicy.OWN_BRANCH),
+            ("any branch", PushPolicy.ANY),
+            ("never", PushPolicy.NEVER),
+        ),
+        none="as usual",
+        folded=environment is None,
+    )
+    co_author = Field(
+        "co_author",
+        "Co-author",
+        "Named by a Co-authored-by line in commits of agents.",
+        placeholder="NAME <ADDRESS>",
+        folded=environment is None,
+    )
+    preferences = Field(
+        "personal_preferences",
+        "Preferences",
+        "Appended to the system prompt.",
+        kind=FieldKind.LINES,
+        rows=3,
+        folded=environment is None,
+    )
+    fields = [*head, *(owner_fields if environment is None else [])]
+    return [*fields, *([] if bound else binding), push, co_author, preferences]
+
+
+def _sources(book: EnvironmentBook) -> tuple[Option, ...]:
+    return tuple(
+        (one.name, str(one.id))
+        for one in book.ordered()
+        if one.user_id is None and not one.is_global
+    )
+
 
 B = TypeVar("B", bound=BaseModel)
 Dialog = FormScreen[object]
@@ -34,7 +186,7 @@ def _dialog(
     *,
     verb: str = "Save",
 ) -> Dialog:
-    """`start` makes it a change: only what was changed is sent."""
+    """Return the dialog; with `start` it is an edit, and only changes are sent."""
     form = ModelForm(model, shown, start, changes_only=start is not None)
     return FormScreen(
         title, form, cast("Callable[[BaseModel], Awaitable[object]]", save), verb=verb
@@ -54,71 +206,71 @@ class OtherEnvironment(ChangeEnvironment):
 
 
 async def _bound(book: EnvironmentBook, body: NewEnvironment | OtherEnvironment) -> dict[str, Any]:
-    """What the person gave, with the new repository in place of its URL.
+    """Return the values entered, with the new repository in place of its URL.
 
     Raises:
-        Refused: it is no repository.
+        InvalidValueError: not a repository.
         ClientError: refused or unreachable.
     """
     given = body.model_dump(exclude={"connect"}, exclude_unset=True)
     if not body.connect:
         return given
     try:
-        made = await book.connect(in_full(body.connect))
-    except InvalidRequest as error:
+        repository = await book.connect(in_full(body.connect))
+    except InvalidRequestError as error:
         words = refusal_of(error, ["url"])
-        said = words.beside.get("url", words.general)
-        raise Refused(Refusal({"connect": said})) from None
-    return {**given, "repository_id": made.id}
+        message = words.beside.get("url", words.general)
+        raise InvalidValueError(Refusal({"connect": message})) from None
+    return {**given, "repository_id": repository.id}
 
 
 def new_environment(book: EnvironmentBook) -> Dialog:
-    """Makes an environment."""
+    """Create an environment."""
 
     async def save(body: NewEnvironment) -> Environment:
         return await book.create(CreateEnvironment.model_validate(await _bound(book, body)))
 
-    shown = list(fields.general(book, None))
+    shown = list(general(book, None))
     return _dialog("New environment", NewEnvironment, shown, save, verb="Create")
 
 
 def change_environment(book: EnvironmentBook, environment: Environment) -> Dialog:
-    """Changes what an environment is."""
+    """Edit an environment."""
 
     async def save(body: OtherEnvironment) -> Environment:
         change = ChangeEnvironment.model_validate(await _bound(book, body))
         return await book.change(environment.id, change)
 
     start = environment.model_dump(mode="json")
-    shown = list(fields.general(book, environment))
+    shown = list(general(book, environment))
     return _dialog(environment.name, OtherEnvironment, shown, save, start)
 
 
 def change_prompt(book: EnvironmentBook, environment: Environment) -> Dialog:
-    """Edits the system prompt with all the room there is."""
+    """Return a dialog for the system prompt that uses all the room there is."""
 
     async def save(body: ChangeEnvironment) -> Environment:
         return await book.change(environment.id, body)
 
     start = {"system_prompt": environment.system_prompt}
     title = f"System prompt of {environment.name}"
-    return _dialog(title, ChangeEnvironment, [fields.PROMPT], save, start)
+    return _dialog(title, ChangeEnvironment, [PROMPT], save, start)
 
 
 def new_variable(parts: Parts, environment: Environment) -> Dialog:
-    """Adds a variable."""
+    """Add a variable."""
 
     async def save(body: CreateVariable) -> object:
         return await parts.contents.add_variable(environment, body)
 
     title = f"New variable of {environment.name}"
-    return _dialog(title, CreateVariable, fields.VARIABLE, save, verb="Add")
+    return _dialog(title, CreateVariable, VARIABLE, save, verb="Add")
 
 
 def change_variable(
     parts: Parts, environment: Environment, variable: EnvironmentVariable
 ) -> Dialog:
-    """Changes a variable."""
+    """Change a variable."""
 
     async def save(body: ChangeVariable) -> object:
         return await parts.contents.change_variable(environment, variable.id, body)
@@ -128,33 +280,33 @@ def change_variable(
         "value": variable.value,
         "personal_override_allowed": variable.personal_override_allowed,
     }
-    return _dialog(variable.key, ChangeVariable, fields.VARIABLE, save, start)
+    return _dialog(variable.key, ChangeVariable, VARIABLE, save, start)
 
 
 def new_file(parts: Parts, environment: Environment) -> Dialog:
-    """Adds a file."""
+    """Add a file."""
 
     async def save(body: CreateFile) -> object:
         return await parts.contents.add_file(environment, body)
 
-    return _dialog(f"New file of {environment.name}", CreateFile, fields.FILE, save, verb="Add")
+    return _dialog(f"New file of {environment.name}", CreateFile, FILE, save, verb="Add")
 
 
 def change_file(parts: Parts, environment: Environment, file: EnvironmentFile) -> Dialog:
-    """Changes a file."""
+    """Change a file."""
 
     async def save(body: ChangeFile) -> object:
         return await parts.contents.change_file(environment, file.id, body)
 
     start = {"path": file.path, "name": file.name, "content": file.content}
-    return _dialog(file.path, ChangeFile, fields.FILE, save, start)
+    return _dialog(file.path, ChangeFile, FILE, save, start)
 
 
 def skill_by_hand(parts: Parts, environment: Environment) -> Dialog:
-    """Installs a skill from a source that a person writes down."""
+    """Install a skill from a source that the user enters."""
 
     async def save(body: CreateSkill) -> object:
         return await parts.contents.add_skill(environment, body)
 
     title = f"Install a skill in {environment.name}"
-    return _dialog(title, CreateSkill, fields.SKILL, save, verb="Install")
+    return _dialog(title, CreateSkill, SKILL, save, verb="Install")

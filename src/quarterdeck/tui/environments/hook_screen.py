@@ -1,5 +1,6 @@
-"""Editing a hook and trying it out: the script above, what it printed below."""
+"""Write and try a hook."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text
@@ -11,27 +12,74 @@ from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.environment_hooks import Ending, HookRun
-from quarterdeck.tui.actions import Where, eager_bindings
-from quarterdeck.tui.actions.sentences import keyed, keyed_briefly
-from quarterdeck.tui.environments.hook_log import HookLog
-from quarterdeck.tui.environments.parts import Parts
-from quarterdeck.tui.forms.kit import FILL, Unsaved, UnsavedScreen, settled
+from quarterdeck.store.environments import Ending, HookTestRun
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext, eager_bindings
+from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.environments.section import Parts
+from quarterdeck.tui.forms.kit import FILL, settled
 from quarterdeck.tui.forms.kit.controls import Editor
-from quarterdeck.tui.forms.kit.outside import edit_outside
+from quarterdeck.tui.forms.kit.form import edit_outside
 from quarterdeck.tui.frames import SettledLayout
-from quarterdeck.tui.screens.dialog import Dialog
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import hold_keys, release_keys
-from quarterdeck.wire.environment_hooks import EnvironmentHook
+from quarterdeck.tui.kit.dialogs import Dialog, Unsaved, UnsavedScreen
+from quarterdeck.tui.kit.spans import Line, fit, line
+from quarterdeck.tui.kit.text_view import TextView
+from quarterdeck.tui.textual_ext.type_ahead import hold_keys
+from quarterdeck.wire.environment_parts import EnvironmentHook
 from quarterdeck.wire.environments import Environment
 from quarterdeck.wire.setup import HookKind
 
+
+class LinesPage:
+    """Lines kept, each a row; one that is too long is cut."""
+
+    numbered = False
+    width = 0
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self._width = 0
+
+    def lay_out(self, width: int) -> None:
+        self._width = width
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def row(self, index: int) -> Line:
+        return fit(line(self.text(index)), self._width)
+
+    def text(self, index: int) -> str:
+        return self.lines[index].expandtabs(4)
+
+
+class HookLog(TextView):
+    """The lines of a test; it follows the end unless the user has scrolled away."""
+
+    DEFAULT_CSS = """
+    HookLog {
+        border-top: solid $panel-lighten-2;
+        border-title-color: $text-muted;
+        &:focus { border-top: solid $border; }
+        &.passed { border-title-color: $text-success; }
+        &.failed, &.stopped { border-title-color: $text-error; }
+    }
+    """
+    has_cursor = False
+
+    def show(self, run: HookTestRun) -> None:
+        """Show the output so far."""
+        if isinstance(self.page, LinesPage) and self.page.lines is run.lines:
+            self.page_grew()
+        else:
+            self.show_page(LinesPage(run.lines), end=True)
+
+
 KEYS = (
-    "{environment-hook.save} saves, {hook.test} tests, {environment-hook.editor} opens $EDITOR, "
-    "{environment-hook.close} closes"
+    "{environment-hook.save} save · {hook.test} test · {environment-hook.editor} open $EDITOR · "
+    "{environment-hook.close} close"
 )
-TESTING = "It runs in a workspace of its own; {hook.test} stops it."
+TESTING = "Testing in a temporary replica · {hook.test} stop"
 
 
 class HookScreen(SettledLayout[object], Dialog[object]):
@@ -55,8 +103,8 @@ class HookScreen(SettledLayout[object], Dialog[object]):
         & .words.good { color: $text-success; }
     }
     """
-    place: ClassVar[Where] = Where.ENVIRONMENT_HOOK
-    BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(Where.ENVIRONMENT_HOOK)]
+    place: ClassVar[KeyContext] = KeyContext.ENVIRONMENT_HOOK
+    BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(KeyContext.ENVIRONMENT_HOOK)]
 
     def __init__(
         self, parts: Parts, environment: Environment, kind: HookKind, hook: EnvironmentHook | None
@@ -80,24 +128,23 @@ class HookScreen(SettledLayout[object], Dialog[object]):
             editor.soft_wrap = False
             yield editor
             yield HookLog()
-            yield Static(keyed_briefly(KEYS), classes="words", markup=False)
+            yield Static(keyed(KEYS), classes="words", markup=False)
 
     def _title(self) -> str:
         version = f", version {self._hook.version}" if self._hook is not None else ", new"
         return f"{self._kind.capitalize()} hook of {one_line(self._environment.name)}{version}"
 
     def on_mount(self) -> None:
-        # The control may write line ends in its own way: that is no change of a person's.
+        # The control may normalize line ends: that is not an edit.
         self._saved = self.script
         self.query_one(Editor).focus()
-        release_keys(self)
 
     @property
     def script(self) -> str:
-        """What stands in the editor."""
+        """The text in the editor."""
         return self.query_one(Editor).text
 
-    def _say(self, text: str, kind: str = "") -> None:
+    def _show_message(self, text: str, kind: str = "") -> None:
         line = self.query_one(".words", Static)
         line.update(one_line(text))
         line.set_classes(f"words {kind}")
@@ -105,7 +152,7 @@ class HookScreen(SettledLayout[object], Dialog[object]):
     @on(TextArea.Changed)
     def _typed(self) -> None:
         if self.script != self._saved:
-            self._say(f"Not saved. {keyed_briefly(KEYS)}")
+            self._show_message(f"Not saved. {keyed(KEYS)}")
 
     # saving
 
@@ -119,21 +166,21 @@ class HookScreen(SettledLayout[object], Dialog[object]):
         try:
             hook = await self._parts.hooks.save(self._environment, self._kind, script)
         except ClientError as error:
-            self._say(f"{error} {error.next_step} Nothing typed is lost.", "trouble")
+            self._show_message(f"{error} {error.next_step} Nothing typed is lost.", "trouble")
             return
         self._hook, self._saved, self._written = hook, script, True
         self.query_one(Vertical).border_title = Text(self._title())
-        said = "No hook is in force now."
+        message = "The hook was removed."
         if hook is not None:
-            said = f"Version {hook.version} is in force for workspaces made from now on."
-        self._say(said, "good")
+            message = f"Saved as version {hook.version}; used by new replicas."
+        self._show_message(message, "good")
 
-    # trying it out
+    # testing
 
     def action_test(self) -> None:
         if self._trial is not None and self._trial.is_running:
             self._trial.cancel()
-            self._say("The test was stopped.")
+            self._show_message("The test was stopped.")
             return
         self._trial = self._test()
 
@@ -142,33 +189,33 @@ class HookScreen(SettledLayout[object], Dialog[object]):
         await settled(self.query_one(Editor))
         log = self.query_one(HookLog)
         log.display = True
-        log.border_title = " What it prints "
+        log.border_title = " Output "
         log.set_classes("")
-        self._say(keyed(TESTING))
+        self._show_message(keyed(TESTING))
         try:
             run = await self._parts.hooks.test(
-                self._environment, self._kind, self.script, self._tell
+                self._environment, self._kind, self.script, self._receive_run
             )
         except ClientError as error:
-            said = getattr(error, "details", None) or error.next_step
-            self._say(f"{error} {said}", "trouble")
+            message = getattr(error, "details", None) or error.next_step
+            self._show_message(f"{error} {message}", "trouble")
             return
-        self._tell(run)
+        self._receive_run(run)
         log.set_classes(run.ending.value)
         log.border_title = Text(f" {run.end} ")
-        self._say(run.end, "good" if run.ending is Ending.PASSED else "trouble")
+        self._show_message(run.end, "good" if run.ending is Ending.PASSED else "trouble")
 
-    def _tell(self, run: HookRun) -> None:
-        """Shows what came, once a frame however much it is."""
+    def _receive_run(self, run: HookTestRun) -> None:
+        """Show the received output, at most once per frame."""
         if not self._scheduled:
             self._scheduled = True
             self.call_after_refresh(self._show_run, run)
 
-    def _show_run(self, run: HookRun) -> None:
+    def _show_run(self, run: HookTestRun) -> None:
         self._scheduled = False
         self.query_one(HookLog).show(run)
 
-    # moving about
+    # navigation
 
     def action_other(self) -> None:
         log, editor = self.query_one(HookLog), self.query_one(Editor)
@@ -178,17 +225,16 @@ class HookScreen(SettledLayout[object], Dialog[object]):
         await edit_outside(self.query_one(Editor), f"{self._kind}-hook.sh")
 
     def action_close(self) -> None:
-        hold_keys(self)
         self._close()
 
     @work(exclusive=True, group="close")
     async def _close(self) -> None:
-        await settled(self.query_one(Editor))
+        with hold_keys(self, "Closing"):
+            await settled(self.query_one(Editor))
         answer = Unsaved.DROP
         if self.script != self._saved:
             answer = await self.app.push_screen_wait(UnsavedScreen("the script"))
         if answer is Unsaved.SAVE:
             self.action_save()
         elif answer is Unsaved.DROP:
-            release_keys(self)
             self.dismiss(True if self._written else None)

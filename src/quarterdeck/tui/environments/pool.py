@@ -1,27 +1,25 @@
-"""The warm pool of an environment: workspaces prepared before they are asked for."""
+"""The warm pool of an environment: workspaces prepared in advance."""
 
 from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import BindingType
 
-from quarterdeck.tui.actions import Where, eager_bindings
+from quarterdeck.tui.actions import KeyContext, eager_bindings
 from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.environments.rows import Row
+from quarterdeck.tui.environments.rows import TableRow, counted, moment, wrapped
 from quarterdeck.tui.environments.section import Section
-from quarterdeck.tui.environments.words import counted, moment, wrapped
-from quarterdeck.wire.environments import Environment
-from quarterdeck.wire.warm_pools import PooledWorkspace, WarmPool
+from quarterdeck.wire.environments import Environment, PooledWorkspace, WarmPool
 
-OFF = "Off: workspaces are made when they are asked for. enter switches it on."
+OFF = "Off: replicas are created on demand. enter turns it on."
 
 
 class PoolSection(Section):
-    """Its size, its state, why it waits, and what is in it."""
+    """Its size, its state, why it waits, and its content."""
 
-    where = Where.ENVIRONMENT_POOL
+    where = KeyContext.ENVIRONMENT_POOL
     widths = (14, 18)
-    BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(Where.ENVIRONMENT_POOL)]
+    BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(KeyContext.ENVIRONMENT_POOL)]
 
     def forget(self) -> None:
         self._pool: WarmPool | None = None
@@ -31,29 +29,29 @@ class PoolSection(Section):
         self._pool = await self.parts.book.read_pool(environment.id)
         self._waiting = await self.parts.book.pooled(self._pool) if self._pool else []
 
-    def lines(self, environment: Environment) -> Sequence[Row]:
+    def lines(self, environment: Environment) -> Sequence[TableRow]:
         pool = self._pool
         if pool is None:
-            return [Row("state", (OFF,), "muted")]
+            return [TableRow("state", (OFF,), "muted")]
         rows = [
-            Row("state", ("Pool", "on" if pool.enabled else "off")),
-            Row("", ("Keeps ready", counted(pool.target_size, "workspace"))),
-            Row("", ("Now", _now(pool))),
-            Row("", ("Version", f"{pool.generation} (each saved warm hook makes one)")),
+            TableRow("state", ("Pool", "on" if pool.enabled else "off")),
+            TableRow("", ("Target size", counted(pool.target_size, "workspace"))),
+            TableRow("", ("Now", _now(pool))),
+            TableRow("", ("Version", f"{pool.generation} (bumped by each saved warm hook)")),
         ]
         if pool.last_failure_reason is not None:
             at = moment(pool.last_failure_at) if pool.last_failure_at else ""
             rows.append(
-                Row(
+                TableRow(
                     "",
-                    ("Failed", f"{at}, {keyed('{pool.retry}')} tries again now".lstrip(", ")),
+                    ("Failed", f"{at}, {keyed('{pool.retry}')} to retry now".lstrip(", ")),
                     "error",
                 )
             )
             lines = wrapped(pool.last_failure_reason, self.room)
-            rows += [Row("", ("", line), "error") for line in lines]
+            rows += [TableRow("", ("", line), "error") for line in lines]
         if self._waiting:
-            rows.append(Row("", ("WORKSPACE", "SINCE", "STATE"), "heading"))
+            rows.append(TableRow("", ("WORKSPACE", "SINCE", "STATE"), "heading"))
             rows += [_row(one) for one in self._waiting]
         return rows
 
@@ -62,13 +60,13 @@ class PoolSection(Section):
 
     def action_switch(self) -> None:
         on = not (self._pool is not None and self._pool.enabled)
-        self._switch(on, "The pool is on: workspaces are being prepared." if on else "It is off.")
+        self._switch(on, "The pool is on: workspaces are being prepared." if on else "Off.")
 
     def action_retry(self) -> None:
         if self._pool is None or not self._pool.enabled:
-            self.say("It is off: enter switches it on.")
+            self.say("Off. enter turns it on.")
             return
-        self._switch(True, "It tries again now.")
+        self._switch(True, "Retrying now.")
 
     def _switch(self, on: bool, done: str) -> None:
         if (environment := self.environment) is not None:
@@ -82,6 +80,6 @@ def _now(pool: WarmPool) -> str:
     return ", ".join(parts)
 
 
-def _row(one: PooledWorkspace) -> Row:
+def _row(one: PooledWorkspace) -> TableRow:
     style = "error" if one.state == "failed" else "plain"
-    return Row(str(one.id), (str(one.id)[:8], moment(one.created_at), one.state), style)
+    return TableRow(str(one.id), (str(one.id)[:8], moment(one.created_at), one.state), style)

@@ -1,93 +1,106 @@
-"""A list of lines with columns: what is not seen costs nothing."""
+"""Rows of environments and the texts in them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import zip_longest
+from textwrap import wrap
 
-from rich.segment import Segment
-from rich.style import Style
-from textual.strip import Strip
+from quarterdeck.store.environments import Scope
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.kit.rows import ColumnCell, RowList, columns
+from quarterdeck.tui.kit.spans import Emphasis, Line, TextRole
+from quarterdeck.wire.environments import WarmPool
 
-from quarterdeck.tui.part_style import part_style
-from quarterdeck.tui.text import fit
-from quarterdeck.tui.widgets.cursor_rows import CursorRows
+LEAST_ROOM = 20
+"""Width in cells below which text is cut rather than wrapped."""
+HIDDEN = "••••••••"
+"""Shown instead of a secret, whatever its length."""
 
-GAP = 1
+TITLES = {
+    Scope.GLOBAL: "Everywhere",
+    Scope.ORGANIZATION: "Organization",
+    Scope.OWN: "Your own",
+}
+
+
+def moment(at: datetime) -> str:
+    """Return a local time."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def day(at: datetime) -> str:
+    """Return a local date."""
+    return at.astimezone().strftime("%Y-%m-%d")
+
+
+def pool_note(pool: WarmPool | None) -> tuple[str, str]:
+    """Return a pool's state in a word or two, and its style."""
+    if pool is None or not pool.enabled:
+        return "", "plain"
+    if pool.last_failure_reason is not None and not pool.ready_count:
+        return "✗ pool", "error"
+    if pool.ready_count:
+        return f"● {pool.ready_count} warm", "plain"
+    return "◌ warming", "plain"
+
+
+def counted(count: int, word: str) -> str:
+    """Return a count with its noun, as in `1 line` and `2 lines`."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def size_of(text: str) -> str:
+    """Return the size of a text."""
+    return counted(len(text.splitlines()), "line") if text else "empty"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a text, wrapped at spaces to the available width."""
+    room = max(width, LEAST_ROOM)
+    return [
+        part
+        for line in text.splitlines()
+        for part in wrap(line, room, drop_whitespace=True, replace_whitespace=False) or [""]
+    ]
+
+
+GAP = ColumnCell(" ")
+STYLES = {
+    "plain": (TextRole.TEXT, Emphasis.NONE),
+    "muted": (TextRole.DIM, Emphasis.NONE),
+    "heading": (TextRole.HEADING, Emphasis.BOLD),
+    "warning": (TextRole.ASKING, Emphasis.NONE),
+    "error": (TextRole.FAILED, Emphasis.NONE),
+}
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line. One without a key cannot be chosen: a heading, or text."""
+class TableRow:
+    """One line in columns. One without a key cannot be selected: a heading, or text.
+
+    `style` is one of `STYLES`, `widths` are those of the table.
+    """
 
     key: str
     cells: tuple[str, ...]
     style: str = "plain"
-    """`plain`, `muted`, `heading`, `warning` or `error`."""
+    widths: tuple[float, ...] = ()
+
+    def lines(self, width: int, height: int) -> Sequence[Line]:
+        role, marks = STYLES[self.style]
+        parts: list[ColumnCell] = []
+        for text, share in zip_longest(self.cells, self.widths[: len(self.cells) - 1], fillvalue=0):
+            room = int(share * width) if 0 < share < 1 else int(share)
+            parts += (GAP, ColumnCell(one_line(str(text)), role, room or -1, marks))
+        return (columns(width, *parts),)
 
 
-class RowList(CursorRows[str]):
-    """Lines of equal columns; the last column takes what room is left."""
+class Table(RowList[str]):
+    """Lines of equal columns, without their own colors while the cursor is on them."""
 
-    COMPONENT_CLASSES = {
-        "rows--cursor",
-        "rows--muted",
-        "rows--heading",
-        "rows--warning",
-        "rows--error",
-    }
-    DEFAULT_CSS = """
-    RowList {
-        scrollbar-size-vertical: 1;
-        overflow-x: hidden;
-        & > .rows--cursor { background: $block-cursor-blurred-background; }
-        &:focus > .rows--cursor {
-            background: $block-cursor-background;
-            color: $block-cursor-foreground;
-            text-style: $block-cursor-text-style;
-        }
-        & > .rows--muted { color: $text-muted; }
-        & > .rows--heading { color: $text-primary; text-style: bold; }
-        & > .rows--warning { color: $text-warning; }
-        & > .rows--error { color: $text-error; }
-    }
-    """
+    DEFAULT_CSS = "Table > .rows--cursor { color: $foreground; }"
 
-    def __init__(self, *widths: float, id: str | None = None) -> None:
-        """Widths of all columns but the last: cells, or below 1 a share of the width."""
-        super().__init__(id=id)
-        self._widths = widths
-        self._rows: tuple[Row, ...] = ()
-
-    def show(self, rows: Sequence[Row]) -> None:
-        """Shows these rows; the cursor stays on its row, or near where it was."""
-        if tuple(rows) != self._rows:
-            self._rows = tuple(rows)
-            self.take_keys([row.key for row in rows])
-
-    def _cells(self, row: Row, width: int) -> str:
-        parts: list[str] = []
-        left = width - 1
-        for place, text in enumerate(row.cells):
-            last = place == len(row.cells) - 1
-            asked = 0 if place >= len(self._widths) else self._widths[place]
-            room = left if last else min(left, int(asked * width) if asked < 1 else int(asked))
-            parts.append(fit(text, room))
-            left -= room + GAP
-        return " " + (" " * GAP).join(parts)
-
-    def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        line = y + self.scroll_offset.y
-        base = self.rich_style
-        if line >= len(self._rows):
-            return Strip.blank(width, base)
-        row = self._rows[line]
-        style = base + self._style_of(row, line)
-        text = self._cells(row, width)
-        return Strip([Segment(text, style)]).adjust_cell_length(width, style)
-
-    def _style_of(self, row: Row, line: int) -> Style:
-        if line == self.cursor and row.key:
-            return part_style(self, "rows--cursor")
-        if row.style == "plain":
-            return Style()
-        return part_style(self, f"rows--{row.style}")
+    def show_table(self, rows: Iterable[TableRow], *widths: float) -> None:
+        """Show rows. `widths` of all columns but the last: cells, or below 1 a share of the width."""
+        self.show_rows([replace(row, widths=widths) for row in rows])

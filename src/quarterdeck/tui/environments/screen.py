@@ -1,6 +1,7 @@
-"""The screen of environments: the list beside what the chosen one carries."""
+"""The screen of environments: the list next to the details of the chosen one."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import ClassVar
 from uuid import UUID
 
@@ -11,38 +12,36 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
 from quarterdeck.client.errors import ClientError
+from quarterdeck.store.app_state import AppState
 from quarterdeck.store.changes import Change, ConnectionChanged
-from quarterdeck.store.deck import Deck
-from quarterdeck.store.environments import scope_of, what_goes
-from quarterdeck.tui.actions import Where, eager_bindings
+from quarterdeck.store.environments import parts_text, scope_of
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext, eager_bindings
 from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.environments import dialogs
 from quarterdeck.tui.environments.kinds import KINDS, SectionName
-from quarterdeck.tui.environments.parts import Parts
-from quarterdeck.tui.environments.rows import Row, RowList
-from quarterdeck.tui.environments.section import Section
-from quarterdeck.tui.environments.words import TITLES, pool_note
-from quarterdeck.tui.screens.confirm import ConfirmScreen
+from quarterdeck.tui.environments.rows import TITLES, Table, TableRow, pool_note
+from quarterdeck.tui.environments.section import Parts, Section
+from quarterdeck.tui.kit.dialogs import ConfirmScreen
+from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.screens.page import PageScreen
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import hold_keys, release_keys
-from quarterdeck.tui.widgets.placed import Placed
+from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
 from quarterdeck.wire.environments import Environment
 
 
-class EnvironmentList(Placed, RowList):
-    """The environments, by whose they are."""
+class EnvironmentList(HasKeyContext, Table):
+    """The environments, by owner."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(Where.ENVIRONMENTS)]
+    BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(KeyContext.ENVIRONMENTS)]
 
     @property
-    def place(self) -> Where:
-        return Where.ENVIRONMENTS
+    def place(self) -> KeyContext:
+        return KeyContext.ENVIRONMENTS
 
 
 class EnvironmentsScreen(PageScreen):
-    """List and sections; below 60 columns the one that has the focus."""
+    """List and sections; below 60 columns only the one with the focus."""
 
     DEFAULT_CSS = """
     EnvironmentsScreen {
@@ -58,22 +57,23 @@ class EnvironmentsScreen(PageScreen):
     }
     """
     AUTO_FOCUS = "EnvironmentList"
-    home = Where.ENVIRONMENTS
+    home = KeyContext.ENVIRONMENTS
 
-    def __init__(self, deck: Deck) -> None:
-        super().__init__(deck)
-        self._parts = Parts.of(deck)
+    def __init__(self, app_state: AppState) -> None:
+        super().__init__(app_state)
+        self._parts = Parts.of(app_state)
         self._name: SectionName = "general"
+        self._section = KINDS[self._name].make(self._parts)
         self._failed = False
 
     def body(self) -> ComposeResult:
         with Horizontal(id="body"):
             with Vertical(id="side"):
-                yield EnvironmentList(0.6)
+                yield EnvironmentList()
                 yield Static(id="list-words", markup=False)
             with Vertical(id="main"):
                 yield TabBar()
-                yield KINDS[self._name].make(self._parts)
+                yield self._section
 
     def on_mount(self) -> None:
         self._show_tabs()
@@ -84,14 +84,17 @@ class EnvironmentsScreen(PageScreen):
     @work(exclusive=True, group="read")
     async def _read(self) -> None:
         book = self._parts.book
+        # Keys typed after the one that opens the page are for its environments.
+        hold = nullcontext() if book.ordered() else hold_keys(self, "Reading the environments")
         try:
-            await book.read()
-            self._list_says("")
-            self.show_list()
-            self._show_chosen()
+            with hold:
+                await book.read()
+                self._list_says("")
+                self.show_list()
+                self._show_chosen()
             await book.read_pools()
         except ClientError as error:
-            self._list_says(f"{error} " + keyed("{environments.read} reads again."))
+            self._list_says(f"{error} " + keyed("{environments.read} to retry."))
         else:
             self.show_list()
 
@@ -102,8 +105,8 @@ class EnvironmentsScreen(PageScreen):
         line.display = bool(words)
 
     def take(self, change: Change) -> None:
-        """The line is back: what could not be read is read now."""
-        if isinstance(change, ConnectionChanged) and self._deck.online:
+        """Note that the connection is back: what could not be read is read now."""
+        if isinstance(change, ConnectionChanged) and self._app_state.online:
             if self._failed:
                 self._read()
             elif self.section.failed:
@@ -127,7 +130,7 @@ class EnvironmentsScreen(PageScreen):
     @property
     def section(self) -> Section:
         """The section that is shown."""
-        return self.query_one(Section)
+        return self._section
 
     @property
     def chosen(self) -> Environment | None:
@@ -136,18 +139,18 @@ class EnvironmentsScreen(PageScreen):
         return self._parts.book.get(UUID(key)) if key else None
 
     def show_list(self) -> None:
-        """Shows what is known of the environments."""
-        self.listing.show(self._rows())
+        """Show what is known of the environments."""
+        self.listing.show_table(self._rows(), 0.6)
 
-    def _rows(self) -> Sequence[Row]:
-        rows: list[Row] = []
+    def _rows(self) -> Sequence[TableRow]:
+        rows: list[TableRow] = []
         scope = None
         for one in self._parts.book.ordered():
             if scope_of(one) is not scope:
                 scope = scope_of(one)
-                rows.append(Row("", (TITLES[scope],), "heading"))
+                rows.append(TableRow("", (TITLES[scope],), "heading"))
             note, style = pool_note(self._parts.book.pools.get(one.id))
-            rows.append(Row(str(one.id), (one.name, note), style))
+            rows.append(TableRow(str(one.id), (one.name, note), style))
         return rows
 
     def _show_tabs(self) -> None:
@@ -162,11 +165,11 @@ class EnvironmentsScreen(PageScreen):
         if self.is_mounted:
             self._show_tabs()
 
-    @on(RowList.Highlighted, "EnvironmentList")
+    @on(Table.Highlighted, "EnvironmentList")
     def _highlighted(self) -> None:
         self._show_chosen(rest=True)
 
-    @on(RowList.Chosen, "EnvironmentList")
+    @on(Table.Chosen, "EnvironmentList")
     def _clicked(self) -> None:
         self.action_to_section()
 
@@ -184,22 +187,25 @@ class EnvironmentsScreen(PageScreen):
             changed = await self._parts.book.refresh(environment.id)
             await self._parts.book.read_pool(environment.id)
         except ClientError as error:
-            self._list_says(f"{error} " + keyed("{environments.read} reads again."))
+            self._list_says(f"{error} " + keyed("{environments.read} to retry."))
             return
         self.show_list()
         if changed is not None and self.section.environment is environment:
             self.section.environment = changed
             self.section.paint()
 
-    # moving about
+    # navigation
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """In a narrow window the part with the focus is the one shown."""
-        self.set_class(not isinstance(event.widget, EnvironmentList), "in-section")
+        """Show the part with the focus, where a narrow window has room for one."""
+        self._come_in(not isinstance(event.widget, EnvironmentList))
+
+    def _come_in(self, inside: bool = True) -> None:
+        self.set_class(inside, "in-section", update=self.has_class("-narrow"))
 
     def action_to_section(self) -> None:
         if self.chosen is not None:
-            self.add_class("in-section")
+            self._come_in()
             self.set_focus(self.section.rows)
             self._show_chosen()
 
@@ -212,25 +218,25 @@ class EnvironmentsScreen(PageScreen):
             await self.action_section(event.key)
 
     async def action_section(self, name: SectionName) -> None:
-        hold_keys(self)
-        if name != self._name:
-            self._name = name
-            with self.app.batch_update():
-                await self.section.remove()
-                await self.query_one("#main").mount(KINDS[name].make(self._parts))
-            self._show_tabs()
-        self.action_to_section()
-        release_keys(self)
+        with hold_keys(self, "Opening"):
+            if name != self._name:
+                self._name = name
+                created = KINDS[name].make(self._parts)
+                with self.app.batch_update():
+                    await self.query_one("#main").mount(created)
+                    left, self._section = self._section, created
+                    await left.remove()
+                self._show_tabs()
+            self.action_to_section()
 
-    # what a person has done to an environment
+    # changes to an environment
 
     @work
     async def action_new(self) -> None:
-        hold_keys(self)
-        made = await self.app.push_screen_wait(dialogs.new_environment(self._parts.book))
-        if isinstance(made, Environment):
+        created = await self.app.push_screen_wait(dialogs.new_environment(self._parts.book))
+        if isinstance(created, Environment):
             self.show_list()
-            self.listing.select(str(made.id))
+            self.listing.select(str(created.id))
             self._show_chosen()
 
     @work
@@ -239,9 +245,8 @@ class EnvironmentsScreen(PageScreen):
         if environment is None:
             return
         if environment.is_global:
-            self._refuse("The global environment keeps its name; what it carries can be changed.")
+            self._refuse("The global environment cannot be renamed; its contents can be changed.")
             return
-        hold_keys(self)
         dialog = dialogs.change_environment(self._parts.book, environment)
         if await self.app.push_screen_wait(dialog) is not None:
             self.show_list()
@@ -258,13 +263,12 @@ class EnvironmentsScreen(PageScreen):
         if environment.is_global:
             self._refuse("The global environment cannot be deleted.")
             return
-        hold_keys(self)
         name = one_line(environment.name)
         sure = await self.app.push_screen_wait(
             ConfirmScreen(
                 f"Delete {name}?",
-                f"With it go {what_goes(environment)}, for good. Replicas made from it must be "
-                "deleted before; repositories are not touched.",
+                f"This permanently deletes {parts_text(environment)} with it. Delete its replicas first; "
+                "repositories are not touched.",
                 "Delete",
             )
         )

@@ -1,7 +1,9 @@
-"""One part of an environment: lines, and below them what went wrong or what to do."""
+"""Sections of an environment."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on, work
@@ -12,40 +14,67 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from quarterdeck.client.errors import ClientError, LinkError
-from quarterdeck.tui.actions import Where
+from quarterdeck.store.app_state import AppState
+from quarterdeck.store.environments import Contents, EnvironmentBook, HookEditor
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext
 from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.environments.parts import Parts
-from quarterdeck.tui.environments.rows import Row, RowList
-from quarterdeck.tui.screens.confirm import ConfirmScreen
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import hold_keys
-from quarterdeck.tui.widgets.placed import Placed
+from quarterdeck.tui.environments.rows import Table, TableRow
+from quarterdeck.tui.kit.dialogs import ConfirmScreen
+from quarterdeck.tui.kit.key_context import HasKeyContext
+from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.wire.environments import Environment
 
+
+@dataclass(frozen=True)
+class Parts:
+    """The state that the screen shows."""
+
+    book: EnvironmentBook
+    contents: Contents
+    hooks: HookEditor
+    lost: Callable[[Exception], None]
+    """Notified of a lost connection: the app state notices it, and reports when the connection is back."""
+    online: Callable[[], bool]
+    """Whether the app state knows of no problem with the connection."""
+
+    @classmethod
+    def of(cls, app_state: AppState) -> "Parts":
+        """Return the parts, which use the client of the app state."""
+        book = EnvironmentBook(app_state)
+        return cls(
+            book,
+            Contents(app_state, book),
+            HookEditor(app_state),
+            app_state.connection_lost,
+            lambda: app_state.online,
+        )
+
+
 TRIES = (0.5, 1.0, 2.0)
-"""Seconds after each try to read over a line of which the deck knows nothing wrong."""
+"""Seconds after each attempt to read over a connection that the deck believes to be good."""
 RESTING = 0.12
-"""Seconds that the cursor rests on an environment before what it carries is read."""
+"""Seconds that the cursor rests on an environment before its parts are read."""
 
 
-class Section(Placed, Vertical):
-    """Reads when it is shown; a failure is said in its own line and nothing shown is lost."""
+class Section(HasKeyContext, Vertical):
+    """Reads when it is shown; a failure is reported in a separate line and the content is kept."""
 
     DEFAULT_CSS = """
     Section {
         height: 1fr;
-        & > RowList { height: 1fr; }
+        & > Table { height: 1fr; }
         & > .words { height: auto; max-height: 4; color: $text-muted; padding: 0 1; }
         & > .words.trouble { color: $text-error; }
     }
     """
-    where: ClassVar[Where]
+    where: ClassVar[KeyContext]
     widths: ClassVar[tuple[float, ...]] = ()
     hint: ClassVar[str] = ""
-    """Said below the lines when there is nothing else to say."""
+    """Shown below the lines when there is nothing else to say."""
 
     class Altered(Message):
-        """The environment carries something else now: it counts anew."""
+        """The parts of the environment have changed: its counts are updated."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__()
@@ -54,7 +83,7 @@ class Section(Placed, Vertical):
         self.failed = False
         """Whether the last reading failed."""
         self._known = False
-        self.rows = RowList(*self.widths)
+        self.rows = Table()
         """Its lines."""
         self._words = Static(classes="words", markup=False)
 
@@ -63,32 +92,32 @@ class Section(Placed, Vertical):
         yield self._words
 
     @property
-    def place(self) -> Where:
+    def place(self) -> KeyContext:
         return self.where
 
     # what each section does
 
     async def load(self, environment: Environment) -> None:
-        """Reads what it shows.
+        """Read the content.
 
         Raises:
             ClientError: refused or unreachable.
         """
 
-    def lines(self, environment: Environment) -> Sequence[Row]:
-        """What it shows of what was read."""
+    def lines(self, environment: Environment) -> Sequence[TableRow]:
+        """Return the rows of what was read."""
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Nothing of the environment before is shown on another one."""
+        """Forget the previous environment, of which nothing is shown on another one."""
 
     # showing
 
     def show(self, environment: Environment, *, rest: bool = False) -> None:
-        """Shows an environment; `rest` waits until the cursor rests on it."""
+        """Show an environment; `rest` waits until the cursor rests on it."""
         if self.environment is None or self.environment.id != environment.id:
             self.forget()
-            self.rows.show([Row("", ("Reading …",), "muted")])
+            self.rows.show_table([TableRow("", ("Reading …",), "muted")])
             self._known = False
         self.environment = environment
         self._show(rest, "")
@@ -100,17 +129,20 @@ class Section(Placed, Vertical):
             return
         if rest:
             await asyncio.sleep(RESTING)
-        # Another section may stand here by the time that all is read.
-        if await self._loaded(environment) and self.is_attached:
-            self.failed, self._known = False, True
-            self.paint()
-            self.say(done)
+        # Keys typed after the one that opens a section are for its rows.
+        hold = nullcontext() if rest or self._known else hold_keys(self, "Reading the environment")
+        with hold:
+            # Another section may be shown by the time that all is read.
+            if await self._loaded(environment) and self.is_attached:
+                self.failed, self._known = False, True
+                self.paint()
+                self.say(done)
 
     async def _loaded(self, environment: Environment) -> bool:
-        """Reads; says so when that fails.
+        """Read; show a message when that fails.
 
-        A service that was gone for a moment may be back before the deck has noticed: then nobody
-        says that it is, so a few tries are made.
+        A service that was briefly unavailable may be back before the app state has noticed: then nothing
+        reports its return, so a few attempts are made.
         """
         for pause in TRIES:
             try:
@@ -133,67 +165,66 @@ class Section(Placed, Vertical):
         if not self.is_attached:
             return
         if not self._known:
-            self.rows.show([])
-        again = keyed("{environments.read} reads again.")
-        self.say(f"It could not be read: {error} {again}", trouble=True)
+            self.rows.show_rows([])
+        again = keyed("{environments.read} to retry.")
+        self.say(f"It could not be read: {error} {again}", is_error=True)
 
     def paint(self) -> None:
-        """Shows what is known."""
+        """Show the current state."""
         if self.environment is not None:
-            self.rows.show(self.lines(self.environment))
+            self.rows.show_table(self.lines(self.environment), *self.widths)
 
     def on_resize(self) -> None:
-        """Text is folded into the width there is."""
+        """Wrap text to the available width."""
         if self._known:
             self.paint()
 
     @property
     def room(self) -> int:
-        """Cells of the last column, where there are two."""
+        """Width of the last column, where there are two."""
         return self.rows.size.width - int(sum(self.widths[:1])) - 4
 
-    def say(self, words: str, *, trouble: bool = False) -> None:
-        """One sentence below the lines."""
+    def say(self, words: str, *, is_error: bool = False) -> None:
+        """Show one sentence below the lines."""
         self._words.update(one_line(words) or keyed(self.hint))
-        self._words.set_class(trouble, "trouble")
+        self._words.set_class(is_error, "trouble")
 
-    # what a person has done
+    # user actions
 
-    @on(RowList.Chosen)
+    @on(Table.Chosen)
     async def _chosen(self) -> None:
         await self.run_action("edit")
 
     def open(self, make: Callable[[], ModalScreen[object]]) -> None:
-        """Opens a dialog; when it saved something, all is read again."""
-        hold_keys(self)
+        """Open a dialog; when it saved something, everything is read again."""
         self._open(make)
 
     @work
     async def _open(self, make: Callable[[], ModalScreen[object]]) -> None:
-        made = await self.app.push_screen_wait(make())
-        if made is not None:
+        saved = await self.app.push_screen_wait(make())
+        if saved is not None:
             self._altered()
 
     @work
-    async def act(self, deed: Awaitable[object], done: str) -> None:
-        """Carries out a deed and says how it went."""
+    async def act(self, request: Awaitable[object], done: str) -> None:
+        """Carry out a command and show the result."""
         try:
-            await deed
+            await request
         except ClientError as error:
-            self.say(f"{error} {error.next_step}", trouble=True)
+            self.say(f"{error} {error.next_step}", is_error=True)
         else:
             self._altered(done)
 
     @work
     async def ask(
-        self, question: str, consequence: str, deed: Callable[[], Awaitable[object]], done: str
+        self, question: str, consequence: str, request: Callable[[], Awaitable[object]], done: str
     ) -> None:
-        """Asks before something is taken away."""
+        """Ask before something is removed."""
         sure = await self.app.push_screen_wait(
             ConfirmScreen(one_line(question), one_line(consequence), "Delete")
         )
         if sure:
-            self.act(deed(), done)
+            self.act(request(), done)
 
     def _altered(self, done: str = "") -> None:
         if self.environment is not None:

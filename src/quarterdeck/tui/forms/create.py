@@ -13,17 +13,11 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Label, OptionList, Select, Static, TextArea
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.creation import Choices, Wish, choices, create, models_of
-from quarterdeck.store.deck import Deck
-from quarterdeck.tui.actions import Where, bindings
+from quarterdeck.store.app_state import AppState
+from quarterdeck.store.creation import CreationChoices, CreationRequest, choices, create, models_of
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext, bindings
 from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.attachments import (
-    Attachment,
-    FileRead,
-    ask_for_file,
-    attached_words,
-    images_among,
-)
 from quarterdeck.tui.forms.create_errors import (
     FORM,
     FieldError,
@@ -31,48 +25,91 @@ from quarterdeck.tui.forms.create_errors import (
     check_name,
     place_error,
 )
-from quarterdeck.tui.forms.create_more import (
+from quarterdeck.tui.forms.create_fields import (
     FIELDS,
+    BaseField,
+    MessageField,
     More,
+    Typed,
+    WrongBaseError,
+    in_full,
     more_form,
     unused_repositories,
     with_more,
 )
-from quarterdeck.tui.forms.create_style import STYLE
 from quarterdeck.tui.forms.kit import ModelForm, refusal_of, settled
-from quarterdeck.tui.forms.message_field import MessageField
-from quarterdeck.tui.forms.paths import in_full
-from quarterdeck.tui.forms.typed import Typed
 from quarterdeck.tui.frames import SettledLayout
-from quarterdeck.tui.panes.chat_ask import WrongFieldError
-from quarterdeck.tui.screens.dialog import Dialog
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import release_keys
+from quarterdeck.tui.host_services import (
+    Attachment,
+    FileRead,
+    ask_for_file,
+    attached_words,
+    images_among,
+)
+from quarterdeck.tui.kit.dialogs import Dialog
+from quarterdeck.tui.kit.prompts import WrongFieldError
 from quarterdeck.wire.agents import BUILTIN, Agent
 from quarterdeck.wire.replicas import ReplicaDetail
 
+STYLE = """
+CreateScreen {
+    align: center middle;
+    & > VerticalScroll {
+        width: 76;
+        max-width: 98%;
+        height: auto;
+        max-height: 98%;
+        padding: 0 2;
+        background: $surface;
+        border: round $primary;
+    }
+    & Label { width: 14; color: $text-muted; }
+    & .row, & BaseField { height: auto; }
+    & Input, & Select { width: 1fr; }
+    & TextArea { height: 5; border: round $panel-lighten-2; padding: 0 1; }
+    & TextArea:focus { border: round $border; }
+    & .error { color: $text-error; height: auto; display: none; margin-left: 14; }
+    & ModelForm .help { display: none; }
+    & ModelForm .help.said { display: block; height: auto; }
+    & ModelForm .label { width: 14; }
+    & ModelForm Editor { height: 4; }
+    & ModelForm .error { margin-left: 14; }
+    & #attached { color: $text-muted; height: auto; display: none; }
+    & #message-error { margin-left: 0; }
+    & #form-error { margin-left: 0; }
+    & #hint { color: $text-muted; }
+    & #buttons { height: auto; align-horizontal: right; }
+    & Button { margin-left: 2; }
+}
+"""
+
+
 MORE_PATHS = [field.path for field in FIELDS]
 OWN = "own"
-"""The environment choice that means: the repository's own, made when there is none."""
+"""The environment choice for the repository's own, created when there is none."""
 
-NO_IMAGE = "It is no PNG, JPEG, GIF or WebP image: other files can be attached once it is there."
+NO_IMAGE = (
+    "Not a PNG, JPEG, GIF or WebP image; other files can be attached once the replica exists."
+)
 
 
 class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | Typed]):
     """Asks for repository, environment, agent, name and first message.
 
-    Dismissed with the new replica, or with what was typed. A refusal is shown beside its field and
+    Dismissed with the new replica, or with what was typed. A refusal is shown next to its field and
     nothing typed is lost.
     """
 
     DEFAULT_CSS = STYLE
-    place: ClassVar[Where] = Where.NEW_REPLICA
+    place: ClassVar[KeyContext] = KeyContext.NEW_REPLICA
+    # Not the container of everything, which would get the focus first: each widget would be styled for it.
+    AUTO_FOCUS = "#message"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel", id="form.close"),
         Binding("ctrl+s", "submit", "Create", id="form.save"),
         *(
             one
-            for one in bindings(Where.NEW_REPLICA)
+            for one in bindings(KeyContext.NEW_REPLICA)
             if one.id in ("composer.attach", "composer.detach")
         ),
         # With priority, so that what is typed after it goes to the next field.
@@ -82,29 +119,30 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         ),
     ]
 
-    def __init__(self, deck: Deck, typed: Typed) -> None:
-        """`typed` is what the fields begin with."""
+    def __init__(self, app_state: AppState, typed: Typed) -> None:
+        """`typed` are the initial values of the fields."""
         super().__init__()
-        self._deck = deck
+        self._app_state = app_state
         self._typed = typed
         self._attachments = list(typed.attachments)
-        self._choices: Choices | None = None
+        self._choices: CreationChoices | None = None
         self._busy = False
 
     def compose(self) -> ComposeResult:
         box = VerticalScroll()
         box.border_title = "New replica"
         with box:
-            hint = "path or git URL; empty: no repository"
+            hint = "path or git URL (empty for none)"
             yield from self._row("repository", _input("repository", self._typed.repository, hint))
-            yield from self._row("environment", _select("environment", "the repository's own", OWN))
-            yield from self._row("agent", _select("agent", "builtin", BUILTIN))
+            yield BaseField(self._app_state, self._typed.base, self._typed.include_uncommitted)
             yield from self._row(
-                "model", _input("model", self._typed.model, "the agent's own choice")
+                "environment", _select("environment", "Default for this repository", OWN)
             )
-            yield from self._row("name", _input("name", self._typed.name, "made from the message"))
+            yield from self._row("agent", _select("agent", "builtin", BUILTIN))
+            yield from self._row("model", _input("model", self._typed.model, "Agent default"))
+            yield from self._row("name", _input("name", self._typed.name, "auto"))
             message = MessageField(self._typed.message, id="message")
-            message.border_title = "First message (may be empty)"
+            message.border_title = "Prompt (optional)"
             message.cursor_blink = False
             yield message
             yield Static(id="attached", markup=False)
@@ -113,8 +151,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
             yield Static(id="form-error", classes="error own", markup=False)
             yield Static(
                 keyed(
-                    "{form.save} creates, {form.next} moves, {form.close} closes, "
-                    "{composer.attach} attaches an image"
+                    "{form.save} create · {form.next} next · {composer.attach} image · {form.close} close"
                 ),
                 id="hint",
                 markup=False,
@@ -134,20 +171,21 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         message.move_cursor(message.document.end)
         self._show_attachments()
         self.set_focus(message)
-        release_keys(self)
+        self._offer_bases()
         self._read_choices()
 
-    # what can be chosen
+    # choices
 
     @work(exclusive=True, group="choices")
     async def _read_choices(self) -> None:
         try:
-            self._choices = await choices(self._deck.client)
+            self._choices = await choices(self._app_state.client)
         except ClientError as error:
-            self._say(FieldError(FORM, f"What can be chosen could not be read: {error}"))
+            self._show_error(FieldError(FORM, f"Could not load options: {error}"))
             return
         self._offer_agents(self._choices.agents)
         self._offer_environments()
+        self._offer_bases()
 
     def _offer_agents(self, agents: Sequence[Agent]) -> None:
         select = self._select("agent")
@@ -169,10 +207,14 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
     @work(exclusive=True, group="models")
     async def _offer_models(self, event: Select.Changed) -> None:
         try:
-            offered = await models_of(self._deck.client, str(event.value))
+            offered = await models_of(self._app_state.client, str(event.value))
         except ClientError:
-            return  # nothing is offered then; any may be typed
+            return  # nothing is offered then; anything may be typed
         self.query_one("#model", Input).suggester = SuggestFromList(offered, case_sensitive=False)
+
+    @on(Input.Blurred, "#repository")
+    def _offer_bases(self) -> None:
+        self.query_one(BaseField).offer(self._repository(), self._choices)
 
     @on(Input.Changed, "#repository")
     def _offer_environments(self) -> None:
@@ -180,7 +222,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
             return
         url = self._repository()
         fitting = self._choices.of_repository(url) if url else self._choices.environments
-        first = ("the repository's own", OWN) if url else ("global (no repository)", OWN)
+        first = ("Default for this repository", OWN) if url else ("global (no repository)", OWN)
         named = [(entry.name, str(entry.id)) for entry in fitting if not entry.is_global]
         options = [(Text(one_line(words)), value) for words, value in (first, *named)]
         select = self._select("environment")
@@ -195,10 +237,10 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         return self.query_one(f"#{name}", Input).value.strip()
 
     def _repository(self) -> str:
-        """The repository as the service knows it: a local path in full."""
+        """Return the repository as the service knows it: a local path in full."""
         return in_full(self._text("repository"))
 
-    # what goes with the message
+    # attachments
 
     def _show_attachments(self) -> None:
         line = self.query_one("#attached", Static)
@@ -207,7 +249,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
 
     @work(exclusive=True, group="attach")
     async def action_attach(self) -> None:
-        """Asks for an image, and takes it along."""
+        """Ask for an image, and attach it."""
         await ask_for_file(self, "Attach an image", self._take_file)
 
     async def _take_file(self, file: FileRead) -> None:
@@ -217,15 +259,15 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         self._show_attachments()
 
     def action_detach(self) -> None:
-        """Nothing goes with the message any more."""
+        """Remove the attachments."""
         self._attachments.clear()
         self._show_attachments()
 
     # creating
 
-    def _wish(self) -> Wish:
+    def _wish(self) -> CreationRequest:
         environment = self._select("environment").value
-        return Wish(
+        return CreationRequest(
             repository_url=self._repository() or None,
             environment_id=None if environment == OWN else UUID(str(environment)),
             agent=str(self._select("agent").value),
@@ -260,31 +302,34 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         if wrong is None and wish.name:
             wrong = check_name(wish.name)
         if wrong is not None:
-            self._say(wrong)
+            self._show_error(wrong)
             return
         self._set_busy(True)
         try:
-            taken = [state.name for state in self._deck.replicas.values()]
-            made = await create(self._deck.client, wish, taken)
+            wish = await self.query_one(BaseField).with_start(wish)
+            names = [state.name for state in self._app_state.replicas.values()]
+            created = await create(self._app_state.client, wish, names)
+        except WrongBaseError as wrong_base:
+            self._show_error(wrong_base.error)
         except ClientError as error:
             self._refuse(error, wish)
             self._read_choices()
         else:
-            self.dismiss(made)
+            self.dismiss(created)
         finally:
             self._set_busy(False)
 
     async def _settle(self) -> None:
-        """Waits until every field has taken in what was typed into it before."""
+        """Wait until every field has processed what was typed before."""
         await settled(*self.query("Input, TextArea"))
         await self.more.settle()
 
-    def _refuse(self, error: ClientError, wish: Wish) -> None:
+    def _refuse(self, error: ClientError, wish: CreationRequest) -> None:
         rare = refusal_of(error, MORE_PATHS)
         if rare.beside:
             self.more.show_refusal(rare)
         else:
-            self._say(place_error(error, wish))
+            self._show_error(place_error(error, wish))
 
     @property
     def more(self) -> ModelForm:
@@ -296,27 +341,29 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         if self.is_mounted:
             self.query_one("#create", Button).label = "Creating …" if busy else "Create"
 
-    def _say(self, error: FieldError) -> None:
-        beside = self.query_one(f"#{error.field}-error", Static)
-        beside.update(Text(one_line(error.text)))
-        beside.display = True
+    def _show_error(self, error: FieldError) -> None:
+        error_line = self.query_one(f"#{error.field}-error", Static)
+        error_line.update(Text(one_line(error.text)))
+        error_line.display = True
         if error.field == FORM:
-            self.call_after_refresh(beside.scroll_visible, animate=False)
+            self.call_after_refresh(error_line.scroll_visible, animate=False)
         else:
             self.set_focus(self.query_one(f"#{error.field}"))
 
     @on(Button.Pressed, "#cancel")
     def action_cancel(self) -> None:
         if self._busy:
-            # It may be made all the same; the next look at the list shows it.
-            self._deck.reconnect_now()
-        message = self.query_one("#message", TextArea).text
+            # It may have been created all the same; the next read of the list shows it.
+            self._app_state.reconnect_now()
+        message, start = self.query_one("#message", TextArea).text, self.query_one(BaseField)
         typed = Typed(
             self._text("repository"),
             self._text("name"),
             message,
             self._text("model"),
             self.more.values(),
+            start.base,
+            start.include,
             tuple(self._attachments),
         )
         self.dismiss(typed)

@@ -1,39 +1,39 @@
-"""What is wrong with a wish for a replica, and beside which field it is said."""
+"""Errors of a request for a replica, and the fields that they belong to."""
 
 from dataclasses import dataclass
 
 from quarterdeck.client.errors import (
     ApiError,
     ClientError,
-    Conflict,
-    InvalidRequest,
+    ConflictError,
+    InvalidRequestError,
     LinkError,
-    NotConnected,
-    NotFound,
-    PayloadTooLarge,
+    NotConnectedError,
+    NotFoundError,
+    PayloadTooLargeError,
 )
-from quarterdeck.store.creation import Wish
+from quarterdeck.store.creation import CreationRequest
+from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.text import one_line
 
 FORM = "form"
-"""The place for what is about no single field."""
+"""The place of errors that concern no single field."""
 
 LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
 class FieldError:
-    """What is wrong and beside which field it is shown."""
+    """An error and the field that it is shown next to."""
 
     field: str
     text: str
 
 
 def check_name(name: str) -> FieldError | None:
-    """What is wrong with a name, before the service is asked."""
+    """Return what is wrong with a name, before the service is asked."""
     if any(character.isspace() for character in name):
-        return FieldError("name", "A name has no white space: use - instead.")
+        return FieldError("name", "Names cannot contain spaces; use - instead.")
     if one_line(name) != name:
         return FieldError("name", "A name has no control characters.")
     if len(name) > LONGEST_NAME:
@@ -42,38 +42,40 @@ def check_name(name: str) -> FieldError | None:
 
 
 def check_message(message: str, images: int) -> FieldError | None:
-    """What is wrong with the first message, before the service is asked."""
+    """Return what is wrong with the first message, before the service is asked."""
     if images and not message:
         return FieldError("message", "Images need a message: say what to do with them.")
     return None
 
 
-def place_error(error: ClientError, wish: Wish) -> FieldError:
-    """Puts a refusal beside the field that it speaks of."""
+def place_error(error: ClientError, wish: CreationRequest) -> FieldError:
+    """Show a refusal next to the field that it names."""
     details = error.details or "" if isinstance(error, ApiError) else ""
     about, _, more = details.partition(":")
     text = one_line(str(error))
     match error:
-        case Conflict():
-            return FieldError("name", f"{text} Choose another one, or none.")
-        case NotFound():
+        case ConflictError():
+            return FieldError("name", f"{text} Choose another one, or leave it empty.")
+        case NotFoundError():
             return FieldError("environment", f"{text} It may have been deleted: choose another.")
-        case InvalidRequest() | PayloadTooLarge() if about.startswith("images"):
+        case PayloadTooLargeError() if wish.uncommitted is not None and not wish.images:
+            return FieldError("base", f"{text} {one_line(more)}".strip())
+        case InvalidRequestError() | PayloadTooLargeError() if about.startswith("images"):
             return FieldError("message", f"{text} {one_line(more)}".strip())
-        case InvalidRequest() if about == "url" or (about == "" and wish.repository_url):
+        case InvalidRequestError() if about == "url" or (about == "" and wish.repository_url):
             reason = one_line(more)
             return FieldError("repository", f"{text} {reason}".strip())
-        case InvalidRequest() if about == "coding_agent":
+        case InvalidRequestError() if about in ("config.base", "config.uncommitted"):
+            return FieldError("base", f"{text} {one_line(more)}".strip())
+        case InvalidRequestError() if about == "coding_agent":
             return FieldError("agent", text)
-        case InvalidRequest() if about == "model":
+        case InvalidRequestError() if about == "model":
             return FieldError("model", text)
-        case InvalidRequest() if about == "name":
+        case InvalidRequestError() if about == "name":
             return FieldError("name", text)
-        case NotConnected():
-            return FieldError(
-                FORM, f"{text} " + keyed("Nothing typed is lost: {form.save} tries again.")
-            )
+        case NotConnectedError():
+            return FieldError(FORM, f"{text} " + keyed("Your input is kept; {form.save} to retry."))
         case LinkError():
-            return FieldError(FORM, f"{text} It may have been made: look at the list first.")
+            return FieldError(FORM, f"{text} It may already exist; check the list before retrying.")
         case _:
             return FieldError(FORM, f"{text} {one_line(error.next_step)}")

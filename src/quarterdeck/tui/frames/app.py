@@ -14,27 +14,27 @@ from textual.driver import Driver
 from textual.screen import Screen
 
 from quarterdeck.tui.frames.cells import CellMaker
-from quarterdeck.tui.frames.pens import Pens
-from quarterdeck.tui.frames.screen import ShownScreen
-from quarterdeck.tui.frames.updates import Update, placed_strips
-from quarterdeck.tui.textual_version import is_known
+from quarterdeck.tui.frames.screen import ShownScreen, Update, placed_strips
+from quarterdeck.tui.frames.sgr import Pens
+from quarterdeck.tui.frames.styles import KeptStylesheet
+from quarterdeck.tui.textual_ext.driver import is_known
 
 SWITCH: Final = "QD_FRAMES"
 """Environment variable: `off` leaves Textual's output as it is."""
 
 
 def is_possible() -> bool:
-    """This Textual is known, and nobody switched the differ off."""
+    """Return whether this version of Textual is supported and the differ is not disabled."""
     return is_known() and os.environ.get(SWITCH, "") != "off"
 
 
 def erases_in_color(environment: Mapping[str, str]) -> bool:
-    """Erased cells get the background that is set: everywhere but in GNU screen as it comes."""
+    """Return whether erased cells get the current background: not in GNU screen by default."""
     return not environment.get("TERM", "").startswith("screen") or "TMUX" in environment
 
 
 class DiffedFrames(App[Any]):
-    """Put before `App` among an app's bases; sends only changed cells."""
+    """Mixin to put before `App`; sends only changed cells."""
 
     _shown: ShownScreen | None = None
     _cell_maker: CellMaker | None = None
@@ -42,13 +42,15 @@ class DiffedFrames(App[Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._diffs = is_possible()
+        if is_known():
+            self.stylesheet = KeptStylesheet(variables=self.get_css_variables())
 
     def forget_frame(self) -> None:
-        """The terminal may show anything; the next frame is sent in full."""
+        """Note that the terminal may show anything; the next frame is sent in full."""
         self._shown = None
 
     def action_redraw(self) -> None:
-        """Draws the whole screen again, for when something else wrote on the terminal."""
+        """Draw the whole screen again, after something else wrote on the terminal."""
         self.forget_frame()
         self.screen.refresh()
 
@@ -67,7 +69,7 @@ class DiffedFrames(App[Any]):
         return driver
 
     async def on_event(self, event: events.Event) -> None:
-        """A resize leaves the terminal with anything on it, even one to the same size."""
+        """Redraw after a resize, even to the same size: the terminal may show anything after it."""
         if isinstance(event, events.Resize) and self._diffs:
             self.forget_frame()
             if self._screen_stack:

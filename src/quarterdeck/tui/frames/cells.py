@@ -1,18 +1,29 @@
-"""Strips as cells."""
+"""Cells of a frame.
 
+A compositor that draws only the widgets that are visible in the changed region.
+
+Textual's compositor draws every widget whose container intersects a change, from front to back:
+for one row of a terminal that is the terminal and all the containers around it, in full, and the key
+line too, and then uses the terminal's row. Here it leaves out what is outside the change, and stops
+at the first widget that covers it.
+"""
+
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 from rich.cells import cell_len, split_graphemes
+from textual._compositor import Compositor
+from textual.geometry import Region
 from textual.strip import Strip
 
-from quarterdeck.tui.frames.pens import PLAIN, Pen, Pens, pen_of_blank
+from quarterdeck.tui.frames.sgr import PLAIN, Pen, Pens, pen_of_blank
 
 
 class Cell(NamedTuple):
     """What one cell shows. A wide character is its cell and, right of it, one whose text is empty.
 
-    `steady`: after drawing it every terminal has its cursor at the same place. Not so after
+    `steady`: every terminal has its cursor at the same place after drawing it. Not so after
     combining sequences and pictographs, whose width terminals disagree on.
     """
 
@@ -23,18 +34,18 @@ class Cell(NamedTuple):
 
 
 _MOST_PENS = 4_096
-"""Pens whose cells are remembered. A picture has thousands, and the next one others."""
+"""Pens whose cells are cached. A picture has thousands, and the next one others."""
 _KEPT_STRIPS = 1_000
-"""Strips whose cells are remembered: scrolling shows them again on other rows."""
+"""Strips whose cells are cached: scrolling shows them again on other rows."""
 
 UNKNOWN = Cell("\x00", PLAIN)
-"""Nobody knows what the terminal shows there."""
+"""It is unknown what the terminal shows there."""
 
 
 class _CellsOfPen(dict[str, Cell]):
     """One cell for each character, so that cells compare by identity.
 
-    Blanks that look alike are one cell, whatever the color of the text around them.
+    Spaces that look alike are one cell, whatever the color of the text around them.
     """
 
     def __init__(self, pen: Pen, blanks: "dict[Pen, Cell]") -> None:
@@ -63,8 +74,8 @@ class CellMaker:
         self._made: dict[int, tuple[Strip, list[Cell]]] = {}
 
     def cells(self, strip: Strip) -> list[Cell]:
-        """The cells of a strip, from the left. Not to be changed."""
-        # Strips cannot be hashed; the one kept beside its cells keeps its id from being reused.
+        """Return the cells of a strip, from the left. Not to be changed."""
+        # Strips cannot be hashed; the one kept with its cells keeps its id from being reused.
         known = self._made.get(id(strip))
         if known is not None:
             return known[1]
@@ -90,7 +101,7 @@ class CellMaker:
         return made
 
     def _forget(self) -> None:
-        """Cells made from now on are others than those shown: those are sent once more."""
+        """Forget all cells: cells created from now on differ from those shown and are sent again."""
         self._cells.clear()
         self._blanks.clear()
         self._pens.forget()
@@ -98,7 +109,7 @@ class CellMaker:
 
 @lru_cache(maxsize=4_096)
 def _graphemes(text: str) -> tuple[str, ...]:
-    """The text of each cell. Control characters never get this far into the terminal."""
+    """Return the text of each cell, without control characters."""
     safe = "".join(c for c in text if c >= " " and not "\x7f" <= c <= "\x9f")
     safe = safe.encode("utf-8", "replace").decode()
     cells: list[str] = []
@@ -114,3 +125,18 @@ def _graphemes(text: str) -> tuple[str, ...]:
 
 def _is_steady(text: str) -> bool:
     return len(text) <= 1 and text < "\U0001f000"
+
+
+class FrontCompositor(Compositor):
+    """Draws only the visible widgets of the changed region."""
+
+    def _get_renders(
+        self, crop: Region | None = None
+    ) -> Iterable[tuple[Region, Region, list[Strip]]]:
+        for widget, (region, clip) in self.visible_widgets.items():
+            seen = region.intersection(clip)
+            if not seen or (crop is not None and not crop.overlaps(seen)):
+                continue
+            yield region, clip, widget.render_lines(seen.translate(-region.offset))
+            if crop is not None and seen.contains_region(crop):
+                return

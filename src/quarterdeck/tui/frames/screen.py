@@ -1,25 +1,26 @@
-"""What the terminal shows, and the shortest way to what it should show."""
+"""Writes the differences between two frames."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.strip import Strip
 
 from quarterdeck.tui.frames.cells import UNKNOWN, Cell, CellMaker
-from quarterdeck.tui.frames.pens import PLAIN, Pen, change, pen_of_blank
-from quarterdeck.tui.frames.scrolls import Shift, find_shift, pays
+from quarterdeck.tui.frames.layout import Shift, find_shift, pays
+from quarterdeck.tui.frames.sgr import PLAIN, Pen, change, pen_of_blank
 
 _GAP = 5
 """Unchanged cells drawn again between two changes: a cursor movement is as long."""
 _LONG = 12
 """Blank cells in a row that are erased, not written: the two control sequences are as long."""
 _MANY = 6
-"""Strips that must differ before it is worth looking whether they moved."""
+"""Strips that must differ before it is worth checking whether they moved."""
 
 
-class Placed(NamedTuple):
-    """A strip that begins at a row and column."""
+class PlacedStrip(NamedTuple):
+    """A strip that starts at a row and column."""
 
     y: int
     x: int
@@ -44,12 +45,12 @@ class ShownScreen:
         self._cursor: tuple[int, int] | None = None
 
     def draw(
-        self, strips: Iterable[Placed], cursor: tuple[int, int], *, scrolls: bool = False
+        self, strips: Iterable[PlacedStrip], cursor: tuple[int, int], *, scrolls: bool = False
     ) -> str:
-        """What to write so that the strips are shown and the cursor is at (column, row).
+        """Return what to write so that the strips are shown and the cursor is at (column, row).
 
-        Rows come in order. Empty when the terminal shows just that. `scrolls`: rows may be moved
-        before they are mended, which only a terminal that shows frames whole can hide.
+        Rows come in order. Empty when nothing has changed. `scrolls`: rows may be moved
+        before they are corrected, which only a terminal that shows complete frames can hide.
         """
         hand = _Hand(self.width, self._cursor, erases=self._erases)
         wanted, moves = self._wanted(strips)
@@ -65,18 +66,19 @@ class ShownScreen:
         return written
 
     def _wanted(
-        self, strips: Iterable[Placed]
+        self, strips: Iterable[PlacedStrip]
     ) -> tuple[dict[int, list[Cell]], list[tuple[int, int]]]:
-        """The rows with the strips placed in them, where they are not there already.
+        """Return the rows with the strips placed in them, where they are not there already.
 
-        With it the rows where strips were before, and are now."""
+        Also return the rows where strips were before, and are now.
+        """
         wanted: dict[int, list[Cell]] = {}
-        fresh: list[Placed] = []
+        fresh: list[PlacedStrip] = []
         for y, row_strips in groupby(strips, _row_of):
             if y >= self.height:
                 break
             known = self._strips[y]
-            # A window that has just shrunk may still be told of the wider layout.
+            # A window that has just shrunk may still receive the wider layout.
             inside = (placed for placed in row_strips if placed.x < self.width)
             fresh += (placed for placed in inside if known.get(placed.x) is not placed.strip)
         moves = self._moves(fresh) if len(fresh) >= _MANY else []
@@ -88,7 +90,7 @@ class ShownScreen:
             _cover(self._strips[y], x, strip)
         return wanted, moves
 
-    def _moves(self, fresh: Sequence[Placed]) -> list[tuple[int, int]]:
+    def _moves(self, fresh: Sequence[PlacedStrip]) -> list[tuple[int, int]]:
         before = {
             (x, id(strip)): y for y, known in enumerate(self._strips) for x, strip in known.items()
         }
@@ -107,19 +109,19 @@ class ShownScreen:
         return shift
 
     def _scroll(self, shift: Shift, wanted: dict[int, list[Cell]], hand: "_Hand") -> None:
-        """Moves the rows; all of them are to be compared with what is wanted there."""
+        """Move the rows; all of them are compared with the target afterwards."""
         for y in range(shift.top, shift.bottom):
             wanted.setdefault(y, self._rows[y])
         self._rows[shift.top : shift.bottom] = shift.moved(self._rows)
         hand.scroll(shift)
 
 
-def _row_of(placed: Placed) -> int:
+def _row_of(placed: PlacedStrip) -> int:
     return placed.y
 
 
 def runs(shown: Sequence[Cell], wanted: Sequence[Cell]) -> Iterator[tuple[int, int]]:
-    """The stretches to draw again: from, up to. Short gaps are joined, wide characters kept whole."""
+    """Yield the stretches to draw again: from, up to. Short gaps are joined, wide characters kept whole."""
     if shown == wanted:
         return
     changed = [x for x, (a, b) in enumerate(zip(shown, wanted, strict=True)) if a is not b != a]
@@ -167,7 +169,7 @@ def _cover(known: dict[int, Strip], x: int, strip: Strip) -> None:
 
 
 def _stretches(cells: Sequence[Cell], start: int, end: int) -> Iterator[tuple[int, int, Cell]]:
-    """Long stretches of one blank cell: from, up to, and the cell."""
+    """Yield long stretches of one blank cell: from, up to, and the cell."""
     x = start
     while x < end:
         cell = cells[x]
@@ -181,7 +183,7 @@ def _stretches(cells: Sequence[Cell], start: int, end: int) -> Iterator[tuple[in
 
 
 class _Hand:
-    """Writes runs of cells; remembers pen and cursor between them."""
+    """Writes runs of cells; tracks pen and cursor between them."""
 
     def __init__(self, width: int, cursor: tuple[int, int] | None, *, erases: bool) -> None:
         self._width = width
@@ -191,7 +193,7 @@ class _Hand:
         self._out: list[str] = []
 
     def write(self, cells: Sequence[Cell], start: int, end: int, y: int) -> None:
-        """Draws the cells of a row from `start` up to `end`."""
+        """Draw the cells of a row from `start` up to `end`."""
         for at, upto, erased in _stretches(cells, start, end) if self._erases else ():
             self._draw(cells, start, at, y)
             self._erase(erased, at, upto, y)
@@ -215,11 +217,11 @@ class _Hand:
             if not cell.steady:
                 out.append(f"\x1b[{x + cell.width + 1}G")
         self._pen = pen
-        # In the last column a terminal may or may not have gone on.
+        # In the last column a terminal may or may not have wrapped.
         self._cursor = (end, y) if end < self._width else None
 
     def _erase(self, cell: Cell, start: int, end: int, y: int) -> None:
-        """Leaves the cursor where it began."""
+        """Restore the initial cursor position."""
         self._go(start, y)
         if pen_of_blank(self._pen) != cell.pen:
             self._out.append(change(self._pen, cell.pen))
@@ -227,12 +229,12 @@ class _Hand:
         self._out.append("\x1b[K" if end == self._width else f"\x1b[{end - start}X")
 
     def scroll(self, shift: Shift) -> None:
-        """Moves rows. To be done before anything is written: new rows take the pen's background."""
+        """Move rows. Must come before any text: new rows take the pen's background."""
         self._out.append(shift.sequence())
         self._cursor = None
 
     def finish(self, cursor: tuple[int, int]) -> str:
-        """Everything written, the pen put down, the cursor where it belongs."""
+        """Return everything written, with the pen reset and the cursor at its place."""
         if self._pen is not PLAIN:
             self._out.append(change(self._pen, PLAIN))
         self._go(*cursor)
@@ -244,3 +246,35 @@ class _Hand:
         on_row = self._cursor is not None and self._cursor[1] == y
         self._out.append(f"\x1b[{x + 1}G" if on_row else f"\x1b[{y + 1};{x + 1}H")
         self._cursor = (x, y)
+
+
+Update = LayoutUpdate | ChopsUpdate
+
+
+def placed_strips(update: Update) -> Iterator[PlacedStrip]:
+    """Return the strips of an update, row by row, from left to right."""
+    match update:
+        case LayoutUpdate():
+            return _layout(update)
+        case ChopsUpdate():
+            return _chops(update)
+
+
+def _layout(update: LayoutUpdate) -> Iterator[PlacedStrip]:
+    for y, strips in enumerate(update.strips, update.region.y):
+        x = update.region.x
+        for strip in strips:
+            # Nothing is drawn where no widget is.
+            if strip is not None:  # pyright: ignore[reportUnnecessaryComparison]
+                yield PlacedStrip(y, x, strip)
+                x += strip.cell_length
+
+
+def _chops(update: ChopsUpdate) -> Iterator[PlacedStrip]:
+    for y, left, right in update.spans:
+        chops = update.chops[y].items()
+        for end, (x, strip) in zip(update.chop_ends[y], chops, strict=False):
+            if strip is None or x >= right or end <= left:
+                continue
+            whole = x >= left and end <= right
+            yield PlacedStrip(y, x, strip if whole else strip.crop(0, min(end, right) - x))

@@ -1,40 +1,48 @@
-"""What the palette offers: what can be done now where the person was, replicas, pages."""
+"""Entries of the palette."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
 
+from rich.segment import Segment
+from rich.style import Style
 from textual.app import App
 from textual.dom import DOMNode
+from textual.events import Click
+from textual.message import Message
 from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
 
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.tui.actions import ACTIONS, Action, Where, keys_of, shown_key
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, keys_of, shown_key
 from quarterdeck.tui.actions.model import AROUND, OWN
-from quarterdeck.tui.marks import MARKS
-from quarterdeck.tui.screens.deeds import ARCHIVE, INTERRUPT, SLEEP, WAKE, Deed
-from quarterdeck.tui.screens.pages import PAGES
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.widgets.placed import place_of
+from quarterdeck.tui.kit.key_context import key_context_of
+from quarterdeck.tui.palette.fuzzy import FuzzyMatch
+from quarterdeck.tui.screens.commands import ARCHIVE, INTERRUPT, SLEEP, WAKE, ReplicaAction
+from quarterdeck.tui.screens.page import PAGES
+from quarterdeck.tui.text import fit
+from quarterdeck.tui.themes import MARKS, part_style
 
 SELF = "app.palette"
 PAGE = "page."
-"""Begins the ids of actions that open a page; the page's name follows."""
-DEEDS: dict[str, Deed] = {
+"""Prefix of the ids of actions that open a page; the page's name follows."""
+STATE_COMMANDS: dict[str, ReplicaAction] = {
     "chat.interrupt": INTERRUPT,
     "replica.sleep": SLEEP,
     "replica.wake": WAKE,
     "replica.archive": ARCHIVE,
 }
-"""Actions that make no sense for a replica in some states."""
+"""Actions that have no effect on a replica in some states."""
 OF_A_REPLICA = ("replica.", "chat.", "tab.")
-"""Actions with such ids need a replica, but for `replica.new`."""
+"""Actions with such ids need a replica, except `replica.new`."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One line. One of `action` (which `node` carries out), `replica_id` and `page` says what it does."""
+class PaletteEntry:
+    """One line. `action` (which `node` carries out), `replica_id` or `page` says what it does."""
 
     text: str
     note: str = ""
@@ -47,48 +55,58 @@ class Entry:
 
 def entries(
     screen: Screen[object], states: Iterable[ReplicaState], meant: list[ReplicaState]
-) -> list[Entry]:
-    """Everything there is to choose from. `meant` are the replicas that commands are for."""
+) -> list[PaletteEntry]:
+    """Return all entries. `meant` are the replicas that commands apply to."""
     return [*_actions(screen, meant), *_pages(), *_replicas(states)]
 
 
-def _actions(screen: Screen[object], meant: list[ReplicaState]) -> Iterator[Entry]:
-    told: set[str] = {SELF}
+def _actions(screen: Screen[object], meant: list[ReplicaState]) -> Iterator[PaletteEntry]:
+    seen: set[str] = {SELF}
     for where in _places(screen):
         for action in ACTIONS[where]:
-            if action.id in told or _opens_page(action) or not _makes_sense(action, meant):
+            if action.id in seen or _opens_page(action) or not _makes_sense(action, meant):
                 continue
             node = _who_does(action, screen, own=where == _where(screen))
             if node is not None:
-                told.add(action.id)
-                yield Entry(action.help, shown_key(action), action=action, node=node)
+                seen.add(action.id)
+                yield PaletteEntry(action.help, shown_key(action), action=action, node=node)
 
 
-def _where(screen: Screen[object]) -> Where:
+def _where(screen: Screen[object]) -> KeyContext:
     where = getattr(screen, "where", None)
-    return where if isinstance(where, Where) else place_of(screen.focused, Where.ANYWHERE)
+    return (
+        where
+        if isinstance(where, KeyContext)
+        else key_context_of(screen.focused, KeyContext.ANYWHERE)
+    )
 
 
-def _places(screen: Screen[object]) -> list[Where]:
-    """Where the person is; then what the screen itself can do."""
+def _places(screen: Screen[object]) -> list[KeyContext]:
+    """Return the place of the focus, then that of the screen itself."""
     here = _where(screen)
-    around = [*AROUND.get(here, ()), Where.LIST, Where.TABS, Where.PAGE, Where.ANYWHERE]
+    around = [
+        *AROUND.get(here, ()),
+        KeyContext.LIST,
+        KeyContext.TABS,
+        KeyContext.PAGE,
+        KeyContext.ANYWHERE,
+    ]
     return list(dict.fromkeys([here, *around]))
 
 
 def _makes_sense(action: Action, meant: list[ReplicaState]) -> bool:
     if action.id == "replica.new" or not action.id.startswith(OF_A_REPLICA):
         return True
-    deed = DEEDS.get(action.id)
-    if deed is not None:
-        return any(not deed.unfit(state) for state in meant)
+    command = STATE_COMMANDS.get(action.id)
+    if command is not None:
+        return any(not command.unfit(state) for state in meant)
     return bool(meant)
 
 
 def _who_does(action: Action, screen: Screen[object], *, own: bool) -> DOMNode | None:
-    """What carries the action out from here, None when nothing does."""
+    """Return the node that carries the action out from here, None when there is none."""
     if not action.method:
-        # The widget with the focus does it when it gets the key.
+        # The focused widget handles the key.
         return screen.focused if own and action.brief and keys_of(action) else None
     name = action.method.partition("(")[0]
     if name.startswith(OWN):
@@ -109,12 +127,12 @@ def _opens_page(action: Action) -> bool:
     return action.id.startswith(PAGE) and action.id.removeprefix(PAGE) in PAGES
 
 
-def _pages() -> Iterator[Entry]:
-    """The full screens, from wherever the person is."""
+def _pages() -> Iterator[PaletteEntry]:
+    """Yield the full screens, which open from any place."""
     opening = {action.id: action for actions in ACTIONS.values() for action in actions}
     for name in PAGES:
         action = opening.get(f"{PAGE}{name}")
-        yield Entry(
+        yield PaletteEntry(
             action.help if action else name.capitalize(),
             shown_key(action) if action else "",
             "go to",
@@ -122,7 +140,98 @@ def _pages() -> Iterator[Entry]:
         )
 
 
-def _replicas(states: Iterable[ReplicaState]) -> Iterator[Entry]:
+def _replicas(states: Iterable[ReplicaState]) -> Iterator[PaletteEntry]:
     for state in states:
         mark = MARKS[state.attention]
-        yield Entry(one_line(state.name), f"{mark.sign} {mark.word}", "go to", replica_id=state.id)
+        yield PaletteEntry(
+            one_line(state.name), f"{mark.sign} {mark.word}", "go to", replica_id=state.id
+        )
+
+
+NOTHING = "No matches."
+FOUND = Style(bold=True, underline=True)
+
+
+class PaletteChoices(Widget):
+    """The matching entries with a cursor; only those that fit are shown."""
+
+    COMPONENT_CLASSES = {"choices--cursor", "choices--dim"}
+    DEFAULT_CSS = """
+    Choices {
+        height: 1fr;
+        & > .choices--cursor {
+            background: $block-cursor-background;
+            color: $block-cursor-foreground;
+        }
+        & > .choices--dim { color: $text-muted; }
+    }
+    """
+
+    class Chosen(Message):
+        """A line was clicked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: list[tuple[PaletteEntry, FuzzyMatch]] = []
+        self._cursor = 0
+        self._top = 0
+
+    def show(self, found: list[tuple[PaletteEntry, FuzzyMatch]]) -> None:
+        """Show other lines; the cursor is on the first."""
+        self._found = found
+        self._cursor = self._top = 0
+        self.refresh()
+
+    @property
+    def chosen(self) -> PaletteEntry | None:
+        """The entry under the cursor."""
+        return self._found[self._cursor][0] if self._found else None
+
+    def move(self, by: int) -> None:
+        """Move the cursor, wrapping around."""
+        if not self._found:
+            return
+        if abs(by) == 1:
+            self._cursor = (self._cursor + by) % len(self._found)
+        else:
+            self._cursor = max(0, min(self._cursor + by, len(self._found) - 1))
+        height = max(1, self.size.height)
+        self._top = max(min(self._top, self._cursor), self._cursor - height + 1)
+        self.refresh()
+
+    def on_click(self, event: Click) -> None:
+        if self._top + event.y < len(self._found):
+            self._cursor = self._top + event.y
+            self.post_message(self.Chosen())
+
+    def on_mouse_scroll_down(self) -> None:
+        self.move(1)
+
+    def on_mouse_scroll_up(self) -> None:
+        self.move(-1)
+
+    def render_line(self, y: int) -> Strip:
+        base, width = self.rich_style, self.size.width
+        dim = base + part_style(self, "choices--dim")
+        at = self._top + y
+        if not self._found and y == 0:
+            return Strip([Segment(fit(NOTHING, width), dim)])
+        if at >= len(self._found):
+            return Strip.blank(width, base)
+        if at == self._cursor:
+            base = dim = self.get_component_rich_style("choices--cursor")
+        return Strip(_line(*self._found[at], width, base, dim))
+
+
+def _line(
+    entry: PaletteEntry, found: FuzzyMatch, width: int, base: Style, dim: Style
+) -> list[Segment]:
+    """Return kind, text with the matching letters marked, and note."""
+    kind = f" {entry.kind} " if entry.kind else " "
+    room = max(4, width - len(kind) - len(entry.note) - 2)
+    text = fit(entry.text, room)
+    places = {place for place in found.places if place < len(text)}
+    segments = [Segment(kind, dim)]
+    segments += [Segment(one, base + FOUND if n in places else base) for n, one in enumerate(text)]
+    note = f" {entry.note} "
+    return [*segments, Segment(fit(note, max(0, width - len(kind) - room)), dim)]

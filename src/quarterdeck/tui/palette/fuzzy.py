@@ -1,4 +1,4 @@
-"""How well a few letters fit a text: all of them, in their order, best at the beginnings of words."""
+"""Fuzzy matching: all letters of the query, in order, preferably at the starts of words."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,59 +7,59 @@ from typing import TypeVar
 T = TypeVar("T")
 
 FIRST, WORD, NEXT = 8, 6, 4
-"""What a letter is worth more at the text's beginning, at a word's, and right behind the one before."""
+"""Bonus of a letter at the text's start, at a word's start, and right after the previous match."""
 GAP = 1
-"""What each letter that is left out costs, up to `WORST_GAP`."""
+"""Penalty of each skipped letter, up to `WORST_GAP`."""
 WORST_GAP = 4
 NEAR = 2
-"""Letters that may be left out within a word; further on only words begin."""
+"""Letters that may be skipped within a word; beyond that only starts of words match."""
 
 
 @dataclass(frozen=True)
-class Fit:
+class FuzzyMatch:
     """`places` are the positions of the letters in the text."""
 
     score: int
     places: tuple[int, ...]
 
 
-def fit(query: str, text: str) -> Fit | None:
-    """How the query fits, None when it does not. Blanks in it part words that all must fit."""
+def fit(query: str, text: str) -> FuzzyMatch | None:
+    """Return how the query matches, or None. Spaces separate words that all must match."""
     words = query.lower().split()
     found = [_fit_word(word, text.lower()) for word in words]
     fits = [one for one in found if one is not None]
     if len(fits) < len(words):
         return None
     places = sorted({place for one in fits for place in one.places})
-    return Fit(sum(one.score for one in fits), tuple(places))
+    return FuzzyMatch(sum(one.score for one in fits), tuple(places))
 
 
-def _fit_word(word: str, text: str) -> Fit | None:
+def _fit_word(word: str, text: str) -> FuzzyMatch | None:
     at = text.find(word)
     if at >= 0:
-        # Together is what was meant, at a word's beginning more than within one.
+        # A contiguous match is the intended one, at a word's start more than within one.
         starts = [n for n in _starts(text) if text.startswith(word, n)]
         at = starts[0] if starts else at
         places = tuple(range(at, at + len(word)))
-        return Fit(_score(places, text), places)
+        return FuzzyMatch(_score(places, text), places)
     return _scattered(word, text)
 
 
-def _scattered(word: str, text: str) -> Fit | None:
-    """The best of the ways that begin at each place of the first letter."""
-    best: Fit | None = None
+def _scattered(word: str, text: str) -> FuzzyMatch | None:
+    """Return the best of the matches that start at each place of the first letter."""
+    best: FuzzyMatch | None = None
     start = text.find(word[0])
     while start >= 0:
         places = _from(start, word, text)
         score = _score(places, text) if places else 0
         if places and (best is None or score > best.score):
-            best = Fit(score, places)
+            best = FuzzyMatch(score, places)
         start = text.find(word[0], start + 1)
     return best
 
 
 def _from(start: int, word: str, text: str) -> tuple[int, ...] | None:
-    """The next letters, each near the one before or at the beginning of a word."""
+    """Return the next letters, each near the previous one or at the start of a word."""
     places = [start]
     for letter in word[1:]:
         near = text.find(letter, places[-1] + 1, places[-1] + 2 + NEAR)
@@ -88,8 +88,8 @@ def _starts(text: str) -> list[int]:
     return [n for n in range(len(text)) if n == 0 or not text[n - 1].isalnum()]
 
 
-def ranked(query: str, items: Sequence[T], text: Callable[[T], str]) -> list[tuple[T, Fit]]:
-    """Those that fit, the best first; equal ones stay in their order, shorter texts before longer."""
+def ranked(query: str, items: Sequence[T], text: Callable[[T], str]) -> list[tuple[T, FuzzyMatch]]:
+    """Return the matching texts, best first; equal ones in their order, shorter texts first."""
     found = [(item, one) for item in items if (one := fit(query, text(item))) is not None]
     if query.split():
         found.sort(key=lambda pair: (-pair[1].score, len(text(pair[0]))))

@@ -8,16 +8,14 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widgets import Input
 
-from quarterdeck.tui.actions import Where, prompt_bindings
-from quarterdeck.tui.palette.choices import Choices
-from quarterdeck.tui.palette.entries import Entry
+from quarterdeck.tui.actions import KeyContext, prompt_bindings
+from quarterdeck.tui.kit.dialogs import Dialog
+from quarterdeck.tui.palette.entries import PaletteChoices, PaletteEntry
 from quarterdeck.tui.palette.fuzzy import ranked
-from quarterdeck.tui.screens.dialog import Dialog
-from quarterdeck.tui.type_ahead import hold_keys, release_keys
 
 
-class PaletteScreen(Dialog[Entry | None]):
-    """Answers what was chosen."""
+class PaletteScreen(Dialog[PaletteEntry | None]):
+    """Dismissed with the chosen entry."""
 
     DEFAULT_CSS = """
     PaletteScreen {
@@ -35,24 +33,23 @@ class PaletteScreen(Dialog[Entry | None]):
         & Input { background: $boost; margin-bottom: 1; }
     }
     """
-    place: ClassVar[Where] = Where.PALETTE
-    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.PALETTE)]
+    place: ClassVar[KeyContext] = KeyContext.PALETTE
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.PALETTE)]
 
-    def __init__(self, entries: list[Entry]) -> None:
+    def __init__(self, entries: list[PaletteEntry]) -> None:
         super().__init__()
         self._entries = entries
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            field = Input(placeholder="An action, a replica, a page", compact=True)
+            field = Input(placeholder="Search commands and replicas", compact=True)
             field.cursor_blink = False
             yield field
-            yield Choices()
+            yield PaletteChoices()
 
     def on_mount(self) -> None:
         self._show("")
         self.set_focus(self.query_one(Input))
-        release_keys(self)
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -62,16 +59,16 @@ class PaletteScreen(Dialog[Entry | None]):
         self._choices.show(ranked(query, self._entries, lambda entry: entry.text))
 
     @property
-    def _choices(self) -> Choices:
-        return self.query_one(Choices)
+    def _choices(self) -> PaletteChoices:
+        return self.query_one(PaletteChoices)
 
     def action_move(self, by: int) -> None:
-        """To another line."""
+        """Move to another line."""
         self._choices.move(by)
 
-    @on(Choices.Chosen)
+    @on(PaletteChoices.Chosen)
     def action_run(self) -> None:
-        """Does what is under the cursor."""
+        """Choose the entry under the cursor."""
         # Through the queue: what was typed before Enter is in the field by then.
         self.call_later(self._run)
 
@@ -83,9 +80,8 @@ class PaletteScreen(Dialog[Entry | None]):
             # The field is ahead of the lines that are shown.
             chosen = found[0][0] if found else None
         if chosen is not None:
-            hold_keys(self)
             self.dismiss(chosen)
 
     def action_close(self) -> None:
-        """Back to where the person was."""
+        """Close."""
         self.dismiss(None)

@@ -1,1 +1,1 @@
-"""What stands beside the list: chat and terminal of a replica."""
+"""The right side of the main screen: chat and terminals of a replica."""

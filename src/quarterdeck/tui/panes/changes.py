@@ -1,11 +1,13 @@
 """The changes of a replica: its differences, and comments on their lines.
 
-the store tells of the replica -> Review.due -> read -> ChangesView
+the store reports a change of the replica -> Review.due -> read -> ChangesView
 c -> ReviewField -> Review.write (disk) -> shown at the line
-S -> ReviewField (words around them) -> Review.send -> outbox -> chat
+S -> ReviewField (text around them) -> Review.send -> outbox -> chat
+C, U, R -> Review.commit, Review.update -> the replica's repository
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 from uuid import UUID
 
@@ -14,28 +16,37 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
 
-from quarterdeck.client.errors import ClientError
+from quarterdeck.client.errors import ApiError, ClientError
+from quarterdeck.store.app_state import AppState
 from quarterdeck.store.changes_comments import Comment
-from quarterdeck.store.deck import Deck
-from quarterdeck.tui.actions import Where
+from quarterdeck.store.review import READABLE, MergeConflict, Strategy
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext
 from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.changes.fields import ReviewField
-from quarterdeck.tui.changes.model import Kind
-from quarterdeck.tui.changes.view import ChangesView
-from quarterdeck.tui.changes.words import comments_words, resting_words, state_words
-from quarterdeck.tui.copying import copy_text
-from quarterdeck.tui.outside.copies import look_at
-from quarterdeck.tui.outside.programs import OutsideError, editor, pager
+from quarterdeck.tui.changes.model import (
+    ItemKind,
+    against_words,
+    clash_words,
+    comments_words,
+    red_words,
+    resting_words,
+    state_words,
+)
+from quarterdeck.tui.changes.view import ChangesView, ReviewField
+from quarterdeck.tui.clipboard import copy_text
+from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
 from quarterdeck.tui.panes.tabs import TabPane
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import hold_keys, release_keys
+from quarterdeck.wire.git import Against
 
 KEEP_DELAY = 0.5
-"""Seconds after the last key until a comment that is being written is on disk."""
+"""Seconds after the last key until a comment being written is saved to disk."""
+
+
+NOT_IN_PLACE = "The files are not loaded. {replica.wake} wakes the replica; then retry."
 
 
 class ChangesPane(TabPane):
-    """Reads the changes when they are looked at and may be others; shows and takes comments."""
+    """Reads the changes when they are shown and may have changed; shows and accepts comments."""
 
     DEFAULT_CSS = """
     ChangesPane {
@@ -45,14 +56,19 @@ class ChangesPane(TabPane):
     }
     """
 
-    def __init__(self, deck: Deck, replica_id: UUID) -> None:
-        super().__init__(deck, replica_id)
-        self.review = deck.reviews.of(replica_id)
+    def __init__(self, app_state: AppState, replica_id: UUID) -> None:
+        super().__init__(app_state, replica_id)
+        self.review = app_state.reviews.of(replica_id)
         self._editing: Comment | None = None
         self._before = ("", False)
         self._typed = ""
-        self._said = ""
+        self._notice = ""
         self._sending = False
+        self._git_runs = ""
+        """Which git operation runs in the replica."""
+        self._clash: MergeConflict | None = None
+        self._committing = ""
+        """The repository that the message in the field is for."""
         self._searching = ""
         self._shown_at: object = None
 
@@ -71,9 +87,9 @@ class ChangesPane(TabPane):
         return self.query_one(ReviewField)
 
     @property
-    def place(self) -> Where:
-        """Part of `Placed`."""
-        return Where.CHANGES
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
+        return KeyContext.CHANGES
 
     @property
     def keys_target(self) -> Widget:
@@ -87,16 +103,19 @@ class ChangesPane(TabPane):
         self.show_state()
 
     def on_unmount(self) -> None:
-        # What is being written is on disk since a moment after its last key, but for that moment.
+        # A comment being written is saved shortly after its last key, except during that delay.
         if self._editing is not None and self._editing.text != self._typed:
             self._write(self._editing, self._typed, unfinished=True)
 
     def show_state(self) -> None:
-        """The replica changed: so may have its files."""
+        """Show the replica's state and read its files again where they may have changed."""
         if not self.is_mounted:
             return
         if self.review.due:
             self._read()
+        if (clash := self.review.clash) != self._clash:
+            self._clash = clash
+            self._notice = "" if clash is not None else self._notice
         self._show_words()
 
     def shown(self) -> None:
@@ -119,44 +138,52 @@ class ChangesPane(TabPane):
 
     def _show_changes(self) -> None:
         self.view.show(self.review)
+        if self._notice and self._searching:
+            self._search(self._searching)  # what was not found may have been read since
         self._show_words()
 
     def _show_words(self) -> None:
         state = self.review.state
         if state is None:
             return
-        words = self._said or state_words(self.review, state, online=self._deck.online)
-        said = self.query_one("#changes-said", Static)
-        said.display = bool(words)
-        said.update(words)
+        clash = self.review.clash
+        words = self._notice or self._git_runs or (clash_words(clash) if clash else "")
+        words = words or state_words(self.review, state, online=self._app_state.online)
+        line = self.query_one("#changes-said", Static)
+        line.display = bool(words)
+        line.update(words)
         empty = "" if self.review.repositories else resting_words(state)
         self.view.empty = empty or ("No repository is in it." if self.review.read_at else "")
         self.query_one("#changes-line", Static).update(self._line())
 
     def _line(self) -> str:
-        parts = [comments_words(self.review.comments)]
+        parts = [
+            against_words(self.review),
+            red_words(self.review.state),
+            comments_words(self.review.comments),
+        ]
         at, count = self.view.place_of_match
         if self._searching:
             found = f"{at}/{count}" if at else f"{count} found"
             parts.append(f"/{one_line(self._searching)} {found if count else 'not found'}")
         if self.view.marking:
             parts.append(
-                keyed("choosing lines: {changes.comment} comments on them, {changes.back} ends it")
+                keyed("selecting lines: {changes.comment} comment · {changes.back} cancel")
             )
         elif self.view.split:
             parts.append("side by side")
         return " \u00b7 ".join(part for part in parts if part)
 
     def say(self, words: str) -> None:
-        """Over the changes, until the person does the next thing."""
-        self._said = one_line(words)
+        """Show a line above the changes, until the next user action."""
+        self._notice = one_line(words)
         self._show_words()
 
     @on(ChangesView.Moved)
     def _moved(self, event: ChangesView.Moved) -> None:
         event.stop()
         if event.acted:
-            self._said = ""
+            self._notice = ""
         self._show_words()
 
     # comments
@@ -165,9 +192,9 @@ class ChangesPane(TabPane):
         item = self.view.item
         if item is None:
             return
-        if item.kind == Kind.FILE:
+        if item.kind == ItemKind.FILE:
             self.view.fold()
-        elif item.kind == Kind.HUNK:
+        elif item.kind == ItemKind.HUNK:
             self.view.fold_hunk()
         elif item.comment is not None:
             self._edit(item.comment)
@@ -191,8 +218,7 @@ class ChangesPane(TabPane):
         self._before = (comment.text, comment.unfinished)
         self._typed = comment.text
         title = f"Comment on {one_line(comment.path)} {comment.where}"
-        self.field.open("comment", title, comment.text, keyed("{comment.keep} keeps it"))
-        release_keys(self)
+        self.field.open("comment", title, comment.text, keyed("{comment.keep} save"))
 
     @on(ReviewField.Changed)
     def _typing(self) -> None:
@@ -210,15 +236,21 @@ class ChangesPane(TabPane):
         try:
             self.review.write(comment, text, unfinished=unfinished)
         except OSError as error:
-            self._said = f"The comment is not kept on disk: {error.strerror}. Free some disk space."
+            self._notice = (
+                f"The comment could not be saved: {error.strerror}. Free some disk space."
+            )
 
     @on(ReviewField.Done)
     def _done(self, event: ReviewField.Done) -> None:
         event.stop()
-        self._said = ""
+        self._notice = ""
         match event.purpose:
             case "comment":
                 self._finish(event.text, left=event.left)
+            case "commit":
+                self._leave_field()
+                if not event.left:
+                    self._commit(self._committing, event.text.strip())
             case "summary":
                 self._leave_field()
                 if not event.left:
@@ -234,7 +266,7 @@ class ChangesPane(TabPane):
         if comment is None:
             return
         before, unfinished = self._before
-        # Escape without another word changes nothing.
+        # Escape with an unchanged text changes nothing.
         open_ended = unfinished if text == before else True
         self._write(comment, text.strip("\n"), unfinished=open_ended if left else False)
         self.view.unmark()
@@ -243,7 +275,6 @@ class ChangesPane(TabPane):
     def _leave_field(self) -> None:
         self.field.close()
         self.screen.set_focus(self.view)
-        release_keys(self)
 
     def action_drop(self) -> None:
         comment = self.view.comment
@@ -253,7 +284,7 @@ class ChangesPane(TabPane):
         try:
             self.review.drop(comment)
         except OSError as error:
-            self._said = f"It may come back: {error.strerror}. Free some disk space."
+            self._notice = f"It may come back: {error.strerror}. Free some disk space."
         self._show_changes()
 
     # sending
@@ -261,15 +292,15 @@ class ChangesPane(TabPane):
     def action_send(self) -> None:
         count = len(self.review.finished)
         if not count:
-            self.say(keyed("There are no comments to send: {changes.act} on a line writes one."))
+            self.say(keyed("No comments to send. {changes.act} on a line writes one."))
         elif not self._sending:
             them = "1 comment" if count == 1 else f"{count} comments"
-            note = keyed("{summary.send} sends, empty is fine")
+            note = keyed("optional · {summary.send} send")
             title = f"Words before the {them}{self._to_chat()}"
             self.field.open("summary", title, self.review.summary, note)
 
     def _to_chat(self) -> str:
-        """Which chat, where there are several."""
+        """Return the name of the chat, where there are several."""
         state, chat = self.review.state, self.review.chat
         if state is None or chat is None or len(state.chats) < 2:
             return ""
@@ -293,17 +324,127 @@ class ChangesPane(TabPane):
         finally:
             self._sending = False
 
-    # searching, moving, looking
+    # git
+
+    def _repository(self) -> str:
+        """Return the name of the repository under the cursor, or of the only one."""
+        if self.view.section is not None:
+            return self.view.section.repository.name
+        state = self.review.state
+        statuses = state.record.repository_statuses if state is not None else []
+        return statuses[0].repository if len(statuses) == 1 else ""
+
+    def action_against(self) -> None:
+        uncommitted = self.review.against == Against.UNCOMMITTED
+        self.review.show_against(Against.BASE if uncommitted else Against.UNCOMMITTED)
+        self._notice = ""
+        self._show_changes()
+        self.show_state()
+
+    def action_stage(self) -> None:
+        section = self.view.section
+        if self.review.against != Against.UNCOMMITTED:
+            self.say(keyed("{changes.against} shows the uncommitted files, to mark them."))
+        elif section is None or section.change is None:
+            self.say("Put the cursor on a file.")
+        else:
+            on_head = self.view.item is not None and self.view.item.kind == ItemKind.FILE
+            self.review.mark(*section.key)
+            self._show_changes()
+            if on_head:
+                self.view.next_file(1)
+
+    def action_commit(self) -> None:
+        self._committing = self._repository()
+        if self._cannot_change() or not self._committing:
+            return
+        marked = len([one for one in self.review.marked if one[0] == self._committing])
+        what = f"{marked} marked {'file' if marked == 1 else 'files'}" if marked else "everything"
+        title = f"Commit {what} in {one_line(self._committing)}"
+        state = self.review.state
+        message = state.newest_title if state is not None else ""
+        self.field.open("commit", title, message, keyed("{commit.send} commit"))
+
+    def _cannot_change(self) -> bool:
+        """Return why git cannot change the replica's files now, or None."""
+        state = self.review.state
+        if self._git_runs:
+            self.say(f"Still running: {self._git_runs}")
+        elif state is not None and state.status not in READABLE:
+            self.say(keyed(NOT_IN_PLACE))
+        else:
+            return False
+        return True
+
+    def _commit(self, repository: str, message: str) -> None:
+        async def commit() -> str:
+            done = await self.review.commit(repository, message)
+            return f"Committed {done.commit.sha[:10]} {done.commit.title}"
+
+        self._run_git("Committing …", commit)
+
+    def action_update(self, strategy: Strategy) -> None:
+        repository = self._repository()
+        if self._cannot_change() or not repository:
+            return
+
+        async def update() -> str:
+            done = await self.review.update(repository, strategy)
+            return f"Updated to {done.head[:10]}" if done.changed else "Already up to date"
+
+        base = one_line(self.review.base_of(repository))
+        verb = "Merging" if strategy == "merge" else "Rebasing onto"
+        self._run_git(f"{verb} {base} …", update)
+
+    @work(group="git")
+    async def _run_git(self, words: str, operation: Callable[[], Awaitable[str]]) -> None:
+        self._git_runs, self._notice = words, ""
+        self._show_words()
+        try:
+            result = await operation()
+        except ApiError as error:
+            # Conflicts are named until something is done about them.
+            result = "" if error.conflicts else f"{error} {error.details or error.next_step}"
+        except ClientError as error:
+            result = f"{error} {error.next_step}"
+        finally:
+            self._git_runs = ""
+        self.say(result)
+        self.show_state()
+
+    def action_resolve(self) -> None:
+        clash = self.review.clash
+        if clash is None:
+            self.say("There are no conflicts.")
+        else:
+            self._ask_to_resolve(clash)
+
+    @work(group="send")
+    async def _ask_to_resolve(self, clash: MergeConflict) -> None:
+        try:
+            sent = await self.review.ask_to_resolve(clash)
+        except ClientError as error:
+            self.say(f"Not sent: {error} {error.next_step}")
+        except OSError as error:
+            self.say(f"Not sent: {error.strerror}. Free some disk space.")
+        else:
+            message = keyed("Asked the agent to resolve the conflicts (chat: {tab.chat}).")
+            self.say(message if sent else "The replica has no chat. Open one first.")
+
+    async def action_push(self) -> None:
+        await self.screen.run_action(f"get_changes('push', {self._repository()!r})")
+
+    # searching, moving, reading
 
     def action_search(self) -> None:
-        note = keyed("{search.go} goes to the first place")
-        self.field.open("search", "Search in lines and paths", "", note)
+        note = keyed("{search.go} first match")
+        self.field.open("search", "Search lines and paths", "", note)
 
     def _search(self, wanted: str) -> None:
         self._searching = wanted
-        self._said = ""
+        self._notice = ""
         if not self.view.search(wanted) and wanted:
-            self._said = f"Nowhere in these changes: {one_line(wanted)}"
+            self._notice = f"No match for {one_line(wanted)}"
         self._show_words()
 
     def action_match(self, step: int) -> None:
@@ -345,7 +486,7 @@ class ChangesPane(TabPane):
 
     def action_split(self) -> None:
         if not self.view.show_split(not self.view.wants_split) and self.view.wants_split:
-            self.say("Too narrow for both sides: they stand side by side in a wider window.")
+            self.say("Terminal too narrow for split view.")
         else:
             self._show_words()
 
@@ -368,17 +509,20 @@ class ChangesPane(TabPane):
             self.say("")
 
     def action_read(self) -> None:
+        state = self.review.state
         self.review.forget_reading()
         if self.review.due:
             self._read()
-        elif not self.review.reading:
-            self.say(keyed("Only an active replica can tell its changes; {replica.wake} wakes it."))
+        elif state is not None and state.status not in READABLE:
+            self.say(keyed(NOT_IN_PLACE))
 
     def action_back(self) -> None:
         if self.view.unmark():
             return
+        if self.review.dismiss_clash():
+            self._show_words()
+            return
         if self._searching:
             self._search("")
             return
-        hold_keys(self)
         self.post_message(self.Left("list"))

@@ -1,53 +1,92 @@
-"""A chat: transcript, what waits, and the composer.
+"""The Chat tab: the transcript, the messages that wait, and the composer.
 
-Sending, Queueing   what the person writes, and what of it waits
-Naming, Attaching   what is named in it and goes with it
-Goals               goal and plan
-Reading, Keeping    the transcript: finding, answering, taking it along
-Several             the other chats of the replica
+Messages, drafts and the queue are in `chat_messages`, dialogs in `chat_dialogs`, search in `FindLine`.
 """
 
 import asyncio
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Literal, cast
 from uuid import UUID
 
-from textual import events, work
-from textual.app import ComposeResult
+from textual import events, on, work
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.geometry import Region
+from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
 from quarterdeck.client.errors import ClientError
+from quarterdeck.store.app_state import AppState
 from quarterdeck.store.changes import TranscriptChanged
 from quarterdeck.store.chats import ChatState
-from quarterdeck.store.deck import Deck
-from quarterdeck.store.prompt_history import PromptHistory
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.transcript import plain_lines
+from quarterdeck.transcript.export import markdown_of
 from quarterdeck.transcript.fold import Transcript
-from quarterdeck.tui.actions import Where, bindings
-from quarterdeck.tui.panes.chat_attaching import Attaching
-from quarterdeck.tui.panes.chat_base import Aside
-from quarterdeck.tui.panes.chat_goals import Goals, plan_ready_words
-from quarterdeck.tui.panes.chat_keeping import Keeping
-from quarterdeck.tui.panes.chat_naming import Naming
-from quarterdeck.tui.panes.chat_queueing import Queueing
-from quarterdeck.tui.panes.chat_reading import Reading
-from quarterdeck.tui.panes.chat_several import Several
-from quarterdeck.tui.panes.chat_transcript import ChatTranscript
-from quarterdeck.tui.panes.chat_words import destination, secret_question, turn_words
-from quarterdeck.tui.type_ahead import TakesKeys
-from quarterdeck.tui.widgets.completions import Completions
+from quarterdeck.tui.actions import KeyContext, bindings, prompt_bindings
+from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.clipboard import copy_text
+from quarterdeck.tui.host_services import ask_for_file, attached_words
+from quarterdeck.tui.kit.key_context import HasKeyContext, KeyContextChanged
+from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
+from quarterdeck.tui.panes import chat_dialogs
+from quarterdeck.tui.panes.chat_messages import ChatMessages, find_completions
+from quarterdeck.tui.panes.chat_status import (
+    ShownChat,
+    chat_label,
+    destination,
+    goal_words,
+    plan_ready_words,
+    secret_question,
+    turn_words,
+)
+from quarterdeck.tui.pictures.screen import PictureScreen, why_none
+from quarterdeck.tui.textual_ext.type_ahead import TakesKeys, hold_keys
+from quarterdeck.tui.transcript_view import TranscriptView
+from quarterdeck.tui.transcript_view.blocks import not_offered, place_of
+from quarterdeck.tui.transcript_view.view import ReadingPosition
+from quarterdeck.tui.widgets.completions import Completions, Token
 from quarterdeck.tui.widgets.composer import Composer
 from quarterdeck.tui.widgets.find_line import FindLine
+from quarterdeck.tui.widgets.lines import StateNote
 from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.tui.widgets.secret_field import SecretField
-from quarterdeck.tui.widgets.state_note import StateNote
-from quarterdeck.tui.widgets.tab_bar import TabBar
+from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
+from quarterdeck.wire.chats import GoalStatus
+
+ACCEPTED = "The plan is approved. Go ahead and implement it."
 
 
-class ChatPane(Goals, Queueing, Naming, Attaching, Reading, Keeping, Several, TakesKeys):
-    """Shows one chat of one replica at a time; everything it shows comes from the deck."""
+class ChatTranscript(TranscriptView, HasKeyContext):
+    """The transcript with the keys of the cockpit. They are carried out before the next key is handled."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.CHAT)]
+
+    @property
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
+        return KeyContext.CHAT if self.question is None else place_of(self.question)
+
+    @property
+    def without(self) -> frozenset[str]:
+        """Part of `HasKeyContext`."""
+        return frozenset[str]() if self.question is None else not_offered(self.question)
+
+    def question_changed(self) -> None:
+        """Part of `TranscriptView`."""
+        self.post_message(KeyContextChanged())
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Part of `Widget`; a frame may still be due when the pane has left the screen."""
+        if not self.is_attached:
+            return [Strip.blank(crop.width)] * crop.height
+        return super().render_lines(crop)
+
+
+class ChatPane(Vertical, TakesKeys):
+    """Shows one chat of one replica at a time; everything it shows comes from the app state."""
 
     DEFAULT_CSS = """
     ChatPane {
@@ -63,78 +102,105 @@ class ChatPane(Goals, Queueing, Naming, Attaching, Reading, Keeping, Several, Ta
         }
         & #plan { color: $text-warning; }
         & #turn { display: block; }
+        & #turn.asking { color: $text-warning; text-style: bold; }
         & #turn.trouble { height: auto; max-height: 3; text-wrap: wrap; color: $text-error; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(Where.CHATS),
-        *bindings(Where.READING),
-        *bindings(Where.WRITING),
+        *bindings(KeyContext.CHATS),
+        *bindings(KeyContext.READING),
+        *bindings(KeyContext.WRITING),
     ]
 
-    def __init__(self, deck: Deck, replica_id: UUID, chat_id: UUID) -> None:
-        super().__init__(deck, replica_id, chat_id)
-        self.prompts = PromptHistory(deck.disk, replica_id)
-        self._keepers = {}
-        self._asides = {}
+    def __init__(self, app_state: AppState, replica_id: UUID, chat_id: UUID) -> None:
+        super().__init__()
+        self._app_state = app_state
+        self.replica_id = replica_id
+        self.shown = ShownChat(app_state, replica_id, chat_id, self.show_state)
+        self.transcript = ChatTranscript(Transcript())
+        self.find_line = FindLine(self.transcript, self._read_older_page)
+        self.queue = QueueView()
+        self.completions = Completions()
+        self.secret = SecretField()
+        self.composer = Composer()
+        self.messages = ChatMessages(self.shown, self.composer, self.queue)
+        self._chats = TabBar(id="chats")
+        self._note = StateNote()
+        self._goal = Static(id="goal", classes="line", markup=False)
+        self._plan = Static(plan_ready_words(), id="plan", classes="line", markup=False)
+        self._turn = Static(id="turn", classes="line", markup=False)
+        self._attached = Static(id="attached", classes="line", markup=False)
+        self._turn_words = ""
+        self._positions: dict[UUID, ReadingPosition] = {}
+        """The scroll positions of the chats that are not shown."""
         self._older_taken = asyncio.Event()
+        """Set when a page that was read is displayed."""
 
     def compose(self) -> ComposeResult:
-        yield TabBar(id="chats")
-        yield ChatTranscript(Transcript())
-        yield FindLine()
-        yield StateNote()
-        yield QueueView()
-        yield Static(id="goal", classes="line", markup=False)
-        yield Static(plan_ready_words(), id="plan", classes="line", markup=False)
-        yield Static(id="turn", classes="line", markup=False)
-        yield Static(id="attached", classes="line", markup=False)
-        yield Completions()
-        yield SecretField()
-        yield Composer()
+        yield self._chats
+        yield self.transcript
+        yield self.find_line
+        yield self._note
+        yield self.queue
+        yield self._goal
+        yield self._plan
+        yield self._turn
+        yield self._attached
+        yield self.completions
+        yield self.secret
+        yield self.composer
 
     def on_mount(self) -> None:
-        self.composer.completions = self.query_one(Completions)
-        self.composer.prompts = self.prompts
-        self.enter_chat()
+        self.composer.completions = self.completions
+        self.composer.prompts = self.messages.prompts
+        self._enter_chat()
 
     def on_unmount(self) -> None:
-        self.keep_drafts()
+        self.messages.save_drafts()
 
     def take_key(self, event: events.Key) -> bool:
         """Part of `TakesKeys`."""
         return self.composer.has_focus and self.composer.take_key(event)
 
-    # one chat after the other
+    @property
+    def chat_id(self) -> UUID:
+        """The chat that is shown."""
+        return self.shown.id
 
-    def leave_chat(self) -> None:
-        """Part of `Several`."""
-        composer = self.composer
-        self.keeper(self.chat_id).text = composer.written
-        self.keep_drafts()
-        self.end_find()
-        self.workers.cancel_group(self, "naming")
-        self.query_one(Completions).close()
-        self.query_one(SecretField).clear()
-        self._asides[self.chat_id] = Aside(
-            composer.plan_mode, composer.goal_mode, self.attachments, self.transcript.standing
-        )
+    @property
+    def chat(self) -> ChatState | None:
+        """The chat's state, None once it is deleted."""
+        return self.shown.state
 
-    def enter_chat(self) -> None:
-        """Part of `Several`."""
-        aside = self._asides.pop(self.chat_id, Aside())
-        composer = self.composer
-        composer.plan_mode, composer.goal_mode = aside.plan_mode, aside.goal_mode
-        self.attachments = aside.attachments
-        composer.text = self.keeper(self.chat_id).text
-        composer.move_cursor(composer.document.end)
-        self._problem = ""
-        if self.replica is not None:
-            self.replica.shown_chat = self.chat_id
+    @property
+    def writing_target(self) -> Widget:
+        """The widget in which the user writes."""
+        return self.secret.field if self.secret.display else self.composer
+
+    # the chats of the replica
+
+    def show_chat(self, chat_id: UUID) -> None:
+        """Show another chat of the replica; the text in this one is kept as its draft."""
+        if chat_id == self.chat_id or self._app_state.chat(self.replica_id, chat_id) is None:
+            return
+        self.messages.leave_chat()
+        self.find_line.end()
+        self.workers.cancel_group(self, "completions")
+        self.completions.close()
+        self.secret.clear()
+        self._positions[self.chat_id] = self.transcript.reading_position
+        self.shown.id = chat_id
+        self._enter_chat()
+
+    def _enter_chat(self) -> None:
+        self.messages.enter_chat()
+        self.shown.problem = ""
+        if self.shown.replica is not None:
+            self.shown.replica.shown_chat = self.chat_id
         self.transcript.set_transcript(Transcript())
-        self.load_transcript()
-        if aside.standing is not None:
-            self.transcript.read_on(aside.standing)
+        self._load_transcript()
+        if (position := self._positions.pop(self.chat_id, None)) is not None:
+            self.transcript.restore_position(position)
         self.show_state()
         self._open(self.chat_id)
 
@@ -144,69 +210,162 @@ class ChatPane(Goals, Queueing, Naming, Attaching, Reading, Keeping, Several, Ta
         if chat is not None and chat.transcript is not None:
             return
         try:
-            await self._deck.commands.open_chat(self.replica_id, chat_id)
+            await self._app_state.commands.open_chat(self.replica_id, chat_id)
         except ClientError as error:
-            self.trouble(f"{error} {error.next_step}")
+            self.shown.show_problem(f"{error} {error.next_step}")
             return
-        self.load_transcript()
+        if self.is_attached:  # it may have been closed meanwhile
+            self._load_transcript()
 
-    def load_transcript(self) -> None:
-        """Shows the transcript as the store has it."""
+    @property
+    def _all_chats(self) -> list[ChatState]:
+        return self.shown.replica.ordered_chats if self.shown.replica else []
+
+    @on(TabBar.Chosen, "#chats")
+    def _tab_chosen(self, event: TabBar.Chosen) -> None:
+        event.stop()
+        self.show_chat(UUID(event.key))
+
+    def action_turn_chat(self, by: int) -> None:
+        """Show the next chat (1), or the previous one (-1)."""
+        ids = [one.id for one in self._all_chats]
+        if self.chat_id in ids:
+            self.show_chat(ids[(ids.index(self.chat_id) + by) % len(ids)])
+
+    @work(exclusive=True, group="chats")
+    async def action_new_chat(self) -> None:
+        """Create a chat with an agent and a model."""
+        await self._create_chat()
+
+    async def _create_chat(self, agent: str | None = None) -> None:
+        commands = self._app_state.chat_commands
+        try:
+            agent = agent or await chat_dialogs.choose_agent(self, commands)
+            model = (
+                await chat_dialogs.choose_model(self, commands, agent)
+                if agent is not None
+                else None
+            )
+            if agent is not None and model is not None:
+                with hold_keys(self, "Creating the chat"):
+                    self.show_chat(await commands.create(self.replica_id, agent, model or None))
+                    self.screen.set_focus(self.composer)
+        except ClientError as error:
+            self.shown.refused("no new chat", error)
+
+    @work(exclusive=True, group="chats")
+    async def action_pick_model(self) -> None:
+        """Choose the model of the next messages; another agent needs another chat."""
+        chat, commands = self.chat, self._app_state.chat_commands
+        if chat is None:
+            return
+        try:
+            model, agent = await chat_dialogs.choose_model_or_agent(
+                self, commands, chat.record.provider
+            )
+        except ClientError as error:
+            self.shown.refused("no models", error)
+            return
+        if agent is not None:
+            await self._create_chat(agent)
+        elif model is not None:
+            chat.model = model or None
+            self.show_state()
+
+    @work(exclusive=True, group="chats")
+    async def action_rename_chat(self) -> None:
+        """Rename the chat."""
+        await chat_dialogs.ask_name(self, self.shown)
+
+    @work(exclusive=True, group="chats")
+    async def action_delete_chat(self) -> None:
+        """Delete the chat, after asking."""
+        chat = self.chat
+        if chat is None:
+            return
+        if len(self._all_chats) < 2:
+            self.shown.show_problem(
+                "The only chat cannot be deleted; delete the replica instead (d in the list)."
+            )
+        elif await chat_dialogs.confirm_delete(self, chat):
+            try:
+                await self._app_state.chat_commands.delete(self.replica_id, chat.id)
+            except ClientError as error:
+                self.shown.refused("not deleted", error)
+
+    # showing the state of the store
+
+    def take(self, changes: Iterable[TranscriptChanged]) -> None:
+        """Show changed blocks."""
+        for change in changes:
+            if change.fold is None:
+                self._load_transcript()
+            else:
+                self.transcript.refresh_change(change.fold)
+                if change.fold.older:
+                    self._older_taken.set()
+        chat, replica = self.chat, self.shown.replica
+        if chat is not None and replica is not None:
+            self._show_turn(chat, replica)  # the plan of the turn may have advanced
+
+    def _load_transcript(self) -> None:
         chat = self.chat
         if chat is not None and chat.transcript is not None:
             self.transcript.set_transcript(chat.transcript, has_older=chat.has_older)
 
-    def take(self, changes: Iterable[TranscriptChanged]) -> None:
-        """Some blocks changed."""
-        view = self.transcript
-        for change in changes:
-            if change.fold is None:
-                self.load_transcript()
-            else:
-                view.refresh_change(change.fold)
-                if change.fold.older:
-                    self._older_taken.set()
-
     def come_online(self) -> None:
-        """The line is back: a transcript that could not be read is read now."""
+        """Read a transcript that could not be read while there was no connection."""
         chat = self.chat
         if chat is not None and chat.transcript is None and not chat.loading:
-            self._problem = ""
+            self.shown.problem = ""
             self._open(chat.id)
 
     def show_state(self) -> None:
-        """Shows turn, queue and unsent messages as the store has them."""
-        state = self.replica
-        if state is None:
+        """Show turn, queue, unsent messages and attachments."""
+        chat, replica = self.chat, self.shown.replica
+        if replica is None:
             return
-        if self.chat is None and state.chat_to_show is not None:
-            # It was deleted, here or elsewhere.
-            self.show_chat(state.chat_to_show.id)
-            return
-        chat = self.chat
         if chat is None:
+            if replica.chat_to_show is not None:  # it was deleted, here or elsewhere
+                self.show_chat(replica.chat_to_show.id)
             return
-        self.show_tabs()
-        self.queue.show(chat, self._deck.outbox.of_chat(chat.id))
+        chats = self._all_chats
+        self._chats.display = len(chats) > 1
+        self._chats.show([Tab(str(one.id), chat_label(one)) for one in chats], str(chat.id))
+        self.queue.show(chat, self._app_state.outbox.of_chat(chat.id))
         if self.queue.has_focus and not self.queue.actionable:
             self.screen.set_focus(self.composer)
-        self.query_one(StateNote).show(state)
-        self.show_goal(chat)
-        self.show_attachments()
-        self._show_turn(chat, state)
+        self._note.show(replica)
+        self._goal.display = chat.record.goal is not None
+        if chat.record.goal is not None:
+            self._goal.update(goal_words(chat.record.goal))
+        self._plan.display = chat.plan_waits
+        self._show_attachments()
+        self._show_turn(chat, replica)
         self._show_secret(chat)
         self.composer.model = chat.model or ""
-        self.composer.where(destination(chat, state.status, online=self._deck.online))
+        self.composer.show_destination(
+            destination(chat, replica.status, online=self._app_state.online)
+        )
 
-    def _show_turn(self, chat: ChatState, state: ReplicaState) -> None:
-        line = self.query_one("#turn", Static)
-        line.set_class(bool(self._problem), "trouble")
-        line.update(self._problem or turn_words(chat, state.status))
+    def _show_attachments(self) -> None:
+        attachments = self.messages.draft.attachments
+        self._attached.display = bool(attachments)
+        self.composer.sends_empty = any(one.upload_id for one in attachments)
+        self._attached.update(attached_words("next", attachments))
+
+    def _show_turn(self, chat: ChatState, replica: ReplicaState) -> None:
+        words = self.shown.problem or turn_words(chat, replica.status)
+        if words == self._turn_words:
+            return
+        self._turn_words = words
+        self._turn.set_class(bool(self.shown.problem), "trouble")
+        self._turn.set_class(chat.record.awaiting_input, "asking")
+        self._turn.update(words)
 
     def _show_secret(self, chat: ChatState) -> None:
-        """While a secret is asked for nothing can be written that would be kept as a draft."""
-        question = secret_question(chat)
-        secret = self.query_one(SecretField)
+        """Disable writing while a secret is requested, since the text would be kept as a draft."""
+        question, secret = secret_question(chat), self.secret
         if question is not None:
             secret.ask(question.request_id)
         if secret.display == (question is not None):
@@ -218,8 +377,224 @@ class ChatPane(Goals, Queueing, Naming, Attaching, Reading, Keeping, Several, Ta
         if self.composer.has_focus or secret.field.has_focus:
             self.screen.set_focus(self.writing_target)
 
-    @property
-    def writing_target(self) -> Widget:
-        """What takes the keys of who writes."""
-        secret = self.query_one(SecretField)
-        return secret.field if secret.display else self.composer
+    # reading the transcript
+
+    @on(TranscriptView.CopyWanted)
+    def _copy_wanted(self, event: TranscriptView.CopyWanted) -> None:
+        copy_text(self, event.text)
+
+    @on(TranscriptView.OlderWanted)
+    @work(group="older", exclusive=True)
+    async def _older_wanted(self) -> None:
+        await self._read_older()
+
+    async def _read_older(self) -> bool:
+        """Read one page more; False when there is none, or it cannot be read."""
+        chat = self.chat
+        before = chat.before_cursor if chat else None
+        if chat is None or before is None:
+            return False
+        try:
+            await self._app_state.commands.load_older(self.replica_id, chat.id)
+        except ClientError as error:
+            self.shown.refused("older messages", error)
+            return False
+        if chat is self.chat:
+            self.transcript.has_older = chat.has_older
+        return chat.before_cursor != before
+
+    async def _read_older_page(self) -> bool:
+        """Read one page more, and wait until it is shown."""
+        self._older_taken.clear()
+        if not await self._read_older():
+            return False
+        # The frame brings it to the reader; before that its lines are not counted.
+        await self._older_taken.wait()
+        return True
+
+    def action_find(self) -> None:
+        """Ask for a search text."""
+        self.find_line.begin()
+
+    def action_find_again(self, by: int) -> None:
+        """Go to the next match (1), or to the previous one (-1)."""
+        self.find_line.again(by)
+
+    def close_find(self) -> bool:
+        """End a search whose matches are still marked; False when there is none in the transcript."""
+        if not (self.find_line.display and self.transcript.has_focus):
+            return False
+        self.find_line.end()
+        return True
+
+    async def action_open_block(self) -> None:
+        """Open the block under the cursor in `$PAGER`."""
+        block = self.transcript.cursor_block
+        if block is not None:
+            await self._look_at("\n".join(plain_lines(block)), pager)
+
+    async def action_open_all(self) -> None:
+        """Open the loaded part of the transcript in `$EDITOR`."""
+        await self._look_at(markdown_of(self.transcript.transcript.blocks), editor)
+
+    async def _look_at(self, text: str, program: Callable[[], list[str]]) -> None:
+        app = cast("App[Any]", self.app)
+        try:
+            await look_at(app, "transcript.md", text.encode(errors="replace"), program)
+        except OutsideError as error:
+            self.shown.show_problem(str(error))
+
+    @work(exclusive=True, group="export")
+    async def action_export(self) -> None:
+        """Ask for a name, and write the whole chat to it."""
+        await chat_dialogs.ask_export(self, self.shown)
+
+    @work(exclusive=True, group="export")
+    async def action_save_images(self) -> None:
+        """Ask for a name, and write the images of the block under the cursor to it."""
+        if images := await chat_dialogs.read_images(self, self.shown, self.transcript):
+            await chat_dialogs.ask_to_save(self, self.shown, images, "File name (no extension)")
+
+    @work(exclusive=True, group="export")
+    async def action_view_images(self) -> None:
+        """Show the images of the block under the cursor; save them where none can be displayed."""
+        images = await chat_dialogs.read_images(self, self.shown, self.transcript)
+        if not images:
+            return
+        why = why_none(cast("App[Any]", self.app))
+        if why:
+            label = f"{why}\nName of a file to save it in, without its ending"
+            await chat_dialogs.ask_to_save(self, self.shown, images, label)
+        else:
+            contents = [content for _, content in images]
+            await self.app.push_screen(PictureScreen(self._app_state, contents))
+
+    # questions, plans and goals
+
+    def action_question(self) -> None:
+        """Go to the question that waits for an answer: to its options, or to where the answer is typed."""
+        chat = self.chat
+        if chat is None or chat.transcript is None or not self.transcript.go_to_question():
+            return
+        if chat.transcript.open_questions[0].options:
+            self.screen.set_focus(self.transcript)
+        else:
+            self.screen.set_focus(self.writing_target)
+
+    @on(TranscriptView.Answered)
+    @work(group="respond")
+    async def _answered(self, event: TranscriptView.Answered) -> None:
+        self.shown.problem = ""
+        respond, option_id = self._app_state.commands.respond, event.option_id
+        try:
+            await respond(self.replica_id, self.chat_id, event.request_id, option_id=option_id)
+        except ClientError as error:
+            self.shown.show_problem(f"{error} {error.next_step}")
+
+    @on(SecretField.Given)
+    @work(group="respond")
+    async def _secret_given(self, event: SecretField.Given) -> None:
+        self.shown.problem = ""
+        respond = self._app_state.commands.respond
+        try:
+            await respond(self.replica_id, self.chat_id, event.request_id, text=event.text)
+        except ClientError as error:
+            # What was typed is still in its field, and nowhere else.
+            self.shown.refused("not answered", error)
+        else:
+            self.secret.clear()
+
+    def action_accept_plan(self) -> None:
+        """Start the proposed plan."""
+        if self.chat is not None and self.chat.plan_waits:
+            self.shown.problem = ""
+            self.messages.send(ACCEPTED)
+
+    def action_change_plan(self) -> None:
+        """Ask for another plan with the next message."""
+        if self.chat is not None and self.chat.plan_waits:
+            self.composer.plan_mode = True
+            self.screen.set_focus(self.composer)
+
+    @work(exclusive=True, group="goal")
+    async def action_goal(self) -> None:
+        """Set the goal and its budget."""
+        await chat_dialogs.ask_goal(self, self.shown)
+
+    @work(exclusive=True, group="goal")
+    async def action_switch_goal(self) -> None:
+        """Pause the goal, or resume it."""
+        goal = self.chat.record.goal if self.chat else None
+        if goal is None:
+            self.shown.show_problem(keyed("There is no goal yet; {chat.goal} sets one."))
+            return
+        status: Literal["active", "paused"] = (
+            "paused" if goal.status == GoalStatus.ACTIVE else "active"
+        )
+        try:
+            await self._app_state.chat_commands.switch_goal(self.replica_id, self.chat_id, status)
+        except ClientError as error:
+            self.shown.refused("goal unchanged", error)
+
+    # writing
+
+    @on(Composer.Changed)
+    def _draft_changed(self) -> None:
+        self.messages.draft_changed()
+
+    @on(Composer.Submitted)
+    def _submitted(self, event: Composer.Submitted) -> None:
+        self.shown.problem = ""
+        self.transcript.follow()
+        self.messages.submit(event)
+
+    @on(Composer.Cleared)
+    def _cleared(self, event: Composer.Cleared) -> None:
+        self.messages.remember(event.text)
+
+    @on(QueueView.Wanted)
+    def _queue_wanted(self, event: QueueView.Wanted) -> None:
+        self.shown.problem = ""
+        self.messages.change_queue(event)
+
+    @on(Composer.TokenChanged)
+    def _token_changed(self, event: Composer.TokenChanged) -> None:
+        if event.token is None:
+            self.workers.cancel_group(self, "completions")
+            self.completions.close()
+        else:
+            self._complete(event.token)
+
+    @on(Completions.Clicked)
+    def _completion_clicked(self) -> None:
+        self.composer.accept()
+        self.screen.set_focus(self.composer)
+
+    @work(group="completions", exclusive=True)
+    async def _complete(self, token: Token) -> None:
+        """Offer completions; each key that changes the word cancels the previous request."""
+        try:
+            found = await find_completions(self.shown, token)
+        except ClientError as error:
+            self.completions.close()
+            self.shown.refused("nothing to complete", error)
+            return
+        if self.composer.token == token:
+            self.completions.offer(found)
+
+    @work(exclusive=True, group="attach")
+    async def action_attach(self) -> None:
+        """Ask for a file, and attach it."""
+        await ask_for_file(self, "Attach a file", self.messages.attach)
+
+    def action_detach(self) -> None:
+        """Remove all attachments."""
+        self.messages.detach()
+
+    async def action_open_paste(self) -> None:
+        """Open the folded paste at the cursor in `$PAGER`."""
+        await self.messages.open_paste()
+
+    async def action_editor(self) -> None:
+        """Edit the message in `$EDITOR`."""
+        await self.messages.edit_outside()

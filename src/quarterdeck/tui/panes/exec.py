@@ -1,28 +1,294 @@
-"""Single commands in a replica: a prompt, and what came out of them."""
+"""The Exec tab."""
 
+import signal
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import ClassVar
 from uuid import UUID
 
+from rich.cells import cell_len
+from rich.segment import Segment
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.events import Click
+from textual.geometry import Size
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from quarterdeck.store.deck import Deck
-from quarterdeck.transcript.clean import clean_output
-from quarterdeck.tui.actions import Where, which
-from quarterdeck.tui.copying import copy_text
-from quarterdeck.tui.panes.exec_view import ExecView
-from quarterdeck.tui.panes.exec_words import nothing_yet_words, resting
-from quarterdeck.tui.panes.pane_keys import PaneKeys, pane_bindings
-from quarterdeck.tui.panes.tabs import TabPane
-from quarterdeck.tui.type_ahead import release_keys
-from quarterdeck.tui.widgets.placed import Placed
+from quarterdeck.store.app_state import AppState
+from quarterdeck.store.exec_runs import SECONDS, ExecRun
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.transcript.text import clean_output, one_line
+from quarterdeck.tui.actions import KeyContext, action_id_of
+from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.clipboard import copy_text
+from quarterdeck.tui.kit.key_context import HasKeyContext
+from quarterdeck.tui.panes.exec_output import folded, output_rows
+from quarterdeck.tui.panes.tabs import PaneKeys, TabPane, pane_bindings
+from quarterdeck.tui.text import fit, wrapped
+from quarterdeck.tui.themes import part_style
+from quarterdeck.wire.replicas import WorkspaceStatus
 
 
-class ExecPrompt(Input, PaneKeys, Placed):
-    """One line; up and down bring back what was run before."""
+def nothing_yet_words() -> str:
+    """Return the text shown before the first command."""
+    where = keyed("Use the terminal ({tab.terminal}) for anything longer.")
+    return f"Runs one command ({SECONDS} s limit). {where}"
+
+
+def outcome(run: ExecRun) -> tuple[str, bool]:
+    """Return how a command ended, and whether it succeeded."""
+    if run.running:
+        return _running(run), True
+    took = f" \u00b7 {run.seconds:.1f} s" if run.seconds is not None else ""
+    response = run.response
+    if response is None:
+        return "not run", False
+    if response.timed_out:
+        return f"stopped after {SECONDS} s", False
+    code = response.exit_code
+    if code is not None and code < 0:
+        return f"{_signal(-code)}{took}", False
+    stopped = "interrupted \u00b7 " if run.interrupts else ""
+    return f"{stopped}exit {code}{took}", code == 0
+
+
+def _running(run: ExecRun) -> str:
+    if run.interrupts:
+        return "being killed" if run.interrupts > 1 else "being interrupted"
+    return f"runs since {run.began.astimezone():%H:%M:%S}"
+
+
+def _signal(number: int) -> str:
+    try:
+        return f"ended by {signal.Signals(number).name}"
+    except ValueError:
+        return f"ended by signal {number}"
+
+
+def resting(state: ReplicaState) -> str:
+    """Return why no command can be run now; empty when one can."""
+    match state.status:
+        case WorkspaceStatus.ACTIVE:
+            return ""
+        case WorkspaceStatus.PREPARING:
+            return "Preparing; commands run once it is active."
+        case WorkspaceStatus.SLEEPING:
+            return keyed("Asleep; {replica.wake} in the list wakes it.")
+        case WorkspaceStatus.ARCHIVED:
+            return keyed("Archived; {replica.wake} in the list restores it.")
+        case _:
+            return keyed("Failed; {replica.wake} in the list retries.")
+
+
+INSET = 2
+
+
+@dataclass
+class Drawn:
+    """A run as rows; `marks` change when the run does."""
+
+    marks: object
+    rows: list[Strip]
+
+
+class ExecView(ScrollView, PaneKeys, HasKeyContext, can_focus=True):
+    """The runs of one replica; the cursor is on one of them."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "exec--command",
+        "exec--good",
+        "exec--bad",
+        "exec--note",
+        "exec--cursor",
+        "exec--empty",
+    }
+    DEFAULT_CSS = """
+    ExecView {
+        background: $background;
+        color: $foreground;
+        overflow-x: hidden;
+        overflow-y: scroll;
+        scrollbar-size-vertical: 1;
+        & > .exec--command { text-style: bold; background: $panel; }
+        & > .exec--good { color: $text-success; background: $panel; }
+        & > .exec--bad { color: $text-error; background: $panel; }
+        & > .exec--note { color: $text-muted; }
+        & > .exec--cursor { color: $text-primary; background: $panel; }
+        & > .exec--empty { color: $text-muted; }
+    }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*pane_bindings(KeyContext.EXEC_OUTPUT)]
+
+    empty: reactive[str] = reactive("")
+    """Shown when there are no runs."""
+    cursor: reactive[int] = reactive(0, repaint=False)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._runs: list[ExecRun] = []
+        self._drawn: dict[str, Drawn] = {}
+        self._tops: list[int] = [0]
+        self._folded: set[str] = set()
+
+    @property
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
+        return KeyContext.EXEC_OUTPUT
+
+    @property
+    def chosen(self) -> ExecRun | None:
+        """The run under the cursor."""
+        return self._runs[self.cursor] if self.cursor < len(self._runs) else None
+
+    def show(self, runs: Sequence[ExecRun]) -> None:
+        """Show the current runs; a reader at the end stays there."""
+        fresh = [run for run in runs if run not in self._runs]
+        chosen = self.chosen
+        at_end = self.scroll_offset.y >= self.max_scroll_y
+        self._runs = list(runs)
+        known = {run.key for run in runs}
+        self._drawn = {key: one for key, one in self._drawn.items() if key in known}
+        self._folded &= known
+        if chosen is None or fresh or chosen not in self._runs:
+            self.cursor = max(0, len(self._runs) - 1)
+        else:
+            self.cursor = self._runs.index(chosen)
+        self._lay_out(to_end=bool(fresh) or at_end)
+
+    def on_resize(self) -> None:
+        self._lay_out(to_end=self.scroll_offset.y >= self.max_scroll_y)
+
+    def notify_style_update(self) -> None:
+        """Draw again with another theme."""
+        super().notify_style_update()
+        if self.is_mounted:
+            # The component styles are the previous ones until the whole theme is applied.
+            self.call_later(self._draw_anew)
+
+    def _draw_anew(self) -> None:
+        self._drawn.clear()
+        self._lay_out(to_end=False)
+
+    def _lay_out(self, *, to_end: bool) -> None:
+        width = self.scrollable_content_region.width
+        if not width:
+            return
+        for run in self._runs:
+            marks = (width, run.ended, run.problem, run.interrupts, run.key in self._folded)
+            drawn = self._drawn.get(run.key)
+            if drawn is None or drawn.marks != marks:
+                self._drawn[run.key] = Drawn(marks, self._draw(run, width))
+        heights = (len(self._drawn[run.key].rows) for run in self._runs)
+        self._tops = list(accumulate(heights, initial=0))
+        self.virtual_size = Size(width, self._tops[-1])
+        if to_end:
+            self.scroll_to(y=self._tops[-1], animate=False, force=True, immediate=True)
+        self.refresh()
+
+    def _draw(self, run: ExecRun, width: int) -> list[Strip]:
+        base = self.rich_style
+        rows = [self._head(run, width)]
+        response = run.response
+        if run.key in self._folded:
+            return rows
+        inset = Strip([Segment(" " * INSET, base)])
+        note = base + part_style(self, "exec--note")
+        body: list[Strip] = []
+        if response is not None:
+            if response.truncated:
+                body.append(Strip([Segment("only the end of the output was kept", note)]))
+            body += output_rows(response.output, width - INSET, base)
+        if run.problem:
+            words = Strip([Segment(one_line(run.problem), note)])
+            body += folded(words, width - INSET)
+        for row in body:
+            rows.append(Strip.join([inset, row]).adjust_cell_length(width, base))
+        return [*rows, Strip.blank(width, base)]
+
+    def _head(self, run: ExecRun, width: int) -> Strip:
+        words, good = outcome(run)
+        if run.key in self._folded:
+            words = f"folded \u00b7 {words}"
+        room = max(8, width - 1 - cell_len(words) - 2)
+        base = self.rich_style
+        command = base + part_style(self, "exec--command")
+        name = "exec--good" if good else "exec--bad"
+        style = base + part_style(self, name)
+        return Strip(
+            [
+                Segment(" ", command),
+                Segment(fit(f"$ {run.command}", room), command),
+                Segment(f" {words} ", style),
+            ]
+        ).adjust_cell_length(width, command)
+
+    def render_line(self, y: int) -> Strip:
+        """Part of `ScrollView`."""
+        width, base = self.scrollable_content_region.width, self.rich_style
+        row = y + self.scroll_offset.y
+        texts = [] if self._runs else wrapped(self.empty, width - 4)
+        if 1 <= y <= len(texts):
+            style = base + part_style(self, "exec--empty")
+            return Strip([Segment(fit(f"  {texts[y - 1]}", width), style)])
+        if row >= self._tops[-1]:
+            return Strip.blank(width, base)
+        number = bisect_right(self._tops, row) - 1
+        inside = row - self._tops[number]
+        strip = self._drawn[self._runs[number].key].rows[inside]
+        if inside == 0 and number == self.cursor and self.has_focus:
+            bar = base + part_style(self, "exec--cursor")
+            strip = Strip.join([Strip([Segment("\u258c", bar)], 1), strip.crop(1)])
+        return strip
+
+    def watch_cursor(self) -> None:
+        self.refresh()
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
+    def on_click(self, event: Click) -> None:
+        row = event.y + self.scroll_offset.y
+        if self._runs and row < self._tops[-1]:
+            self.cursor = bisect_right(self._tops, row) - 1
+
+    # requests to the pane
+
+    def go(self, step: int) -> None:
+        """Go to the next command."""
+        if self._runs:
+            self.cursor = max(0, min(len(self._runs) - 1, self.cursor + step))
+            top = self._tops[self.cursor]
+            self.scroll_to(y=top, animate=False, force=True, immediate=True)
+
+    def scroll_by(self, rows: int) -> None:
+        """Note that the cursor moves to the command at the top afterwards."""
+        top = max(0, min(self.max_scroll_y, self.scroll_offset.y + rows))
+        self.scroll_to(y=top, animate=False, force=True, immediate=True)
+        if self._runs:
+            seen = top if top < self.max_scroll_y else self._tops[-1] - 1
+            self.cursor = min(len(self._runs) - 1, bisect_right(self._tops, seen) - 1)
+
+    def fold(self) -> None:
+        """Fold or open the output under the cursor."""
+        if (run := self.chosen) is not None:
+            self._folded ^= {run.key}
+            self._lay_out(to_end=False)
+            self.go(0)
+
+
+class ExecPrompt(Input, PaneKeys, HasKeyContext):
+    """One line; up and down bring back previous commands."""
 
     DEFAULT_CSS = """
     ExecPrompt {
@@ -35,7 +301,7 @@ class ExecPrompt(Input, PaneKeys, Placed):
     }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*pane_bindings(Where.EXEC)]
+    BINDINGS: ClassVar[list[BindingType]] = [*pane_bindings(KeyContext.EXEC)]
 
     def __init__(self, history: "list[str]") -> None:
         super().__init__()
@@ -46,22 +312,22 @@ class ExecPrompt(Input, PaneKeys, Placed):
         self._typed = ""
 
     @property
-    def place(self) -> Where:
-        """Part of `Placed`."""
-        return Where.EXEC
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
+        return KeyContext.EXEC
 
     def set_history(self, history: "list[str]") -> None:
-        """Commands that were run, the last at the end."""
+        """Set the previous commands, the last at the end."""
         self._history = history
         self._back = 0
 
     def put(self, text: str) -> None:
-        """Shows a text, with the cursor behind it."""
+        """Show a text, with the cursor after it."""
         self.value = text
         self.cursor_position = len(text)
 
     async def _on_key(self, event: events.Key) -> None:
-        match which(Where.EXEC, event.key):
+        match action_id_of(KeyContext.EXEC, event.key):
             case "exec.run":
                 self._stop(event)
                 await self.action_submit()
@@ -85,7 +351,7 @@ class ExecPrompt(Input, PaneKeys, Placed):
 
 
 class ExecPane(TabPane):
-    """Runs what is typed; the runs go on when another tab or replica is looked at."""
+    """Runs typed commands; the runs continue when another tab or replica is shown."""
 
     DEFAULT_CSS = """
     ExecPane {
@@ -94,10 +360,10 @@ class ExecPane(TabPane):
     }
     """
 
-    def __init__(self, deck: Deck, replica_id: UUID) -> None:
-        super().__init__(deck, replica_id)
-        self._runs = deck.exec_runs
-        self._said = ""
+    def __init__(self, app_state: AppState, replica_id: UUID) -> None:
+        super().__init__(app_state, replica_id)
+        self._runs = app_state.exec_runs
+        self._notice = ""
 
     def compose(self) -> ComposeResult:
         yield ExecView()
@@ -113,9 +379,9 @@ class ExecPane(TabPane):
         return self.query_one(ExecPrompt)
 
     @property
-    def place(self) -> Where:
-        """Part of `Placed`."""
-        return Where.EXEC_OUTPUT
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
+        return KeyContext.EXEC_OUTPUT
 
     @property
     def keys_target(self) -> Widget:
@@ -132,27 +398,27 @@ class ExecPane(TabPane):
 
     def show_state(self) -> None:
         """Part of `TabPane`."""
-        state = self._deck.replicas.get(self.replica_id)
+        state = self._app_state.replicas.get(self.replica_id)
         if state is None or not self.is_mounted:
             return
         self.view.show(self._runs.of(self.replica_id))
         if state.active:
-            self._said = ""
-        words = self._said
-        said = self.query_one("#exec-said", Static)
-        said.display = bool(words)
-        said.update(words)
+            self._notice = ""
+        words = self._notice
+        line = self.query_one("#exec-said", Static)
+        line.display = bool(words)
+        line.update(words)
         self.prompt.border_subtitle = "not active" if resting(state) else ""
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         command = event.value.strip()
-        state = self._deck.replicas.get(self.replica_id)
+        state = self._app_state.replicas.get(self.replica_id)
         if not command or state is None:
             return
-        self._said = resting(state)
-        if not self._said:
+        self._notice = resting(state)
+        if not self._notice:
             self._runs.start(self.replica_id, command)
             self.prompt.put("")
             self.prompt.set_history(self._runs.history)
@@ -167,11 +433,9 @@ class ExecPane(TabPane):
 
     def action_to_output(self) -> None:
         self.screen.set_focus(self.view)
-        release_keys(self)
 
     def action_to_prompt(self) -> None:
         self.screen.set_focus(self.prompt)
-        release_keys(self)
 
     def action_again(self) -> None:
         if (run := self.view.chosen) is not None:

@@ -1,4 +1,4 @@
-"""The output of a command as rows: its colors stay, everything else that a terminal obeys goes."""
+"""The output of a command as rows: its colors are kept, all other control sequences are removed."""
 
 import re
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
-from quarterdeck.transcript.clean import clean_output
+from quarterdeck.transcript.text import clean_output
 
 TAB = 8
 _COLOR = re.compile("\x1b\\[[0-9;]*m")
 
 
 def output_rows(output: str, width: int, base: Style) -> list[Strip]:
-    """Rows of at most a width."""
+    """Return rows of at most a width."""
     text = output.removesuffix("\n")
     if not text:
         return []
@@ -25,7 +25,7 @@ def output_rows(output: str, width: int, base: Style) -> list[Strip]:
 
 
 def folded(line: Strip, width: int) -> list[Strip]:
-    """A line in rows."""
+    """Return a line in rows."""
     width = max(2, width)
     cells = line.cell_length
     if cells <= width:
@@ -50,7 +50,7 @@ def _colored(text: str, base: Style) -> Iterator[Strip]:
 def _segments(
     text: str, spans: list[tuple[int, int, str | Style]], base: Style
 ) -> Iterator[Segment]:
-    """The decoder's spans follow each other and do not overlap."""
+    """Yield a text's segments; the decoder's spans are in order and do not overlap."""
     at = 0
     for begin, end, style in spans:
         if begin > at:
@@ -62,7 +62,7 @@ def _segments(
 
 
 def _harmless(style: str | Style) -> Style:
-    """Neither hidden nor blinking, and no link."""
+    """Return a style that is neither hidden nor blinking, and has no link."""
     if isinstance(style, str):
         return Style()
     return Style(
@@ -78,9 +78,9 @@ def _harmless(style: str | Style) -> Style:
 
 
 def _only_colors(line: str) -> str:
-    """A line without anything but text and colors; what was overwritten leaves its colors only."""
-    gone, _, kept = line.rstrip("\r").rpartition("\r")
-    found = _COLOR.findall(gone)
+    """Return a line without anything but text and colors; overwritten text leaves only its colors."""
+    overwritten, _, kept = line.rstrip("\r").rpartition("\r")
+    found = _COLOR.findall(overwritten)
     pieces, colors = _COLOR.split(kept), _COLOR.findall(kept)
     for number, piece in enumerate(pieces):
         found.append(clean_output(piece).replace("\n", " "))

@@ -1,30 +1,27 @@
-"""What stands beside the list: one replica's head line, its chat and its terminals."""
+"""The right side of the main screen: one replica's head line, its chat and its terminals."""
 
 import asyncio
 from uuid import UUID
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import Static
 
-from quarterdeck.store.deck import Deck
+from quarterdeck.store.app_state import AppState
+from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.panes.chat import ChatPane
-from quarterdeck.tui.panes.tab_kinds import CHAT, TABS, kind_of
-from quarterdeck.tui.panes.tabs import TabPane
+from quarterdeck.tui.panes.tabs import CHAT, TABS, TabPane, kind_of
 from quarterdeck.tui.terminal.host import EmulatorHost
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import release_keys
-from quarterdeck.tui.widgets.head_line import HeadLine
-from quarterdeck.tui.widgets.note import Note
-from quarterdeck.tui.widgets.switcher import Switcher
-from quarterdeck.tui.widgets.tab_bar import TabBar
+from quarterdeck.tui.textual_ext.type_ahead import hold_keys
+from quarterdeck.tui.widgets.lines import HeadLine, Note
+from quarterdeck.tui.widgets.tab_bar import Switcher, TabBar
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 
 class ReplicaPane(Vertical):
-    """One replica. A tab's pane is made when it is first looked at, and stays."""
+    """One replica. A tab's pane is created when it is first shown, and kept."""
 
     DEFAULT_CSS = """
     ReplicaPane {
@@ -33,16 +30,16 @@ class ReplicaPane(Vertical):
     }
     """
 
-    def __init__(self, deck: Deck, host: EmulatorHost, replica_id: UUID) -> None:
+    def __init__(self, app_state: AppState, host: EmulatorHost, replica_id: UUID) -> None:
         super().__init__()
-        self._deck = deck
+        self._app_state = app_state
         self._host = host
         self.replica_id = replica_id
         self.tab = CHAT
-        self._focus_wanted = False
+        self._chat_made = asyncio.Event()
         self._tabs = Switcher(initial="note")
-        self.made = asyncio.Event()
-        """Set when its first parts are there: nobody else is to show or remove any before."""
+        self.parts_ready = asyncio.Event()
+        """Set when its first parts exist: until then nothing else may show or remove any."""
 
     def compose(self) -> ComposeResult:
         yield HeadLine()
@@ -55,26 +52,26 @@ class ReplicaPane(Vertical):
         try:
             await self.show_state()
         finally:
-            self.made.set()
+            self.parts_ready.set()
 
     @property
     def chat(self) -> ChatPane | None:
-        """The chat, once the replica's record is here."""
+        """The chat, once the replica's record has been read."""
         return next((one for one in self._tabs.children if isinstance(one, ChatPane)), None)
 
     @property
     def panes(self) -> list[TabPane]:
-        """What was looked at, beside the chat."""
+        """The panes that were shown, besides the chat."""
         return [one for one in self._tabs.children if isinstance(one, TabPane)]
 
     def pane(self, name: str) -> TabPane | None:
-        """A tab's pane, once it was looked at."""
+        """Return a tab's pane, once it was shown."""
         return next((pane for pane in self.panes if pane.id == name), None)
 
     async def show_state(self) -> None:
-        """Shows the replica as the store has it."""
-        state = self._deck.replicas.get(self.replica_id)
-        if state is None:
+        """Show the replica as the store has it."""
+        state = self._app_state.replicas.get(self.replica_id)
+        if state is None or not self.query(HeadLine):  # closed before its parts were created
             return
         self.query_one(HeadLine).show(state)
         self.query_one("#tabs", TabBar).show(TABS, self.tab)
@@ -82,35 +79,35 @@ class ReplicaPane(Vertical):
         reason.display = state.unisolated is not None
         reason.update(f"Not isolated: {one_line(state.unisolated or '')}")
         for pane in self.panes:
-            # A hidden one is brought up to date when it is looked at again; only terminals,
-            # which end and begin with their engine, follow it all the time.
+            # A hidden one is updated when it is shown again; only terminals,
+            # which end and start with their engine, follow it all the time.
             if pane.id == self.tab or pane.follows_hidden:
                 pane.show_state()
         first = state.chat_to_show
         if self.chat is not None:
             self.chat.show_state()
         elif first is not None:
-            pane = ChatPane(self._deck, self.replica_id, first.id)
+            pane = ChatPane(self._app_state, self.replica_id, first.id)
             pane.id = CHAT
-            if await self._tabs.bring(pane, show=self.tab == CHAT) and self._focus_wanted:
-                self.focus_tab()
+            if await self._tabs.bring(pane, show=self.tab == CHAT):
+                self._chat_made.set()
 
     def come_online(self) -> None:
-        """The line is back."""
+        """Note that the connection is back."""
         if self.chat is not None:
             self.chat.come_online()
         for pane in self.panes:
             pane.come_online()
 
     async def show(self, tab: str) -> None:
-        """Shows a tab, and gives it the keys."""
+        """Show a tab, and focus it."""
         before, self.tab = self.pane(self.tab), tab
         switcher = self._tabs
         kind = kind_of(tab)
         if kind is not None and self.pane(tab) is None:
-            made = kind.make(self._deck, self._host, self.replica_id)
-            made.id = tab
-            if not await switcher.bring(made):
+            pane = kind.make(self._app_state, self._host, self.replica_id)
+            pane.id = tab
+            if not await switcher.bring(pane):
                 return
         switcher.current = tab if switcher.query(f"#{tab}") else "note"
         self.query_one("#tabs", TabBar).show(TABS, self.tab)
@@ -123,16 +120,23 @@ class ReplicaPane(Vertical):
         self.focus_tab()
 
     def focus_tab(self) -> None:
-        """Gives the keys to what is shown, as soon as it is there."""
+        """Focus the visible part, as soon as it exists."""
+        self.workers.cancel_group(self, "focus")
         if (pane := self.pane(self.tab)) is not None:
             pane.take_keys()
-            return
-        self._focus_wanted = self.chat is None
-        if self.chat is None:
+        elif self.chat is not None:
+            self.screen.set_focus(self._chat_target(self.chat))
+        else:
             self.screen.set_focus(self.query_one("#note", Note))
-            return
-        self.screen.set_focus(self._chat_target(self.chat))
-        release_keys(self)
+            self._focus_chat()
+
+    @work(group="focus")
+    async def _focus_chat(self) -> None:
+        """Hold keys until the replica's record, and so the chat, is there."""
+        with hold_keys(self, "Reading the chat"):
+            await self._chat_made.wait()
+            if self.chat is not None:
+                self.screen.set_focus(self._chat_target(self.chat))
 
     @on(TabPane.Mentioned)
     async def _mentioned(self, event: TabPane.Mentioned) -> None:
@@ -140,14 +144,14 @@ class ReplicaPane(Vertical):
         if self.chat is not None:
             self.chat.composer.insert_word(event.text)
             if event.upload is not None:
-                self.chat.attach_upload(*event.upload)
+                self.chat.messages.attach_upload(*event.upload)
             await self.show(CHAT)
             self.screen.set_focus(self.chat.writing_target)
 
     def _chat_target(self, chat: ChatPane) -> Widget:
-        state = self._deck.replicas.get(self.replica_id)
+        state = self._app_state.replicas.get(self.replica_id)
         if state is not None and state.status == WorkspaceStatus.ERROR:
-            # There w tries again, as the note above the composer says.
+            # There w retries, as the note above the composer says.
             return chat.transcript
         return chat.writing_target
 

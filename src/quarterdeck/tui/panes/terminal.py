@@ -1,41 +1,80 @@
-"""The terminals of a replica: one shown, the others a key away, all of them alive in the sandbox.
+"""The terminals of a replica: one shown, the others a key away, all of them running in the sandbox.
 
 replica active, pane shown -> those that are open, or a new one
 shell ends                 -> its last screen stays; enter opens another
 engine ends (sleep, ...)   -> a note says so; a new terminal once the replica is active again
 """
 
+import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Horizontal
 from textual.events import Key
+from textual.message import Message
+from textual.widgets import Input
 
-from quarterdeck.store.deck import Deck
-from quarterdeck.tui.actions import Where, prompt_bindings
-from quarterdeck.tui.copying import copy_text
-from quarterdeck.tui.panes.terminal_keys import is_prefix, meaning, prefix_key
-from quarterdeck.tui.panes.terminal_sessions import SessionsPane
-from quarterdeck.tui.panes.terminal_words import (
+from quarterdeck.client.errors import ClientError
+from quarterdeck.store.app_state import AppState
+from quarterdeck.store.terminals import TerminalLink
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext, prompt_bindings
+from quarterdeck.tui.clipboard import copy_text
+from quarterdeck.tui.host_services import LinkSource
+from quarterdeck.tui.kit.key_context import KeyContextChanged
+from quarterdeck.tui.panes.tabs import TabPane
+from quarterdeck.tui.panes.terminal_keys import (
+    MOST_OPEN,
     OPENING,
+    TerminalPrompt,
     ended_words,
+    failed_words,
     inactive_words,
+    is_prefix,
+    meaning,
+    none_open_words,
+    offer_words,
+    prefix_key,
 )
-from quarterdeck.tui.terminal.host import EmulatorHost
+from quarterdeck.tui.panes.terminal_reading import TerminalReader
+from quarterdeck.tui.terminal.host import EmulatorHost, Offers
 from quarterdeck.tui.terminal.view import TerminalView
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import TakesKeys, drop_keys, hold_keys, release_keys
-from quarterdeck.tui.widgets.note import Note
-from quarterdeck.tui.widgets.placed import PlaceChanged
-from quarterdeck.tui.widgets.switcher import Switcher
-from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
+from quarterdeck.tui.textual_ext.type_ahead import TakesKeys, discard_keys, hold_keys
+from quarterdeck.tui.widgets.lines import Note
+from quarterdeck.tui.widgets.tab_bar import Switcher, Tab, TabBar
+from quarterdeck.wire.terminals import (
+    MAX_COLS,
+    MAX_ROWS,
+    MAX_SESSIONS,
+    MIN_COLS,
+    MIN_ROWS,
+    TerminalSession,
+)
+
+HELD_FOR_OPENING = "Opening the terminal"
 
 
-class TerminalPane(SessionsPane, TakesKeys):
-    """Finds the terminals that are open, or opens the first one, when it is looked at."""
+@dataclass
+class OpenTerminal:
+    """A session shown in a separate view, until it is closed or its engine ends."""
+
+    link: TerminalLink
+    title: str
+    ended: bool = False
+    """The shell has ended; its last screen stays."""
+    exit_code: int | None = None
+    offered: str = ""
+    """The text that its program wants to copy."""
+
+
+class TerminalPane(TabPane, TakesKeys):
+    """Finds the open terminals, or opens the first one, when it is shown."""
 
     DEFAULT_CSS = """
     TerminalPane {
@@ -44,51 +83,95 @@ class TerminalPane(SessionsPane, TakesKeys):
         & #above > * { width: 1fr; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.NO_TERMINAL)]
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.NO_TERMINAL)]
     follows_hidden = True
 
-    def __init__(self, deck: Deck, host: EmulatorHost, replica_id: UUID) -> None:
-        super().__init__(deck, host, replica_id)
+    class Gone(Message):
+        """A session can no longer be shown."""
+
+        def __init__(self, key: str, error: ClientError) -> None:
+            super().__init__()
+            self.key = key
+            self.error = error
+
+    def __init__(self, app_state: AppState, host: EmulatorHost, replica_id: UUID) -> None:
+        super().__init__(app_state, replica_id)
+        self._host = host
+        self._memory = app_state.terminals
+        self._reader = TerminalReader(self)
+        self._terminals: dict[str, OpenTerminal] = {}
+        """By the id of their view, in numerical order."""
         self._prefixed = False
+        self._focus_wanted = False
+        self._work = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
-        yield from self.compose_line()
+        with Horizontal(id="above"):
+            yield TerminalPrompt()
+            yield TabBar(id="sessions")
         with Switcher(initial="no-terminal"):
             yield Note(OPENING, id="no-terminal")
 
     def on_mount(self) -> None:
         self.show_state()
 
+    async def on_unmount(self) -> None:
+        for terminal in self._terminals.values():
+            await terminal.link.close()
+
     # what is shown
+
+    @property
+    def _switcher(self) -> Switcher:
+        return self.query_one(Switcher)
+
+    @property
+    def prompt(self) -> TerminalPrompt:
+        """The line for a search or a name."""
+        return self.query_one(TerminalPrompt)
+
+    @property
+    def current(self) -> TerminalView | None:
+        """The terminal that is shown, ended or not."""
+        shown = self._switcher.visible_content
+        return shown if isinstance(shown, TerminalView) else None
+
+    def _terminal(self, key: str | None) -> OpenTerminal | None:
+        return self._terminals.get(key or "")
+
+    @property
+    def _shown_terminal(self) -> OpenTerminal | None:
+        return self._terminal(self._switcher.current)
 
     @property
     def live(self) -> bool:
         """Whether the keys go to a shell."""
         view = self.current
-        return view is not None and view.id not in self._ended
+        terminal = self._terminal(view.id) if view is not None else None
+        return view is not None and (terminal is None or not terminal.ended)
 
     @property
-    def place(self) -> Where:
-        """Part of `Placed`."""
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
         if self._prefixed:
-            return Where.TERMINAL_COMMAND
-        return self.reading_place or (Where.TERMINAL if self.live else Where.NO_TERMINAL)
+            return KeyContext.TERMINAL_COMMAND
+        return self._reader.place or (KeyContext.TERMINAL if self.live else KeyContext.NO_TERMINAL)
 
     @property
     def _shown(self) -> bool:
         return bool(self.display) and self.is_mounted
 
     def show_state(self) -> None:
-        """The replica may be in another state: its terminals end and begin with its engine."""
-        state = self._deck.replicas.get(self.replica_id)
+        """Note that the replica may be in another state: its terminals end and start with its engine."""
+        state = self._app_state.replicas.get(self.replica_id)
         if state is None:
             return
         words = inactive_words(state)
         if words:
-            self.say_instead(words)
-            if self._links:
+            self._say_instead(words)
+            if self._terminals:
                 self._forget_all()
-        elif not self._links and self._shown:
+        elif not self._terminals and self._shown:
             self._find_or_open()
 
     def come_online(self) -> None:
@@ -96,23 +179,22 @@ class TerminalPane(SessionsPane, TakesKeys):
         self.show_state()
 
     def take_keys(self) -> None:
-        """Gives the keys to the terminal that is shown, or to the first one when it opens."""
+        """Focus the terminal that is shown, or the first one when it opens."""
         view = self.current
         if view is not None:
             self._focus_wanted = False
             self.screen.set_focus(view)
-            release_keys(self)
             return
         self.screen.set_focus(self.query_one("#no-terminal", Note))
-        state = self._deck.replicas.get(self.replica_id)
+        state = self._app_state.replicas.get(self.replica_id)
         self._focus_wanted = state is not None and not inactive_words(state)
         if self._focus_wanted:
             self._find_or_open()
         else:
-            drop_keys(self)
+            discard_keys(self)
 
-    def say_instead(self, words: str) -> None:
-        """Part of `SessionsPane`."""
+    def _say_instead(self, words: str) -> None:
+        """Show a text where there is no terminal, and keep the focus in the pane."""
         note = self.query_one("#no-terminal", Note)
         note.update(words)
         focused = self.screen.focused
@@ -123,68 +205,311 @@ class TerminalPane(SessionsPane, TakesKeys):
         self.show_line()
 
     def show_line(self, words: str = "") -> None:
-        """Part of `ReadingPane`: the sessions by name, and what is to be said of them."""
-        current = self._switcher.current
+        """Show the sessions by name in the line above the terminal, or a text until the next update."""
         tabs = [
-            Tab(key, f"{number} {self._shown_name(key)}{' (ended)' if key in self._ended else ''}")
-            for number, key in enumerate(self._titles, 1)
+            Tab(key, f"{number} {self._name_of(terminal)}{' (ended)' if terminal.ended else ''}")
+            for number, (key, terminal) in enumerate(self._terminals.items(), 1)
         ]
         if not self._prefixed:
-            words = words or self.line_words
-            if not words and current in self._ended:
-                words = ended_words(self._ended[current])
-        self.query_one("#sessions", TabBar).show(tabs, current, words)
-        self.post_message(PlaceChanged())
+            words = words or self._reader.words or self._line_words()
+        self.query_one("#sessions", TabBar).show(tabs, self._switcher.current, words)
+        self.post_message(KeyContextChanged())
 
-    def _shown_name(self, key: str) -> str:
-        link = self._links.get(key)
-        named = self._memory.names.get(link.session.id) if link is not None else None
-        return named or self._titles[key]
+    def _line_words(self) -> str:
+        terminal = self._shown_terminal
+        if terminal is not None and terminal.offered:
+            return offer_words(terminal.offered, prefix_key())
+        return ended_words(terminal.exit_code) if terminal is not None and terminal.ended else ""
 
-    def take_name(self, name: str) -> None:
-        """Part of `ReadingPane`: an empty name is the title again."""
-        if (link := self._links.get(self._switcher.current or "")) is not None:
-            self._memory.name(link.session.id, one_line(name).strip())
+    def _name_of(self, terminal: OpenTerminal) -> str:
+        return self._memory.names.get(terminal.link.session.id) or terminal.title
+
+    # the prompt
+
+    def open_prompt(self, where: KeyContext, placeholder: str, text: str) -> None:
+        """Ask for a search or a name in the line above the terminal."""
+        prompt = self.prompt
+        prompt.open(where, placeholder, text)
+        self.screen.set_focus(prompt)
+
+    def close_prompt(self) -> None:
+        """Close the prompt; the keys are the terminal's."""
+        if self.prompt.display:
+            self.prompt.display = False
+            self.take_keys()
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self.prompt.where is KeyContext.TERMINAL_FIND:
+            self._reader.search(event.value)
+
+    @on(TerminalPrompt.Did)
+    def _prompt_did(self, event: TerminalPrompt.Did) -> None:
+        event.stop()
+        match event.action:
+            case "naming.done":
+                self._take_name(self.prompt.value)
+                self.close_prompt()
+            case "naming.leave":
+                self.close_prompt()
+            case action:
+                self._reader.end_search(action)
+
+    def _rename(self) -> None:
+        if (terminal := self._shown_terminal) is not None:
+            self.open_prompt(KeyContext.TERMINAL_NAME, terminal.title, self._name_of(terminal))
+
+    def _take_name(self, name: str) -> None:
+        """Name the terminal that is shown; an empty name restores the title."""
+        if (terminal := self._shown_terminal) is not None:
+            self._memory.name(terminal.link.session.id, one_line(name).strip())
             self.show_line()
 
-    # what the views tell
+    # opening and closing
 
-    def on_terminal_view_copy_wanted(self, event: TerminalView.CopyWanted) -> None:
+    @work(group="sessions")
+    async def _find_or_open(self) -> None:
+        hold = hold_keys(self, HELD_FOR_OPENING) if self._focus_wanted else nullcontext()
+        with hold:
+            async with self._work:
+                if not self._terminals:
+                    await self._find_sessions()
+
+    async def _find_sessions(self) -> None:
+        terminals = self._app_state.client.terminals
+        try:
+            found = await terminals.list(self.replica_id)
+            running = [session for session in found if not session.exited]
+            if not running:
+                running = [await terminals.create(self.replica_id, *self._room())]
+        except ClientError as error:
+            self._not_opened(error)
+            return
+        for session in running:
+            await self._add(session)
+        self._show_remembered()
+
+    def _show_remembered(self) -> None:
+        """Show the terminal that was shown when the replica was last shown."""
+        shown = self._memory.shown.get(self.replica_id)
+        for key, terminal in self._terminals.items():
+            if terminal.link.session.id == shown and key != self._switcher.current:
+                focused = self.current is not None and self.current.has_focus
+                self._switcher.current = key
+                self.show_line()
+                if focused:
+                    self.take_keys()
+
+    def _open_new(self, instead_of: str | None = None) -> None:
+        self._focus_wanted = True
+        self._open_another(instead_of)
+
+    @work(group="sessions")
+    async def _open_another(self, instead_of: str | None) -> None:
+        with hold_keys(self, HELD_FOR_OPENING):
+            async with self._work:
+                await self._open_session(instead_of)
+
+    async def _open_session(self, instead_of: str | None) -> None:
+        if len(self._terminals) >= MAX_SESSIONS and instead_of is None:
+            self._refuse(MOST_OPEN)
+            return
+        try:
+            session = await self._app_state.client.terminals.create(self.replica_id, *self._room())
+        except ClientError as error:
+            self._not_opened(error)
+            return
+        await self._add(session)
+        if instead_of is not None:
+            await self._close(instead_of)
+
+    def _not_opened(self, error: ClientError) -> None:
+        self._refuse(f"{error} {error.next_step}")
+
+    def _refuse(self, problem: str) -> None:
+        if self._focus_wanted:
+            discard_keys(self)
+        self._focus_wanted = False
+        if self._terminals:
+            self.show_line(one_line(problem))
+        else:
+            self._say_instead(failed_words(problem))
+
+    def _room(self) -> tuple[int, int]:
+        size = self._switcher.size
+        columns = max(MIN_COLS, min(MAX_COLS, size.width))
+        return columns, max(MIN_ROWS, min(MAX_ROWS, size.height))
+
+    async def _add(self, session: TerminalSession) -> None:
+        key = f"terminal-{session.id.hex}"
+        link = TerminalLink(self._app_state.client, self.replica_id, session)
+        self._terminals[key] = OpenTerminal(link, session.title)
+        source = LinkSource(link, lambda error: self._tell_gone(key, error))
+        view = TerminalView(source, self._host, id=key)
+        if not await self._switcher.bring(view):
+            return
+        self.show_line()
+        note_focused = self.query_one("#no-terminal", Note).has_focus
+        if self._focus_wanted or note_focused:
+            self.take_keys()
+
+    def _tell_gone(self, key: str, error: ClientError) -> None:
+        self.post_message(self.Gone(key, error))
+
+    async def _forget(self, key: str) -> None:
+        """Stop showing a session; its programs are not affected."""
+        terminal = self._terminals.pop(key, None)
+        if terminal is None:
+            return
+        if self._switcher.current == key:
+            if self._terminals:
+                self._next()
+            else:
+                self._say_instead(none_open_words())
+        await terminal.link.close()
+        await self._switcher.query(f"#{key}").remove()
+        self.show_line()
+
+    async def _close(self, key: str) -> None:
+        terminal = self._terminals.get(key)
+        await self._forget(key)
+        if terminal is None:
+            return
+        session_id = terminal.link.session.id
+        self._memory.name(session_id, "")
+        try:
+            await self._app_state.client.terminals.close(self.replica_id, session_id)
+        except ClientError as error:
+            self.show_line(one_line(f"{error} {error.next_step}"))
+
+    @work(group="sessions")
+    async def _forget_all(self) -> None:
+        async with self._work:
+            for key in list(self._terminals):
+                await self._forget(key)
+        # For a replica at rest, not for a pane that was emptied.
+        self.show_state()
+
+    @work(group="sessions")
+    async def _close_current(self) -> None:
+        key = self._switcher.current
+        if key is None or key not in self._terminals:
+            return
+        with hold_keys(self, "Closing the terminal"):
+            async with self._work:
+                await self._close(key)
+            if not self._terminals:
+                self.post_message(self.Left("list"))
+
+    @on(Gone)
+    async def _session_gone(self, event: Gone) -> None:
         event.stop()
-        copy_text(self, event.text)
+        await self._forget(event.key)
+        if not self._terminals:
+            self.show_state()
+
+    # choosing a terminal
+
+    def _next(self, step: int = 1) -> None:
+        keys = list(self._terminals)
+        if keys:
+            current = self._switcher.current
+            at = keys.index(current) if current in keys else -1
+            self._show(keys[(at + step) % len(keys)])
+
+    def _choose(self, number: int) -> None:
+        keys = list(self._terminals)
+        if number <= len(keys):
+            self._show(keys[number - 1])
+        else:
+            self.show_line(f"There is no terminal {number}.")
+
+    def _show(self, key: str) -> None:
+        self._reader.leave()
+        self._switcher.current = key
+        if (terminal := self._terminals.get(key)) is not None:
+            self._memory.shown[self.replica_id] = terminal.link.session.id
+        self.show_line()
+        self.take_keys()
 
     @on(TabBar.Chosen, "#sessions")
     def _session_chosen(self, event: TabBar.Chosen) -> None:
         event.stop()
         self._show(event.key)
 
+    # events of the views
+
+    def on_terminal_view_title_changed(self, event: TerminalView.TitleChanged) -> None:
+        if (terminal := self._terminal(event.view.id)) is not None and event.title:
+            terminal.title = event.title
+            self.show_line()
+
+    def on_terminal_view_ended(self, event: TerminalView.Ended) -> None:
+        if (terminal := self._terminal(event.view.id)) is not None:
+            terminal.ended, terminal.exit_code = True, event.code
+            self.show_line()
+
+    def on_terminal_view_copy_wanted(self, event: TerminalView.CopyWanted) -> None:
+        event.stop()
+        copy_text(self, event.text)
+
+    def on_terminal_view_link_wanted(self, event: TerminalView.LinkWanted) -> None:
+        """Open a link that the person clicked with Ctrl held down."""
+        event.stop()
+        if event.view is self.current:
+            self._reader.ask(event.uri)
+
+    def on_terminal_view_reading_changed(self, event: TerminalView.ReadingChanged) -> None:
+        """Show the new count of the search, or how far back the reader is."""
+        event.stop()
+        if event.view is self.current:
+            self.show_line()
+
+    def on_terminal_view_clipboard_offered(self, event: TerminalView.ClipboardOffered) -> None:
+        """Offer what a program wants to copy; nothing is copied before the user confirms it."""
+        event.stop()
+        terminal = self._terminal(event.view.id)
+        if terminal is not None and self._host.offers is not Offers.REFUSE:
+            terminal.offered = event.text
+            self.show_line()
+
+    def _allow_copy(self) -> None:
+        terminal = self._shown_terminal
+        if terminal is not None and terminal.offered:
+            offered, terminal.offered = terminal.offered, ""
+            self.show_line()
+            copy_text(self, offered)
+        else:
+            self.show_line("No program asked to copy anything.")
+
     # keys
 
     def take_key(self, event: Key) -> bool:
-        """The prefix key and the one after it, and all while somebody reads."""
+        """Handle the prefix key and the one after it, and all keys in reading mode; False for others."""
         if self.prompt.has_focus:
             return False
         place = self.place
-        if place is Where.TERMINAL_COMMAND:
+        if place is KeyContext.TERMINAL_COMMAND:
             self._prefixed = False
             self.show_line()
             self._command(event.key)
-        elif place is Where.NO_TERMINAL:
+        elif place is KeyContext.NO_TERMINAL:
             return False
         elif is_prefix(event.key):
             self._prefixed = True
             self.show_line()
-        elif place is Where.TERMINAL_READING:
-            self.do_reading(meaning(place, event.key))
-        elif place is Where.TERMINAL_LINK:
-            self.do_link(meaning(place, event.key))
+        elif place is KeyContext.TERMINAL_READING:
+            self._reader.read(meaning(place, event.key))
+        elif place is KeyContext.TERMINAL_LINK:
+            self._reader.follow(meaning(place, event.key))
         else:
             return False
         return True
 
     def _command(self, key: str) -> None:
-        """What the key after the prefix means."""
-        action = meaning(Where.TERMINAL_COMMAND, key)
+        """Carry out the key after the prefix."""
+        action = meaning(KeyContext.TERMINAL_COMMAND, key)
         commands: dict[str, Callable[[], object]] = {
             "terminal.list": lambda: self._leave("list"),
             "terminal.chat": lambda: self._leave("chat"),
@@ -192,59 +517,41 @@ class TerminalPane(SessionsPane, TakesKeys):
             "terminal.next": self._next,
             "terminal.previous": lambda: self._next(-1),
             "terminal.close": self._close_current,
-            "terminal.find": self.find_in_terminal,
-            "terminal.read": self.read_terminal,
-            "terminal.link": self.newest_link,
+            "terminal.find": self._reader.find,
+            "terminal.read": self._reader.start,
+            "terminal.link": self._reader.newest_link,
             "terminal.rename": self._rename,
-            "terminal.allow": self.allow_copy,
+            "terminal.allow": self._allow_copy,
             "terminal.palette": lambda: self.app.call_later(self.app.run_action, "palette"),
         }
         if command := commands.get(action):
             command()
-        elif action:
+        elif action.removeprefix("terminal.").isdecimal():
             self._choose(int(action.removeprefix("terminal.")))
         elif is_prefix(key) and (view := self.current) is not None:
-            # In its turn behind the keys that the view still has before it.
+            # In its turn after the keys that the view still has before it.
             view.call_later(view.send_prefix, prefix_key())
 
-    def _rename(self) -> None:
-        key = self._switcher.current
-        if key in self._titles:
-            self.ask_name(self._titles[key], self._shown_name(key))
-
-    def _choose(self, number: int) -> None:
-        keys = list(self._links)
-        if number <= len(keys):
-            self._show(keys[number - 1])
-        else:
-            self.show_line(f"There is no terminal {number}.")
-
-    def _open_new(self, instead_of: str | None = None) -> None:
-        hold_keys(self)
-        self._focus_wanted = True
-        self._open_another(instead_of)
-
     def _leave(self, to: str) -> None:
-        hold_keys(self)
         self.post_message(self.Left(to))
 
     def on_key(self, event: Key) -> None:
-        """Keys of a shell that has ended, or of the note in its place."""
-        if self.place is not Where.NO_TERMINAL:
+        """Handle keys for a shell that has ended, or for the note in its place."""
+        if self.place is not KeyContext.NO_TERMINAL:
             return
-        ended = self._switcher.current in self._ended
-        match meaning(Where.NO_TERMINAL, event.key):
+        terminal = self._shown_terminal
+        ended = terminal is not None and terminal.ended
+        match meaning(KeyContext.NO_TERMINAL, event.key):
             case "terminal.again" if ended:
                 self._open_new(instead_of=self._switcher.current)
             case "terminal.again":
-                hold_keys(self)
                 self.take_keys()
             case "terminal.dismiss":
                 self._close_current()
             case "ended.find" if ended:
-                self.find_in_terminal()
+                self._reader.find()
             case "ended.read" if ended:
-                self.read_terminal()
+                self._reader.start()
             case _:
                 return
         event.stop()

@@ -1,36 +1,23 @@
-"""The part of a terminal's pane that reads: search, marking by keys, links, what programs copy.
+"""Reading in the Terminal tab: search, marking by keys, links.
 
 TERMINAL --prefix--> TERMINAL_COMMAND --find--> TERMINAL_FIND --enter--> TERMINAL_READING
                           |  `---read----------------------------------------^   |
                           `----link------> TERMINAL_LINK <-----------open-------'
 """
 
-from uuid import UUID
+from functools import partial
+from typing import TYPE_CHECKING
 
-from textual import on, work
-from textual.app import ComposeResult
-from textual.containers import Horizontal
-from textual.widgets import Input
-
-from quarterdeck.store.deck import Deck
-from quarterdeck.tui.actions import Where
+from quarterdeck.tui.actions import KeyContext
 from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.copying import copy_text
-from quarterdeck.tui.panes.tabs import TabPane
-from quarterdeck.tui.panes.terminal_keys import prefix_key
-from quarterdeck.tui.panes.terminal_links import open_address, opener, shown_address
-from quarterdeck.tui.panes.terminal_prompt import TerminalPrompt
-from quarterdeck.tui.panes.terminal_words import (
-    link_words,
-    not_opened_words,
-    offer_words,
-    reading_words,
-)
+from quarterdeck.tui.clipboard import copy_text
+from quarterdeck.tui.outside import open_address, opener, shown_address
+from quarterdeck.tui.panes.terminal_keys import link_words, not_opened_words, reading_words
 from quarterdeck.tui.terminal.core import Step
-from quarterdeck.tui.terminal.host import EmulatorHost, Offers
 from quarterdeck.tui.terminal.view import TerminalView
-from quarterdeck.tui.type_ahead import hold_keys, release_keys
-from quarterdeck.tui.widgets.tab_bar import TabBar
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.panes.terminal import TerminalPane
 
 STEPS = {
     "older": Step.NEXT_MATCH,
@@ -48,245 +35,154 @@ STEPS = {
 """Actions that are one step of the reader, by the second part of their id."""
 
 
-class ReadingPane(TabPane):
-    """Who derives from it says which terminal is shown, and shows the line above it."""
+class TerminalReader:
+    """Reading mode of the terminal that a pane shows, and questions about its links."""
 
-    def __init__(self, deck: Deck, host: EmulatorHost, replica_id: UUID) -> None:
-        super().__init__(deck, replica_id)
-        self._host = host
+    def __init__(self, pane: "TerminalPane") -> None:
+        self._pane = pane
         self._needle = ""
         self._link = ""
-        self._offered: dict[str, str] = {}
-        """What programs want to copy, by the key of their session."""
-
-    def compose_line(self) -> ComposeResult:
-        """The line above the terminal: the sessions, or a prompt with words beside it."""
-        with Horizontal(id="above"):
-            yield TerminalPrompt()
-            yield TabBar(id="sessions")
+        """The address of the link question."""
 
     @property
-    def current(self) -> TerminalView | None:
-        """The terminal that is shown, ended or not."""
-        raise NotImplementedError
-
-    def show_line(self, words: str = "") -> None:
-        """Shows the line above the terminal anew, or words in it until the next time."""
-        raise NotImplementedError
-
-    @property
-    def prompt(self) -> TerminalPrompt:
-        """The line for a search or a name."""
-        return self.query_one(TerminalPrompt)
-
-    @property
-    def reading_place(self) -> Where | None:
-        """The place while something here has the keys; null when the program has."""
+    def place(self) -> KeyContext | None:
+        """The place while the reader has the keys; None when the program has them."""
         if self._link:
-            return Where.TERMINAL_LINK
-        view = self.current
-        return Where.TERMINAL_READING if view is not None and view.reads else None
+            return KeyContext.TERMINAL_LINK
+        view = self._pane.current
+        return KeyContext.TERMINAL_READING if view is not None and view.reads else None
 
     @property
-    def line_words(self) -> str:
-        """What the line above the terminal says now; empty when it is free."""
-        view = self.current
+    def words(self) -> str:
+        """The line above the terminal; empty outside reading mode."""
+        view = self._pane.current
         if self._link:
             return link_words(shown_address(self._link), bool(opener(self._link)))
         if view is not None and view.reads:
-            typing = self.prompt.display
+            typing = self._pane.prompt.display
             return reading_words(view.reading, view.lines_back, self._needle, named=not typing)
-        if view is not None and (offered := self._offered.get(view.id or "")):
-            return offer_words(offered, prefix_key())
         return ""
 
     # reading
 
-    def read_terminal(self) -> None:
-        """The keys go through the screen from now on."""
-        if (view := self.current) is not None:
+    def start(self) -> None:
+        """Give the keys to the reader."""
+        if (view := self._pane.current) is not None:
             self._needle = ""
             view.start_reading()
-            self.show_line()
+            self._pane.show_line()
 
-    def leave_reading(self) -> None:
-        """The keys are the program's again."""
+    def leave(self) -> None:
+        """Give the keys to the program again."""
         self._link = ""
-        self._close_prompt()
-        if (view := self.current) is not None:
+        self._pane.close_prompt()
+        if (view := self._pane.current) is not None:
             view.stop_reading()
-        self.show_line()
+        self._pane.show_line()
 
-    def do_reading(self, action: str) -> None:
-        """Carries out what a key means while reading; nothing for another key."""
-        view, name = self.current, action.partition(".")[2]
+    def read(self, action: str) -> None:
+        """Handle a key while reading; ignore others."""
+        view, name = self._pane.current, action.partition(".")[2]
         if view is None or not action:
             return
         if step := STEPS.get(name):
             view.read(step)
         match name:
             case "leave":
-                self.leave_reading()
+                self.leave()
             case "mark":
                 view.read(Step.UNMARK if view.reading.marking else Step.MARK_CELLS)
             case "copy":
-                self._copy_marked(view)
+                self._pane.run_worker(
+                    partial(self._copy_marked, view), group="reading", exclusive=True
+                )
             case "find":
-                self.find_in_terminal()
+                self.find()
             case "open":
                 self._ask_about_link(view)
             case _:
                 pass
 
-    @work(group="reading", exclusive=True)
     async def _copy_marked(self, view: TerminalView) -> None:
         text = await view.marked_text()
         if text:
-            self.leave_reading()
-            copy_text(self, text)
+            self.leave()
+            copy_text(self._pane, text)
         else:
-            self.show_line(
-                keyed(
-                    "Nothing is marked: {reading.mark} marks from here, {reading.mark-lines} whole lines."
-                )
+            self._pane.show_line(
+                keyed("No selection. {reading.mark} starts one, {reading.mark-lines} by lines.")
             )
 
-    # searching and naming
+    # searching
 
-    def find_in_terminal(self) -> None:
-        """Asks what to search for, and searches while it is typed."""
-        if (view := self.current) is None:
+    def find(self) -> None:
+        """Ask for a search text, and search while it is typed."""
+        if (view := self._pane.current) is None:
             return
-        hold_keys(self)
         view.start_reading()
-        self._open_prompt(Where.TERMINAL_FIND, "Search back for", self._needle)
+        self._pane.open_prompt(KeyContext.TERMINAL_FIND, "Search back for", self._needle)
         view.find(self._needle)
 
-    def _open_prompt(self, where: Where, placeholder: str, text: str) -> None:
-        prompt = self.prompt
-        prompt.open(where, placeholder, text)
-        self.screen.set_focus(prompt)
-        release_keys(self)
+    def search(self, needle: str) -> None:
+        """Search for a text."""
+        if (view := self._pane.current) is not None:
+            self._needle = needle
+            view.find(needle)
 
-    def ask_name(self, placeholder: str, name: str) -> None:
-        """Asks for a name; `take_name` gets it."""
-        hold_keys(self)
-        self._open_prompt(Where.TERMINAL_NAME, placeholder, name)
-
-    def take_name(self, name: str) -> None:
-        """The person named the terminal that is shown."""
-        raise NotImplementedError
-
-    def _close_prompt(self) -> None:
-        if self.prompt.display:
-            self.prompt.display = False
-            self.take_keys()
-
-    @on(Input.Changed)
-    def _typed(self, event: Input.Changed) -> None:
-        event.stop()
-        if self.prompt.where is Where.TERMINAL_FIND and (view := self.current) is not None:
-            self._needle = event.value
-            view.find(event.value)
-
-    @on(TerminalPrompt.Did)
-    def _prompt_did(self, event: TerminalPrompt.Did) -> None:
-        event.stop()
-        match event.action:
+    def end_search(self, action: str) -> None:
+        """Handle a key of the search prompt."""
+        match action:
             case "finding.done" if self._needle:
-                self._close_prompt()
-                self.show_line()
+                self._pane.close_prompt()
+                self._pane.show_line()
             case "finding.older" | "finding.newer":
-                self.do_reading(event.action)
-            case "naming.done":
-                self.take_name(self.prompt.value)
-                self._close_prompt()
-            case "naming.leave":
-                self._close_prompt()
+                self.read(action)
             case _:
-                self.leave_reading()
+                self.leave()
 
     # links
 
     def newest_link(self) -> None:
-        """Goes to the newest link and asks about it."""
-        if (view := self.current) is not None:
+        """Go to the newest link and ask about it."""
+        if (view := self._pane.current) is not None:
             view.start_reading()
             view.read(Step.NEWEST)
             view.read(Step.LINE_END)
             view.read(Step.PREVIOUS_LINK)
             self._ask_about_link(view)
 
-    @work(group="reading", exclusive=True)
-    async def _ask_about_link(self, view: TerminalView) -> None:
+    def _ask_about_link(self, view: TerminalView) -> None:
+        self._pane.run_worker(partial(self._ask_here, view), group="reading", exclusive=True)
+
+    async def _ask_here(self, view: TerminalView) -> None:
         uri = await view.link_here()
         if uri:
-            self._ask(uri)
+            self.ask(uri)
         else:
-            self.show_line("There is no link here: u goes to the one before.")
+            self._pane.show_line("There is no link here; u goes to the previous one.")
 
-    def on_terminal_view_link_wanted(self, event: TerminalView.LinkWanted) -> None:
-        """The person clicked at a link with Ctrl held down."""
-        event.stop()
-        if event.view is self.current:
-            self._ask(event.uri)
-
-    def _ask(self, uri: str) -> None:
+    def ask(self, uri: str) -> None:
+        """Ask what to do with a link."""
         self._link = uri
-        self.show_line()
+        self._pane.show_line()
 
-    def do_link(self, action: str) -> None:
-        """Carries out what a key means while a link is asked about."""
+    def follow(self, action: str) -> None:
+        """Handle a key while a link question is open."""
         uri = self._link
         match action:
             case "link.open" if command := opener(uri):
-                self._end_link("")
-                self._open(command)
+                self.ask("")
+                self._pane.run_worker(partial(self._open, command), group="reading")
             case "link.open":
-                self.show_line()
+                self._pane.show_line()
             case "link.copy":
-                self._end_link("")
-                copy_text(self, shown_address(uri))
+                self.ask("")
+                copy_text(self._pane, shown_address(uri))
             case "link.leave":
-                self._end_link("")
+                self.ask("")
             case _:
                 pass
 
-    def _end_link(self, words: str) -> None:
-        self._link = ""
-        self.show_line(words)
-
-    @work(group="reading")
     async def _open(self, command: list[str]) -> None:
         if not await open_address(command):
-            self.show_line(not_opened_words(command[0]))
-
-    # what programs want on the clipboard
-
-    def on_terminal_view_clipboard_offered(self, event: TerminalView.ClipboardOffered) -> None:
-        """A program asked; nothing is copied before the person says so."""
-        event.stop()
-        key = event.view.id or ""
-        if self._host.offers is Offers.REFUSE:
-            return
-        if event.text:
-            self._offered[key] = event.text
-        else:
-            self._offered.pop(key, None)
-        self.show_line()
-
-    def allow_copy(self) -> None:
-        """The person lets the program copy."""
-        view = self.current
-        offered = self._offered.pop(view.id or "", "") if view is not None else ""
-        if offered:
-            self.show_line()
-            copy_text(self, offered)
-        else:
-            self.show_line("No program asked to copy anything.")
-
-    def on_terminal_view_reading_changed(self, event: TerminalView.ReadingChanged) -> None:
-        """Its count, or how far back it is."""
-        event.stop()
-        if event.view is self.current:
-            self.show_line()
+            self._pane.show_line(not_opened_words(command[0]))

@@ -17,9 +17,9 @@ Pixel = tuple[int, int, int]
 
 
 def fitted(pixels: Size, room: Size, aspect: float) -> Size:
-    """The largest size, in cells across and half cells down, with the same shape in the room.
+    """Return the largest size, in cells across and half cells down, with the same shape in the room.
 
-    `aspect` is how many times higher a cell is than wide.
+    `aspect` is the ratio of a cell's height to its width.
     """
     half = aspect / 2
     scale = min(room.width / pixels.width, room.height * aspect / pixels.height)
@@ -29,7 +29,7 @@ def fitted(pixels: Size, room: Size, aspect: float) -> Size:
 
 
 def half_blocks(image: "Image", room: Size, aspect: float) -> list[Strip]:
-    """An image of red, green and blue, as large as the room has place for it."""
+    """Return an image in RGB, as large as the room allows."""
     from PIL.Image import Resampling
 
     size = fitted(Size(*image.size), room, aspect)
@@ -61,7 +61,7 @@ def _strip(upper: list[Pixel], lower: list[Pixel] | None) -> Strip:
 def _segment(upper: Pixel, lower: Pixel | None, cells: int) -> Segment:
     if lower is None:
         return Segment(UPPER * cells, Style(color=Color.from_rgb(*upper)))
-    behind = Color.from_rgb(*lower)
+    background = Color.from_rgb(*lower)
     if upper == lower:
-        return Segment(" " * cells, Style(bgcolor=behind))
-    return Segment(UPPER * cells, Style(color=Color.from_rgb(*upper), bgcolor=behind))
+        return Segment(" " * cells, Style(bgcolor=background))
+    return Segment(UPPER * cells, Style(color=Color.from_rgb(*upper), bgcolor=background))

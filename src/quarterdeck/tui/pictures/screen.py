@@ -1,12 +1,16 @@
-"""The images of a block, one at a time, each as large as the page."""
+"""Show a picture."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.segment import Segment
 from textual import events, on, work
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
@@ -14,15 +18,47 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
-from quarterdeck.store.deck import Deck
-from quarterdeck.tui.actions import Where, bindings
-from quarterdeck.tui.outer import cell_aspect
+from quarterdeck.store.app_state import AppState
+from quarterdeck.tui.actions import KeyContext, bindings
+from quarterdeck.tui.host_terminal import cell_aspect
+from quarterdeck.tui.outside import OPENERS
 from quarterdeck.tui.pictures.half_blocks import half_blocks
-from quarterdeck.tui.pictures.words import NotShownError
 from quarterdeck.tui.screens.page import PageScreen
 
 if TYPE_CHECKING:
     from quarterdeck.tui.pictures.decoding import Picture
+
+
+FEW_COLORS = frozenset({"standard", "windows"})
+"""Names of color systems with sixteen colors, which cannot show a picture."""
+
+
+class NotShownError(Exception):
+    """An image cannot be shown; the text says why."""
+
+
+def why_none(app: App[Any]) -> str:
+    """Return why this terminal cannot show pictures at all; empty when it can."""
+    if app.no_color:
+        return "NO_COLOR is set, so no picture can be shown."
+    if app.console.color_system in FEW_COLORS:
+        return "This terminal has 16 colors, too few for a picture."
+    return ""
+
+
+def saved_words(paths: list[Path], environment: Mapping[str, str] = os.environ) -> str:
+    """Return where images were saved, and how to open them on this machine's own screen."""
+    where = f"Saved: {', '.join(str(path.absolute()) for path in paths)}"
+    program = _opener(environment)
+    return f"{where}. To open: {program} {paths[0].absolute()}" if program else f"{where}."
+
+
+def _opener(environment: Mapping[str, str]) -> str:
+    if "SSH_CONNECTION" in environment:
+        return ""  # what opens here is not seen there
+    if sys.platform == "darwin":
+        return "open"
+    return next((name for name in OPENERS if shutil.which(name)), "")
 
 
 class PictureView(Widget, can_focus=True):
@@ -31,19 +67,19 @@ class PictureView(Widget, can_focus=True):
     DEFAULT_CSS = "PictureView { height: 1fr; background: $background; }"
 
     class Resized(Message):
-        """There is another size to draw in."""
+        """The size has changed."""
 
     def __init__(self) -> None:
         super().__init__()
         self._strips: Sequence[Strip] = ()
 
     def show(self, strips: Sequence[Strip]) -> None:
-        """Shows these, or nothing."""
+        """Show strips, or nothing."""
         self._strips = strips
         self.refresh()
 
     def on_resize(self, event: events.Resize) -> None:
-        """What was drawn has the wrong size."""
+        """Drop the drawing, which has the wrong size."""
         self.show(())
         self.post_message(self.Resized())
 
@@ -60,7 +96,7 @@ class PictureView(Widget, can_focus=True):
 
 
 class PictureScreen(PageScreen):
-    """Escape leads back; the picture is forgotten with the page."""
+    """Escape goes back; the picture is freed with the page."""
 
     DEFAULT_CSS = """
     PictureScreen {
@@ -68,13 +104,13 @@ class PictureScreen(PageScreen):
         & #picture-title.trouble { color: $text-error; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Where.PICTURE)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyContext.PICTURE)]
     AUTO_FOCUS = "PictureView"
-    home = Where.PICTURE
+    home = KeyContext.PICTURE
 
-    def __init__(self, deck: Deck, images: Sequence[bytes]) -> None:
+    def __init__(self, app_state: AppState, images: Sequence[bytes]) -> None:
         """`images` are their files' contents, at least one."""
-        super().__init__(deck)
+        super().__init__(app_state)
         self._images = images
         self._at = 0
         self._drawer = Drawer()
@@ -88,7 +124,7 @@ class PictureScreen(PageScreen):
         self.dismiss(None)
 
     def action_turn(self, by: int) -> None:
-        """To another image of the block."""
+        """Go to another image of the block."""
         at = min(max(self._at + by, 0), len(self._images) - 1)
         if at != self._at:
             self._at = at
@@ -106,29 +142,29 @@ class PictureScreen(PageScreen):
         try:
             strips = await asyncio.to_thread(drawer.draw, content, room, cell_aspect())
         except NotShownError as error:
-            self._say(str(error), trouble=True)
+            self._show_title(str(error), failed=True)
             view.show(())
         else:
-            self._say(drawer.told, trouble=False)
+            self._show_title(drawer.summary, failed=False)
             view.show(strips)
 
-    def _say(self, words: str, *, trouble: bool) -> None:
+    def _show_title(self, text: str, *, failed: bool) -> None:
         several = len(self._images) > 1
-        which = f"Image {self._at + 1} of {len(self._images)}" if several else "Image"
+        position = f"Image {self._at + 1} of {len(self._images)}" if several else "Image"
         title = self.query_one("#picture-title", Static)
-        title.set_class(trouble, "trouble")
-        title.update(f"{which}: {words}")
+        title.set_class(failed, "trouble")
+        title.update(f"{position}: {text}")
 
 
 class Drawer:
-    """Draws one image, which is decoded the first time. To be called in a thread."""
+    """Draws one image, which is decoded the first time. Called in a thread."""
 
     def __init__(self) -> None:
         self._picture: Picture | None = None
-        self.told = ""
+        self.summary = ""
 
     def draw(self, content: bytes, room: Size, aspect: float) -> list[Strip]:
-        """Its strips.
+        """Return the image's strips.
 
         Raises:
             NotShownError: it cannot be shown.
@@ -137,6 +173,6 @@ class Drawer:
             from quarterdeck.tui.pictures.decoding import decoded
 
             picture = decoded(content)
-            self.told = f"{picture.format}, {picture.width} x {picture.height}"
+            self.summary = f"{picture.format}, {picture.width} x {picture.height}"
             self._picture = picture
         return half_blocks(self._picture.pixels, room, aspect)

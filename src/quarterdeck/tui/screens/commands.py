@@ -1,22 +1,168 @@
-"""The base of the main screen: what a person can have done to a replica."""
+"""Commands of the list of replicas."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 from uuid import UUID
 
 from textual import work
 
-from quarterdeck.store.bulk import on_each
-from quarterdeck.store.deck import Deck
+from quarterdeck.client.errors import ClientError
+from quarterdeck.store.app_state import AppState
+from quarterdeck.store.commands import Commands
+from quarterdeck.store.replica_list import BulkOutcome, on_each
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.tui.actions import Where
-from quarterdeck.tui.forms.typed import Typed
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import BY_STATE, KeyContext
+from quarterdeck.tui.forms.create_fields import Typed
 from quarterdeck.tui.frames import SettledLayout
-from quarterdeck.tui.screens import deeds
-from quarterdeck.tui.screens.deeds import Deed
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import hold_keys
+from quarterdeck.tui.kit.key_context import idle_actions_of
+from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.replica_list import ReplicaList
+from quarterdeck.wire.replicas import Replica, WorkspaceStatus
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.app import Cockpit
+
+
+MOST_NAMED = 6
+
+
+@dataclass(frozen=True)
+class ReplicaAction:
+    """`done` is the message afterwards. `unfit` returns why it has no effect here, or nothing.
+
+    `stops_turns`: it ends a running turn, so it needs a confirmation first.
+    """
+
+    verb: str
+    done: str
+    unfit: Callable[[ReplicaState], str]
+    command: Callable[[Commands, UUID], Awaitable[object]]
+    stops_turns: bool = False
+
+
+def _already(words: str, *statuses: WorkspaceStatus) -> Callable[[ReplicaState], str]:
+    return lambda state: words if state.status in statuses else ""
+
+
+def _awake_not(state: ReplicaState) -> str:
+    match state.status:
+        case WorkspaceStatus.SLEEPING | WorkspaceStatus.ARCHIVED:
+            return "Already asleep."
+        case WorkspaceStatus.PREPARING:
+            return "Still preparing."
+        case WorkspaceStatus.ERROR:
+            return "Failed; nothing runs in it."
+        case _:
+            return ""
+
+
+INTERRUPT = ReplicaAction(
+    "Interrupt",
+    "interrupted",
+    lambda state: "" if state.works else "Nothing to interrupt.",
+    Commands.interrupt,
+    stops_turns=True,
+)
+SLEEP = ReplicaAction(
+    "Sleep",
+    "put to sleep",
+    _awake_not,
+    Commands.sleep,
+    stops_turns=True,
+)
+ARCHIVE = ReplicaAction(
+    "Archive",
+    "archived",
+    _already("Already archived.", WorkspaceStatus.ARCHIVED),
+    Commands.archive,
+    stops_turns=True,
+)
+WAKE = ReplicaAction(
+    "Wake",
+    "woken",
+    _already("Already awake.", WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING),
+    Commands.wake,
+)
+DELETE = ReplicaAction("Delete", "deleted", lambda state: "", Commands.delete)
+
+
+_OF_KEYS = {"replica.sleep": SLEEP, "replica.wake": WAKE}
+
+
+def pointless(states: list[ReplicaState]) -> set[str]:
+    """Return those of `BY_STATE` that have no effect on any of these replicas."""
+    return {id for id in BY_STATE if all(_OF_KEYS[id].unfit(state) for state in states)}
+
+
+def names(states: list[ReplicaState]) -> str:
+    """Return the names of replicas: the first ones, and how many more."""
+    named = [one_line(state.name) for state in states[:MOST_NAMED]]
+    more = len(states) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
+
+
+def reasons(outcome: BulkOutcome) -> list[tuple[list[ReplicaState], ClientError]]:
+    """Return the replicas that were refused, grouped by the reason for one message."""
+    groups: dict[str, tuple[list[ReplicaState], ClientError]] = {}
+    for state, error in outcome.refused:
+        groups.setdefault(f"{error.title} {error}", ([], error))[0].append(state)
+    return list(groups.values())
+
+
+def title(verb: str, states: list[ReplicaState]) -> str:
+    """Return the question before it is done."""
+    if len(states) == 1:
+        return f"{verb} {one_line(states[0].name)}?"
+    return f"{verb} {len(states)} replicas?"
+
+
+def what_stops(states: list[ReplicaState]) -> str:
+    """Return what ends when replicas with running turns are interrupted or archived."""
+    if len(states) == 1:
+        return f"Stops the running turn of {names(states)}."
+    return f"Stops the running turns of {names(states)}."
+
+
+def work_words(states: list[ReplicaState]) -> str:
+    """Return the work that exists in these replicas alone; empty for none."""
+    seen = [one for state in states for one in state.record.repository_statuses]
+    commits = sum(one.unpushed or 0 for one in seen)
+    files = sum(one.uncommitted.files if one.uncommitted else 0 for one in seen)
+    parts = [f"{commits} {'commit' if commits == 1 else 'commits'} never pushed"] if commits else []
+    parts += [f"{files} {'file' if files == 1 else 'files'} not committed"] if files else []
+    return ", ".join(parts)
+
+
+def what_rests(states: list[ReplicaState]) -> str:
+    """Return what a user should know before they are archived; empty for nothing."""
+    parts: list[str] = []
+    if stopped := [state for state in states if state.works]:
+        parts.append(what_stops(stopped))
+    if words := work_words(states):
+        whose = [state for state in states if work_words([state])]
+        them = "it" if len(whose) == 1 else "them"
+        parts.append(
+            f"{names(whose)}: {words}. Archiving keeps {them}; to push, wake {them} first."
+        )
+    return "\n".join(parts)
+
+
+def what_goes(states: list[ReplicaState]) -> str:
+    """Return what is lost when they are deleted."""
+    pairs = [state.changed_lines for state in states]
+    added, removed = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+    changes = f", with +{added} -{removed} changed lines" if added or removed else ""
+    if words := work_words(states):
+        changes += f", {words}"
+    if len(states) == 1:
+        whose = f"This permanently deletes the sandbox, files{changes}, terminals and history. "
+    else:
+        whose = f"This permanently deletes {names(states)}: sandboxes, files{changes}, terminals and histories. "
+    return f"{whose}Your local checkout is not affected."
+
 
 Severity = Literal["information", "warning", "error"]
 
@@ -24,25 +170,25 @@ Severity = Literal["information", "warning", "error"]
 class CommandScreen(SettledLayout[None]):
     """Carries out commands; a refusal is one notice that says what to do."""
 
-    def __init__(self, deck: Deck, directory: Path | None) -> None:
+    def __init__(self, app_state: AppState, directory: Path | None) -> None:
         super().__init__()
-        self._deck = deck
+        self._app_state = app_state
         self._typed = Typed(str(directory) if directory else "", "", "")
         self._fresh = self._typed
 
     @property
     def chosen(self) -> ReplicaState | None:
-        """The replica that is meant."""
+        """The replica that commands apply to."""
         raise NotImplementedError
 
     @property
     def meant(self) -> list[ReplicaState]:
-        """Those that a command is for: the marked ones, else the one that is chosen."""
+        """The replicas that a command applies to: the marked ones, else the chosen one."""
         raise NotImplementedError
 
     @property
-    def where(self) -> Where:
-        """What has the focus."""
+    def where(self) -> KeyContext:
+        """The place of the focus."""
         raise NotImplementedError
 
     @property
@@ -50,87 +196,196 @@ class CommandScreen(SettledLayout[None]):
         """The list of replicas."""
         raise NotImplementedError
 
-    async def _open(self, replica_id: UUID) -> None:
+    def _open(self, replica_id: UUID) -> object:
         raise NotImplementedError
 
     def tell(self, severity: Severity, title: str, text: str) -> None:
-        """One notice; whatever is in it can do no harm."""
+        """Show one notice; its texts are sanitized."""
         self.app.notify(one_line(text), title=one_line(title), severity=severity, markup=False)
 
-    def _act(self, deed: Deed) -> None:
-        """Does it to those who are meant, as far as it makes sense there."""
+    def _act(self, action: ReplicaAction) -> None:
+        """Carry a command out on its replicas, where it has an effect."""
         meant = self.meant
-        fit = [state for state in meant if not deed.unfit(state)]
-        if fit:
-            self._carry_out(deed, fit)
+        fit = [state for state in meant if not action.unfit(state)]
+        stopped = [state for state in fit if state.works] if action.stops_turns else []
+        # In its chat a user sees the turn that is stopped.
+        if stopped and (action is not INTERRUPT or self.where is KeyContext.LIST):
+            self._ask(action, fit, what_stops(stopped))
+        elif fit:
+            self._carry_out(action, fit)
         elif meant:
-            self.tell("information", meant[0].name, deed.unfit(meant[0]))
+            self.tell("information", meant[0].name, action.unfit(meant[0]))
 
     @work
-    async def _carry_out(self, deed: Deed, states: list[ReplicaState]) -> None:
-        commands = self._deck.commands
-        outcome = await on_each(states, lambda id: deed.command(commands, id))
-        for refused, error in deeds.reasons(outcome):
+    async def _carry_out(self, action: ReplicaAction, states: list[ReplicaState]) -> None:
+        commands = self._app_state.commands
+        outcome = await on_each(states, lambda id: action.command(commands, id))
+        for refused, error in reasons(outcome):
             text = f"{error} {error.next_step}"
-            self.tell("error", f"{deed.verb} {deeds.names(refused)}: {error.title}", text)
+            self.tell("error", f"{action.verb} {names(refused)}: {error.title}", text)
         if len(states) > 1 and outcome.done:
-            self.tell("information", f"{len(outcome.done)} {deed.done}", deeds.names(outcome.done))
+            self.tell("information", f"{len(outcome.done)} {action.done}", names(outcome.done))
         self.listing.unmark({state.id for state in outcome.done})
 
     def action_new_replica(self) -> None:
-        hold_keys(self)
         self._ask_for_replica()
 
     @work
     async def _ask_for_replica(self) -> None:
         from quarterdeck.tui.forms.create import CreateScreen
 
-        made = await self.app.push_screen_wait(CreateScreen(self._deck, self._typed))
-        if isinstance(made, Typed):
-            self._typed = made
+        created = await self.app.push_screen_wait(CreateScreen(self._app_state, self._typed))
+        if isinstance(created, Typed):
+            self._typed = created
         else:
             self._typed = self._fresh
-            state = self._deck.add(made)
-            self.listing.show(self._deck.narrowed(self._deck.ordered()))
-            self.listing.select(state.id)
-            await self._open(state.id)
+            self._show_new(created)
 
     def action_interrupt(self) -> None:
-        self._act(deeds.INTERRUPT)
+        self._act(INTERRUPT)
 
     def action_sleep(self) -> None:
-        self._act(deeds.SLEEP)
+        self._act(SLEEP)
 
     def action_archive(self) -> None:
-        self._act(deeds.ARCHIVE)
+        fit = [state for state in self.meant if not ARCHIVE.unfit(state)]
+        if fit:
+            self._put_away(ARCHIVE, fit)
+        else:
+            self._act(ARCHIVE)
+
+    @work
+    async def _put_away(self, action: ReplicaAction, states: list[ReplicaState]) -> None:
+        """Name the work that exists nowhere else, and ask; archiving needs no question without any."""
+        with hold_keys(self, "Reading the replicas"):
+            await self._app_state.commands.read_resting(states)
+        words = what_goes(states) if action is DELETE else what_rests(states)
+        if words:
+            self._ask(action, states, words)
+        else:
+            self._carry_out(action, states)
 
     def action_wake(self) -> None:
-        self._act(deeds.WAKE)
+        self._act(WAKE)
 
     def action_delete(self) -> None:
         if meant := self.meant:
-            hold_keys(self)
-            self._ask_to_delete(meant)
+            self._put_away(DELETE, meant)
+
+    def action_get_changes(self, start: str = "", repository: str = "") -> None:
+        """Open the dialog that gets work out of the replica."""
+        state = self.chosen
+        if state is not None and state.record.repositories:
+            self._get_changes(state.id, start, repository)
+        elif state is not None:
+            self.tell("information", state.name, "This replica has no repository.")
+
+    @work(group="get changes")
+    async def _get_changes(self, replica_id: UUID, start: str, repository: str) -> None:
+        from quarterdeck.store.git import GetChanges
+        from quarterdeck.tui.screens.get_changes import GetChangesScreen
+
+        surroundings = cast("Cockpit", self.app).surroundings
+        changes = GetChanges(
+            self._app_state, replica_id, surroundings.git_variables if surroundings else {}
+        )
+        await self.app.push_screen_wait(GetChangesScreen(changes, start, repository))
+
+    @property
+    def message_chosen(self) -> str:
+        """The id of the user's message under the cursor of the transcript; empty for none."""
+        raise NotImplementedError
+
+    def action_pull_request(self) -> None:
+        """Show the pull requests of the replica; without one, the form that opens one."""
+        state = self.chosen
+        if state is not None and state.record.repositories:
+            self._show_pull_requests(state)
+        elif state is not None:
+            self.tell("information", state.name, "This replica has no repository.")
+
+    @work(group="pull requests", exclusive=True)
+    async def _show_pull_requests(self, state: ReplicaState) -> None:
+        from quarterdeck.tui.screens.pull_request import pull_request_dialogs
+
+        try:
+            with hold_keys(self, "Reading pull requests from the host"):
+                await self._app_state.pull_requests.read(state.id)
+        except ClientError as error:
+            self._tell_refused(f"Pull requests of {state.name}", error)
+        else:
+            await pull_request_dialogs(self, self._app_state.pull_requests, state)
+
+    @work(group="pull requests")
+    async def action_fix_checks(self) -> None:
+        """Send the agent the failed checks of the replica's pull requests."""
+        from quarterdeck.tui.screens.pull_request import fix_checks
+
+        if (state := self.chosen) is None:
+            return
+        pulls = self._app_state.pull_requests
+        try:
+            await pulls.read(state.id)
+            text = "No failed checks."
+            if state.failing:
+                text = await fix_checks(pulls, state, state.failing)
+        except (ClientError, OSError) as error:
+            self._tell_refused(f"Failed checks of {state.name}", error)
+        else:
+            self.tell("information", state.name, text)
+
+    def _tell_refused(self, title: str, error: ClientError | OSError) -> None:
+        from quarterdeck.store.git import failure_of
+
+        failure = failure_of(error)
+        self.tell("error", title, f"{failure.message} {failure.details}")
+
+    def action_rewind(self) -> None:
+        """Rewind to the message under the cursor of the transcript, else list checkpoints."""
+        from quarterdeck.tui.screens.rewind import RewindScreen
+
+        state = self.chosen
+        if state is not None and state.record.repositories:
+            screen = RewindScreen(self._app_state.commands, state, self.message_chosen)
+            self.app.push_screen(screen)
+        elif state is not None:
+            self.tell("information", state.name, "This replica has no repository.")
 
     @work
-    async def _ask_to_delete(self, states: list[ReplicaState]) -> None:
-        from quarterdeck.tui.screens.confirm import ConfirmScreen
+    async def action_fork(self) -> None:
+        """Ask for the name of a fork with the same files, create and open it."""
+        from quarterdeck.tui.screens.fork import ForkScreen
 
-        question = deeds.title("Delete", states)
-        sure = await self.app.push_screen_wait(
-            ConfirmScreen(question, deeds.what_goes(states), "Delete")
-        )
-        if sure:
-            self._carry_out(deeds.DELETE, states)
+        if (state := self.chosen) is None:
+            return
+        created = await self.app.push_screen_wait(ForkScreen(self._app_state.commands, state))
+        if created is not None:
+            self._show_new(created)
+
+    def _show_new(self, created: Replica) -> None:
+        state = self._app_state.add(created)
+        self.listing.show(self._app_state.narrowed(self._app_state.ordered()))
+        self.listing.select(state.id)
+        self._open(state.id)
+
+    @work
+    async def _ask(
+        self, action: ReplicaAction, states: list[ReplicaState], consequence: str
+    ) -> None:
+        from quarterdeck.tui.kit.dialogs import ConfirmScreen
+
+        question = title(action.verb, states)
+        screen = ConfirmScreen(question, consequence, action.verb)
+        if await self.app.push_screen_wait(screen):
+            self._carry_out(action, states)
 
     def action_reconnect(self) -> None:
-        self._deck.reconnect_now()
+        self._app_state.reconnect_now()
 
     def action_help(self) -> None:
         from quarterdeck.tui.screens.help import HelpScreen
 
-        hold_keys(self)
-        self.app.push_screen(HelpScreen(self.where))
+        self.app.push_screen(HelpScreen(self.where, without=idle_actions_of(self.focused)))
 
     def action_leave(self) -> None:
         self.app.exit(0)

@@ -1,8 +1,8 @@
-"""The main screen: the list of replicas, and the one that is being worked with.
+"""The main screen: the list of replicas, and the current one.
 
     Deck.changed -> Frame (once per refresh) -> list, status line, pane
 
-Below 60 columns one of the two is shown at a time: the one that has the focus.
+Below 60 columns only the one with the focus is shown.
 """
 
 from pathlib import Path
@@ -10,45 +10,43 @@ from time import monotonic
 from typing import ClassVar
 from uuid import UUID
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Static
 
+from quarterdeck.store.app_state import AppState
 from quarterdeck.store.changes import Change, Noticed, ReplicaGone, TranscriptChanged
-from quarterdeck.store.connection import Phase
-from quarterdeck.store.deck import Deck
-from quarterdeck.store.narrowing import Narrowing
+from quarterdeck.store.connection import ConnectionPhase
+from quarterdeck.store.replica_list import Narrowing
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.tui.actions import Where, bindings, brief_keys
+from quarterdeck.transcript.blocks import UserBlock
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext, bindings, brief_keys
 from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.kit.key_context import KeyContextChanged, idle_actions_of, key_context_of
 from quarterdeck.tui.panes.replica import ReplicaPane
-from quarterdeck.tui.panes.tab_kinds import CHAT
-from quarterdeck.tui.panes.tabs import TabPane
-from quarterdeck.tui.screens.beside import Beside
-from quarterdeck.tui.screens.commands import CommandScreen
-from quarterdeck.tui.screens.deeds import pointless
-from quarterdeck.tui.screens.frame import Frame
+from quarterdeck.tui.panes.tabs import CHAT, TabPane
+from quarterdeck.tui.screens.commands import CommandScreen, pointless
+from quarterdeck.tui.screens.detail_pane import PendingUpdate, ReplicaHolder
 from quarterdeck.tui.terminal.host import EmulatorHost
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import drop_keys, hold_keys, release_keys
-from quarterdeck.tui.widgets.info.panel import InfoPanel
+from quarterdeck.tui.textual_ext.type_ahead import hold_keys
+from quarterdeck.tui.widgets.info import InfoPanel
 from quarterdeck.tui.widgets.key_line import KeyLine
-from quarterdeck.tui.widgets.narrow_line import NarrowLine
-from quarterdeck.tui.widgets.page_links import PageLinks
-from quarterdeck.tui.widgets.placed import PlaceChanged, place_of
+from quarterdeck.tui.widgets.lines import NarrowLine
 from quarterdeck.tui.widgets.replica_list import ReplicaList
 from quarterdeck.tui.widgets.status_line import StatusLine
+from quarterdeck.tui.widgets.tab_bar import PageLinks
 
 WELCOME = (
     "No replicas yet.\nPress {replica.new} to create one:\na sandbox with your\n"
     "repository and an agent."
 )
 STREAM_SECONDS = 1 / 20
-"""Between two frames of what an agent says: more of them are not read, and keys wait for each."""
-NONE_SHOWN = "None is like this.\n{list.everything} shows all."
+"""Seconds between two frames of streamed text: nobody reads faster, and keys wait for each frame."""
+NONE_SHOWN = "No matches.\n{list.everything} clears the filter."
 
 
 class DeckScreen(CommandScreen):
@@ -72,21 +70,21 @@ class DeckScreen(CommandScreen):
         &.-narrow.in-pane #main { display: block; }
         &.-wide #side { width: 34; }
         & InfoPanel { display: none; }
-        &.-wide.with-info InfoPanel { display: block; }
+        &.-wide InfoPanel.wanted { display: block; }
     }
     """
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (120, "-wide")]
     BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(Where.LIST),
-        *bindings(Where.TABS),
-        *bindings(Where.ANYWHERE),
+        *bindings(KeyContext.LIST),
+        *bindings(KeyContext.TABS),
+        *bindings(KeyContext.ANYWHERE),
     ]
     AUTO_FOCUS = "ReplicaList"
 
-    def __init__(self, deck: Deck, host: EmulatorHost, directory: Path | None) -> None:
-        super().__init__(deck, directory)
-        self._beside = Beside(deck, host)
-        self._frame = Frame()
+    def __init__(self, app_state: AppState, host: EmulatorHost, directory: Path | None) -> None:
+        super().__init__(app_state, directory)
+        self._beside = ReplicaHolder(app_state, host)
+        self._frame = PendingUpdate()
         self._scheduled = False
         self._shown_at = 0.0
         self._with_info = True
@@ -100,21 +98,21 @@ class DeckScreen(CommandScreen):
                 yield ReplicaList()
                 yield PageLinks()
             yield self._beside
-            yield InfoPanel(self._deck)
+            yield InfoPanel(self._app_state)
         yield KeyLine()
 
     def on_mount(self) -> None:
-        self._stop_watching = self._deck.changed.watch(self._changed)
+        self._stop_watching = self._app_state.changed.watch(self._changed)
         self._show_list()
 
     def on_unmount(self) -> None:
         self._stop_watching()
 
     def on_screen_resume(self) -> None:
-        """No page is before it any more."""
-        self._deck.come_back()
+        """Note that no page covers the screen any more."""
+        self._app_state.mark_shown_as_seen()
 
-    # what the store tells
+    # changes of the store
 
     def _changed(self, change: Change) -> None:
         if isinstance(change, Noticed):
@@ -135,60 +133,62 @@ class DeckScreen(CommandScreen):
     async def _show_frame(self) -> None:
         self._scheduled = False
         self._shown_at = monotonic()
-        frame, self._frame = self._frame, Frame()
-        for gone in frame.gone:
-            await self._say_gone(gone)
+        if not self.query(ReplicaList):
+            return  # the screen is being closed: its parts are removed before it
+        frame, self._frame = self._frame, PendingUpdate()
+        for removed in frame.removed:
+            await self._report_removed(removed)
         if frame.listing or frame.connection:
             self._show_list()
         if frame.connection:
             self._show_banner()
-        if frame.connection and self._deck.online:
+        if frame.connection and self._app_state.online:
             self.info.come_online()
         self._show_info()
         await self._beside.take(frame)
 
     def _show_list(self) -> None:
-        states = self._deck.ordered()
+        states = self._app_state.ordered()
         welcome = keyed(NONE_SHOWN if states else WELCOME)
-        self.listing.empty = welcome if self._deck.listed else ""
-        self.listing.show(self._deck.narrowed(states))
-        self.listing.unmark(self.listing.marked - self._deck.replicas.keys())
-        self.query_one(StatusLine).show(self._deck.connection, states)
-        self.query_one(PageLinks).show(self._deck.automations.summary().words)
+        self.listing.empty = welcome if self._app_state.listed else ""
+        self.listing.show(self._app_state.narrowed(states))
+        self.listing.unmark(self.listing.marked - self._app_state.replicas.keys())
+        self.query_one(StatusLine).show(self._app_state.connection, states)
+        self.query_one(PageLinks).show(self._app_state.automations.summary().text)
         self._show_narrowing()
 
     @on(ReplicaList.MarksChanged)
     def _show_narrowing(self) -> None:
         listing, line = self.listing, self.query_one(NarrowLine)
-        line.show(listing.count, len(self._deck.replicas), len(listing.marked))
+        line.show(listing.count, len(self._app_state.replicas), len(listing.marked))
         self._show_keys()
 
     def _show_info(self) -> None:
-        """The panel beside the replica, where there is room for it and it is wanted."""
+        """Show the panel next to the replica, where there is room for it and it is enabled."""
         pane = self.pane
-        state = self._deck.replicas.get(pane.replica_id) if pane else None
-        self.set_class(self._with_info and state is not None, "with-info")
+        state = self._app_state.replicas.get(pane.replica_id) if pane else None
+        self.info.set_class(self._with_info and state is not None, "wanted")
         if state is not None:
             self.info.show(state)
 
     def _show_banner(self) -> None:
         banner = self.query_one("#banner", Static)
-        connection = self._deck.connection
+        connection = self._app_state.connection
         banner.display = connection.problem is not None
         if connection.problem is None:
             return
-        comfort = keyed("Nothing typed is lost: {app.reconnect} tries again now.")
-        if connection.phase == Phase.REFUSED:
-            comfort = keyed("{app.reconnect} tries again.")
+        comfort = keyed("Your input is kept. {app.reconnect} to retry now.")
+        if connection.phase == ConnectionPhase.REFUSED:
+            comfort = keyed("{app.reconnect} to retry.")
         banner.update(one_line(f"{connection.problem} {comfort}"))
 
-    async def _say_gone(self, gone: ReplicaGone) -> None:
+    async def _report_removed(self, removed: ReplicaGone) -> None:
         pane = self.pane
-        if pane is None or pane.replica_id != gone.replica_id:
+        if pane is None or pane.replica_id != removed.replica_id:
             return
-        name = one_line(gone.name)
-        if gone.elsewhere:
-            self.tell("warning", name, "It was deleted elsewhere, with all its files.")
+        name = one_line(removed.name)
+        if removed.elsewhere:
+            self.tell("warning", name, "Deleted from another client.")
         if self._inside(pane) or self.focused is None:
             self.action_to_list()
         await self._beside.say(f"{name} was deleted.")
@@ -196,7 +196,7 @@ class DeckScreen(CommandScreen):
     def _notice(self, notice: Noticed) -> None:
         self.tell(notice.severity, notice.title, notice.text)
 
-    # where the person is
+    # the current replica and place
 
     @property
     def listing(self) -> ReplicaList:
@@ -208,76 +208,92 @@ class DeckScreen(CommandScreen):
 
     @property
     def pane(self) -> ReplicaPane | None:
-        """The replica that is shown beside the list."""
+        """The replica that is shown next to the list."""
         return self._beside.pane
 
     @property
     def chosen(self) -> ReplicaState | None:
-        """The replica that keys mean: the one worked in, else the one under the cursor."""
+        """The replica that keys apply to: the one that has the focus, else the one under the cursor."""
         pane = self.pane
         if pane is not None and self._inside(pane):
-            return self._deck.replicas.get(pane.replica_id)
+            return self._app_state.replicas.get(pane.replica_id)
         selected = self.listing.selected
-        return self._deck.replicas.get(selected) if selected else None
+        return self._app_state.replicas.get(selected) if selected else None
 
     @property
     def meant(self) -> list[ReplicaState]:
         """Part of `CommandScreen`."""
         marked = self.listing.marked
-        if marked and self.where is Where.LIST:
-            return [state for state in self._deck.ordered() if state.id in marked]
+        if marked and self.where is KeyContext.LIST:
+            return [state for state in self._app_state.ordered() if state.id in marked]
         return [state] if (state := self.chosen) is not None else []
+
+    @property
+    def message_chosen(self) -> str:
+        """Part of `CommandScreen`."""
+        chat = self.pane.chat if self.pane else None
+        block = chat.transcript.cursor_block if chat and chat.transcript.has_focus else None
+        return (block.message_id or "") if isinstance(block, UserBlock) else ""
 
     def _inside(self, pane: Widget) -> bool:
         return self.focused is not None and pane in self.focused.ancestors
 
     @property
-    def where(self) -> Where:
-        """What has the focus, for help and the key line."""
-        nothing = Where.LIST if self.focused is None else Where.CHAT
-        return place_of(self.focused, nothing)
+    def where(self) -> KeyContext:
+        """The place of the focus, for help and the key line."""
+        nothing = KeyContext.LIST if self.focused is None else KeyContext.CHAT
+        return key_context_of(self.focused, nothing)
 
     def watch_focused(self, focused: Widget | None) -> None:
-        """In a narrow window the part with the focus is the one shown."""
+        """Show the part with the focus, where a narrow window has room for one."""
         if focused is not None:
-            self.set_class(not self._in_side(focused), "in-pane")
+            self._come_in(not self._in_side(focused))
         elif self.is_mounted:
             self.call_after_refresh(self._find_focus)
         if self.is_mounted:
             self._show_keys()
 
+    def _come_in(self, inside: bool = True) -> None:
+        """Note which part has the focus, or is about to get it.
+
+        Only a narrow window is styled by it: there it fills the screen.
+        """
+        self.set_class(inside, "in-pane", update=self.has_class("-narrow"))
+
     def _in_side(self, focused: Widget) -> bool:
         return any(node.id == "side" for node in focused.ancestors)
 
     def _find_focus(self) -> None:
-        """Nothing has the keys, and no other window does: the list takes them."""
+        """Note that nothing has the focus, and no other window does: the list gets it."""
         app_focus: bool = self.app.app_focus
         if self.focused is None and self.is_current and app_focus:
             self.set_focus(self.listing)
 
-    @on(PlaceChanged)
+    @on(KeyContextChanged)
     def _show_keys(self) -> None:
-        keys = brief_keys(self.where, without=pointless(self.meant))
+        keys = brief_keys(self.where, without=pointless(self.meant) | idle_actions_of(self.focused))
         self.query_one(KeyLine).show(keys)
 
-    @on(Beside.Shown)
+    @on(ReplicaHolder.Shown)
     def _pane_shown(self) -> None:
         self._show_info()
         self._show_keys()
 
     async def show_replica(self, replica_id: UUID) -> ReplicaPane:
-        """The pane of a replica, made if another one is shown."""
+        """Return the pane of a replica, created if another one is shown."""
         return await self._beside.show(replica_id)
 
     @on(ReplicaList.Opened)
-    async def _opened(self, event: ReplicaList.Opened) -> None:
-        await self._open(event.replica_id)
+    def _opened(self, event: ReplicaList.Opened) -> None:
+        self._open(event.replica_id)
 
+    @work
     async def _open(self, replica_id: UUID) -> None:
-        hold_keys(self)
-        pane = await self.show_replica(replica_id)
-        self.add_class("in-pane")
-        pane.focus_tab()
+        # In a worker: while the pane is created the screen can show that keys wait.
+        with hold_keys(self, "Opening the replica"):
+            pane = await self.show_replica(replica_id)
+            self._come_in()
+            pane.focus_tab()
 
     @on(ReplicaList.Highlighted)
     async def _highlighted(self, event: ReplicaList.Highlighted) -> None:
@@ -296,14 +312,13 @@ class DeckScreen(CommandScreen):
 
     @on(NarrowLine.Changed)
     def _narrow(self, event: NarrowLine.Changed) -> None:
-        self._deck.narrow(Narrowing.of(event.typed))
-        # Not with the next frame: a key that comes behind means what is shown then.
+        self._app_state.narrow(Narrowing.of(event.typed))
+        # Not with the next frame: a key that comes after it applies to what is shown then.
         self._show_list()
 
     @on(NarrowLine.Left)
     def _to_list_again(self) -> None:
         self.set_focus(self.listing)
-        release_keys(self)
 
     def action_narrow(self) -> None:
         self.query_one(NarrowLine).start()
@@ -322,48 +337,44 @@ class DeckScreen(CommandScreen):
 
     def action_to_list(self) -> None:
         pane = self.pane
+        if pane is not None and pane.chat is not None and pane.chat.close_find():
+            return
         self.set_focus(self.listing)
         if pane is not None:
             self.listing.select(pane.replica_id)
-        release_keys(self)
 
-    async def action_open(self) -> None:
+    def action_open(self) -> None:
         if (state := self.chosen) is not None:
-            await self._open(state.id)
+            self._open(state.id)
 
     async def action_show(self, tab: str) -> None:
         if (state := self.chosen) is None:
             return
-        hold_keys(self)
-        pane = await self.show_replica(state.id)
-        self.add_class("in-pane")
-        await pane.show(tab)
+        with hold_keys(self, "Opening the replica"):
+            pane = await self.show_replica(state.id)
+            self._come_in()
+            await pane.show(tab)
 
-    async def go_to(self, replica_id: UUID) -> None:
-        """Works with a replica, wherever the person was before."""
-        if replica_id in self._deck.replicas:
+    def go_to(self, replica_id: UUID) -> None:
+        """Focus a replica, wherever the user was before."""
+        if replica_id in self._app_state.replicas:
             self.listing.select(replica_id)
-            await self._open(replica_id)
-        else:
-            drop_keys(self)
+            self._open(replica_id)
 
     @on(PageLinks.Chosen)
     async def _page_chosen(self, event: PageLinks.Chosen) -> None:
         await self.run_action(event.method)
 
     def action_page(self, name: str) -> None:
-        """Opens one of `PAGES` over the deck."""
-        from quarterdeck.tui.screens.pages import PAGES
+        """Open one of `PAGES` over the list of replicas."""
+        from quarterdeck.tui.screens.page import PAGES
 
-        hold_keys(self)
-        self.app.push_screen(PAGES[name](self._deck), self._page_left)
+        self.app.push_screen(PAGES[name](self._app_state), self._page_left)
 
-    async def _page_left(self, to: UUID | None) -> None:
-        if to is None or to not in self._deck.replicas:
-            release_keys(self)
-            return
-        self.listing.select(to)
-        await self._open(to)
+    def _page_left(self, to: UUID | None) -> None:
+        if to is not None and to in self._app_state.replicas:
+            self.listing.select(to)
+            self._open(to)
 
     async def action_write(self) -> None:
         chat = self.pane.chat if self.pane else None
@@ -380,7 +391,7 @@ class DeckScreen(CommandScreen):
 
     def action_to_info(self) -> None:
         if not self.has_class("-wide"):
-            self.tell("information", "Info panel", "It is shown from 120 columns on.")
+            self.tell("information", "Info panel", "Needs 120 columns or more.")
         elif self.pane is not None:
             self._with_info = True
             self._show_info()

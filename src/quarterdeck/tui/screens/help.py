@@ -1,4 +1,4 @@
-"""The keys of what has the focus, of the tabs, and those that work anywhere; then of all places."""
+"""The keys of the current place, of the tabs, and those that work anywhere; then of all places."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -12,35 +12,53 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from quarterdeck.tui.actions import ACTIONS, Where, bindings, shown_key, shown_keys
+from quarterdeck.tui.actions import ACTIONS, KeyContext, bindings, shown_key, shown_keys
 from quarterdeck.tui.actions.anywhere import ALL_KEYS
 from quarterdeck.tui.actions.model import AROUND
-from quarterdeck.tui.type_ahead import release_keys
 
-ALWAYS = (Where.TABS, Where.ANYWHERE)
+ALWAYS = (KeyContext.TABS, KeyContext.ANYWHERE)
+AUTOMATION_PAGE = (KeyContext.AUTOMATIONS, KeyContext.AUTOMATION_FACTS, KeyContext.AUTOMATION_RUNS)
+_AFTER = {
+    KeyContext.TERMINAL: [KeyContext.TERMINAL_COMMAND],
+    KeyContext.PERMISSION: [KeyContext.CHAT, KeyContext.READING],
+    KeyContext.CHOICE: [KeyContext.CHAT, KeyContext.READING],
+}
+"""What else works in a place, or after one more key."""
 CLOSING = "Closing the cockpit stops nothing: open it again with qd."
-REBINDING = 'Other keys: a table [keys] in config.toml, as in "{id}" = "{key}".'
+REBINDING = 'Rebind in config.toml: [keys] "{id}" = "{key}".'
 
 
-def places_told(where: Where, *, every: bool) -> list[Where]:
-    """The places whose keys are told, in order."""
-    dialog = Where.DIALOG in AROUND.get(where, ())
-    first = [where, Where.DIALOG] if dialog else _of_a_page(where)
+def help_places(where: KeyContext, *, every: bool, tabs: bool = True) -> list[KeyContext]:
+    """Return the places whose keys are shown, in order; those of the tabs only if `tabs` are on the screen."""
+    dialog = KeyContext.DIALOG in AROUND.get(where, ())
+    first = [where, KeyContext.DIALOG] if dialog else _of_a_page(where)
     if not every:
-        return first
-    return first + [place for place in Where if place not in first]
+        return [place for place in first if tabs or place is not KeyContext.TABS]
+    return first + [place for place in KeyContext if place not in first]
 
 
-def _of_a_page(where: Where) -> list[Where]:
+def _of_a_page(where: KeyContext) -> list[KeyContext]:
+    # For automations, the whole page that is open; it has no tabs of a replica.
+    if where is KeyContext.AUTOMATION_RUN:
+        return [where, KeyContext.ANYWHERE]
+    if where in AUTOMATION_PAGE:
+        others = [place for place in AUTOMATION_PAGE if place is not where]
+        return [where, *others, KeyContext.ANYWHERE]
     around = [place for place in AROUND.get(where, ()) if place not in ALWAYS]
-    after = [Where.TERMINAL_COMMAND] if where is Where.TERMINAL else []
+    after = _AFTER.get(where, [])
     return [where, *around, *after, *(place for place in ALWAYS if place != where)]
 
 
-def key_table(where: Where, *, ids: bool, known: frozenset[str] | None = None) -> Table:
-    """The actions of one place; what has no key is dim. `ids` tells how to name them.
+def key_table(
+    where: KeyContext,
+    *,
+    ids: bool,
+    known: frozenset[str] | None = None,
+    without: frozenset[str] = frozenset(),
+) -> Table:
+    """Return the actions of one place; what has no key is dim. `ids` adds the ids for rebinding.
 
-    With `known`, what is not among these ids is left out.
+    With `known`, what is not among these ids is left out; so is what is among `without`.
     """
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, min_width=12)
@@ -50,6 +68,8 @@ def key_table(where: Where, *, ids: bool, known: frozenset[str] | None = None) -
     for action in ACTIONS[where]:
         if known is not None and action.method and action.id not in known:
             continue
+        if action.id in without:
+            continue
         keys = " ".join(shown_keys(action))
         row = [Text(keys or "no key", style="bold" if keys else "dim"), Text(action.help)]
         table.add_row(*row, *([Text(action.id, style="dim")] if ids else []))
@@ -57,7 +77,7 @@ def key_table(where: Where, *, ids: bool, known: frozenset[str] | None = None) -
 
 
 class HelpScreen(ModalScreen[None]):
-    """Closed by Escape, `q` or the key that opened it elsewhere; `?` again tells all places."""
+    """Closed by Escape, `q` or the key that opened it; `?` again shows all places."""
 
     DEFAULT_CSS = """
     HelpScreen {
@@ -73,11 +93,24 @@ class HelpScreen(ModalScreen[None]):
         }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Where.HELP)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyContext.HELP)]
 
-    def __init__(self, where: Where, known: frozenset[str] | None = None) -> None:
-        """`known` are the actions of the place that a dialog has; None stands for all."""
+    def __init__(
+        self,
+        where: KeyContext,
+        known: frozenset[str] | None = None,
+        *,
+        tabs: bool = True,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        """Show the keys of a place.
+
+        `known` are the actions of the place that a dialog has; None means all. `without` have no effect
+        now. `tabs`: the tabs of a replica are on the screen.
+        """
         super().__init__()
+        self._without = without
+        self._tabs = tabs
         self._where = where
         self._known = known
         self._every = False
@@ -90,27 +123,31 @@ class HelpScreen(ModalScreen[None]):
         return Group(*self._parts())
 
     def _parts(self) -> Iterable[Text | Table]:
-        for place in places_told(self._where, every=self._every):
+        for place in help_places(self._where, every=self._every, tabs=self._tabs):
             yield Text(place.value, style="bold underline")
-            known = self._known if place is self._where and not self._every else None
-            yield key_table(place, ids=self._every, known=known)
+            here = place is self._where and not self._every
+            yield key_table(
+                place,
+                ids=self._every,
+                known=self._known if here else None,
+                without=self._without if here else frozenset(),
+            )
             yield Text()
         if self._every:
             yield Text(REBINDING.format(id="replica.delete", key="D"))
         elif key := shown_key(ALL_KEYS):
-            yield Text(f"{key} again tells the keys of all places, and what to call them.")
+            yield Text(f"Press {key} again for all keys and their config ids.")
         yield Text(CLOSING)
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one(VerticalScroll))
-        release_keys(self)
 
     def action_every_place(self) -> None:
-        """Tells all places, or those that matter here again."""
+        """Show all places, or only the relevant ones again."""
         self._every = not self._every
         self.query_one(Static).update(self._content())
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def action_close(self) -> None:
-        """Back to where the person was."""
+        """Close."""
         self.dismiss(None)

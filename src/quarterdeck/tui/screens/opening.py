@@ -1,17 +1,17 @@
-"""The first frame: the program's two lines, drawn before everything else is loaded."""
+"""The first frame: the top and bottom lines, drawn before everything else is loaded."""
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.screen import Screen
 
 from quarterdeck.store.connection import ConnectionState
-from quarterdeck.tui.actions import BY_STATE, Where, brief_keys
+from quarterdeck.tui.actions import BY_STATE, KeyContext, brief_keys
 from quarterdeck.tui.widgets.key_line import KeyLine
 from quarterdeck.tui.widgets.status_line import StatusLine
 
 
 class OpeningScreen(Screen[None]):
-    """Stands for the main screen while its parts, half of the program, are being loaded."""
+    """Replaces the main screen while its parts, half of the program, are being loaded."""
 
     DEFAULT_CSS = """
     OpeningScreen Vertical { height: 1fr; }
@@ -28,4 +28,4 @@ class OpeningScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(StatusLine).show(ConnectionState(self._endpoint), [])
-        self.query_one(KeyLine).show(brief_keys(Where.LIST, without=BY_STATE))
+        self.query_one(KeyLine).show(brief_keys(KeyContext.LIST, without=BY_STATE))

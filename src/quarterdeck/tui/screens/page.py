@@ -1,5 +1,11 @@
-"""A full screen over the deck: environments, automations, settings."""
+"""Pages that cover the whole screen.
 
+The full screens over the list of replicas, by their names in actions.
+
+A row's function loads what its screen needs: the start of the cockpit does not wait for it.
+"""
+
+from collections.abc import Callable
 from typing import ClassVar, Literal
 from uuid import UUID
 
@@ -9,19 +15,18 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widget import Widget
 
+from quarterdeck.store.app_state import AppState
 from quarterdeck.store.changes import Change, ConnectionChanged, ListChanged, Noticed
-from quarterdeck.store.deck import Deck
-from quarterdeck.tui.actions import Where, bindings, brief_keys
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext, bindings, brief_keys
 from quarterdeck.tui.frames import SettledLayout
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import hold_keys, release_keys
+from quarterdeck.tui.kit.key_context import KeyContextChanged, key_context_of
 from quarterdeck.tui.widgets.key_line import KeyLine
-from quarterdeck.tui.widgets.placed import PlaceChanged, place_of
 from quarterdeck.tui.widgets.status_line import StatusLine
 
 
 class PageScreen(SettledLayout[UUID | None]):
-    """Status line, body, key line. `home` is the place of what has no keys of its own.
+    """Status line, body, key line. `home` is the place of what has no keys itself.
 
     Dismissed with the replica to go to, or None.
     """
@@ -29,13 +34,16 @@ class PageScreen(SettledLayout[UUID | None]):
     DEFAULT_CSS = """
     PageScreen #page { height: 1fr; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Where.PAGE), *bindings(Where.ANYWHERE)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(KeyContext.PAGE),
+        *bindings(KeyContext.ANYWHERE),
+    ]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (120, "-wide")]
-    home: ClassVar[Where] = Where.PAGE
+    home: ClassVar[KeyContext] = KeyContext.PAGE
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, app_state: AppState) -> None:
         super().__init__()
-        self._deck = deck
+        self._app_state = app_state
         self._scheduled = False
 
     def compose(self) -> ComposeResult:
@@ -45,20 +53,19 @@ class PageScreen(SettledLayout[UUID | None]):
         yield KeyLine()
 
     def body(self) -> ComposeResult:
-        """What stands between the two lines."""
+        """Return what is between the two lines."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self._stop_watching = self._deck.changed.watch(self._changed)
+        self._stop_watching = self._app_state.changed.watch(self._changed)
         self._show_status()
         self.show_keys()
-        release_keys(self)
 
     def on_unmount(self) -> None:
         self._stop_watching()
 
     def _changed(self, change: Change) -> None:
-        if not self.display:  # being closed: its parts go before it does
+        if not self.display:  # being closed: its parts are removed before it
             return
         if isinstance(change, Noticed):
             self.tell(change.severity, change.title, change.text)
@@ -68,48 +75,71 @@ class PageScreen(SettledLayout[UUID | None]):
         self.take(change)
 
     def take(self, change: Change) -> None:
-        """What the store tells, for the page's own parts."""
+        """Handle a change from the store, for the page's own parts."""
 
     def _show_status(self) -> None:
         self._scheduled = False
-        self.query_one(StatusLine).show(self._deck.connection, self._deck.ordered())
+        self.query_one(StatusLine).show(self._app_state.connection, self._app_state.ordered())
 
     @property
-    def where(self) -> Where:
-        """What has the focus."""
-        return place_of(self.focused, self.home)
+    def where(self) -> KeyContext:
+        """The place of the focus."""
+        return key_context_of(self.focused, self.home)
 
     def show_keys(self) -> None:
-        """Shows the keys of what has the focus."""
+        """Show the keys of the current place."""
         self.query_one(KeyLine).show(brief_keys(self.where))
 
     def watch_focused(self, focused: Widget | None) -> None:
-        """Other keys are right now."""
+        """Show the keys of the new focus."""
         if self.is_mounted:
             self.show_keys()
 
-    @on(PlaceChanged)
+    @on(KeyContextChanged)
     def _place_changed(self) -> None:
         self.show_keys()
 
     def tell(
         self, severity: Literal["information", "warning", "error"], title: str, text: str
     ) -> None:
-        """One notice; whatever is in it can do no harm."""
+        """Show one notice; its texts are sanitized."""
         self.app.notify(one_line(text), title=one_line(title), severity=severity, markup=False)
 
     def action_back(self) -> None:
-        hold_keys(self)
         self.dismiss(None)
 
     def action_reconnect(self) -> None:
-        self._deck.reconnect_now()
+        self._app_state.reconnect_now()
 
     def action_help(self) -> None:
         from quarterdeck.tui.screens.help import HelpScreen
 
-        hold_keys(self)
-        self.app.push_screen(HelpScreen(self.where))
+        self.app.push_screen(HelpScreen(self.where, tabs=False))
 
     def action_leave(self) -> None:
         self.app.exit(0)
+
+
+def _environments(app_state: AppState) -> PageScreen:
+    from quarterdeck.tui.environments.screen import EnvironmentsScreen
+
+    return EnvironmentsScreen(app_state)
+
+
+def _automations(app_state: AppState) -> PageScreen:
+    from quarterdeck.tui.automations.screen import AutomationsScreen
+
+    return AutomationsScreen(app_state)
+
+
+def _settings(app_state: AppState) -> PageScreen:
+    from quarterdeck.tui.settings.screen import SettingsScreen
+
+    return SettingsScreen(app_state)
+
+
+PAGES: dict[str, Callable[[AppState], PageScreen]] = {
+    "environments": _environments,
+    "automations": _automations,
+    "settings": _settings,
+}

@@ -1,30 +1,29 @@
-"""One line that is asked for; a refusal stands below it, and nothing that was typed is lost."""
+"""A prompt for one line of the settings, and a text that is shown once."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar
 
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
-from quarterdeck.client.errors import ClientError
-from quarterdeck.tui.actions import Where, prompt_bindings, shown_key
-from quarterdeck.tui.actions.settings import PLACES
-from quarterdeck.tui.screens.dialog import Dialog
-from quarterdeck.tui.surroundings import NotPossible
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import release_keys
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext, bindings, prompt_bindings, shown_key
+from quarterdeck.tui.actions.pages import SETTINGS_PLACES
+from quarterdeck.tui.host_services import NotSupportedError
+from quarterdeck.tui.kit.dialogs import Dialog
+from quarterdeck.tui.kit.prompts import AskField, AskScreen, WrongFieldError
 
-EMPTY = "Nothing was typed."
+EMPTY = "Required."
 
 
-class AskScreen(Dialog[str | None]):
-    """`take` is given what was typed; the screen closes when that has worked, and answers it."""
+class AskValueScreen(AskScreen, inherit_bindings=False):
+    """`take` is given the typed text; the screen closes when that has succeeded."""
 
     DEFAULT_CSS = """
-    AskScreen, SecretScreen {
+    AskValueScreen { background: $background 60%; &:ansi { background: transparent; } }
+    AskValueScreen, SecretScreen {
         align: center middle;
         & > Vertical {
             width: 72;
@@ -37,12 +36,14 @@ class AskScreen(Dialog[str | None]):
         & Input { margin: 1 0; background: $boost; }
         & .title { text-style: bold; }
         & .dim { color: $text-muted; }
-        & #problem { color: $text-error; height: auto; }
         & #secret { margin: 1 0; color: $text-success; }
     }
     """
-    place: ClassVar[Where] = Where.ASKED
-    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.ASKED)]
+    place: ClassVar[KeyContext] = KeyContext.ASKED
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(KeyContext.DIALOG),
+        *prompt_bindings(KeyContext.ASKED),
+    ]
 
     def __init__(
         self,
@@ -52,68 +53,43 @@ class AskScreen(Dialog[str | None]):
         *,
         secret: bool = False,
     ) -> None:
-        super().__init__()
-        self._title = title
-        self._explained = explained
+        super().__init__(title, [AskField("value", explained)], self._take_value, "save")
         self._take = take
         self._secret = secret
-        self._busy = False
+        self.typed = ""
+        """The typed text, once it was accepted."""
 
     def compose(self) -> ComposeResult:
+        (field,) = self._fields
         with Vertical():
-            yield Static(one_line(self._title), classes="title", markup=False)
-            yield Static(one_line(self._explained), classes="dim", markup=False)
-            yield Input(password=self._secret, compact=True)
-            yield Static(id="problem", markup=False)
-            done, cancel = (shown_key(action) for action in PLACES[Where.ASKED])
-            yield Static(f"{done} takes it   {cancel} cancels", classes="dim", markup=False)
-
-    def on_mount(self) -> None:
-        self.set_focus(self.query_one(Input))
-        release_keys(self)
+            yield Static(one_line(self._heading), classes="title", markup=False)
+            yield Static(one_line(field.label), classes="dim", markup=False)
+            yield Input(password=self._secret, compact=True, id=field.name)
+            yield Static(id=f"{field.name}-error", classes="error", markup=False)
+            yield Static(id="form-error", classes="error", markup=False)
+            done, cancel = (shown_key(action) for action in SETTINGS_PLACES[KeyContext.ASKED])
+            yield Static(f"{done} save · {cancel} cancel", classes="dim", markup=False)
 
     def action_submit(self) -> None:
-        """Takes what was typed, behind what is still being typed."""
-        self.call_later(self._submit)
+        """Accept the text, after what is still being typed."""
+        self.call_later(super().action_submit)
 
-    def action_cancel(self) -> None:
-        """Leaves everything as it was."""
-        self.dismiss(None)
-
-    def _submit(self) -> None:
-        typed = self.query_one(Input).value.strip()
-        if self._busy:
-            return
-        if not typed:
-            self._tell(EMPTY)
-            return
-        self._busy = True
-        self._tell("")
-        self._carry_out(typed)
-
-    @work
-    async def _carry_out(self, typed: str) -> None:
+    async def _take_value(self, values: Mapping[str, str]) -> None:
+        if not values["value"]:
+            raise WrongFieldError("value", EMPTY)
         try:
-            await self._take(typed)
-        except ClientError as error:
-            self._tell(f"{error} {error.next_step}")
-        except NotPossible as error:
-            self._tell(str(error))
-        else:
-            self.dismiss(typed)
-        finally:
-            self._busy = False
-
-    def _tell(self, problem: str) -> None:
-        self.query_one("#problem", Static).update(one_line(problem))
+            await self._take(values["value"])
+        except NotSupportedError as error:
+            raise WrongFieldError("value", str(error)) from error
+        self.typed = values["value"]
 
 
 class SecretScreen(Dialog[None]):
-    """Shows a text that is told this once."""
+    """Shows a text that is shown only once."""
 
-    place: ClassVar[Where] = Where.SHOWN_ONCE
-    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.SHOWN_ONCE)]
-    DEFAULT_CSS = AskScreen.DEFAULT_CSS
+    place: ClassVar[KeyContext] = KeyContext.SHOWN_ONCE
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.SHOWN_ONCE)]
+    DEFAULT_CSS = AskValueScreen.DEFAULT_CSS
 
     def __init__(self, title: str, secret: str) -> None:
         super().__init__()
@@ -123,20 +99,17 @@ class SecretScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(one_line(self._title), classes="title", markup=False)
-            yield Static("It is shown this once, and kept nowhere readable.", classes="dim")
+            yield Static("Shown once. Copy it now.", classes="dim")
             yield Static(one_line(self._shown), id="secret", markup=False)
-            copy, close = (shown_key(action) for action in PLACES[Where.SHOWN_ONCE])
-            yield Static(f"{copy} copies it   {close} closes", classes="dim", markup=False)
-
-    def on_mount(self) -> None:
-        release_keys(self)
+            copy, close = (shown_key(action) for action in SETTINGS_PLACES[KeyContext.SHOWN_ONCE])
+            yield Static(f"{copy} copy · {close} close", classes="dim", markup=False)
 
     def action_copy(self) -> None:
-        """To the clipboard, if the terminal takes it."""
-        from quarterdeck.tui.copying import copy_text
+        """Copy to the clipboard, if the terminal accepts it."""
+        from quarterdeck.tui.clipboard import copy_text
 
         copy_text(self.query_one("#secret", Static), self._shown)
 
     def action_close(self) -> None:
-        """It is kept."""
+        """Close; the user has saved the secret."""
         self.dismiss(None)

@@ -1,155 +1,244 @@
-"""The settings as lines with a cursor; the parts are one list, so that a small window shows them."""
+"""Rows of the settings."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
 from textual.binding import BindingType
-from textual.events import Click
-from textual.geometry import Region, Size
-from textual.message import Message
-from textual.reactive import reactive
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
 
-from quarterdeck.tui.actions import Where, prompt_bindings
-from quarterdeck.tui.part_style import part_style
-from quarterdeck.tui.settings.rows import Row
-from quarterdeck.tui.text import fit, one_line
-from quarterdeck.tui.widgets.placed import Placed
+from quarterdeck.store.settings import ServiceSettings
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, prompt_bindings, shown_keys
+from quarterdeck.tui.actions.keys import is_rebound
+from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.host_services import KnownService
+from quarterdeck.tui.kit.key_context import HasKeyContext
+from quarterdeck.tui.kit.rows import ColumnCell, RowList, columns
+from quarterdeck.tui.kit.spans import Emphasis, Line, TextRole
+from quarterdeck.tui.options import CHOICES, Options
+from quarterdeck.wire.agents import Agent, CredentialStatus
 
+CONNECTIONS = "Connections"
+LOOK = "Appearance and terminal"
+AGENTS = "Agents"
+CREDENTIALS = "Provider credentials"
+API_KEYS = "API keys"
+NOTIFICATIONS = "Notifications"
+KEYS = "Keys"
+
+SETTINGS = {
+    "theme": "Theme",
+    "motion": "Motion",
+    "mouse": "Mouse",
+    "notices": "Notifications",
+    "clipboard": "Clipboard access",
+}
+EXPLAINED = {
+    "dark": "",
+    "light": "",
+    "ansi": "your terminal's own 16 colors",
+    "auto": "reduced over SSH",
+    "full": "",
+    "reduced": "nothing moves",
+    "osc": "when a replica needs you: a message to your terminal",
+    "bell": "when a replica needs you: the bell",
+    "off": "",
+    "ask": "ask before a terminal program writes the clipboard",
+    "refuse": "never",
+    "True": "",
+    "False": "your terminal selects text itself",
+}
 NAME, VALUE = 26, 30
+"""Width of the columns where there is room."""
 
 
-class SettingsList(ScrollView, Placed, can_focus=True):
-    """Painted by line."""
+@dataclass(frozen=True)
+class SettingRow:
+    """`action` and `value` identify the action; a row without an action is read-only.
 
-    COMPONENT_CLASSES = {"settings--cursor", "settings--head", "settings--dim", "settings--mark"}
+    `head` starts a part. `mark` is one cell before the name.
+    """
+
+    part: str
+    name: str
+    value: str = ""
+    note: str = ""
+    action: str = ""
+    about: str = ""
+    mark: str = ""
+    head: bool = False
+
+    @property
+    def key(self) -> str | None:
+        """The key of the line; None for a heading."""
+        if self.head:
+            return None
+        return "\0".join((self.part, self.action, self.about or self.action or self.name))
+
+    def lines(self, width: int, height: int) -> Sequence[Line]:
+        name, note = one_line(self.name), one_line(self.note)
+        if self.head:
+            head = ColumnCell(name, TextRole.HEADING, marks=Emphasis.BOLD)
+            return (columns(width, head, ColumnCell("  "), ColumnCell(note, TextRole.DIM, -1)),)
+        sign = ColumnCell(f" {self.mark or ' '} ", TextRole.ASKING)
+        if not self.value and not note:
+            return (columns(width, sign, ColumnCell(name, width=-1)),)
+        of_name, of_value = (NAME, VALUE) if width >= 100 else (18, 16)
+        return (
+            columns(
+                width,
+                sign,
+                ColumnCell(name, width=of_name - 1),
+                ColumnCell(" "),
+                ColumnCell(one_line(self.value), width=of_value - 1),
+                ColumnCell(" "),
+                ColumnCell(note, TextRole.DIM, -1),
+            ),
+        )
+
+
+def head(part: str, note: str = "") -> SettingRow:
+    """Return the heading of a part."""
+    return SettingRow(part, part, note=note, head=True)
+
+
+def connection_rows(
+    known: list[KnownService], current: str, problem: str, *, more: bool
+) -> Iterator[SettingRow]:
+    """Yield the rows of the connections; `more` is whether others can be added."""
+    yield head(CONNECTIONS)
+    for one in known:
+        here = one.name == current
+        note = "connected" if here else keyed("{settings.change} to switch")
+        yield SettingRow(
+            CONNECTIONS, one.name, one.shown, note, "connect", one.name, "●" if here else ""
+        )
+    if more:
+        note = keyed("{settings.change} to add")
+        yield SettingRow(CONNECTIONS, "Add connection", note=note, action="new-connection")
+    if problem:
+        yield SettingRow(CONNECTIONS, problem, mark="✗")
+
+
+def look_rows(options: Options, no_color: bool) -> Iterator[SettingRow]:
+    """Yield the rows of the appearance settings."""
+    yield head(LOOK)
+    for name, label in SETTINGS.items():
+        value = getattr(options, name)
+        note = EXPLAINED.get(str(value), "")
+        if name == "theme" and no_color:
+            note = "NO_COLOR is set: no color is sent"
+        shown = ("on" if value else "off") if isinstance(value, bool) else str(value)
+        yield SettingRow(LOOK, label, shown, note, "setting", name)
+
+
+def next_choice(options: Options, name: str) -> str | bool:
+    """Return the next value of a setting."""
+    choices = CHOICES[name]
+    return choices[(choices.index(getattr(options, name)) + 1) % len(choices)]
+
+
+def service_rows(found: ServiceSettings, own_machine: bool) -> Iterator[SettingRow]:
+    """Yield the rows of the service's settings."""
+    yield head(AGENTS)
+    yield from _unread(AGENTS, found, "agents", found.agents)
+    for agent in found.agents or ():
+        yield _agent(agent, own_machine, found.progress.get(agent.id, ""))
+    yield head(CREDENTIALS, "personal; replicas get them when they start")
+    yield from _unread(CREDENTIALS, found, "credentials", found.credentials)
+    for provider, status in (found.credentials or {}).items():
+        yield _credential(provider, status)
+    yield SettingRow(CREDENTIALS, "Add provider", note="enter to add", action="provider")
+    yield head(API_KEYS)
+    yield from _unread(API_KEYS, found, "api_keys", found.api_keys)
+    for key in found.api_keys or ():
+        used = "never used" if key.last_used_at is None else f"used {_day(key.last_used_at)}"
+        created = f"created {_day(key.created_at)}, {used}"
+        yield SettingRow(API_KEYS, key.name, f"{key.key_prefix}...", created, "key", str(key.id))
+    yield SettingRow(API_KEYS, "Create a key", note="enter to add", action="new-key")
+    yield head(NOTIFICATIONS, "sent by the service, also while no cockpit is open")
+    yield from _unread(NOTIFICATIONS, found, "notifications", found.notifications)
+    if found.notifications is not None:
+        target = found.notifications
+        value = (target.service or "connected") if target.connected else "none"
+        yield SettingRow(NOTIFICATIONS, "Target", value, "enter to enter a URL", "target")
+
+
+def _unread(part: str, found: ServiceSettings, name: str, value: object) -> Iterator[SettingRow]:
+    if problem := found.problems.get(name):
+        yield SettingRow(part, problem, mark="✗")
+    elif value is None:
+        yield SettingRow(part, "Reading …")
+
+
+def _agent(agent: Agent, own_machine: bool, progress: str) -> SettingRow:
+    if agent.installed or agent.available:
+        state = "ready" if agent.available else "not ready"
+        value = " ".join(part for part in (state, agent.version) if part)
+        mark = "✓" if agent.available else "✗"
+        return SettingRow(AGENTS, agent.name, value, agent.reason or "", "", agent.id, mark)
+    if agent.install is not None and own_machine:
+        note = progress or f"enter to install (qd agents install {agent.id})"
+        return SettingRow(AGENTS, agent.name, "not installed", note, "install", agent.id, "○")
+    note = agent.install or agent.reason or ""
+    return SettingRow(AGENTS, agent.name, "not installed", note, "", agent.id, "○")
+
+
+def _credential(provider: str, status: CredentialStatus) -> SettingRow:
+    value = (status.api_key or "set") if status.has_credentials else "none"
+    note = "enter to replace" if status.has_credentials else "enter to set"
+    return SettingRow(CREDENTIALS, provider, value, note, "credential", provider)
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d}"
+
+
+def key_rows(options: Options, file: str) -> Iterator[SettingRow]:
+    """Yield the rows of the keys, with the faults of the configuration first."""
+    yield head(KEYS, f"edit [keys] in {file}" if file else "")
+    for fault in options.faults:
+        yield SettingRow(KEYS, fault, mark="✗")
+    seen: set[str] = set()
+    for where in KeyContext:
+        for action in ACTIONS[where]:
+            if action.id not in seen:
+                seen.add(action.id)
+                yield _key(where, action)
+
+
+def _key(where: KeyContext, action: Action) -> SettingRow:
+    keys = " ".join(shown_keys(action)) or "no key"
+    note = f"{action.help} ({where.value})"
+    return SettingRow(KEYS, action.id, keys, note, mark="*" if is_rebound(action) else "")
+
+
+class SettingsList(RowList[str], HasKeyContext):
+    """The settings, with headings."""
+
     DEFAULT_CSS = """
     SettingsList {
-        scrollbar-size-vertical: 1;
-        overflow-x: hidden;
         padding: 0 1;
-        & > .settings--head { color: $text-primary; text-style: bold; }
-        & > .settings--dim { color: $text-muted; }
-        & > .settings--mark { color: $text-warning; }
-        & > .settings--cursor {
-            background: $block-cursor-background;
-            color: $block-cursor-foreground;
-            text-style: $block-cursor-text-style;
-        }
+        &:blur > .rows--cursor { background: transparent; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.SETTINGS)]
-
-    cursor: reactive[int] = reactive(0, repaint=False)
-
-    class Clicked(Message):
-        """A line was clicked twice."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._rows: list[Row] = []
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.SETTINGS)]
 
     @property
-    def place(self) -> Where:
-        """Part of `Placed`."""
-        return Where.SETTINGS
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
+        return KeyContext.SETTINGS
 
     @property
-    def chosen(self) -> Row | None:
+    def chosen_row(self) -> SettingRow | None:
         """The line under the cursor."""
-        return self._rows[self.cursor] if self._rows else None
-
-    def show(self, rows: list[Row]) -> None:
-        """Shows other lines; the cursor stays on what it is about."""
-        before = self.chosen
-        self._rows = rows
-        self.virtual_size = Size(self.size.width, len(rows))
-        self.cursor = self._like(before)
-        self.refresh()
-
-    def _like(self, before: Row | None) -> int:
-        if before is not None:
-            for n, row in enumerate(self._rows):
-                if (row.part, row.deed, row.about, row.head) == (
-                    before.part,
-                    before.deed,
-                    before.about,
-                    before.head,
-                ) and (row.about or row.deed or row.name == before.name):
-                    return n
-        return self._near(min(self.cursor, len(self._rows) - 1), 1)
-
-    def _near(self, at: int, step: int) -> int:
-        """The first line from there that is no heading."""
-        while 0 <= at < len(self._rows) and self._rows[at].head:
-            at += step
-        return at if 0 <= at < len(self._rows) else self.cursor
-
-    def action_move(self, by: int) -> None:
-        """To another line, over headings."""
-        at = max(0, min(self.cursor + by, len(self._rows) - 1))
-        self.cursor = self._near(at, 1 if by > 0 else -1)
-
-    def action_edge(self, end: int) -> None:
-        """To the first line, or the last."""
-        at = 0 if end == 0 else len(self._rows) - 1
-        self.cursor = self._near(at, 1 if end == 0 else -1)
+        row = self.rows[self.cursor] if self.cursor < len(self.rows) else None
+        return row if isinstance(row, SettingRow) else None
 
     def action_section(self, by: int) -> None:
-        """To the first line of another part."""
-        starts = [n + 1 for n, row in enumerate(self._rows) if row.head]
-        if not starts:
-            return
-        current = max((n for n, start in enumerate(starts) if start <= self.cursor), default=0)
-        self.cursor = starts[(current + by) % len(starts)]
-
-    def watch_cursor(self, before: int, after: int) -> None:
-        for line in (before, after):
-            self.refresh_line(line - self.scroll_offset.y)
-        above = after - 1 if after and self._rows[after - 1 : after][0].head else after
-        region = Region(0, above, 1, after - above + 1)
-        self.scroll_to_region(region, animate=False, immediate=True, force=True)
-
-    def on_resize(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self._rows))
-
-    def on_click(self, event: Click) -> None:
-        at = event.y + self.scroll_offset.y
-        if at < len(self._rows) and not self._rows[at].head:
-            self.cursor = at
-            if event.chain > 1:
-                self.post_message(self.Clicked())
-
-    def render_line(self, y: int) -> Strip:
-        width = self.scrollable_content_region.width  # beside the scrollbar
-        at = y + self.scroll_offset.y
-        base = self.rich_style
-        if at >= len(self._rows):
-            return Strip.blank(width, base)
-        row = self._rows[at]
-        dim = base + part_style(self, "settings--dim")
-        if row.head:
-            style = base + part_style(self, "settings--head")
-            name = one_line(row.name)
-            note = fit(row.note, max(0, width - len(name) - 2))
-            return Strip([Segment(name, style), Segment("  ", base), Segment(note, dim)])
-        mark = base + part_style(self, "settings--mark")
-        if at == self.cursor and self.has_focus:
-            base = dim = mark = self.get_component_rich_style("settings--cursor")
-        return Strip(_line(row, width, base, dim, mark))
-
-
-def _line(row: Row, width: int, base: Style, dim: Style, mark: Style) -> list[Segment]:
-    sign = Segment(f" {row.mark or ' '} ", mark)
-    if not row.value and not row.note:
-        return [sign, Segment(fit(row.name, width - 3), base)]
-    name, value = (NAME, VALUE) if width >= 100 else (18, 16)
-    rest = max(0, width - 3 - name - value)
-    return [
-        sign,
-        Segment(fit(row.name, name - 1) + " ", base),
-        Segment(fit(row.value, value - 1) + " ", base),
-        Segment(fit(row.note, rest), dim),
-    ]
+        """Go to the first line of another part."""
+        starts = [n for n in self._able if not self.rows[n - 1].key]
+        if starts:
+            current = max((n for n, start in enumerate(starts) if start <= self.cursor), default=0)
+            self.cursor = starts[(current + by) % len(starts)]

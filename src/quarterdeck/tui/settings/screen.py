@@ -1,37 +1,40 @@
-"""The settings page: what each line does is here, what is shown is in `rows`."""
+"""The settings."""
 
-from collections.abc import Awaitable
-from typing import ClassVar, cast
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 from uuid import UUID
 
+from pydantic import BaseModel
+from pydantic import Field as Bounds
 from textual import on, work
 from textual.app import ComposeResult
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.deck import Deck
+from quarterdeck.store.app_state import AppState
 from quarterdeck.store.settings import ServiceSettings
-from quarterdeck.tui.actions import Where
-from quarterdeck.tui.screens.confirm import ConfirmScreen
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext
+from quarterdeck.tui.forms.kit import Field, FormScreen, InvalidValueError, ModelForm, Refusal
+from quarterdeck.tui.host_services import KnownService, NotSupportedError, Surroundings
+from quarterdeck.tui.kit.dialogs import ConfirmScreen
 from quarterdeck.tui.screens.page import PageScreen
-from quarterdeck.tui.settings import rows
-from quarterdeck.tui.settings.ask import AskScreen, SecretScreen
-from quarterdeck.tui.settings.host import Host
-from quarterdeck.tui.settings.listing import SettingsList
-from quarterdeck.tui.settings.rows import Row
-from quarterdeck.tui.surroundings import Known, NotPossible
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import hold_keys
+from quarterdeck.tui.settings import listing
+from quarterdeck.tui.settings.ask import AskValueScreen, SecretScreen
+from quarterdeck.tui.settings.listing import SettingRow, SettingsList
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.app import Cockpit
 
 
 class SettingsScreen(PageScreen):
-    """One list; Enter changes what is under the cursor, or does it."""
+    """One list; Enter changes the row under the cursor, or carries it out."""
 
-    home: ClassVar[Where] = Where.SETTINGS
+    home: ClassVar[KeyContext] = KeyContext.SETTINGS
     AUTO_FOCUS = "SettingsList"
 
-    def __init__(self, deck: Deck) -> None:
-        super().__init__(deck)
-        self._found = ServiceSettings(lambda: deck.client)
+    def __init__(self, app_state: AppState) -> None:
+        super().__init__(app_state)
+        self._found = ServiceSettings(lambda: app_state.client)
         self._problem = ""
 
     def body(self) -> ComposeResult:
@@ -47,32 +50,34 @@ class SettingsScreen(PageScreen):
         return self.query_one(SettingsList)
 
     @property
-    def host(self) -> Host:
-        """The cockpit, as far as it can be set."""
-        return cast("Host", self.app)
+    def host(self) -> "Cockpit":
+        """The cockpit."""
+        return cast("Cockpit", self.app)
 
     def _show(self) -> None:
         around, options = self.host.surroundings, self.host.options
-        current = around.current if around else self._deck.connection.endpoint
+        current = around.current if around else self._app_state.connection.endpoint
         own = around is not None and around.own_machine
         file = str(around.file) if around else ""
         shown = [
-            *rows.connection_rows(self._known(), current, self._problem, more=around is not None),
-            *rows.look_rows(options, self.app.no_color),
-            *rows.service_rows(self._found, own),
-            *rows.key_rows(options, file),
+            *listing.connection_rows(
+                self._known(), current, self._problem, more=around is not None
+            ),
+            *listing.look_rows(options, self.app.no_color),
+            *listing.service_rows(self._found, own),
+            *listing.key_rows(options, file),
         ]
-        self.listing.show(shown)
+        self.listing.show_rows(shown)
 
-    def _known(self) -> list[Known]:
+    def _known(self) -> list[KnownService]:
         around = self.host.surroundings
         if around is None:
-            return [Known(self._deck.connection.endpoint, "")]
+            return [KnownService(self._app_state.connection.endpoint, "")]
         try:
             return around.known()
-        except NotPossible as error:
+        except NotSupportedError as error:
             self._problem = str(error)
-            return [Known(around.current, "")]
+            return [KnownService(around.current, "")]
 
     @work(exclusive=True, group="read")
     async def _read(self) -> None:
@@ -80,15 +85,15 @@ class SettingsScreen(PageScreen):
             await self._found.read(part)
             self._show()
 
-    # what a line does
+    # actions of a line
 
-    @on(SettingsList.Clicked)
+    @on(SettingsList.Chosen)
     def action_change(self) -> None:
-        """Changes what is under the cursor, or does it."""
-        row = self.listing.chosen
+        """Change the row under the cursor, or carry it out."""
+        row = self.listing.chosen_row
         if row is None:
             return
-        match row.deed:
+        match row.action:
             case "connect":
                 self._connect(row.about)
             case "new-connection":
@@ -109,41 +114,41 @@ class SettingsScreen(PageScreen):
                 pass
 
     def action_add(self) -> None:
-        """Adds to the part where the cursor is."""
-        row = self.listing.chosen
+        """Add to the part under the cursor."""
+        row = self.listing.chosen_row
         match row.part if row is not None else "":
-            case rows.CONNECTIONS:
+            case listing.CONNECTIONS:
                 self._ask_connection()
-            case rows.API_KEYS:
+            case listing.API_KEYS:
                 self._ask_key()
-            case rows.CREDENTIALS:
+            case listing.CREDENTIALS:
                 self._ask_provider()
             case part:
-                others = f"{rows.CONNECTIONS}, {rows.CREDENTIALS} and {rows.API_KEYS}"
-                self.tell("information", part, f"Nothing is added here, only to {others}.")
+                others = f"{listing.CONNECTIONS}, {listing.CREDENTIALS} and {listing.API_KEYS}"
+                self.tell("information", part, f"Nothing can be added here, only to {others}.")
 
     def action_read(self) -> None:
-        """Reads everything again."""
+        """Read everything again."""
         self._read()
 
     def action_test(self) -> None:
-        """Sends a notification to where they go."""
+        """Send a test notification to the configured address."""
         self._carry_out("Notification", self._try_target())
 
     async def _try_target(self) -> None:
-        if not await self._deck.client.chatapp.test():
-            raise NotPossible("It was not taken. Check the address.")
-        self.tell("information", "Notification", "It was taken.")
+        if not await self._app_state.client.chatapp.test():
+            raise NotSupportedError("Test failed; check the URL.")
+        self.tell("information", "Notification", "Test notification sent.")
 
     def _set(self, name: str) -> None:
-        value = rows.next_choice(self.host.options, name)
+        value = listing.next_choice(self.host.options, name)
         self.host.set_option(name, value)
         around = self.host.surroundings
         try:
             if around is not None:
                 around.keep(name, value)
-        except NotPossible as error:
-            self.tell("warning", "For now only", str(error))
+        except NotSupportedError as error:
+            self.tell("warning", "Not saved", str(error))
         self._show()
 
     @work(exclusive=True, group="connect")
@@ -153,21 +158,19 @@ class SettingsScreen(PageScreen):
             return
         try:
             service = await around.connect(name)
-        except NotPossible as error:
+        except NotSupportedError as error:
             self._problem = str(error)
             self._show()
             return
-        # Not from here: this page goes with the service it shows.
+        # Not from here: this page closes with the service it shows.
         self.app.call_later(self.host.move_to, service)
 
     @work
     async def _ask_connection(self) -> None:
-        from quarterdeck.tui.settings.connecting import new_connection
 
         around = self.host.surroundings
         if around is None:
             return
-        hold_keys(self)
         if await self.app.push_screen_wait(new_connection(around)) is not None:
             self._problem = ""
             self._show()
@@ -177,20 +180,20 @@ class SettingsScreen(PageScreen):
         around = self.host.surroundings
         if around is None:
             return
-        self.tell("information", agent, "It is being installed.")
+        self.tell("information", agent, "Installing.")
         try:
             await around.install(agent, lambda line: self.sub_title_of(agent, line))
-        except NotPossible as error:
+        except NotSupportedError as error:
             self.tell("error", f"{agent} was not installed", str(error))
         else:
-            self.tell("information", agent, "It is installed; replicas see it when they start.")
+            self.tell("information", agent, "Installed; replicas see it when they start.")
         finally:
             self._found.progress.pop(agent, None)
         await self._found.read("agents")
         self._show()
 
     def sub_title_of(self, agent: str, line: str) -> None:
-        """Shows what an installation prints, on the agent's line."""
+        """Show the output of an installation, on the agent's line."""
         self._found.progress[agent] = one_line(line)
         self._show()
 
@@ -198,65 +201,61 @@ class SettingsScreen(PageScreen):
         async def take(key: str) -> None:
             await self._found.set_credential(provider, key)
 
-        explained = "Agents get it in replicas that start from now on. It is not shown again."
-        self._ask(AskScreen(f"Key of {provider}", explained, take, secret=True))
+        explained = "Replicas started from now on get it. It is not shown again."
+        self._ask(AskValueScreen(f"Key of {provider}", explained, take, secret=True))
 
     @work
     async def _ask_provider(self) -> None:
         async def take(name: str) -> None:
-            await self._deck.client.credentials.get(name)
+            await self._app_state.client.credentials.get(name)
 
         explained = "Its name in small letters, as in the name of its agent."
-        hold_keys(self)
-        name = await self.app.push_screen_wait(AskScreen("Provider", explained, take))
-        if name is not None:
-            self._ask_credential(name)
+        asking = AskValueScreen("Provider", explained, take)
+        if await self.app.push_screen_wait(asking):
+            self._ask_credential(asking.typed)
 
     @work
     async def _ask_key(self) -> None:
         around = self.host.surroundings
         if around is None:
             return
-        made: list[str] = []
+        keys: list[str] = []
 
         async def take(name: str) -> None:
-            made.append(await around.make_key(name))
+            keys.append(await around.make_key(name))
 
         explained = "Programs show the key to this service and act as you."
-        hold_keys(self)
-        name = await self.app.push_screen_wait(AskScreen("Name of the new key", explained, take))
-        if name is not None:
-            await self.app.push_screen_wait(SecretScreen(f"API key {name}", made[0]))
+        asking = AskValueScreen("Name of the new key", explained, take)
+        if await self.app.push_screen_wait(asking):
+            await self.app.push_screen_wait(SecretScreen(f"API key {asking.typed}", keys[0]))
             await self._found.read("api_keys")
             self._show()
 
     def _ask_target(self) -> None:
         explained = "Such as ntfy://host/topic. It holds secrets, so it is not shown again."
         self._ask(
-            AskScreen("Address of notifications", explained, self._found.send_to, secret=True)
+            AskValueScreen("Address of notifications", explained, self._found.send_to, secret=True)
         )
 
     @work
-    async def _ask(self, asking: AskScreen) -> None:
-        hold_keys(self)
+    async def _ask(self, asking: AskValueScreen) -> None:
         await self.app.push_screen_wait(asking)
         self._show()
 
     def action_remove(self) -> None:
-        """Removes what is under the cursor, when a person is sure."""
-        row = self.listing.chosen
+        """Remove the row under the cursor, after a confirmation."""
+        row = self.listing.chosen_row
         around = self.host.surroundings
-        if row is not None and (told := _removal(row)):
-            self._remove(row, *told)
-        elif row is not None and row.deed == "connect" and around is not None:
-            self.tell("information", row.name, f"It is removed by hand, in {around.file}.")
+        if row is not None and (texts := _removal(row)):
+            self._remove(row, *texts)
+        elif row is not None and row.action == "connect" and around is not None:
+            self.tell("information", row.name, f"Remove it by hand, in {around.file}.")
 
     @work
-    async def _remove(self, row: Row, question: str, consequence: str) -> None:
-        hold_keys(self)
+    async def _remove(self, row: SettingRow, question: str, consequence: str) -> None:
         if not await self.app.push_screen_wait(ConfirmScreen(question, consequence, "Remove")):
             return
-        match row.deed:
+        match row.action:
             case "credential":
                 self._carry_out(row.name, self._found.remove_credential(row.about))
             case "key":
@@ -265,25 +264,66 @@ class SettingsScreen(PageScreen):
                 self._carry_out(row.name, self._found.send_nowhere())
 
     @work
-    async def _carry_out(self, subject: str, deed: Awaitable[None]) -> None:
+    async def _carry_out(self, subject: str, request: Awaitable[None]) -> None:
         try:
-            await deed
+            await request
         except ClientError as error:
             self.tell("error", subject, f"{error} {error.next_step}")
-        except NotPossible as error:
+        except NotSupportedError as error:
             self.tell("error", subject, str(error))
         self._show()
 
 
-def _removal(row: Row) -> tuple[str, str] | None:
-    """What is asked before a line's subject is removed; None when it cannot be."""
+def _removal(row: SettingRow) -> tuple[str, str] | None:
+    """Return the question before a line's subject is removed; None when it cannot be."""
     name = one_line(row.name)
-    match row.deed:
+    match row.action:
         case "credential" if row.value != "none":
-            return f"Remove the key of {name}?", "Replicas that start from now on have none."
+            return f"Remove the key of {name}?", "Replicas started from now on do not get it."
         case "key":
             return f"Revoke {name}?", "Programs that use it are refused at once."
-        case "target" if row.value != "nowhere":
+        case "target" if row.value != "none":
             return "Send no notifications?", "The address is forgotten."
         case _:
             return None
+
+
+class NewConnection(BaseModel):
+    """A service: its name, its address, and the key to use."""
+
+    name: Annotated[str, Bounds(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=64)]
+    address: Annotated[str, Bounds(pattern=r"^(https?://[^\s/]\S*|unix:/.+)$", max_length=2048)]
+    key: Annotated[str, Bounds(pattern=r"^[!-~]+$", max_length=4096)] | None = None
+
+
+FIELDS = (
+    Field("name", rule="Letters, digits, - and _"),
+    Field(
+        "address",
+        rule="Starts with http://, https:// or unix:/",
+        placeholder="https://service.example",
+    ),
+    Field(
+        "key",
+        help="Without one, get it later: qd auth login --profile NAME.",
+        rule="A key has no blanks",
+        secret=True,
+    ),
+)
+
+
+def new_connection(around: Surroundings) -> FormScreen[str]:
+    """Return a form dismissed with the service's name, which is in the configuration file by then."""
+
+    async def save(body: NewConnection) -> str:
+        try:
+            if any(one.name == body.name for one in around.known()):
+                raise InvalidValueError(Refusal({"name": "Name already in use."}))
+            around.add(body.name, body.address, body.key)
+        except NotSupportedError as error:
+            raise InvalidValueError(Refusal(general=str(error))) from None
+        return body.name
+
+    form = ModelForm(NewConnection, FIELDS)
+    carry_out = cast("Callable[[BaseModel], Awaitable[str]]", save)
+    return FormScreen("New connection", form, carry_out, verb="Add")

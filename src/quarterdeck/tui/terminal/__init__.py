@@ -1,5 +1,5 @@
 """The embedded terminal: an emulator in a child process and the widget that shows it.
 
-`source.TerminalSource` feeds `view.TerminalView`; one `host.EmulatorHost` per cockpit owns the child
+`output.TerminalSource` feeds `view.TerminalView`; one `host.EmulatorHost` per cockpit owns the child
 process. Nothing is imported here, because the child imports this package and must stay light.
 """

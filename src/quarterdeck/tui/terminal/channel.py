@@ -2,15 +2,29 @@
 
 A message is a header (length of the body, kind, number of the terminal) and a body. No pickle and
 no JSON: bodies are fixed structs and raw bytes, and the cockpit checks every length, since the
-other end may have gone wrong.
+other end may be broken.
+
+A frame is what changed on one terminal's screen. Rows are runs of (style number, cells, characters)
+followed by the row's text. A style is defined in the first frame that uses it; both ends number
+styles in the order of their definition and start over together when the table is full.
 """
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from quarterdeck.tui.terminal.errors import BadFrame
+from quarterdeck.tui.terminal.core import CellStyle, Color, Row, State
+
+
+class EmulatorError(Exception):
+    """Base of this package's errors."""
+
+
+class BadFrameError(EmulatorError):
+    """The child process sent something that is not a message."""
+
 
 HEADER = struct.Struct("<IBI")
 BODY_LIMIT = 64 << 20
@@ -26,7 +40,7 @@ LINK = struct.Struct("<IHHB")
 
 
 class Command(IntEnum):
-    """What the cockpit says."""
+    """Messages from the cockpit."""
 
     OPEN = 1
     CLOSE = 2
@@ -43,14 +57,14 @@ class Command(IntEnum):
     COLORS = 13
     SYNC = 14
     READING = 15
-    """1 begins, 0 ends."""
+    """1 starts, 0 ends."""
     READ = 16
     FIND = 17
     LINK = 18
 
 
 class Report(IntEnum):
-    """What the emulator's process says."""
+    """Messages from the emulator's process."""
 
     READY = 1
     FRAME = 2
@@ -75,7 +89,7 @@ class Parcel(NamedTuple):
 
 
 def pack(kind: int, terminal: int, body: bytes = b"") -> bytes:
-    """A message as bytes."""
+    """Return a message as bytes."""
     return HEADER.pack(len(body), kind, terminal) + body
 
 
@@ -86,10 +100,10 @@ class Splitter:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Parcel]:
-        """The messages that `data` completes.
+        """Yield the messages that `data` completes.
 
         Raises:
-            BadFrame: a length is impossible; the stream is of no use any more.
+            BadFrameError: a length is impossible; the stream is unusable from here on.
         """
         self._buffer += data
         start = 0
@@ -97,7 +111,7 @@ class Splitter:
             while len(self._buffer) - start >= HEADER.size:
                 length, kind, terminal = HEADER.unpack_from(self._buffer, start)
                 if length > BODY_LIMIT:
-                    raise BadFrame(f"a message of {length} bytes")
+                    raise BadFrameError(f"a message of {length} bytes")
                 body = start + HEADER.size
                 if len(self._buffer) < body + length:
                     break
@@ -105,3 +119,92 @@ class Splitter:
                 yield Parcel(kind, terminal, bytes(self._buffer[body:start]))
         finally:
             del self._buffer[:start]
+
+
+HEAD = struct.Struct("<HHHHBBIIIHIIIHHH")
+STYLE = struct.Struct("<IIIHB")
+ROW = struct.Struct("<HHI")
+RUN = struct.Struct("<HHH")
+VISIBLE, STYLES_RESET, READS, MARKS = 1, 2, 4, 8
+_STYLES_LIMIT = 20_000
+NO_COLOR, PALETTE = 0xFFFFFFFF, 0x01000000
+
+
+@dataclass(frozen=True, slots=True)
+class FrameDelta:
+    """Changes since the previous frame: some rows by their place, and the state."""
+
+    state: State
+    rows: list[tuple[int, Row]]
+
+
+def _pack_color(color: Color) -> int:
+    match color:
+        case None:
+            return NO_COLOR
+        case int():
+            return PALETTE | color
+        case (r, g, b):
+            return r | g << 8 | b << 16
+
+
+class FrameEncoder:
+    """The child's end, one for each terminal. The other end is `decoder.FrameDecoder`."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[CellStyle, int] = {}
+
+    def encode(self, state: State, rows: list[tuple[int, Row]]) -> bytes:
+        """Return a frame as bytes."""
+        reset = len(self._numbers) > _STYLES_LIMIT
+        if reset:
+            self._numbers.clear()
+        known = len(self._numbers)
+        packed = b"".join([self._row(place, row) for place, row in rows])
+        styles = list(self._numbers)[known:]
+        title = state.title.encode()
+        cursor, bar = state.cursor, state.scrollback
+        head = HEAD.pack(
+            state.cols,
+            state.rows,
+            cursor.x,
+            cursor.y,
+            _flags(state) | (STYLES_RESET if reset else 0),
+            cursor.shape,
+            state.modes,
+            bar.total,
+            bar.offset,
+            bar.rows,
+            state.bells,
+            state.reading.matches if state.reading else 0,
+            state.reading.match if state.reading else 0,
+            len(title),
+            len(styles),
+            len(rows),
+        )
+        return b"".join([head, title, *map(_pack_style, styles), packed])
+
+    def _row(self, place: int, row: Row) -> bytes:
+        numbers = self._numbers
+        runs: list[bytes] = []
+        texts: list[str] = []
+        for text, cells, style in row:
+            number = numbers.get(style)
+            if number is None:
+                number = numbers[style] = len(numbers)
+            runs.append(RUN.pack(number, cells, len(text)))
+            texts.append(text)
+        raw = "".join(texts).encode("utf-8", "replace")
+        return b"".join([ROW.pack(place, len(runs), len(raw)), *runs, raw])
+
+
+def _flags(state: State) -> int:
+    flags = VISIBLE if state.cursor.visible else 0
+    if state.reading is not None:
+        flags |= READS | (MARKS if state.reading.marking else 0)
+    return flags
+
+
+def _pack_style(style: CellStyle) -> bytes:
+    fg, bg, attributes, underline, line = style
+    return STYLE.pack(_pack_color(fg), _pack_color(bg), _pack_color(line), attributes, underline)

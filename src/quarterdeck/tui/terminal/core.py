@@ -1,18 +1,20 @@
-"""What an emulator core is: bytes in, rows of styled runs out. Nothing here knows a library."""
+"""The screen of a terminal, and the history of its output, as both processes represent them."""
 
+from collections import deque
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from typing import NamedTuple, Protocol
+from itertools import islice
+from typing import NamedTuple
 
 MIN_COLS, MIN_ROWS = 20, 5
 """Smaller screens are not given to a core: they make the native one abort."""
 MAX_COLS, MAX_ROWS = 500, 200
 CELL_PIXELS = (8, 16)
-"""Told to programs that ask for pixels; there are none."""
+"""Sent to programs that ask for pixels; there are none."""
 SCROLLBACK_LINES = 10_000
 SCROLLBACK_ROW_BYTES, SCROLLBACK_CELL_BYTES = 128, 16
 """Room for a line that is kept, and for each of its cells. Plain text takes half of it; the rest is
-for styles, links and composed characters, which are kept beside the cells."""
+for styles, links and composed characters, which are stored separately."""
 CLIPBOARD_BYTES = 256 << 10
 """Longest text that a program may offer for the clipboard."""
 
@@ -35,9 +37,9 @@ class Attribute(IntFlag):
     OVERLINE = 128
     SELECTED = 256
     MATCH = 512
-    """Found by the reader's search."""
+    """A match of the reader's search."""
     MATCH_HERE = 1024
-    """The found place that the reader is at."""
+    """The match that the reader is at."""
 
 
 class Underline(IntEnum):
@@ -64,10 +66,10 @@ class CellStyle(NamedTuple):
 PLAIN = CellStyle()
 
 
-class Run(NamedTuple):
-    """Neighboring cells of one look. `cells` is their width; all are one or all two cells wide.
+class CellRun(NamedTuple):
+    """Neighboring cells with the same style. `cells` is their width; all are one or all two cells wide.
 
-    A grapheme of several code points is a run of its own.
+    A grapheme of several code points is a separate run.
     """
 
     text: str
@@ -75,12 +77,12 @@ class Run(NamedTuple):
     style: CellStyle
 
 
-Row = tuple[Run, ...]
+Row = tuple[CellRun, ...]
 """A row from its first cell; cells after the last run are blank in the theme's colors."""
 
 
 class CursorShape(IntEnum):
-    """Shape of the cursor that the program asked for."""
+    """Shape of the cursor that the program requested."""
 
     BAR = 0
     BLOCK = 1
@@ -88,8 +90,8 @@ class CursorShape(IntEnum):
     HOLLOW = 3
 
 
-class Cursor(NamedTuple):
-    """Where the cursor is, from 0. Not `visible` also when it is outside the part in view."""
+class CursorPosition(NamedTuple):
+    """Position of the cursor, from 0. Also not `visible` outside the part in view."""
 
     x: int = 0
     y: int = 0
@@ -97,7 +99,7 @@ class Cursor(NamedTuple):
     shape: int = CursorShape.BLOCK
 
 
-class Mode(IntFlag):
+class TerminalMode(IntFlag):
     """Modes that change what keys, mouse and paste send."""
 
     NONE = 0
@@ -118,12 +120,17 @@ class Mode(IntFlag):
     MOUSE_PIXELS = 16_384
     NEW_LINE = 32_768
     OTHER_KEYS = 65_536
-    """`modifyOtherKeys` 2: keys with Ctrl or Shift are told apart from each other."""
+    """`modifyOtherKeys` 2: keys with Ctrl or Shift are distinguished from each other."""
     SOME_KEYS = 131_072
-    """`modifyOtherKeys` 1: only those that have no control character of their own."""
+    """`modifyOtherKeys` 1: only those without a control character."""
 
 
-MOUSE_MODES = Mode.MOUSE_X10 | Mode.MOUSE_CLICK | Mode.MOUSE_DRAG | Mode.MOUSE_ANY
+MOUSE_MODES = (
+    TerminalMode.MOUSE_X10
+    | TerminalMode.MOUSE_CLICK
+    | TerminalMode.MOUSE_DRAG
+    | TerminalMode.MOUSE_ANY
+)
 
 
 class Scrollback(NamedTuple):
@@ -140,14 +147,14 @@ class Scrollback(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The reader goes through the screen and what scrolled away; the cursor is the reader's."""
+    """The reader moves through the screen and the scrollback; the cursor is the reader's."""
 
     marking: bool = False
     """Moving selects."""
     matches: int = 0
-    """How often the text searched for was found."""
+    """Number of matches."""
     match: int = 0
-    """Which of them the reader is at, the newest is 1; 0: at none."""
+    """The current match, the newest is 1; 0: none."""
 
 
 class Step(IntEnum):
@@ -187,12 +194,12 @@ class Step(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a core shows besides its rows."""
+    """The state of a screen besides its rows."""
 
     cols: int
     rows: int
-    cursor: Cursor
-    modes: Mode
+    cursor: CursorPosition
+    modes: TerminalMode
     scrollback: Scrollback
     title: str
     bells: int
@@ -200,103 +207,98 @@ class State:
 
 
 class SelectionKind(IntEnum):
-    """What a press selects; dragging goes on by cells."""
+    """The unit that a press selects; dragging continues by cells."""
 
     CELL = 0
     WORD = 1
     LINE = 2
 
 
-class Core(Protocol):
-    """A terminal emulator without a screen. Not thread-safe; owned by one process."""
+LIMIT = 1 << 20
+CHUNK = 32 << 10
 
-    def feed(self, data: bytes) -> None:
-        """Takes output of the program."""
-        ...
 
-    def take_replies(self) -> bytes:
-        """Answers to the program's queries since the last call, to be typed into it."""
-        ...
+@dataclass(slots=True)
+class OutputChunk:
+    """Some output. `answer`: the program still waits for replies to its queries."""
+
+    data: bytes
+    answer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """The size from here on."""
+
+    cols: int
+    rows: int
+
+
+Entry = OutputChunk | Resize
+
+
+class OutputHistory:
+    """At most 1 MiB of output with the sizes it was written for; the oldest goes first."""
+
+    def __init__(self, cols: int, rows: int) -> None:
+        self.start = Resize(cols, rows)
+        """The size at the oldest entry kept."""
+        self.size = self.start
+        self.trimmed = False
+        self._entries: deque[Entry] = deque()
+        self._bytes = 0
+        self._dropped = 0
+
+    def add(self, data: bytes, *, answer: bool) -> list[OutputChunk]:
+        """Keep output; return it in chunks of at most 32 KiB."""
+        chunks = [OutputChunk(data[at : at + CHUNK], answer) for at in range(0, len(data), CHUNK)]
+        for chunk in chunks:
+            self._entries.append(chunk)
+            self._bytes += len(chunk.data)
+        self._trim()
+        return chunks
 
     def resize(self, cols: int, rows: int) -> None:
-        """Changes the size, clamped to 20..500 x 5..200; the primary screen is reflowed."""
-        ...
+        """Keep a change of size."""
+        self.size = Resize(cols, rows)
+        self._entries.append(self.size)
 
-    def held(self) -> bool:
-        """Whether the program asked not to be painted just now (synchronized output)."""
-        ...
+    def _trim(self) -> None:
+        while self._bytes > LIMIT:
+            match self._entries.popleft():
+                case Resize() as size:
+                    self.start = size
+                case OutputChunk(data=data):
+                    self._bytes -= len(data)
+                    self.trimmed = True
+            self._dropped += 1
 
-    def take_rows(self) -> list[tuple[int, Row]]:
-        """Rows in view that changed since the last call, with their place from 0."""
-        ...
+    def since(self, place: int) -> tuple[list[Entry], int]:
+        """Return the entries kept from a place on (0 is the first ever), and the place after them."""
+        skipped = max(0, place - self._dropped)
+        return list(islice(self._entries, skipped, None)), self._dropped + len(self._entries)
 
-    def invalidate(self) -> None:
-        """Makes every row count as changed."""
-        ...
 
-    def state(self) -> State:
-        """The rest of what is shown, as of the last `take_rows`."""
-        ...
-
-    def scroll(self, lines: int) -> None:
-        """Moves the part in view: negative is back."""
-        ...
-
-    def scroll_to_bottom(self) -> None:
-        """Shows the newest rows again."""
-        ...
-
-    def select_from(self, x: int, y: int, kind: SelectionKind) -> None:
-        """Begins a selection at a cell in view."""
-        ...
-
-    def select_to(self, x: int, y: int) -> None:
-        """Extends the selection to a cell in view."""
-        ...
-
-    def clear_selection(self) -> None:
-        """Selects nothing."""
-        ...
-
-    def selected_text(self) -> str:
-        """The selected text, wrapped lines joined, trailing blanks cut; empty when nothing is."""
-        ...
-
-    def start_reading(self) -> None:
-        """The reader takes the cursor; the part in view stays where it is, whatever is printed."""
-        ...
-
-    def stop_reading(self) -> None:
-        """The cursor is the program's again, and the newest rows are shown."""
-        ...
-
-    def read(self, step: Step) -> None:
-        """Moves the reader, or marks from where the reader is."""
-        ...
-
-    def find(self, text: str) -> None:
-        """Marks every place of a text, and moves the reader to the newest before the cursor.
-
-        ASCII letters are found in both cases. An empty text searches for nothing.
-        """
-        ...
-
-    def link_at(self, x: int, y: int) -> str:
-        """Where a cell in view leads: a link of the program's, or an address in the text."""
-        ...
-
-    def link_here(self) -> str:
-        """The same for where the reader is."""
-        ...
-
-    def take_clipboard(self) -> str | None:
-        """The newest text that the program offered for the clipboard since the last call."""
-        ...
-
-    def set_colors(self, foreground: Rgb, background: Rgb) -> None:
-        """The theme's colors, told to programs that ask."""
-        ...
-
-    def close(self) -> None:
-        """Frees the core."""
-        ...
+def restore(modes: TerminalMode) -> bytes:
+    """Set the modes that the program may have set in output no longer kept."""
+    pairs = (
+        (TerminalMode.ALTERNATE_SCREEN, 1049),
+        (TerminalMode.CURSOR_KEYS, 1),
+        (TerminalMode.KEYPAD, 66),
+        (TerminalMode.BRACKETED_PASTE, 2004),
+        (TerminalMode.FOCUS_EVENTS, 1004),
+        (TerminalMode.MOUSE_X10, 9),
+        (TerminalMode.MOUSE_CLICK, 1000),
+        (TerminalMode.MOUSE_DRAG, 1002),
+        (TerminalMode.MOUSE_ANY, 1003),
+        (TerminalMode.MOUSE_SGR, 1006),
+        (TerminalMode.MOUSE_UTF8, 1005),
+        (TerminalMode.MOUSE_URXVT, 1015),
+        (TerminalMode.MOUSE_PIXELS, 1016),
+        (TerminalMode.BACKARROW, 67),
+    )
+    private = b"".join(b"\x1b[?%dh" % number for mode, number in pairs if modes & mode)
+    new_line = b"\x1b[20h" if modes & TerminalMode.NEW_LINE else b""
+    key_mode = b"\x1b[>4;1m" if modes & TerminalMode.SOME_KEYS else b""
+    key_mode = b"\x1b[>4;2m" if modes & TerminalMode.OTHER_KEYS else key_mode
+    return private + new_line + key_mode

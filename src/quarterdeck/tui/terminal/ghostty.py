@@ -1,4 +1,4 @@
-"""`GhosttyCore`: the emulator core on libghostty-vt, through pyghostty. Only for the child process.
+"""The terminal emulator on libghostty-vt, through pyghostty. Only for the child process.
 
 The library can abort on hostile bytes, so nothing in the cockpit's own process imports this.
 """
@@ -10,6 +10,7 @@ import pyghostty
 
 from quarterdeck.tui.terminal.core import (
     CELL_PIXELS,
+    CLIPBOARD_BYTES,
     MAX_COLS,
     MAX_ROWS,
     MIN_COLS,
@@ -17,25 +18,104 @@ from quarterdeck.tui.terminal.core import (
     SCROLLBACK_CELL_BYTES,
     SCROLLBACK_LINES,
     SCROLLBACK_ROW_BYTES,
-    Cursor,
-    Mode,
+    CursorPosition,
     Rgb,
     Row,
     Scrollback,
     SelectionKind,
     State,
     Step,
+    TerminalMode,
 )
-from quarterdeck.tui.terminal.ghostty_clipboard import Clipboard
-from quarterdeck.tui.terminal.ghostty_grid import Grid
-from quarterdeck.tui.terminal.ghostty_keys import OtherKeys
-from quarterdeck.tui.terminal.ghostty_links import Links
-from quarterdeck.tui.terminal.ghostty_reader import Reader
-from quarterdeck.tui.terminal.ghostty_rows import RowReader, check_layout
-from quarterdeck.tui.terminal.ghostty_selection import Selector
+from quarterdeck.tui.terminal.ghostty_grid import Grid, RowReader, check_layout, sized
+from quarterdeck.tui.terminal.ghostty_reader import GhosttyReader
+from quarterdeck.tui.terminal.ghostty_selection import Links, Selector
 
 ffi: Any = pyghostty.ffi
 lib: Any = pyghostty.lib
+
+
+class Clipboard:
+    """One terminal's clipboard offers. Requests to read the clipboard are never answered."""
+
+    def __init__(self, terminal: Any) -> None:
+        self._offered: str | None = None
+        limit = ffi.new("size_t*", CLIPBOARD_BYTES)
+        lib.ghostty_terminal_set(
+            terminal, lib.GHOSTTY_TERMINAL_OPT_CLIPBOARD_WRITE_MAX_BYTES, limit
+        )
+        self._callback = ffi.callback("GhosttyTerminalClipboardWriteFn", self._offer)
+        lib.ghostty_terminal_set(terminal, lib.GHOSTTY_TERMINAL_OPT_CLIPBOARD_WRITE, self._callback)
+
+    def _offer(self, _terminal: Any, _data: Any, write: Any) -> None:
+        for number in range(write.contents_len):
+            content = write.contents[number]
+            mime = _text(content.mime)
+            if mime.startswith("text/plain"):
+                self._offered = _text(content.data)
+        if write.reply:
+            reply = sized("GhosttyClipboardWriteReply")
+            reply.result = lib.GHOSTTY_CLIPBOARD_WRITE_RESULT_DENIED
+            write.reply(write, reply)
+
+    def take(self) -> str | None:
+        """Return the newest offer since the last call."""
+        offered, self._offered = self._offered, None
+        return offered
+
+
+def _text(string: Any) -> str:
+    if not string.len:
+        return ""
+    raw: bytes = ffi.buffer(string.ptr, min(string.len, CLIPBOARD_BYTES))[:]
+    return raw.decode("utf-8", "replace")
+
+
+_CTRL = 1 << 1
+_DISTINCT_CTRL_A = b"\x1b[27;5;97~"
+"""Ctrl+A for a program that requested it; else it is one control character."""
+
+
+class OtherKeys:
+    """Reads `modifyOtherKeys` of one terminal: which keys its program wants distinguished.
+
+    The library keeps it where only its own key encoder can read it. So the encoder is set up from
+    the terminal and queried for one key that differs.
+    """
+
+    def __init__(self, terminal: Any) -> None:
+        self._terminal = terminal
+        self._encoder = ffi.new("GhosttyKeyEncoder*")
+        self._event = ffi.new("GhosttyKeyEvent*")
+        pyghostty.core.check(lib.ghostty_key_encoder_new(ffi.NULL, self._encoder), "key encoder")
+        pyghostty.core.check(lib.ghostty_key_event_new(ffi.NULL, self._event), "key event")
+        self._letter = ffi.new("char[]", b"a")
+        self._typed = ffi.new("char[32]")
+        self._length = ffi.new("size_t*")
+        self._no_kitty = ffi.new("uint8_t*", 0)
+        event = self._event[0]
+        lib.ghostty_key_event_set_action(event, lib.GHOSTTY_KEY_ACTION_PRESS)
+        lib.ghostty_key_event_set_key(event, lib.GHOSTTY_KEY_A)
+        lib.ghostty_key_event_set_mods(event, _CTRL)
+        lib.ghostty_key_event_set_utf8(event, self._letter, 1)
+        lib.ghostty_key_event_set_unshifted_codepoint(event, ord("a"))
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the program requested `modifyOtherKeys` 2."""
+        encoder, length = self._encoder[0], self._length
+        lib.ghostty_key_encoder_setopt_from_terminal(encoder, self._terminal)
+        # The kitty protocol would take precedence, and is not offered.
+        kitty = lib.GHOSTTY_KEY_ENCODER_OPT_KITTY_FLAGS
+        lib.ghostty_key_encoder_setopt(encoder, kitty, self._no_kitty)
+        lib.ghostty_key_encoder_encode(encoder, self._event[0], self._typed, 32, length)
+        return bool(ffi.buffer(self._typed, length[0])[:] == _DISTINCT_CTRL_A)
+
+    def close(self) -> None:
+        """Free the library's objects."""
+        lib.ghostty_key_event_free(self._event[0])
+        lib.ghostty_key_encoder_free(self._encoder[0])
+
 
 ffi.cdef(
     "typedef struct { int tag; intptr_t delta; uint64_t _pad; } QuarterdeckScroll;", override=True
@@ -45,47 +125,47 @@ _TITLE_BYTES = 1024
 _NO_LIMIT = 1 << 31
 _SOME_KEYS = b"\x1b[>4;1m"
 _OWN = re.compile(rb"\x1b(?:\[(?:\?6n|!p|>4(?:;[0-9]?)?m|>4n|>m)|c)")
-"""DECXCPR and DECSTR, which the library does not know; and what `modifyOtherKeys` is set and reset
-by, of which it knows level 2 alone."""
+"""DECXCPR and DECSTR, which the library does not support; and the sequences of `modifyOtherKeys`,
+of which it supports level 2 only."""
 _OWN_LENGTH = len(_SOME_KEYS)
 _SOFT_RESET = (
     b"\x1b[?25h\x1b[?6l\x1b[4l\x1b[?1l\x1b>\x1b[?7h\x1b[?69l\x1b[r\x1b[m"
     b'\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[0"q\x1b[>4m\x1b[H\x1b7'
 )
 """Cursor shown, origin, insertion and application keys off, wrapping on, no margins, plain text,
-ASCII, nothing protected, keys not told apart, home saved."""
+ASCII, nothing protected, keys not distinguished, home saved."""
 _REPLIES_KEPT = 64 << 10
 
 _MODES = (
-    (1, Mode.CURSOR_KEYS),
-    (66, Mode.KEYPAD),
-    (67, Mode.BACKARROW),
-    (2004, Mode.BRACKETED_PASTE),
-    (1004, Mode.FOCUS_EVENTS),
-    (9, Mode.MOUSE_X10),
-    (1000, Mode.MOUSE_CLICK),
-    (1002, Mode.MOUSE_DRAG),
-    (1003, Mode.MOUSE_ANY),
-    (1006, Mode.MOUSE_SGR),
-    (1007, Mode.ALTERNATE_SCROLL),
-    (1005, Mode.MOUSE_UTF8),
-    (1015, Mode.MOUSE_URXVT),
-    (1016, Mode.MOUSE_PIXELS),
-    (20 | 1 << 15, Mode.NEW_LINE),
+    (1, TerminalMode.CURSOR_KEYS),
+    (66, TerminalMode.KEYPAD),
+    (67, TerminalMode.BACKARROW),
+    (2004, TerminalMode.BRACKETED_PASTE),
+    (1004, TerminalMode.FOCUS_EVENTS),
+    (9, TerminalMode.MOUSE_X10),
+    (1000, TerminalMode.MOUSE_CLICK),
+    (1002, TerminalMode.MOUSE_DRAG),
+    (1003, TerminalMode.MOUSE_ANY),
+    (1006, TerminalMode.MOUSE_SGR),
+    (1007, TerminalMode.ALTERNATE_SCROLL),
+    (1005, TerminalMode.MOUSE_UTF8),
+    (1015, TerminalMode.MOUSE_URXVT),
+    (1016, TerminalMode.MOUSE_PIXELS),
+    (20 | 1 << 15, TerminalMode.NEW_LINE),
 )
-"""By number; an ANSI mode, which is no private one of DEC, has the highest bit set."""
+"""By number; an ANSI mode, which is not a private DEC mode, has the highest bit set."""
 _SYNCHRONIZED = 2026
 _CLUSTERS = 2027
-"""What is one character to a person is one in the grid: a family, a flag, a thumb with its skin."""
+"""What a user sees as one character is one in the grid: a family, a flag, a thumb with its skin."""
 
 
 def clamp(cols: int, rows: int) -> tuple[int, int]:
-    """The nearest size that the core is given."""
+    """Return the nearest size that a core supports."""
     return min(max(cols, MIN_COLS), MAX_COLS), min(max(rows, MIN_ROWS), MAX_ROWS)
 
 
 class GhosttyCore:
-    """One terminal. See `core.Core` for the meaning of its methods."""
+    """A terminal emulator without a screen. Not thread-safe; owned by one process."""
 
     def __init__(self, cols: int, rows: int) -> None:
         cols, rows = clamp(cols, rows)
@@ -105,7 +185,7 @@ class GhosttyCore:
         self._grid = grid
         self._selector = Selector(grid)
         self._links = Links(grid)
-        self._reader = Reader(grid, self._selector, self._links, self.scroll, self._view)
+        self._reader = GhosttyReader(grid, self._selector, self._links, self.scroll, self._view)
         self._clipboard = Clipboard(self._raw)
         self._other_keys = OtherKeys(self._raw)
         self._mode = ffi.new("GhosttyTerminalModeConfig*")
@@ -115,13 +195,13 @@ class GhosttyCore:
         self._callbacks = self._connect()
 
     def _join_clusters(self) -> None:
-        """From the start and after every reset; a program can still say otherwise."""
+        """Join clusters from the start and after every reset; a program can still change that."""
         self._mode.mode, self._mode.value = _CLUSTERS, True
         default = lib.GHOSTTY_TERMINAL_OPT_MODE_DEFAULT
         pyghostty.core.check(lib.ghostty_terminal_set(self._raw, default, self._mode), "clusters")
 
     def _connect(self) -> list[Any]:
-        """Registers what the library calls; the list keeps the callbacks alive."""
+        """Register the library's callbacks; the list keeps them alive."""
         self._terminal.on_reply(self._reply)
         bell = ffi.callback("GhosttyTerminalBellFn", self._ring)
         size = ffi.callback("GhosttyTerminalSizeFn", self._size)
@@ -148,6 +228,7 @@ class GhosttyCore:
         self._replies.append(data)
 
     def feed(self, data: bytes) -> None:
+        """Process output of the program."""
         start = 0
         while (own := self._next_own(data, start)) is not None:
             sequence, end = own
@@ -160,7 +241,7 @@ class GhosttyCore:
         self._tail = (self._tail + rest)[1 - _OWN_LENGTH :]
 
     def _obey(self, sequence: bytes) -> None:
-        """What the library left undone."""
+        """Handle a sequence that the library does not."""
         match sequence:
             case b"\x1b[?6n":
                 x, y = self._terminal.cursor
@@ -172,9 +253,9 @@ class GhosttyCore:
                 self._some_keys = sequence == _SOME_KEYS
 
     def _next_own(self, data: bytes, start: int) -> tuple[bytes, int] | None:
-        """The next sequence that the library leaves undone, and where in `data` it ends.
+        """Return the next sequence that the library does not handle, and where in `data` it ends.
 
-        It may have begun at the end of what was fed before.
+        It may have started at the end of the previous data.
         """
         if self._tail and start == 0:
             found = _OWN.search(self._tail + data[: _OWN_LENGTH - 1])
@@ -184,26 +265,28 @@ class GhosttyCore:
         return None if found is None else (found.group(), found.end())
 
     def _soft_reset(self) -> None:
-        """DECSTR, after which the cursor is where it was."""
+        """Reset as DECSTR does; the cursor stays where it was."""
         x, y = self._terminal.cursor
         self._terminal.feed(_SOFT_RESET + b"\x1b[%d;%dH" % (y + 1, x + 1))
 
     def take_replies(self) -> bytes:
+        """Return the replies to the program's queries since the last call, to be typed into it."""
         replies = b"".join(self._replies)
         self._replies.clear()
         self._waiting = 0
         return replies
 
     def resize(self, cols: int, rows: int) -> None:
+        """Change the size, clamped to 20..500 x 5..200; the primary screen is reflowed."""
         size = clamp(cols, rows)
         if size != self._terminal.size:
             self._terminal.resize(*size, *CELL_PIXELS)
             self._limit_scrollback(size[0])
 
     def _limit_scrollback(self, cols: int) -> None:
-        """Lines are limited by their bytes: the library then writes new lines where the oldest were.
+        """Limit lines by their bytes: the library then overwrites the oldest with new ones.
 
-        A limit of lines makes it give the oldest back to the system and ask for new ones, which costs
+        With a limit of lines it returns the oldest to the system and requests new ones, which costs
         three times as much as everything else that it does with numbered lines.
         """
         room = SCROLLBACK_LINES * (SCROLLBACK_ROW_BYTES + cols * SCROLLBACK_CELL_BYTES)
@@ -211,12 +294,14 @@ class GhosttyCore:
         lib.ghostty_terminal_set(self._raw, lib.GHOSTTY_TERMINAL_OPT_SCROLLBACK_MAX_BYTES, limit)
 
     def held(self) -> bool:
+        """Return whether the program has paused rendering (synchronized output)."""
         return self._is_set(_SYNCHRONIZED)
 
     def _view(self) -> tuple[int, Scrollback]:
         return self._terminal.size[0], self._scrollback()
 
     def take_rows(self) -> list[tuple[int, Row]]:
+        """Return rows in view that changed since the last call, with their place from 0."""
         if self._reader.active:
             self._reader.settle()
         pyghostty.core.check(
@@ -234,9 +319,11 @@ class GhosttyCore:
         return rows
 
     def invalidate(self) -> None:
+        """Make every row count as changed."""
         self._full = True
 
     def state(self) -> State:
+        """Return the rest of the visible state, as of the last `take_rows`."""
         cols, rows = self._terminal.size
         return State(
             cols,
@@ -249,37 +336,39 @@ class GhosttyCore:
             self._reader.reading,
         )
 
-    def _read_cursor(self) -> Cursor:
+    def _read_cursor(self) -> CursorPosition:
         if self._reader.active:
-            return Cursor(*self._reader.cursor)
+            return CursorPosition(*self._reader.cursor)
         return self._program_cursor()
 
-    def _program_cursor(self) -> Cursor:
-        """As of the last `take_rows`."""
+    def _program_cursor(self) -> CursorPosition:
+        """Return the cursor as of the last `take_rows`."""
         cursor = self._cursor
         lib.ghostty_render_state_get(self._state[0], lib.GHOSTTY_RENDER_STATE_DATA_CURSOR, cursor)
         if not cursor.viewport_has_value:
-            return Cursor(0, 0, False)
+            return CursorPosition(0, 0, False)
         shape = int(cursor.visual_style)
-        return Cursor(int(cursor.viewport_x), int(cursor.viewport_y), bool(cursor.visible), shape)
+        return CursorPosition(
+            int(cursor.viewport_x), int(cursor.viewport_y), bool(cursor.visible), shape
+        )
 
     def _is_set(self, number: int) -> bool:
         self._mode.mode = number
         lib.ghostty_terminal_get(self._raw, lib.GHOSTTY_TERMINAL_DATA_MODE, self._mode)
         return bool(self._mode.value)
 
-    def _modes(self) -> Mode:
-        modes = Mode.NONE
+    def _modes(self) -> TerminalMode:
+        modes = TerminalMode.NONE
         for number, mode in _MODES:
             if self._is_set(number):
                 modes |= mode
         screen = self._terminal.get("active_screen", "GhosttyTerminalScreen")
         if screen == lib.GHOSTTY_TERMINAL_SCREEN_ALTERNATE:
-            modes |= Mode.ALTERNATE_SCREEN
+            modes |= TerminalMode.ALTERNATE_SCREEN
         if self._other_keys.wanted:
-            modes |= Mode.OTHER_KEYS
+            modes |= TerminalMode.OTHER_KEYS
         elif self._some_keys:
-            modes |= Mode.SOME_KEYS
+            modes |= TerminalMode.SOME_KEYS
         return modes
 
     def _scrollback(self) -> Scrollback:
@@ -295,9 +384,11 @@ class GhosttyCore:
         return raw.decode("utf-8", "replace")
 
     def scroll(self, lines: int) -> None:
+        """Move the part in view: negative is back."""
         self._scroll(lib.GHOSTTY_SCROLL_VIEWPORT_DELTA, lines)
 
     def scroll_to_bottom(self) -> None:
+        """Show the newest rows again."""
         self._scroll(lib.GHOSTTY_SCROLL_VIEWPORT_BOTTOM, 0)
 
     def _scroll(self, tag: int, lines: int) -> None:
@@ -309,52 +400,67 @@ class GhosttyCore:
         call(self._raw, ffi.new("QuarterdeckScroll*", {"tag": tag, "delta": lines})[0])
 
     def select_from(self, x: int, y: int, kind: SelectionKind) -> None:
+        """Start a selection at a cell in view."""
         self._selector.begin(x, y, kind)
         self._full = True
 
     def select_to(self, x: int, y: int) -> None:
+        """Extend the selection to a cell in view."""
         self._selector.extend(x, y)
         self._full = True
 
     def clear_selection(self) -> None:
+        """Clear the selection."""
         self._selector.clear()
         self._full = True
 
     def selected_text(self) -> str:
+        """Return the selected text, wrapped lines joined, trailing blanks cut; empty without a selection."""
         return self._selector.text()
 
     def start_reading(self) -> None:
+        """Note that the reader takes the cursor; the part in view stays where it is, whatever is printed."""
         cursor = self._program_cursor()
         rows = self._scrollback().rows
         self._reader.start(cursor.x, cursor.y if cursor.visible else rows - 1)
         self._full = True
 
     def stop_reading(self) -> None:
+        """Note that the cursor is the program's again, and the newest rows are shown."""
         self._reader.stop()
         self.scroll_to_bottom()
         self._full = True
 
     def read(self, step: Step) -> None:
+        """Move the reader, or mark from where the reader is."""
         if self._reader.active:
             self._reader.read(step)
             self._full = True
 
     def find(self, text: str) -> None:
+        """Mark every place of a text, and move the reader to the newest before the cursor.
+
+        ASCII letters match both cases. An empty text ends the search.
+        """
         if self._reader.active:
             self._reader.find(text)
             self._full = True
 
     def link_at(self, x: int, y: int) -> str:
+        """Return the link at a cell in view: one of the program's, or an address in the text."""
         ref = self._grid.ref(x, y)
         return "" if ref is None else self._links.at(ref)
 
     def link_here(self) -> str:
+        """Return the link at the reader's position."""
         return self._reader.link() if self._reader.active else ""
 
     def take_clipboard(self) -> str | None:
+        """Return the newest text that the program offered for the clipboard since the last call."""
         return self._clipboard.take()
 
     def set_colors(self, foreground: Rgb, background: Rgb) -> None:
+        """Set the theme's colors, which programs may ask for."""
         options = (
             (lib.GHOSTTY_TERMINAL_OPT_COLOR_FOREGROUND, foreground),
             (lib.GHOSTTY_TERMINAL_OPT_COLOR_BACKGROUND, background),
@@ -364,6 +470,7 @@ class GhosttyCore:
             lib.ghostty_terminal_set(self._raw, option, value)
 
     def close(self) -> None:
+        """Free the core."""
         self._reader.stop()
         self._selector.close()
         self._rows.close()
@@ -373,7 +480,7 @@ class GhosttyCore:
 
 
 def probe() -> None:
-    """Checks once that the library is read rightly.
+    """Check once that the memory layout of the library is as expected.
 
     Raises:
         RuntimeError: it lays out its cells in an unknown way.

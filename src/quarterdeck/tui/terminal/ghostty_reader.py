@@ -1,19 +1,210 @@
-"""Going through a libghostty terminal with a cursor of the reader's, while the program goes on.
+"""Reading and searching in a libghostty terminal, with the reader's own cursor.
 
-The cursor is on a cell that the library tracks, and stays in its row of the view: whatever is printed
-below does not move what is read.
+The program continues meanwhile. The cursor is on a cell that the library tracks, and stays in its row
+of the view: output below does not move what is read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Any
+
+import pyghostty
 
 from quarterdeck.tui.terminal.core import Reading, Scrollback, SelectionKind, Step
-from quarterdeck.tui.terminal.ghostty_grid import SCREEN, TAIL, Grid, Place, row_text
-from quarterdeck.tui.terminal.ghostty_links import Links
-from quarterdeck.tui.terminal.ghostty_rows import Marks
-from quarterdeck.tui.terminal.ghostty_search import Searcher
-from quarterdeck.tui.terminal.ghostty_selection import Selector
-from quarterdeck.tui.terminal.words import Words
+from quarterdeck.tui.terminal.ghostty_grid import (
+    MATCH,
+    MATCH_HERE,
+    SCREEN,
+    TAIL,
+    Grid,
+    Marks,
+    Place,
+    row_text,
+    sized,
+)
+from quarterdeck.tui.terminal.ghostty_selection import Links, Selector
+
+ROWS_SEARCHED = 500
+"""Most empty rows before a word; beyond that the reader stays."""
+
+
+class Words:
+    """Rows of one width; `row` returns one character for each cell."""
+
+    def __init__(self, row: Callable[[int], str], cols: int, total: int) -> None:
+        self._row = row
+        self._cols = cols
+        self._total = total
+
+    def next(self, place: Place) -> Place:
+        """Return the start of the next word."""
+        kind = self._kind(place)
+        for here in self._walk(place, 1):
+            now = self._kind(here)
+            if now and (now != kind or here[0] == 0):
+                return here
+            kind = now
+        return place
+
+    def end(self, place: Place) -> Place:
+        """Return the last character of this word, or of the next when it is there."""
+        last, found = place, False
+        for here in self._walk(place, 1):
+            if found and self._kind(here) != self._kind(last):
+                return last
+            found, last = bool(self._kind(here)), here
+        return last if found else place
+
+    def previous(self, place: Place) -> Place:
+        """Return the start of this word, or of the previous one when it is there."""
+        last, found = place, False
+        for here in self._walk(place, -1):
+            if found and (self._kind(here) != self._kind(last) or last[0] == 0):
+                return last
+            found, last = bool(self._kind(here)), here
+        return last if found else place
+
+    def _kind(self, place: Place) -> int:
+        """Return 0 for a blank, 1 for a letter, 2 for a sign."""
+        x, y = place
+        text = self._row(y)
+        character = text[x] if x < len(text) else " "
+        if character in " \0":
+            return int(character == "\0" and x > 0 and self._kind((x - 1, y)))
+        return 1 if character.isalnum() or character == "_" else 2
+
+    def _walk(self, place: Place, step: int) -> Iterator[Place]:
+        x, y = place
+        last = y + step * ROWS_SEARCHED
+        while 0 <= y < self._total and y != last:
+            x += step
+            if not 0 <= x < self._cols:
+                y += step
+                x = 0 if step > 0 else self._cols - 1
+            if 0 <= y < self._total:
+                yield x, y
+
+
+ffi: Any = pyghostty.ffi
+lib: Any = pyghostty.lib
+
+_SHOWN_MATCHES = 4096
+"""Most matches marked around the part in view; even the largest screen of single letters has fewer."""
+NEEDLE_BYTES = 1024
+
+
+class Searcher:
+    """One search of one terminal; the library counts matches from the newest."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._search: Any = None
+        self._needle = b""
+
+    @property
+    def active(self) -> bool:
+        """Whether a search is active."""
+        return self._search is not None
+
+    def find(self, text: str) -> None:
+        """Start a search for a text; end it when the text is empty."""
+        self.clear()
+        self._needle = text.encode("utf-8", "ignore")[:NEEDLE_BYTES]
+        if not self._needle:
+            return
+        made = ffi.new("GhosttySearch*")
+        if lib.ghostty_search_new(ffi.NULL, made, self._grid.terminal):
+            return
+        self._search = made[0]
+        buffer = ffi.new("uint8_t[]", self._needle)
+        needle = ffi.new("GhosttyString*", {"ptr": buffer, "len": len(self._needle)})
+        quiet = ffi.new("GhosttySearchScroll*", lib.GHOSTTY_SEARCH_SCROLL_NONE)
+        lib.ghostty_search_set(self._search, lib.GHOSTTY_SEARCH_OPT_SELECT_SCROLL, quiet)
+        lib.ghostty_search_set(self._search, lib.GHOSTTY_SEARCH_OPT_NEEDLE, needle)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Search what has changed since."""
+        if self._search is not None:
+            lib.ghostty_search_run(self._search)
+
+    def clear(self) -> None:
+        """End the search."""
+        if self._search is not None:
+            lib.ghostty_search_free(self._search)
+            self._search = None
+
+    def step(self, older: bool) -> Place | None:
+        """Go to the next match, wrapping around; return where it starts."""
+        if self._search is None:
+            return None
+        self.refresh()
+        option = lib.GHOSTTY_SEARCH_OPT_SELECT_NEXT if older else lib.GHOSTTY_SEARCH_OPT_SELECT_PREV
+        if lib.ghostty_search_set(self._search, option, ffi.NULL):
+            return None
+        match = self._selected()
+        return None if match is None else self._grid.place(ffi.new("GhosttyGridRef*", match.start))
+
+    def step_before(self, place: Place) -> Place | None:
+        """Go to the newest match that starts at or before a place, else to the newest of all."""
+        x, y = place
+        found = self.step(older=True)
+        for _ in range(self.matches):
+            if found is None or (found[1], found[0]) <= (y, x):
+                return found
+            found = self.step(older=True)
+        return found
+
+    @property
+    def matches(self) -> int:
+        """The number of matches."""
+        return self._count(lib.GHOSTTY_SEARCH_DATA_TOTAL_MATCHES)
+
+    @property
+    def match(self) -> int:
+        """The selected match, from 1; 0 is none."""
+        if self._search is None or self._selected() is None:
+            return 0
+        return self._count(lib.GHOSTTY_SEARCH_DATA_SELECTED_INDEX) + 1
+
+    def _count(self, data: int) -> int:
+        if self._search is None:
+            return 0
+        found = ffi.new("size_t*")
+        return 0 if lib.ghostty_search_get(self._search, data, found) else int(found[0])
+
+    def _selected(self) -> Any:
+        match = sized("GhosttySelection")
+        failed = lib.ghostty_search_get(self._search, lib.GHOSTTY_SEARCH_DATA_SELECTED_MATCH, match)
+        return None if failed else match
+
+    def marks(self, top: int, cols: int, rows: int) -> Marks:
+        """Return the marks in the part in view, whose first row is `top` of the SCREEN."""
+        marks: Marks = {}
+        if self._search is None:
+            return marks
+        found = ffi.new("GhosttySelection[]", _SHOWN_MATCHES)
+        buffer = ffi.new("GhosttySelectionBuffer*", {"ptr": found, "cap": _SHOWN_MATCHES})
+        failed = lib.ghostty_search_get(
+            self._search, lib.GHOSTTY_SEARCH_DATA_VIEWPORT_MATCHES, buffer
+        )
+        for number in range(0 if failed else min(buffer.len, _SHOWN_MATCHES)):
+            self._mark(marks, found[number], MATCH, (top, cols, rows))
+        if (selected := self._selected()) is not None:
+            self._mark(marks, selected, MATCH_HERE, (top, cols, rows))
+        return marks
+
+    def _mark(self, marks: Marks, match: Any, bit: int, view: tuple[int, int, int]) -> None:
+        top, cols, rows = view
+        start = self._grid.place(ffi.new("GhosttyGridRef*", match.start))
+        end = self._grid.place(ffi.new("GhosttyGridRef*", match.end))
+        if start is None or end is None:
+            return
+        for y in range(max(start[1], top), min(end[1], top + rows - 1) + 1):
+            first = start[0] if y == start[1] else 0
+            last = end[0] if y == end[1] else cols - 1
+            marks.setdefault(y - top, []).append((first, last, bit))
+
 
 _WHEEL_LINES = 3
 _KINDS = {
@@ -23,8 +214,8 @@ _KINDS = {
 }
 
 
-class Reader:
-    """One terminal's reader. `scroll` moves the part in view, `view` tells which it is."""
+class GhosttyReader:
+    """One terminal's reader. `scroll` moves the part in view, `view` returns it."""
 
     def __init__(
         self,
@@ -49,7 +240,7 @@ class Reader:
 
     @property
     def reading(self) -> Reading | None:
-        """What the reader does, or null."""
+        """The state of the reader, or None."""
         if not self.active:
             return None
         return Reading(self._marking, self._searcher.matches, self._searcher.match)
@@ -63,17 +254,17 @@ class Reader:
     @property
     def _place(self) -> Place:
         found = self._grid.tracked(self._handle) if self._handle is not None else None
-        # What was read may have been thrown away: then on the oldest row in view.
+        # The cell may have been discarded: then use the oldest row in view.
         return found or (0, self._view()[1].offset)
 
     def start(self, x: int, y: int) -> None:
-        """Takes the cursor, at a cell of the view."""
+        """Take the cursor, at a cell of the view."""
         if not self.active:
             self.active = True
             self._put((x, y + self._view()[1].offset))
 
     def stop(self) -> None:
-        """Gives the cursor back."""
+        """Give the cursor back."""
         self.active = self._marking = False
         self._origin = None
         self._searcher.clear()
@@ -83,7 +274,7 @@ class Reader:
             self._handle = None
 
     def settle(self) -> None:
-        """Brings the cursor's row to where it was in the view, behind what was printed."""
+        """Move the cursor's row to where it was in the view, after new output."""
         bar = self._view()[1]
         wanted = self._place[1] - self._row
         if wanted != bar.offset:
@@ -92,12 +283,12 @@ class Reader:
         self._searcher.refresh()
 
     def marks(self) -> Marks:
-        """What the search marks in the part in view."""
+        """Return the search's marks in the part in view."""
         cols, bar = self._view()
         return self._searcher.marks(bar.offset, cols, bar.rows) if self.active else {}
 
     def find(self, text: str) -> None:
-        """Searches back from where the search began; text after text while it is being typed."""
+        """Search backwards from where the search started, again for each typed character."""
         if self._origin is None:
             self._origin = self._place
         self._searcher.find(text)
@@ -105,7 +296,7 @@ class Reader:
         self._put(found or self._origin)
 
     def read(self, step: Step) -> None:
-        """Does one step."""
+        """Carry out one step."""
         self.settle()
         match step:
             case Step.MARK_CELLS | Step.MARK_WORD | Step.MARK_LINES:
@@ -127,7 +318,7 @@ class Reader:
                 self._move(step)
 
     def link(self) -> str:
-        """Where the cell under the cursor leads."""
+        """Return the link under the cursor."""
         x, y = self._place
         ref = self._grid.ref(x, y, SCREEN)
         return "" if ref is None else self._links.at(ref)
@@ -157,7 +348,7 @@ class Reader:
             self._put(self._beside(step) or self._by_text(step) or self._in_view(step))
 
     def _lines(self, step: Step) -> int:
-        """How far a step moves the part in view with the cursor in it."""
+        """Return how far a step moves the part in view with the cursor in it."""
         rows = self._view()[1].rows
         way = -1 if step in (Step.PAGE_UP, Step.HALF_UP, Step.LINES_UP) else 1
         match step:
@@ -225,13 +416,13 @@ class Reader:
                 return x, y
 
     def _page(self, lines: int) -> None:
-        """Moves the view and the cursor in it; at an end only the cursor moves."""
+        """Move the view and the cursor in it; at an end only the cursor moves."""
         x, y = self._place
         self._scroll(lines)
         self._put((x, y + lines))
 
     def _put(self, place: Place, *, extend: bool = True) -> None:
-        """Moves the cursor to a cell of the SCREEN, and the view as far as it takes."""
+        """Move the cursor to a cell of the SCREEN, and the view as far as necessary."""
         cols, bar = self._view()
         x, y = min(max(place[0], 0), cols - 1), min(max(place[1], 0), bar.total - 1)
         if x and row_text(self._grid.cells(y, cols))[x : x + 1] == TAIL:

@@ -1,18 +1,31 @@
-"""Selecting text in a libghostty terminal: the anchor is tracked, so scrolling does not move it."""
+"""Selections and links in a libghostty terminal.
 
+The anchor of a selection is tracked, so scrolling does not move it. Links are those that programs
+create (OSC 8), and addresses in the text.
+"""
+
+import re
 from typing import Any
 
 import pyghostty
 
 from quarterdeck.tui.terminal.core import SelectionKind
-from quarterdeck.tui.terminal.ghostty_grid import VIEW, Grid, sized
+from quarterdeck.tui.terminal.ghostty_grid import (
+    SCREEN,
+    VIEW,
+    Grid,
+    Place,
+    is_linked,
+    row_text,
+    sized,
+)
 
 ffi: Any = pyghostty.ffi
 lib: Any = pyghostty.lib
 
 
 class Selector:
-    """The one selection of a terminal. Cells are given as they are in view."""
+    """The one selection of a terminal. Cells are given as positions in view."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
@@ -22,7 +35,7 @@ class Selector:
         self.active = False
 
     def begin(self, x: int, y: int, kind: SelectionKind) -> None:
-        """Anchors a selection; a word or a line is selected at once."""
+        """Anchor a selection; a word or a line is selected at once."""
         self.clear()
         self._anchor = self._grid.track(x, y)
         self._kind = kind
@@ -31,12 +44,12 @@ class Selector:
             self._set(self._unit(ref, kind) or _cells(ref, ref))
 
     def change_kind(self, kind: SelectionKind, x: int, y: int) -> None:
-        """Goes on from the same anchor to a cell, by other units."""
+        """Extend from the same anchor to a cell, by other units."""
         self._kind = kind
         self.extend(x, y)
 
     def _unit(self, ref: Any, kind: SelectionKind) -> Any:
-        """The word or line around a cell; null where there is none."""
+        """Return the word or line around a cell; None where there is none."""
         word = kind is SelectionKind.WORD
         options = sized(f"GhosttyTerminalSelect{'Word' if word else 'Line'}Options")
         options.ref = ref[0]
@@ -45,7 +58,7 @@ class Selector:
         return None if select(self._terminal, options, selection) else selection
 
     def extend(self, x: int, y: int) -> None:
-        """Selects from the anchor to a cell, whole words or lines if it began with one."""
+        """Select from the anchor to a cell, whole words or lines if it started with one."""
         if self._anchor is None:
             return
         start, end = self._grid.snapshot(self._anchor), self._grid.ref(x, y)
@@ -57,7 +70,7 @@ class Selector:
             self._set(self._spanned(start, end))
 
     def _spanned(self, start: Any, end: Any) -> Any:
-        """Both units and what is between them."""
+        """Return both units and what is between them."""
         ends: list[tuple[tuple[int, int], Any]] = []
         for ref in (start, end):
             unit = self._unit(ref, self._kind) or _cells(ref, ref)
@@ -71,11 +84,11 @@ class Selector:
         return _cells(ends[0][1], ends[-1][1])
 
     def swap(self) -> tuple[int, int] | None:
-        """Goes on from the other end; where that is in the SCREEN, or null."""
+        """Return the position of the anchor in the SCREEN, or None."""
         return None if self._anchor is None else self._grid.tracked(self._anchor)
 
     def anchor_at(self, x: int, y: int) -> None:
-        """The selection stays, and is anchored at a cell in view from now on."""
+        """Note that the selection stays, and is anchored at a cell in view from now on."""
         anchor = self._grid.track(x, y, VIEW)
         if anchor is not None:
             self._forget_anchor()
@@ -93,18 +106,18 @@ class Selector:
             self._anchor = None
 
     def clear(self) -> None:
-        """Selects nothing and forgets the anchor."""
+        """Clear the selection and forget the anchor."""
         self._forget_anchor()
         if self.active:
             lib.ghostty_terminal_set(self._terminal, lib.GHOSTTY_TERMINAL_OPT_SELECTION, ffi.NULL)
             self.active = False
 
     def text(self) -> str:
-        """The selected text."""
+        """Return the selected text."""
         return plain_text(self._terminal, ffi.NULL) if self.active else ""
 
     def close(self) -> None:
-        """Frees the anchor."""
+        """Free the anchor."""
         self.clear()
 
 
@@ -115,7 +128,7 @@ def _cells(start: Any, end: Any) -> Any:
 
 
 def plain_text(terminal: Any, selection: Any) -> str:
-    """The text of a selection, the terminal's own when null: wrapped lines joined, blanks cut."""
+    """Return the text of a selection, the terminal's own when None: wrapped lines joined, blanks cut."""
     options = sized("GhosttyTerminalSelectionFormatOptions")
     options.emit = lib.GHOSTTY_FORMATTER_FORMAT_PLAIN
     options.unwrap, options.trim, options.selection = True, True, selection
@@ -127,3 +140,76 @@ def plain_text(terminal: Any, selection: Any) -> str:
     text: bytes = ffi.buffer(out[0], size[0])[:]
     lib.ghostty_free(ffi.NULL, out[0], size[0])
     return text.decode("utf-8", "replace")
+
+
+LINK_CHARACTERS = 4096
+ROWS_SEARCHED = 2000
+_BOUNDARIES = " \t\"'<>|`{}\N{BOX DRAWINGS LIGHT VERTICAL}\N{BOX DRAWINGS HEAVY VERTICAL}"
+_ADDRESS = re.compile(r"(?:https?|ftp|file)://[^\s\x00]+|mailto:[^\s\x00]+@[^\s\x00]+", re.I)
+_PAIRS = {")": "(", "]": "["}
+
+
+def cut_address(word: str) -> str:
+    """Return the address in a word, without trailing punctuation."""
+    found = _ADDRESS.search(word)
+    if found is None:
+        return ""
+    address = found[0]
+    while address and (
+        address[-1] in ".,;:!?'\"*" or _is_unpaired(address, _PAIRS.get(address[-1], ""))
+    ):
+        address = address[:-1]
+    return address[:LINK_CHARACTERS]
+
+
+def _is_unpaired(address: str, opening: str) -> bool:
+    return bool(opening) and address.count(address[-1]) > address.count(opening)
+
+
+class Links:
+    """The links of one terminal."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._boundaries = ffi.new("uint32_t[]", [0, *map(ord, _BOUNDARIES)])
+
+    def at(self, ref: Any) -> str:
+        """Return the link at a cell, or an empty text."""
+        return self._grid.uri(ref)[:LINK_CHARACTERS] or cut_address(self._word(ref))
+
+    def _word(self, ref: Any) -> str:
+        options = sized("GhosttyTerminalSelectWordOptions")
+        options.ref = ref[0]
+        options.boundary_codepoints = self._boundaries
+        options.boundary_codepoints_len = len(self._boundaries)
+        selection = sized("GhosttySelection")
+        if lib.ghostty_terminal_select_word(self._grid.terminal, options, selection):
+            return ""
+        return plain_text(self._grid.terminal, selection)
+
+    def next(self, place: Place, step: int, size: tuple[int, int]) -> Place | None:
+        """Return the start of the next link, older with -1 and newer with 1; `size`: columns and rows."""
+        x, y = place
+        cols, total = size
+        for row in range(y, max(-1, min(y + step * ROWS_SEARCHED, total)), step):
+            starts = self._starts(row, cols)
+            if row == y:
+                starts = [start for start in starts if (start - x) * step > 0]
+            if starts:
+                return starts[0 if step > 0 else -1], row
+        return None
+
+    def _starts(self, y: int, cols: int) -> list[int]:
+        raw = self._grid.cells(y, cols)
+        starts = {found.start() for found in _ADDRESS.finditer(row_text(raw))}
+        uri = ""
+        for x, cell in enumerate(raw):
+            if not is_linked(cell):
+                uri = ""
+                continue
+            ref = self._grid.ref(x, y, SCREEN)
+            here = self._grid.uri(ref) if ref is not None else ""
+            if here != uri:
+                starts.add(x)
+            uri = here
+        return sorted(starts)

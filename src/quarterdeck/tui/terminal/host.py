@@ -2,12 +2,12 @@
 
             feed, resize, scroll ...                     bytes, sizes
   view  ---------------------------->  Emulator  --------------------->  worker process
-        <----------------------------            <---------------------  Session, Core
+        <----------------------------            <---------------------  Session, GhosttyCore
             on_frame, on_reply                        frames, replies
 
 The process is started at the first terminal (or by `start`) and again when it dies; every terminal
-is then brought to its screen from the output kept, one after the other, so that one which kills it
-is known and given up alone.
+is then restored from the output kept, one after the other, so that one which crashes it
+is identified and given up alone.
 """
 
 import asyncio
@@ -16,14 +16,13 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from quarterdeck.tui.terminal.channel import Parcel
-from quarterdeck.tui.terminal.child import COMMAND, Child
-from quarterdeck.tui.terminal.emulator import Emulator, EmulatorSink, Phase
+from quarterdeck.tui.terminal.emulator import COMMAND, Child, Emulator, EmulatorPhase, EmulatorSink
 
 STRIKES = 2
-"""So often may one terminal's output kill the process."""
+"""How often one terminal's output may crash the process."""
 START_SECONDS = 30.0
 DEATHS, DEATHS_SECONDS = 6, 60.0
-"""So many deaths within so many seconds and every terminal is given up."""
+"""After this many crashes within this many seconds every terminal is given up."""
 
 KILLED = "This terminal cannot be shown: its output stopped the terminal emulator twice."
 NOT_STARTED = "This terminal cannot be shown: the terminal emulator did not start."
@@ -31,7 +30,7 @@ KEEPS_DYING = "This terminal cannot be shown: the terminal emulator keeps stoppi
 
 
 class Offers(StrEnum):
-    """What becomes of a text that a program wants on the clipboard (OSC 52)."""
+    """What to do with a text that a program wants on the clipboard (OSC 52)."""
 
     ASK = "ask"
     REFUSE = "refuse"
@@ -54,16 +53,16 @@ class EmulatorHost:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the emulators' process, null when there is none."""
+        """The id of the emulators' process, None when there is none."""
         return self._child.pid if self._child else None
 
     def start(self) -> None:
-        """Starts the process ahead of the first terminal; about 0.3 seconds of its own time."""
+        """Start the process ahead of the first terminal; it needs about 0.3 seconds."""
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="emulators")
 
     def open(self, sink: EmulatorSink, cols: int, rows: int) -> Emulator:
-        """A new terminal with an empty screen."""
+        """Return a new terminal with an empty screen."""
         self.start()
         emulator = Emulator(sink, cols, rows, self._want)
         self._emulators.append(emulator)
@@ -71,7 +70,7 @@ class EmulatorHost:
         return emulator
 
     async def close(self) -> None:
-        """Ends every terminal and the process."""
+        """End every terminal and the process."""
         for emulator in self._emulators:
             emulator.close()
         self._emulators.clear()
@@ -91,7 +90,7 @@ class EmulatorHost:
 
     def _changed(self) -> None:
         child = self._child
-        if child is not None and child.gone:
+        if child is not None and child.ended:
             for emulator in self._emulators:
                 emulator.lost()
         self._stir.set()
@@ -100,7 +99,7 @@ class EmulatorHost:
         while True:
             self._child = child = Child(self._take, self._changed, self._command)
             try:
-                if await self._begin(child):
+                if await self._start_child(child):
                     await self._serve(child)
             finally:
                 await child.stop()
@@ -108,19 +107,19 @@ class EmulatorHost:
             self._judge(child)
             await self._rest()
 
-    async def _begin(self, child: Child) -> bool:
+    async def _start_child(self, child: Child) -> bool:
         try:
             async with asyncio.timeout(START_SECONDS):
                 await child.start()
-                while not (child.ready or child.gone):
+                while not (child.ready or child.ended):
                     await self._next_change()
         except (OSError, TimeoutError):
             return False
         return child.ready
 
     async def _serve(self, child: Child) -> None:
-        """Attaches terminals as they come, until the process is gone."""
-        while not child.gone:
+        """Attach terminals as they come, until the process has ended."""
+        while not child.ended:
             waiting = self._waiting()
             if not waiting:
                 await self._next_change()
@@ -138,12 +137,12 @@ class EmulatorHost:
         return self._number
 
     def _waiting(self) -> list[Emulator]:
-        self._emulators = [e for e in self._emulators if e.phase is not Phase.CLOSED]
+        self._emulators = [e for e in self._emulators if e.phase is not EmulatorPhase.CLOSED]
         self._numbered = {e.number: e for e in self._emulators if e.number}
-        return [e for e in self._emulators if e.phase is Phase.WAITING]
+        return [e for e in self._emulators if e.phase is EmulatorPhase.WAITING]
 
     def _judge(self, child: Child) -> None:
-        """Decides which terminals are given up after the process died."""
+        """Decide which terminals are given up after the process died."""
         now = asyncio.get_running_loop().time()
         self._deaths.append(now)
         often = len(self._deaths) == DEATHS and now - self._deaths[0] < DEATHS_SECONDS
@@ -161,7 +160,7 @@ class EmulatorHost:
             self._failed_starts = 0
 
     async def _rest(self) -> None:
-        """Waits until a process is needed again."""
+        """Wait until a process is needed again."""
         while not self._waiting():
             await self._next_change()
 

@@ -1,14 +1,14 @@
 """`TerminalView`: a real terminal as a Textual widget.
 
-    source --items--> feeder --bytes--> Emulator (its own process)
-    Emulator --frames--> TerminalScreen --rows--> Painter --strips--> Textual
-    keys, mouse, paste, replies --> Typist --> source
+    source --items--> OutputPump --bytes--> Emulator (its own process)
+    Emulator --frames--> TerminalScreen --rows--> ScreenRenderer --strips--> Textual
+    keys, mouse, paste, replies --> InputQueue --> source
 
 What the app must do
 - Make one `EmulatorHost`, give it to every view, `await host.close()` at exit.
-- Nothing for keys: while a view has focus and its shell lives, it consumes every key, so that neither
+- Nothing for keys: while a view has focus and its shell runs, it consumes every key, so that neither
   priority bindings of the app (ctrl+q, the palette's ctrl+p) nor the screen's (tab) see them. Keys of
-  the app are reached through the prefix key: handle `TerminalView.PrefixPressed`. (Escape goes to
+  the app are available after the prefix key: handle `TerminalView.PrefixPressed`. (Escape goes to
   Textual first when the view is maximized: do not maximize it, or set `ESCAPE_TO_MINIMIZE = False`.)
 - Act on `CopyWanted`: the view never writes to the clipboard itself.
 """
@@ -19,43 +19,104 @@ from typing import cast
 
 from textual import events
 from textual.app import App
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
 from quarterdeck.tui.actions import keys_of
-from quarterdeck.tui.actions.terminal import PREFIX as PREFIX_ACTION
-from quarterdeck.tui.terminal import messages
-from quarterdeck.tui.terminal.core import Mode, Reading, Step
-from quarterdeck.tui.terminal.feeder import Feeder, Link
-from quarterdeck.tui.terminal.frames import Frame
+from quarterdeck.tui.actions.tabs import PREFIX as PREFIX_ACTION
+from quarterdeck.tui.terminal.channel import FrameDelta
+from quarterdeck.tui.terminal.core import Reading, Step, TerminalMode
 from quarterdeck.tui.terminal.host import EmulatorHost
-from quarterdeck.tui.terminal.keys import encode_key
-from quarterdeck.tui.terminal.painted import PaintedTerminal
-from quarterdeck.tui.terminal.pointer import Pointer, Spot
-from quarterdeck.tui.terminal.sizer import Sizer
-from quarterdeck.tui.terminal.source import TerminalSource
-from quarterdeck.tui.terminal.typist import Typist, paste_text
+from quarterdeck.tui.terminal.input import (
+    InputQueue,
+    MouseInput,
+    ResizeDebounce,
+    Spot,
+    encode_key,
+    paste_text,
+)
+from quarterdeck.tui.terminal.output import LinkChange, OutputPump, TerminalSource
+from quarterdeck.tui.terminal.render import Overlay, ScreenRenderer, TerminalScreen
 
 PULL_SECONDS = 0.05
-"""Between two lines while the mouse is held beyond the edge, selecting."""
+"""Seconds between two lines while the mouse is held beyond the edge during a selection."""
 
 
-class TerminalView(PaintedTerminal, can_focus=True):
+class TerminalView(Widget, can_focus=True):
     """A terminal fed by a source. Owns its tasks and its emulator; neither source nor host."""
 
     DEFAULT_CSS = Path(__file__).with_suffix(".tcss").read_text("utf-8")
     ALLOW_SELECT = False
+    COMPONENT_CLASSES = {
+        "terminal--selection",
+        "terminal--match",
+        "terminal--match-here",
+        "terminal--cursor",
+        "terminal--cursor-idle",
+        "terminal--outside",
+        "terminal--note",
+    }
     PREFIX = "ctrl+g"
-    """The one key that is not sent to the program; pressed twice it is."""
+    """The one key that is not sent to the program, unless pressed twice."""
 
-    PrefixPressed = messages.PrefixPressed
-    CopyWanted = messages.CopyWanted
-    LinkWanted = messages.LinkWanted
-    ClipboardOffered = messages.ClipboardOffered
-    ReadingChanged = messages.ReadingChanged
-    TitleChanged = messages.TitleChanged
-    BellRang = messages.BellRang
-    Ended = messages.Ended
+    class ViewMessage(Message):
+        """A message of the view to its owner; `control` is the view."""
+
+        def __init__(self, view: "TerminalView") -> None:
+            super().__init__()
+            self.view = view
+
+        @property
+        def control(self) -> "TerminalView":
+            """The view that sent it."""
+            return self.view
+
+    class PrefixPressed(ViewMessage):
+        """The prefix key was pressed; the next key goes to the widget that takes the focus."""
+
+    class CopyWanted(ViewMessage):
+        """The reader selected `text` with the mouse."""
+
+        def __init__(self, view: "TerminalView", text: str) -> None:
+            super().__init__(view)
+            self.text = text
+
+    class LinkWanted(ViewMessage):
+        """The reader pointed at a link; `uri` comes from the program and may be anything."""
+
+        def __init__(self, view: "TerminalView", uri: str) -> None:
+            super().__init__(view)
+            self.uri = uri
+
+    class ClipboardOffered(ViewMessage):
+        """The program wants `text` on the clipboard."""
+
+        def __init__(self, view: "TerminalView", text: str) -> None:
+            super().__init__(view)
+            self.text = text
+
+    class ReadingChanged(ViewMessage):
+        """The reader started, ended, or moved; or other rows are in view."""
+
+    class TitleChanged(ViewMessage):
+        """The program set its window title; already free of control characters."""
+
+        def __init__(self, view: "TerminalView", title: str) -> None:
+            super().__init__(view)
+            self.title = title
+
+    class BellRang(ViewMessage):
+        """The program rang the bell."""
+
+    class Ended(ViewMessage):
+        """The shell ended; keys are the app's again. `code` is None when it is unknown."""
+
+        def __init__(self, view: "TerminalView", code: int | None) -> None:
+            super().__init__(view)
+            self.code = code
 
     def __init__(
         self,
@@ -68,11 +129,13 @@ class TerminalView(PaintedTerminal, can_focus=True):
         disabled: bool = False,
     ) -> None:
         super().__init__(name=name, id=id, classes=classes, disabled=disabled)
+        self.content = TerminalScreen()
+        self._renderer = ScreenRenderer(self, self.content, self._look_changed)
         self._emulator = host.open(self, 80, 24)
-        self._typist = Typist(source)
-        self._sizer = Sizer(source)
-        self._feeder = Feeder(source, self._emulator, self._link_changed)
-        self._pointer = Pointer(self._emulator, self._typist.type)
+        self._input = InputQueue(source)
+        self._resizes = ResizeDebounce(source)
+        self._output = OutputPump(source, self._emulator, self._link_changed)
+        self._mouse = MouseInput(self._emulator, self._input.type)
         self._tasks: list[asyncio.Task[None]] = []
         self._prefixed = False
         self._reads = False
@@ -81,11 +144,11 @@ class TerminalView(PaintedTerminal, can_focus=True):
         self._seen = False
         self._failure = ""
 
-    # --- for whoever holds the view ---
+    # --- for the owner of the view ---
 
     @property
     def title(self) -> str:
-        """The title that the program gave its window."""
+        """The window title that the program set."""
         return self.content.state.title
 
     @property
@@ -95,27 +158,27 @@ class TerminalView(PaintedTerminal, can_focus=True):
         return ["".join([run.text for run in row]).rstrip() for row in rows]
 
     def type(self, text: str) -> None:
-        """Types text into the program, as if by the reader."""
-        if self._feeder.ended:
+        """Type text into the program, as if by the user."""
+        if self._output.ended:
             return
         self._to_bottom()
-        self._typist.type(text)
+        self._input.type(text)
 
     def send_prefix(self, key: str = PREFIX) -> None:
-        """Types the prefix key itself into the program."""
+        """Type the prefix key itself into the program."""
         self._prefixed = False
         self.type(encode_key(key, None, self.content.state.modes) or "")
 
-    # --- reading: through the screen and what scrolled away, with a cursor of its own ---
+    # --- reading: through the screen and the scrollback, with a separate cursor ---
 
     @property
     def reads(self) -> bool:
-        """Whether the reader has the cursor; the program goes on meanwhile."""
+        """Whether the reader has the cursor; the program continues meanwhile."""
         return self._reads
 
     @property
     def reading(self) -> Reading:
-        """What the reader does, as far as the emulator has told."""
+        """The state of the reader, as last reported by the emulator."""
         return self.content.state.reading or Reading()
 
     @property
@@ -124,67 +187,67 @@ class TerminalView(PaintedTerminal, can_focus=True):
         return self.content.state.scrollback.back
 
     def start_reading(self) -> None:
-        """Gives the cursor to the reader; whoever holds the view says where it goes."""
+        """Give the cursor to the reader; the owner of the view shows its position."""
         if not self._reads:
-            self._pointer.clear()
+            self._mouse.clear()
             self._reads = True
             self._emulator.start_reading()
             self.post_message(self.ReadingChanged(self))
 
     def stop_reading(self) -> None:
-        """Gives the cursor back to the program and shows the newest rows."""
+        """Give the cursor back to the program and show the newest rows."""
         if self._reads:
             self._reads = False
             self._emulator.stop_reading()
             self.post_message(self.ReadingChanged(self))
 
     def read(self, step: Step) -> None:
-        """Moves the reader, or marks."""
+        """Move the reader, or mark."""
         if self._reads:
             self._emulator.read(step)
 
     def find(self, text: str) -> None:
-        """Marks a text, and goes to where it is found."""
+        """Mark a text, and go to its match."""
         if self._reads:
             self._emulator.find(text)
 
     async def marked_text(self) -> str:
-        """The text that the reader marked."""
+        """Return the text that the reader marked."""
         return await self._emulator.selected_text()
 
     async def link_here(self) -> str:
-        """Where the text under the reader's cursor leads; empty when nowhere."""
+        """Return the link under the reader's cursor; empty when there is none."""
         return await self._emulator.link_here()
 
-    # --- life ---
+    # --- lifecycle ---
 
     def on_mount(self) -> None:
-        """Starts what the view does."""
-        runs = (self._feeder.run(), self._typist.run(), self._sizer.run())
+        """Start the tasks of the view."""
+        runs = (self._output.run(), self._input.run(), self._resizes.run())
         self._tasks = [asyncio.create_task(run) for run in runs]
         app = cast("App[object]", self.app)
         app.theme_changed_signal.subscribe(self, self.theme_changed)
         app.screen_change_signal.subscribe(self, self._seen_changed)
 
     async def on_unmount(self) -> None:
-        """Ends it."""
+        """End them."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._emulator.close()
 
     def on_show(self) -> None:
-        """Frames are wanted."""
+        """Request frames."""
         self._laid_out = True
         self._seen_changed()
 
     def on_hide(self) -> None:
-        """Frames are not wanted: a hidden terminal costs nothing here."""
+        """Stop frames: a hidden terminal costs nothing here."""
         self._laid_out = False
         self._seen_changed()
 
     def _seen_changed(self, _: object = None) -> None:
-        """Asks for frames while the view can be seen: displayed, and under no opaque screen."""
+        """Request frames while the view is visible: displayed, and under no opaque screen."""
         seen = self._laid_out and _is_uncovered(self)
         if seen == self._seen:
             return
@@ -195,18 +258,18 @@ class TerminalView(PaintedTerminal, can_focus=True):
             self._emulator.hide()
 
     def on_resize(self, event: events.Resize) -> None:
-        """The widget has another size."""
+        """Note that the widget has another size."""
         if event.size.area:
-            self._sizer.want(*event.size)
+            self._resizes.want(*event.size)
             self.content.follow(*event.size)
-            self.repaint()
+            self._renderer.repaint()
 
-    # --- what the emulator says ---
+    # --- reports of the emulator ---
 
-    def on_frame(self, frame: Frame) -> None:
+    def on_frame(self, frame: FrameDelta) -> None:
         """Part of `EmulatorSink`."""
         if not self.is_attached:
-            return  # taken away a moment ago
+            return  # removed a moment ago
         before = self.content.state
         changed = self.content.apply(frame, *self.size)
         state = frame.state
@@ -218,21 +281,21 @@ class TerminalView(PaintedTerminal, can_focus=True):
             self.post_message(self.TitleChanged(self, state.title))
         if state.bells > before.bells:
             self.post_message(self.BellRang(self))
-        self.repaint(changed)
-        self.call_after_refresh(self._emulator.painted)
-        # A new screen is told before its style says whether it covers this one.
+        self._renderer.repaint(changed)
+        self.screen.call_after_refresh(self._emulator.painted)
+        # A new screen is known before its style says whether it covers this one.
         self._seen_changed()
 
     def on_reply(self, data: bytes) -> None:
         """Part of `EmulatorSink`."""
-        self._typist.reply(data)
+        self._input.reply(data)
 
     def on_clipboard(self, text: str) -> None:
         """Part of `EmulatorSink`."""
         self.post_message(self.ClipboardOffered(self, text))
 
-    def on_anew(self) -> None:
-        """Part of `EmulatorSink`: where the reader was is gone."""
+    def on_restart(self) -> None:
+        """Part of `EmulatorSink`: the reader's place no longer exists."""
         if self._reads:
             self._reads = False
             self.post_message(self.ReadingChanged(self))
@@ -240,48 +303,58 @@ class TerminalView(PaintedTerminal, can_focus=True):
     def on_failed(self, sentence: str) -> None:
         """Part of `EmulatorSink`."""
         self._failure = sentence
-        self.repaint()
+        self._renderer.repaint()
 
-    def _link_changed(self, link: Link) -> None:
+    def _link_changed(self, link: LinkChange) -> None:
         if link.restarted:
             self._failure = ""
         if link.ended:
             self.post_message(self.Ended(self, link.code))
-        self.repaint()
+        self._renderer.repaint()
 
     # --- painting ---
 
-    @property
-    def has_rows(self) -> bool:
-        """Part of `PaintedTerminal`."""
-        return not self._failure
+    def theme_changed(self, _: object = None) -> None:
+        """Note that the app has another theme."""
+        self._renderer.forget_look()
+        self.refresh()
 
-    @property
-    def cursor_lives(self) -> bool:
-        """Part of `PaintedTerminal`."""
-        return self._reads or not self._feeder.ended
+    def notify_style_update(self) -> None:
+        """Part of `Widget`."""
+        super().notify_style_update()
+        self._renderer.forget_look()
 
-    @property
-    def cursor_is_ours(self) -> bool:
-        """Part of `PaintedTerminal`."""
-        return self.has_focus or self._reads
-
-    def look_changed(self) -> None:
-        """Part of `PaintedTerminal`."""
+    def _look_changed(self) -> None:
         _, _, background, foreground = self.colors
         self._emulator.set_colors(foreground.rgb, background.rgb)
 
-    def note_of(self, y: int) -> str:
-        """Part of `PaintedTerminal`."""
-        if y == 0:
-            return self._failure or self._feeder.note or self._scrolled_note()
-        if y == self.size.height - 1 and not self._reads:
-            return self._feeder.farewell
-        return ""
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the cached strips, bypassing Textual's own cache of styled lines.
+
+        Most of a frame's cost would be in there. So the view has no border or padding.
+        """
+        if not self.is_attached:  # a frame may still be due when the pane has left the screen
+            return [Strip.blank(crop.width)] * crop.height
+        return self._renderer.lines(crop, self._overlay())
+
+    def render_line(self, y: int) -> Strip:
+        """Part of `Widget`."""
+        return self._renderer.line(y, self._overlay())
+
+    def _overlay(self) -> Overlay:
+        has_cursor = self._reads or not self._output.ended
+        return Overlay(
+            not self._failure,
+            self.has_focus or self._reads if has_cursor else None,
+            self._failure or self._output.note or self._scrolled_note(),
+            "" if self._reads else self._output.farewell,
+        )
 
     def _scrolled_note(self) -> str:
         back = self.lines_back
-        if not back or self._reads:  # a reader wants every line; whoever holds the view says it
+        if (
+            not back or self._reads
+        ):  # a reader needs every line; the owner of the view shows the message
             return ""
         return f" {back} lines back. Type or press shift+page down to return."
 
@@ -289,11 +362,11 @@ class TerminalView(PaintedTerminal, can_focus=True):
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Part of `Widget`: no binding sees a key while the shell lives."""
-        return not self._feeder.ended
+        return not self._output.ended
 
     def on_key(self, event: events.Key) -> None:
-        """Types the key into the program."""
-        if self._feeder.ended:
+        """Type the key into the program."""
+        if self._output.ended:
             return
         event.stop()
         event.prevent_default()
@@ -317,7 +390,7 @@ class TerminalView(PaintedTerminal, can_focus=True):
             self.type(text)
 
     def _scroll_by_key(self, key: str) -> bool:
-        if self.content.state.modes & Mode.ALTERNATE_SCREEN:
+        if self.content.state.modes & TerminalMode.ALTERNATE_SCREEN:
             return False
         page = max(1, self.size.height - 1)
         match key:
@@ -331,30 +404,30 @@ class TerminalView(PaintedTerminal, can_focus=True):
 
     def _to_bottom(self) -> None:
         self.stop_reading()
-        self._pointer.clear()
+        self._mouse.clear()
         if self.content.state.scrollback.back:
             self._emulator.scroll_to_bottom()
 
     def on_paste(self, event: events.Paste) -> None:
-        """Types pasted text into the program."""
+        """Type pasted text into the program."""
         event.stop()
         self.type(paste_text(event.text, self.content.state.modes))
 
     def on_focus(self) -> None:
-        """The cursor becomes a block, and the size ours."""
+        """Make the cursor a block, and claim the terminal's size."""
         state = self.content.state
-        self._sizer.claim((state.cols, state.rows))
+        self._resizes.claim((state.cols, state.rows))
         self._focus_changed("\x1b[I")
 
     def on_blur(self) -> None:
-        """The cursor becomes dim."""
+        """Make the cursor dim."""
         self._prefixed = False
         self._focus_changed("\x1b[O")
 
     def _focus_changed(self, report: str) -> None:
-        if self.content.state.modes & Mode.FOCUS_EVENTS and not self._feeder.ended:
-            self._typist.type(report)
-        self.repaint({self.content.cursor.y})
+        if self.content.state.modes & TerminalMode.FOCUS_EVENTS and not self._output.ended:
+            self._input.type(report)
+        self._renderer.repaint({self.content.cursor.y})
 
     # --- mouse ---
 
@@ -365,30 +438,30 @@ class TerminalView(PaintedTerminal, can_focus=True):
         return Spot(min(x, state.cols - 1), min(y, state.rows - 1))
 
     @property
-    def _mouse_modes(self) -> Mode:
-        """What the program wants of the mouse; nothing while somebody reads."""
-        return Mode.NONE if self._reads else self.content.state.modes
+    def _mouse_modes(self) -> TerminalMode:
+        """The mouse reports that the program requested; nothing while somebody reads."""
+        return TerminalMode.NONE if self._reads else self.content.state.modes
 
     async def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Reported, the begin of a selection, or with Ctrl where a link leads."""
+        """Report the press, start a selection, or with Ctrl open a link."""
         event.stop()
         spot = self._spot(event)
-        if self._pointer.asks_link(event, self._mouse_modes):
+        if self._mouse.asks_link(event, self._mouse_modes):
             if uri := await self._emulator.link_at(spot.x, spot.y):
                 self.post_message(self.LinkWanted(self, uri))
             return
         self.capture_mouse()
-        self._pointer.press(event, spot, self._mouse_modes)
+        self._mouse.press(event, spot, self._mouse_modes)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Reported, or selecting."""
+        """Report the move, or select."""
         event.stop()
         beyond = -1 if event.y < 0 else int(event.y >= self.size.height)
         spot = self._spot(event)
-        self._pointer.move(event, spot, self._mouse_modes, beyond)
+        self._mouse.move(event, spot, self._mouse_modes, beyond)
         self._stop_pulling()
-        if self._pointer.beyond:
-            self._pulling = self.set_interval(PULL_SECONDS, lambda: self._pointer.pull(spot))
+        if self._mouse.beyond:
+            self._pulling = self.set_interval(PULL_SECONDS, lambda: self._mouse.pull(spot))
 
     def _stop_pulling(self) -> None:
         if self._pulling is not None:
@@ -396,21 +469,21 @@ class TerminalView(PaintedTerminal, can_focus=True):
             self._pulling = None
 
     async def on_mouse_up(self, event: events.MouseUp) -> None:
-        """Reported, or the end of a selection."""
+        """Report the release, or end a selection and copy it."""
         event.stop()
         self.release_mouse()
         self._stop_pulling()
-        if self._pointer.release(event, self._spot(event), self._mouse_modes):
+        if self._mouse.release(event, self._spot(event), self._mouse_modes):
             text = await self._emulator.selected_text()
             if text:
                 self.post_message(self.CopyWanted(self, text))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Reported, or back in the scrollback."""
+        """Report the wheel, or scroll back."""
         self._wheel(event, -1)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Reported, or forward in the scrollback."""
+        """Report the wheel, or scroll forward."""
         self._wheel(event, 1)
 
     def _wheel(self, event: events.MouseEvent, lines: int) -> None:
@@ -418,8 +491,8 @@ class TerminalView(PaintedTerminal, can_focus=True):
         event.prevent_default()
         if self._reads:
             self.read(Step.LINES_UP if lines < 0 else Step.LINES_DOWN)
-        elif not self._feeder.ended or not self.content.state.modes & Mode.ALTERNATE_SCREEN:
-            self._pointer.wheel(event, self._spot(event), self.content.state.modes, lines)
+        elif not self._output.ended or not self.content.state.modes & TerminalMode.ALTERNATE_SCREEN:
+            self._mouse.wheel(event, self._spot(event), self.content.state.modes, lines)
 
 
 def _is_uncovered(widget: Widget) -> bool:

@@ -1,8 +1,8 @@
 """The emulator's process: `python -I -m quarterdeck.tui.terminal.worker`.
 
 Its standard input is one end of a socket pair; it ends when the other end does. One thread and one
-`poll`: take what arrived, then send the frames that are due. It asks for nothing else of the
-machine, because hostile output may bring it down or worse.
+`poll`: process what arrived, then send the frames that are due. It needs nothing else of the
+machine, because hostile output may crash it or worse.
 """
 
 import resource
@@ -10,41 +10,200 @@ import select
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
-from quarterdeck.tui.terminal.channel import Command, Parcel, Report, Splitter, pack
+from quarterdeck.tui.terminal.channel import (
+    CLEAR,
+    COLORS,
+    EXTEND,
+    LINES,
+    LINK,
+    NUMBER,
+    SELECT,
+    SIZE,
+    Command,
+    FrameEncoder,
+    Parcel,
+    Report,
+    Splitter,
+    pack,
+)
+from quarterdeck.tui.terminal.core import SelectionKind, State, Step
 from quarterdeck.tui.terminal.ghostty import GhosttyCore, probe
-from quarterdeck.tui.terminal.session import Session
+
+FRAME_SECONDS = 1 / 60
+FLOOD_BYTES = 64 << 10
+FLOOD_SECONDS = 1 / 20
+"""More bytes than this between two frames are more than anybody reads: then there are fewer frames."""
+HELD_SECONDS = 0.15
+"""Longest time that a program may pause rendering (synchronized output)."""
+
+
+class EmulatedTerminal:
+    """One terminal: its core is fed by commands and sends reports.
+
+    A frame is due immediately after a pause, else a sixtieth of a second after the previous one, and only
+    when that one has been painted: so frames are merged while the cockpit is behind.
+    """
+
+    def __init__(self, size: bytes, report: Callable[[Report, bytes], None]) -> None:
+        self._core = GhosttyCore(*SIZE.unpack(size))
+        self._report = report
+        self._encoder = FrameEncoder()
+        self._shown = False
+        self._changed = True
+        self._painting = False
+        self._next = 0.0
+        self._fed = 0
+        """Bytes since the last frame."""
+        self._shown_at = 0.0
+        self._old_bells = 0
+        self._held_since: float | None = None
+        self._last: State | None = None
+
+    def take(self, kind: int, body: bytes) -> None:
+        """Carry out one command."""
+        match kind:
+            case Command.FEED | Command.REPLAY:
+                self._feed(body, answer=kind == Command.FEED)
+            case Command.PAINTED:
+                self._painting = False
+                return
+            case Command.COPY:
+                self._report(Report.COPIED, body[:4] + self._core.selected_text().encode())
+                return
+            case Command.LINK:
+                number, x, y, here = LINK.unpack(body)
+                uri = self._core.link_here() if here else self._core.link_at(x, y)
+                self._report(Report.LINKED, NUMBER.pack(number) + uri.encode())
+                return
+            case Command.SYNC:
+                # Reading the screen is part of the proof that these bytes can be shown.
+                self._core.take_rows()
+                self._core.invalidate()
+                self._report(Report.SYNCED, body[:4])
+            case Command.SHOW:
+                self._core.invalidate()
+                self._shown, self._painting, self._last = True, False, None
+            case Command.HIDE:
+                self._shown = False
+            case _:
+                self._change(kind, body)
+        self._changed = True
+
+    def _change(self, kind: int, body: bytes) -> None:
+        match kind:
+            case Command.RESIZE:
+                self._core.resize(*SIZE.unpack(body))
+            case Command.SCROLL:
+                self._core.scroll(LINES.unpack(body)[0])
+            case Command.BOTTOM:
+                self._core.scroll_to_bottom()
+            case Command.SELECT:
+                self._select(*SELECT.unpack(body))
+            case Command.READING if body[0]:
+                self._core.start_reading()
+            case Command.READING:
+                self._core.stop_reading()
+            case Command.READ:
+                self._core.read(Step(body[0]))
+            case Command.FIND:
+                self._core.find(body.decode())
+            case Command.COLORS:
+                colors = COLORS.unpack(body)
+                self._core.set_colors(colors[:3], colors[3:])
+            case _:
+                pass
+
+    def _feed(self, data: bytes, *, answer: bool) -> None:
+        self._core.feed(data)
+        self._fed += len(data)
+        if self._fed > FLOOD_BYTES:
+            self._next = max(self._next, self._shown_at + FLOOD_SECONDS)
+        replies = self._core.take_replies()
+        if not answer:
+            # Answered, rung and offered long ago.
+            self._old_bells = self._core.state().bells
+            self._core.take_clipboard()
+        elif replies:
+            self._report(Report.REPLY, replies)
+
+    def _select(self, kind: int, x: int, y: int) -> None:
+        match kind:
+            case k if k == EXTEND:
+                self._core.select_to(x, y)
+            case k if k == CLEAR:
+                self._core.clear_selection()
+            case _:
+                self._core.select_from(x, y, SelectionKind(kind))
+
+    def due(self, now: float) -> float | None:
+        """Return when the next frame is due; None when there is nothing to show or nobody sees it."""
+        if not (self._shown and self._changed) or self._painting:
+            return None
+        if not self._core.held():
+            self._held_since = None
+            return self._next
+        if self._held_since is None:
+            self._held_since = now
+        return max(self._next, self._held_since + HELD_SECONDS)
+
+    def send_frame(self) -> None:
+        """Report the changes."""
+        started = time.monotonic()
+        # Only with frames: a program that offers without end is queried at the end.
+        if (offered := self._core.take_clipboard()) is not None:
+            self._report(Report.CLIPBOARD, offered.encode())
+        rows = self._core.take_rows()
+        state = self._core.state()
+        state = replace(state, bells=state.bells - self._old_bells)
+        self._changed = False
+        self._fed = 0
+        if not rows and state == self._last:
+            return
+        self._last = state
+        self._painting = True
+        self._report(Report.FRAME, self._encoder.encode(state, rows))
+        # At most half of the time is spent on frames, so that output is processed meanwhile.
+        ended = time.monotonic()
+        self._shown_at = ended
+        self._next = ended + max(FRAME_SECONDS - (ended - started), ended - started)
+
+    def close(self) -> None:
+        """Free the core."""
+        self._core.close()
+
 
 READ_BYTES = 128 << 10
 OUTPUT_LIMIT = 4 << 20
-"""More than this waiting to be read by the cockpit: nothing is taken in until it has read."""
+"""While more than this waits to be read by the cockpit, no input is read."""
 
 
-class Worker:
+class TerminalWorker:
     """All terminals of one cockpit."""
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
         self._splitter = Splitter()
         self._output = bytearray()
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, EmulatedTerminal] = {}
 
     def run(self) -> None:
-        """Serves until the cockpit goes away."""
+        """Serve until the cockpit disconnects."""
         self._link.setblocking(False)
-        self._say(Report.READY, 0)
+        self._report(Report.READY, 0)
         poll = select.poll()
         while True:
             self._send_frames()
             events = 0 if len(self._output) > OUTPUT_LIMIT else select.POLLIN
             poll.register(self._link, events | (select.POLLOUT if self._output else 0))
-            for _, event in poll.poll(self._patience()):
+            for _, event in poll.poll(self._poll_timeout()):
                 if event & select.POLLOUT:
                     self._write()
                 if event & (select.POLLIN | select.POLLHUP | select.POLLERR) and not self._read():
                     return
 
-    def _patience(self) -> float | None:
+    def _poll_timeout(self) -> float | None:
         now = time.monotonic()
         due = [d for s in self._sessions.values() if (d := s.due(now)) is not None]
         return max(0.0, (min(due) - now) * 1000) if due else None
@@ -60,14 +219,14 @@ class Worker:
         for parcel in self._splitter.feed(data):
             self._take(parcel, consumed)
         for terminal, size in consumed.items():
-            self._say(Report.CONSUMED, terminal, size.to_bytes(4, "little"))
+            self._report(Report.CONSUMED, terminal, size.to_bytes(4, "little"))
         return True
 
     def _take(self, parcel: Parcel, consumed: dict[int, int]) -> None:
         kind, terminal, body = parcel
         if kind == Command.OPEN:
             self._close(terminal)
-            self._sessions[terminal] = Session(GhosttyCore, body, self._reporter(terminal))
+            self._sessions[terminal] = EmulatedTerminal(body, self._reporter(terminal))
         elif kind == Command.CLOSE:
             self._close(terminal)
         elif session := self._sessions.get(terminal):
@@ -77,7 +236,7 @@ class Worker:
 
     def _reporter(self, terminal: int) -> Callable[[Report, bytes], None]:
         def report(kind: Report, body: bytes) -> None:
-            self._say(kind, terminal, body)
+            self._report(kind, terminal, body)
 
         return report
 
@@ -85,7 +244,7 @@ class Worker:
         if session := self._sessions.pop(terminal, None):
             session.close()
 
-    def _say(self, kind: Report, terminal: int, body: bytes = b"") -> None:
+    def _report(self, kind: Report, terminal: int, body: bytes = b"") -> None:
         self._output += pack(kind, terminal, body)
 
     def _send_frames(self) -> None:
@@ -106,13 +265,13 @@ class Worker:
 
 
 def main() -> None:
-    """Serves the socket on standard input."""
-    # A crash of the library must leave no core file with what was on the screen.
+    """Serve the socket on standard input."""
+    # A crash of the library must leave no core file with the content of the screen.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with socket.socket(fileno=0) as link:
         try:
             probe()
-            Worker(link).run()
+            TerminalWorker(link).run()
         except (BrokenPipeError, ConnectionResetError):
             return
 

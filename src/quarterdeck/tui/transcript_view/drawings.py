@@ -1,4 +1,4 @@
-"""Blocks as drawn, kept while neither they nor their look changes."""
+"""Cache of drawn blocks, valid while neither they nor their look changes."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from textual.strip import Strip
 
 from quarterdeck.transcript import Block, MessageBlock, QuestionBlock, ToolBlock, Transcript
-from quarterdeck.tui.transcript_view.layout import Look, rows_of
-from quarterdeck.tui.transcript_view.lines import Line
-from quarterdeck.tui.transcript_view.painter import Painter
-from quarterdeck.tui.transcript_view.prose import Prose
+from quarterdeck.tui.kit.spans import Line, SpanPainter
+from quarterdeck.tui.transcript_view.layout import BlockStyle, rows_of
+from quarterdeck.tui.transcript_view.markdown import Prose
 
 MARGIN = 2
 """Columns left of the text: the cursor's bar and a blank."""
@@ -19,34 +18,34 @@ _KEPT = 600
 
 
 @dataclass(slots=True)
-class Drawing:
+class BlockDrawing:
     """One block's rows, and their strips as far as they were needed."""
 
     revision: int
-    look: Look
+    look: BlockStyle
     rows: list[Line]
     strips: list[Strip | None]
     prose: Prose
 
 
 class Drawings:
-    """Draws blocks; keeps some twenty screens of them."""
+    """Draws blocks; caches some twenty screens of them."""
 
-    def __init__(self, painter: Painter) -> None:
+    def __init__(self, painter: SpanPainter) -> None:
         self._painter = painter
-        self._kept: OrderedDict[int, Drawing] = OrderedDict()
+        self._kept: OrderedDict[int, BlockDrawing] = OrderedDict()
 
     def clear(self) -> None:
-        """Another transcript, or another theme."""
+        """Forget the drawings of the previous transcript or theme."""
         self._painter.reset()
         self._kept.clear()
 
     def drop(self, block_id: int) -> None:
-        """A block is gone."""
+        """Note that a block was removed."""
         self._kept.pop(block_id, None)
 
-    def get(self, block: Block, look: Look, transcript: Transcript) -> Drawing:
-        """The drawing of a block as it is now."""
+    def get(self, block: Block, look: BlockStyle, transcript: Transcript) -> BlockDrawing:
+        """Return the drawing of a block in its current state."""
         kept = self._kept.get(block.id)
         if kept is not None and kept.revision == block.revision and kept.look == look:
             self._kept.move_to_end(block.id)
@@ -58,13 +57,13 @@ class Drawings:
             self._kept.popitem(last=False)
         return drawing
 
-    def has(self, block: Block, look: Look) -> bool:
-        """Whether the drawing of a block as it is now is kept."""
+    def has(self, block: Block, look: BlockStyle) -> bool:
+        """Return whether the drawing of a block's current state is cached."""
         kept = self._kept.get(block.id)
         return kept is not None and kept.revision == block.revision and kept.look == look
 
-    def strip(self, drawing: Drawing, row: int) -> Strip:
-        """A row of a drawing, with its margin."""
+    def strip(self, drawing: BlockDrawing, row: int) -> Strip:
+        """Return a row of a drawing, with its margin."""
         strip = drawing.strips[row]
         if strip is None:
             width = drawing.look.width + MARGIN + RIGHT
@@ -73,8 +72,8 @@ class Drawings:
         return strip
 
     def _draw(
-        self, block: Block, look: Look, transcript: Transcript, kept: Drawing | None
-    ) -> Drawing:
+        self, block: Block, look: BlockStyle, transcript: Transcript, kept: BlockDrawing | None
+    ) -> BlockDrawing:
         prose = kept.prose if kept and kept.look.width == look.width else Prose(look.width)
         rows = rows_of(block, look, _tool_of(block, transcript), prose)
         strips: list[Strip | None] = [None] * len(rows)
@@ -84,7 +83,7 @@ class Drawings:
                 if old is not new and old != new:
                     break
                 strips[at] = kept.strips[at]
-        return Drawing(block.revision, look, rows, strips, prose)
+        return BlockDrawing(block.revision, look, rows, strips, prose)
 
 
 def _tool_of(block: Block, transcript: Transcript) -> ToolBlock | None:

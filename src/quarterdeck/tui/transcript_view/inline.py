@@ -5,16 +5,16 @@ from collections.abc import Iterable
 
 from markdown_it.token import Token
 
-from quarterdeck.tui.transcript_view.lines import Mark, Role, Span
+from quarterdeck.tui.kit.spans import Emphasis, Span, TextRole
 
-_MARKS = {"strong": Mark.BOLD, "em": Mark.ITALIC, "s": Mark.STRIKE}
+_MARKS = {"strong": Emphasis.BOLD, "em": Emphasis.ITALIC, "s": Emphasis.STRIKE}
 _SAFE_LINK = re.compile(r"(?:https?|mailto):[\x21-\x7e]{1,2000}", re.IGNORECASE)
 
 
-def spans_of(tokens: Iterable[Token], role: Role = Role.TEXT) -> list[Span]:
-    """The spans of an inline token's children. A hard break is a newline in the text."""
+def spans_of(tokens: Iterable[Token], role: TextRole = TextRole.TEXT) -> list[Span]:
+    """Return the spans of an inline token's children. A hard break is a newline in the text."""
     spans: list[Span] = []
-    marks = Mark.NONE
+    marks = Emphasis.NONE
     link = ""
     for token in tokens:
         match token.type:
@@ -23,29 +23,31 @@ def spans_of(tokens: Iterable[Token], role: Role = Role.TEXT) -> list[Span]:
             case "link_close":
                 link = ""
             case "code_inline":
-                spans.append(Span(token.content, Role.INLINE, marks, link))
+                spans.append(Span(token.content, TextRole.INLINE, marks, link))
             case "softbreak":
                 spans.append(Span(" ", role, marks, link))
             case "hardbreak":
                 spans.append(Span("\n", role, marks))
             case "image":
-                spans.append(Span(f"[image: {token.content or token.attrGet('src')}]", Role.DIM))
+                spans.append(
+                    Span(f"[image: {token.content or token.attrGet('src')}]", TextRole.DIM)
+                )
             case kind if kind.endswith("_open"):
-                marks |= _MARKS.get(token.tag, Mark.NONE)
+                marks |= _MARKS.get(token.tag, Emphasis.NONE)
             case kind if kind.endswith("_close"):
-                marks &= ~_MARKS.get(token.tag, Mark.NONE)
+                marks &= ~_MARKS.get(token.tag, Emphasis.NONE)
             case _:
-                spans.append(Span(token.content, Role.LINK if link else role, marks, link))
+                spans.append(Span(token.content, TextRole.LINK if link else role, marks, link))
     return [span for span in spans if span.text]
 
 
 def safe_link(url: str) -> str:
-    """The URL when a terminal may be given it, else nothing."""
+    """Return the URL when it is safe for a terminal, else nothing."""
     return url if _SAFE_LINK.fullmatch(url) else ""
 
 
 def split_rows(spans: Iterable[Span]) -> list[list[Span]]:
-    """The spans of each row, where hard breaks stand between rows."""
+    """Return the spans of each row, split at hard breaks."""
     rows: list[list[Span]] = [[]]
     for span in spans:
         if span.text == "\n":

@@ -17,13 +17,22 @@ from quarterdeck.transcript import (
     ToolBlock,
     UserBlock,
 )
-from quarterdeck.transcript.words import outcome_text, question_text, result_text
-from quarterdeck.tui.transcript_view.lines import Line, Mark, Role, Span, line
-from quarterdeck.tui.transcript_view.prose import Prose
-from quarterdeck.tui.transcript_view.shapes import Shape
+from quarterdeck.transcript.labels import outcome_text, question_text, result_text
+from quarterdeck.tui.kit.spans import (
+    Emphasis,
+    Line,
+    Span,
+    TextRole,
+    fit,
+    indent,
+    line,
+    wrap,
+    wrap_hard,
+)
+from quarterdeck.tui.transcript_view.blocks import answer_keys, typed_rows
+from quarterdeck.tui.transcript_view.markdown import Prose
+from quarterdeck.tui.transcript_view.shapes import BlockShape
 from quarterdeck.tui.transcript_view.tool import tool_rows
-from quarterdeck.tui.transcript_view.typed import typed_rows
-from quarterdeck.tui.transcript_view.wrap import fit, indent, wrap, wrap_hard
 
 TOGGLE = "toggle"
 OPTION = "option:"
@@ -32,45 +41,49 @@ COMMAND_ROWS = 12
 """Rows of a command that its question shows."""
 
 _CHECKS = {
-    PlanState.PENDING: ("\u25cb", Role.DIM),
-    PlanState.IN_PROGRESS: ("\u25cf", Role.WORKING),
-    PlanState.COMPLETED: ("\u2713", Role.DONE),
+    PlanState.PENDING: ("\u25cb", TextRole.DIM),
+    PlanState.IN_PROGRESS: ("\u25cf", TextRole.WORKING),
+    PlanState.COMPLETED: ("\u2713", TextRole.DONE),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """How a block is to be drawn, besides its own content."""
+class BlockStyle:
+    """How to draw a block, besides its own content."""
 
     width: int
-    shape: Shape = Shape.FOLDED
+    shape: BlockShape = BlockShape.FOLDED
     choice: int = 0
     gap: bool = False
     working_since: datetime | None = None
 
 
-def rows_of(block: Block, look: Look, tool: ToolBlock | None, prose: Prose) -> list[Line]:
-    """All rows of a block. `tool`: the call that a question is about."""
+def rows_of(block: Block, look: BlockStyle, tool: ToolBlock | None, prose: Prose) -> list[Line]:
+    """Return all rows of a block. `tool`: the call that a question is about."""
     rows = _content(block, look, tool, prose)
     if look.gap:
         rows = [(), *rows]
     if look.working_since is not None:
-        rows = [*rows, (), line(f"\u25cf working since {clock(look.working_since)}", Role.WORKING)]
+        rows = [
+            *rows,
+            (),
+            line(f"\u25cf working since {clock(look.working_since)}", TextRole.WORKING),
+        ]
     return rows
 
 
 def is_compact(block: Block) -> bool:
-    """Blocks that stand close together."""
+    """Return whether such blocks have no blank row between them."""
     return isinstance(block, ToolBlock | ThoughtBlock | NoteBlock)
 
 
 def clock(at: datetime) -> str:
-    """The time of day, here."""
+    """Return the local time of day."""
     return at.astimezone().strftime("%H:%M")
 
 
-def guess(block: Block, width: int, shape: Shape) -> int:
-    """About how many rows a block takes, cheaply."""
+def guess(block: Block, width: int, shape: BlockShape) -> int:
+    """Estimate cheaply how many rows a block takes."""
     match block:
         case MessageBlock():
             return 1 + block.flow.length // width + block.flow.length // 120
@@ -83,7 +96,7 @@ def guess(block: Block, width: int, shape: Shape) -> int:
         case QuestionBlock():
             return _question_guess(block, width) if block.is_open else 1
         case ToolBlock() | ThoughtBlock():
-            return 1 if shape is Shape.FOLDED else 8
+            return 1 if shape is BlockShape.FOLDED else 8
         case _:
             return 1
 
@@ -94,12 +107,12 @@ def _question_guess(block: QuestionBlock, width: int) -> int:
     return 1 + min(rows, COMMAND_ROWS) + len(block.options or ())
 
 
-def _content(block: Block, look: Look, tool: ToolBlock | None, prose: Prose) -> list[Line]:
+def _content(block: Block, look: BlockStyle, tool: ToolBlock | None, prose: Prose) -> list[Line]:
     match block:
         case UserBlock():
             return _user(block, look)
         case EchoBlock():
-            return _said(block, block.text, "", look)
+            return _message_rows(block, block.text, "", look)
         case MessageBlock():
             return prose.rows(block.text.rstrip()) or [()]
         case ThoughtBlock():
@@ -111,93 +124,100 @@ def _content(block: Block, look: Look, tool: ToolBlock | None, prose: Prose) -> 
         case QuestionBlock():
             return _question(block, look, tool)
         case ResultBlock():
-            role = Role.DIM if block.reason == "cancelled" else Role.FAILED
+            role = TextRole.DIM if block.reason == "cancelled" else TextRole.FAILED
             mark = Span("\u25a0 " if block.reason == "cancelled" else "\u2717 ", role)
             return _texts(result_text(block), role, look.width, (mark,))
         case NoteBlock():
-            return [fit(line(f"\u00b7 {block.text}", Role.DIM), look.width)]
+            return [fit(line(f"\u00b7 {block.text}", TextRole.DIM), look.width)]
         case _:
             return [()]
 
 
-def _texts(text: str, role: Role, width: int, mark: Line = ()) -> list[Line]:
+def _texts(text: str, role: TextRole, width: int, mark: Line = ()) -> list[Line]:
     room = width - sum(len(span.text) for span in mark)
     rows = [row for part in text.split("\n") for row in wrap([Span(part, role)], room)]
     return list(indent(rows, mark, line(" " * (width - room)))) if mark else rows
 
 
-def _user(block: UserBlock, look: Look) -> list[Line]:
+def _user(block: UserBlock, look: BlockStyle) -> list[Line]:
     modes = [n for n, on in (("plan", block.plan_mode), ("goal", block.goal_mode)) if on]
-    rows = _said(block, block.text, " ".join(modes), look)
+    rows = _message_rows(block, block.text, " ".join(modes), look)
     named = [f"[image: {name}]" for name in block.images]
     named += [f"[file: {name}]" for name in block.uploads]
-    bar = Span("\u258e ", Role.USER)
-    rows += [fit((bar, Span(name, Role.DIM)), look.width) for name in named]
+    bar = Span("\u258e ", TextRole.USER)
+    rows += [fit((bar, Span(name, TextRole.DIM)), look.width) for name in named]
     return rows
 
 
-def _said(block: Block, text: str, modes: str, look: Look) -> list[Line]:
-    head: Line = (Span("You", Role.USER, Mark.BOLD), Span(f" {clock(block.at)}", Role.DIM))
+def _message_rows(block: Block, text: str, modes: str, look: BlockStyle) -> list[Line]:
+    head: Line = (
+        Span("You", TextRole.USER, Emphasis.BOLD),
+        Span(f" {clock(block.at)}", TextRole.DIM),
+    )
     if modes:
-        head += (Span(f" {modes}", Role.ASKING),)
-    bar = line("\u258e ", Role.USER)
+        head += (Span(f" {modes}", TextRole.ASKING),)
+    bar = line("\u258e ", TextRole.USER)
     return [head, *(indent(typed_rows(text, look.width - 2), bar, bar) if text else ())]
 
 
-def _thought(block: SpeechBlock, look: Look) -> list[Line]:
+def _thought(block: SpeechBlock, look: BlockStyle) -> list[Line]:
     text = block.text.strip()
-    opened = look.shape is Shape.OPEN
+    opened = look.shape is BlockShape.OPEN
     sign = "\u25be" if opened else "\u25b8"
     if opened:
-        head: Line = (Span(f"{sign} thought", Role.DIM, target=TOGGLE),)
+        head: Line = (Span(f"{sign} thought", TextRole.DIM, target=TOGGLE),)
         pad = line("  ")
-        return [head, *indent(_texts(text, Role.DIM, look.width - 2), pad, pad)]
+        return [head, *indent(_texts(text, TextRole.DIM, look.width - 2), pad, pad)]
     first = text.partition("\n")[0].strip("*# ")
-    return [fit((Span(f"{sign} {first}", Role.DIM, Mark.ITALIC, "", TOGGLE),), look.width)]
+    return [fit((Span(f"{sign} {first}", TextRole.DIM, Emphasis.ITALIC, "", TOGGLE),), look.width)]
 
 
-def _plan(block: PlanBlock, look: Look) -> list[Line]:
+def _plan(block: PlanBlock, look: BlockStyle) -> list[Line]:
     done = sum(entry.state is PlanState.COMPLETED for entry in block.entries)
     rows: list[Line] = [
         (
-            Span("Plan", Role.HEADING, Mark.BOLD),
-            Span(f" {done}/{len(block.entries)}", Role.DIM),
+            Span("Plan", TextRole.HEADING, Emphasis.BOLD),
+            Span(f" {done}/{len(block.entries)}", TextRole.DIM),
         )
     ]
     for entry in block.entries:
         sign, role = _CHECKS[entry.state]
-        text = Role.DIM if entry.state is PlanState.COMPLETED else Role.TEXT
+        text = TextRole.DIM if entry.state is PlanState.COMPLETED else TextRole.TEXT
         rows += _texts(entry.text, text, look.width, line(f"{sign} ", role))
     return rows
 
 
-def _question(block: QuestionBlock, look: Look, tool: ToolBlock | None) -> list[Line]:
-    asked = question_text(block, tool)
+def _question(block: QuestionBlock, look: BlockStyle, tool: ToolBlock | None) -> list[Line]:
+    question = question_text(block, tool)
     if not block.is_open:
-        sign = line("\u25aa ", Role.DIM)
-        return _texts(f"{asked}: {outcome_text(block)}", Role.DIM, look.width, sign)
-    rows = _texts(asked, Role.ASKING, look.width, line("? ", Role.ASKING))
+        sign = line("\u25aa ", TextRole.DIM)
+        return _texts(f"{question}: {outcome_text(block)}", TextRole.DIM, look.width, sign)
+    rows = _texts(question, TextRole.ASKING, look.width, line("? ", TextRole.ASKING))
     if block.command:
         rows += _command(block.command, look.width)
-    for number, option in enumerate(block.options or ()):
+    keys = answer_keys(block)
+    room = max(map(len, keys), default=0)
+    for number, (key, option) in enumerate(zip(keys, block.options or (), strict=True)):
         chosen = number == look.choice
-        role, sign = (Role.CHOSEN, "\u276f") if chosen else (Role.TEXT, " ")
-        span = Span(f"  {sign} {number + 1}. {option.name} ", role, target=f"{OPTION}{number}")
-        rows.append(fit((span,), look.width))
+        role, sign = (TextRole.CHOSEN, "\u276f") if chosen else (TextRole.TEXT, " ")
+        words = f"  {sign} {key:<{room}}  {option.name} "
+        rows.append(fit((Span(words, role, target=f"{OPTION}{number}"),), look.width))
     if block.takes_text:
-        lead = "    or write" if block.options else "    Write"
-        rows += _texts(f"{lead} your answer below.", Role.DIM, look.width)
+        lead = "    or type" if block.options else "    Type"
+        rows += _texts(f"{lead} an answer below.", TextRole.DIM, look.width)
     return rows
 
 
 def _command(command: str, width: int) -> list[Line]:
-    """What would be run. Of a long one both ends are shown: what it is and what comes last."""
+    """Return the command. Of a long one both ends are shown: what it is and what comes last."""
     rows = [
-        row for part in command.split("\n") for row in wrap_hard([Span(part, Role.CODE)], width - 4)
+        row
+        for part in command.split("\n")
+        for row in wrap_hard([Span(part, TextRole.CODE)], width - 4)
     ]
     left_out = len(rows) - COMMAND_ROWS
     if left_out > 0:
         half = COMMAND_ROWS // 2
-        note = fit(line(f"\u2026 {left_out:,} more rows", Role.DIM), width - 4)
+        note = fit(line(f"\u2026 {left_out:,} more rows", TextRole.DIM), width - 4)
         rows = [*rows[:half], note, *rows[-half:]]
-    return list(indent(rows, line("  $ ", Role.DIM), line("    ")))
+    return list(indent(rows, line("  $ ", TextRole.DIM), line("    ")))

@@ -1,23 +1,139 @@
-"""Markdown as rows of spans."""
+"""Markdown as lines."""
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import zip_longest
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
+from rich.cells import cell_len
 
-from quarterdeck.tui.transcript_view.code import code_rows
+from quarterdeck.tui.kit.highlight import code_lines
+from quarterdeck.tui.kit.spans import (
+    Emphasis,
+    Line,
+    Span,
+    TextRole,
+    indent,
+    line,
+    wrap,
+    wrap_hard,
+)
 from quarterdeck.tui.transcript_view.inline import spans_of, split_rows
-from quarterdeck.tui.transcript_view.lines import Line, Mark, Role, Span, line
-from quarterdeck.tui.transcript_view.table import table_rows
-from quarterdeck.tui.transcript_view.wrap import indent, wrap
+
+
+def code_rows(source: str, info: str, width: int) -> list[Line]:
+    """Return the rows of a fenced block, indented. `info`: the words after the opening fence."""
+    language = info.split(maxsplit=1)[0] if info.strip() else ""
+    rows = [row for code in code_lines(source, language) for row in wrap_hard(code, width - 2)]
+    return list(indent(rows, line("  "), line("  ")))
+
+
+_BETWEEN = Span(" \u2502 ", TextRole.RULE)
+_MOST_COLUMNS = 60
+_NARROWEST = 5
+"""Smallest readable width of a column, in cells."""
+
+_Cells = list[list[Span]]
+
+
+def table_rows(node: SyntaxTreeNode, width: int) -> list[Line]:
+    """Return the rows of a table node."""
+    table = [_cells(row) for part in node.children for row in part.children]
+    count = min(_MOST_COLUMNS, max(len(row) for row in table))
+    if width - 3 * (count - 1) < count * _NARROWEST:
+        return _records(table, width)
+    sides = _sides(node)
+    natural = [max(_cell_width(row, column) for row in table) for column in range(count)]
+    widths = _narrowed(natural, width - 3 * (count - 1))
+    rows = _drawn(table[0], widths, sides, Emphasis.BOLD)
+    rule: Line = (Span("\u2500\u253c\u2500".join("\u2500" * w for w in widths), TextRole.RULE),)
+    body = [_drawn(cells, widths, sides, Emphasis.NONE) for cells in table[1:]]
+    # Rows of one line each need nothing between them.
+    is_folded = any(len(drawn) > 1 for drawn in body)
+    rows.append(rule)
+    for number, drawn in enumerate(body):
+        rows += [rule, *drawn] if number and is_folded else drawn
+    return rows
+
+
+def _records(table: Sequence[_Cells], width: int) -> list[Line]:
+    """Return a table too wide for the window: each row's cells in lines, after their headings."""
+    rows: list[Line] = []
+    nothing: list[Span] = []
+    for cells in table[1:]:
+        if rows:
+            rows.append(())
+        for head, cell in zip_longest(table[0], cells[:_MOST_COLUMNS], fillvalue=nothing):
+            name = [span._replace(marks=span.marks | Emphasis.BOLD) for span in head]
+            rows += wrap([*name, Span(": ", TextRole.DIM), *cell], width)
+    return rows
+
+
+def _sides(node: SyntaxTreeNode) -> list[str]:
+    """Return the alignment of each column, from the style of its heading."""
+    heads = node.children[0].children[0].children
+    return [str(head.attrs.get("style", "")).removeprefix("text-align:") for head in heads]
+
+
+def _cells(row: SyntaxTreeNode) -> _Cells:
+    return [
+        [span for child in cell.children if child.token for span in _spans(child)]
+        for cell in row.children
+    ]
+
+
+def _spans(node: SyntaxTreeNode) -> list[Span]:
+    return spans_of(node.token.children or []) if node.token else []
+
+
+def _cell_width(row: _Cells, column: int) -> int:
+    if column >= len(row):
+        return 2
+    return max(2, sum(cell_len(span.text) for span in row[column]))
+
+
+def _narrowed(widths: Sequence[int], room: int) -> list[int]:
+    """Return the widths of columns that fit; the widest columns shrink first."""
+    total = sum(widths)
+    if total <= room:
+        return list(widths)
+    low, high = 2, max(widths)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(min(width, middle) for width in widths) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return [min(width, low) for width in widths]
+
+
+def _drawn(
+    cells: _Cells, widths: Sequence[int], sides: Sequence[str], marks: Emphasis
+) -> list[Line]:
+    folded = [
+        wrap([span._replace(marks=span.marks | marks) for span in cell], width)
+        for cell, width in zip(cells, widths, strict=False)
+    ]
+    return [_row(parts, widths, sides) for parts in zip_longest(*folded, fillvalue=())]
+
+
+def _row(parts: Sequence[Line], widths: Sequence[int], sides: Sequence[str]) -> Line:
+    spans: list[Span] = []
+    for column, (width, side) in enumerate(zip(widths, sides, strict=False)):
+        part = parts[column] if column < len(parts) else ()
+        free = max(0, width - sum(cell_len(span.text) for span in part))
+        left = {"right": free, "center": free // 2}.get(side, 0)
+        spans += (Span(" " * left), *part, Span(" " * (free - left)), _BETWEEN)
+    return tuple(span for span in spans[:-1] if span.text)
+
 
 _LONGEST_INLINE = 20_000
-"""Characters of a paragraph that are looked through for emphasis: hostile text can make it slow."""
+"""Characters of a paragraph that are parsed for emphasis: hostile text can make it slow."""
 _BLANK: Line = ()
-_BULLET = line("\u2022 ", Role.DIM)
-_CHECKS = {"[ ] ": line("\u25cb ", Role.DIM), "[x] ": line("\u2713 ", Role.DONE)}
+_BULLET = line("\u2022 ", TextRole.DIM)
+_CHECKS = {"[ ] ": line("\u25cb ", TextRole.DIM), "[x] ": line("\u2713 ", TextRole.DONE)}
 
 
 @lru_cache(maxsize=1)
@@ -30,12 +146,12 @@ def _parser() -> MarkdownIt:
 
 
 def parse(source: str) -> list[Token]:
-    """The block tokens of a text; inline ones are made when drawn."""
+    """Return the block tokens of a text; inline ones are made when drawn."""
     return _parser().parse(source)
 
 
 def draw(tokens: Sequence[Token], width: int) -> list[Line]:
-    """The rows of block tokens."""
+    """Return the rows of block tokens."""
     for token in tokens:
         if token.type == "inline":
             token.children = _inline(token.content)
@@ -68,16 +184,16 @@ def _node(node: SyntaxTreeNode, width: int) -> list[Line]:
         case "bullet_list" | "ordered_list":
             return _list(node, width)
         case "blockquote":
-            bar = line("\u258e ", Role.QUOTE)
+            bar = line("\u258e ", TextRole.QUOTE)
             return list(indent(_siblings(node.children, width - 2, loose=True), bar, bar))
         case "fence" | "code_block":
             return code_rows(node.content.removesuffix("\n"), node.info, width)
         case "hr":
-            return [line("\u2500" * width, Role.RULE)]
+            return [line("\u2500" * width, TextRole.RULE)]
         case "table":
             return table_rows(node, width)
         case "inline":
-            return _text(node, width, Role.TEXT)
+            return _text(node, width, TextRole.TEXT)
         case _ if node.children:
             return _siblings(node.children, width, loose=True)
         case _:
@@ -88,15 +204,17 @@ def _plain(text: str, width: int) -> list[Line]:
     return [row for part in text.splitlines() for row in wrap([Span(part)], width)]
 
 
-def _text(node: SyntaxTreeNode, width: int, role: Role, marks: Mark = Mark.NONE) -> list[Line]:
+def _text(
+    node: SyntaxTreeNode, width: int, role: TextRole, marks: Emphasis = Emphasis.NONE
+) -> list[Line]:
     children = node.token.children or [] if node.token else []
     spans = [span._replace(marks=span.marks | marks) for span in spans_of(children, role)]
     return [row for part in split_rows(spans) for row in wrap(part, width)]
 
 
 def _heading(node: SyntaxTreeNode, width: int) -> list[Line]:
-    marks = Mark.BOLD | Mark.UNDERLINE if node.tag == "h1" else Mark.BOLD
-    return [row for child in node.children for row in _text(child, width, Role.HEADING, marks)]
+    marks = Emphasis.BOLD | Emphasis.UNDERLINE if node.tag == "h1" else Emphasis.BOLD
+    return [row for child in node.children for row in _text(child, width, TextRole.HEADING, marks)]
 
 
 def _list(node: SyntaxTreeNode, width: int) -> list[Line]:
@@ -105,7 +223,7 @@ def _list(node: SyntaxTreeNode, width: int) -> list[Line]:
     tight = _is_tight(node)
     rows: list[Line] = []
     for number, item in enumerate(node.children, start):
-        mark = line(f"{number}. ", Role.DIM) if ordered else _checked(item) or _BULLET
+        mark = line(f"{number}. ", TextRole.DIM) if ordered else _checked(item) or _BULLET
         used = len(mark[0].text)
         drawn = _siblings(item.children, max(4, width - used), loose=not tight)
         if rows and not tight:
@@ -115,7 +233,7 @@ def _list(node: SyntaxTreeNode, width: int) -> list[Line]:
 
 
 def _checked(item: SyntaxTreeNode) -> Line | None:
-    """The mark of a task list's item, taken from its text."""
+    """Return the mark of a task list's item, removed from its text."""
     first = next((node for node in item.walk() if node.type == "text"), None)
     token = first.token if first else None
     mark = _CHECKS.get(token.content[:4].lower()) if token else None
@@ -127,3 +245,38 @@ def _checked(item: SyntaxTreeNode) -> Line | None:
 def _is_tight(node: SyntaxTreeNode) -> bool:
     paragraphs = [c for item in node.children for c in item.children if c.type == "paragraph"]
     return all(paragraph.hidden for paragraph in paragraphs)
+
+
+class Prose:
+    """Rows of one text at one width.
+
+    Everything before the last top-level block can no longer change when text is appended, so its
+    rows are kept, and only the open last block is parsed again.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._frozen = ""
+        self._rows: list[Line] = []
+
+    def rows(self, text: str) -> list[Line]:
+        """Return the rows of the whole text."""
+        if not text.startswith(self._frozen):
+            self._frozen, self._rows = "", []
+        tail = text[len(self._frozen) :]
+        tokens = parse(tail)
+        last = max((i for i, token in enumerate(tokens) if _begins(token)), default=0)
+        if last:
+            start = (tokens[last].map or [0])[0]
+            self._rows = self._joined(draw(tokens[:last], self.width))
+            self._frozen += "".join(row + "\n" for row in tail.split("\n")[:start])
+        return self._joined(draw(tokens[last:], self.width))
+
+    def _joined(self, rows: list[Line]) -> list[Line]:
+        if self._rows and rows:
+            return [*self._rows, (), *rows]
+        return self._rows or rows
+
+
+def _begins(token: Token) -> bool:
+    return token.level == 0 and token.nesting >= 0

@@ -1,4 +1,4 @@
-"""What the transcript view tells its screen; handlers are named `on_transcript_view_...`."""
+"""Messages of the transcript view; handlers are named `on_transcript_view_...`."""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ class ViewMessage(Message):
 
 
 class Answered(ViewMessage, namespace="transcript_view"):
-    """The person chose an option of a question."""
+    """The user chose an option of a question."""
 
     def __init__(self, view: "TranscriptView", request_id: str, option_id: str) -> None:
         super().__init__(view)
@@ -45,7 +45,7 @@ class NewBelow(ViewMessage, namespace="transcript_view"):
 
 
 class CopyWanted(ViewMessage, namespace="transcript_view"):
-    """The person wants this text on the clipboard."""
+    """The user wants this text on the clipboard."""
 
     def __init__(self, view: "TranscriptView", text: str) -> None:
         super().__init__(view)

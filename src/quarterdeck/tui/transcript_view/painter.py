@@ -1,50 +1,63 @@
-"""Roles become the theme's styles, rows become strips."""
+"""Colors and keys of the transcript."""
 
-from collections.abc import Callable
+from typing import Final
 
-from rich.segment import Segment
-from rich.style import Style
-from textual.strip import Strip
+from textual.binding import Binding
 
-from quarterdeck.tui.transcript_view.lines import Line, Mark, Role
+from quarterdeck.tui.actions import ACTIONS, KeyContext
+from quarterdeck.tui.actions.tabs import CHOICES, PERMISSIONS
+from quarterdeck.tui.kit.spans import ROLE_COMPONENTS, role_css
 
-StyleOf = Callable[[Role], Style]
+COMPONENTS: Final[set[str]] = ROLE_COMPONENTS | {
+    f"transcript--{name}" for name in ("cursor", "below", "found", "found-here")
+}
 
-
-class Painter:
-    """Makes strips; styles are looked up once until `reset`."""
-
-    def __init__(self, style_of: StyleOf) -> None:
-        self._style_of = style_of
-        self._styles: dict[tuple[Role, Mark, str], Style] = {}
-
-    def reset(self) -> None:
-        """The theme changed."""
-        self._styles.clear()
-
-    def strip(self, row: Line, width: int, margin: int) -> Strip:
-        """A row of `width` cells, `margin` blanks before it."""
-        blank = self.style(Role.TEXT)
-        segments = [Segment(" " * margin, blank)] if margin else []
-        segments += [
-            Segment(span.text, self.style(span.role, span.marks, span.link)) for span in row
-        ]
-        return Strip(segments).adjust_cell_length(width, blank)
-
-    def style(self, role: Role, marks: Mark = Mark.NONE, link: str = "") -> Style:
-        """The style of a role with emphasis."""
-        key = (role, marks, link)
-        style = self._styles.get(key)
-        if style is None:
-            style = self._styles[key] = self._style_of(role) + _emphasis(marks, link)
-        return style
-
-
-def _emphasis(marks: Mark, link: str) -> Style:
-    return Style(
-        bold=True if Mark.BOLD in marks else None,
-        italic=True if Mark.ITALIC in marks else None,
-        strike=True if Mark.STRIKE in marks else None,
-        underline=True if Mark.UNDERLINE in marks else None,
-        link=link or None,
+ANSWERS: Final = [
+    Binding(
+        action.keys, f"answer('{action.id}')", action.help, show=False, priority=True, id=action.id
     )
+    for place in (KeyContext.PERMISSION, KeyContext.CHOICE)
+    for action in ACTIONS[place]
+    if action.id in {*PERMISSIONS.values(), *CHOICES}
+    and (place is KeyContext.PERMISSION or action.id == CHOICES[0])
+]
+"""Before the keys of the transcript: on a question a letter is an answer."""
+
+BINDINGS: Final = [
+    Binding("up,k", "line(-1)", "Up", show=False, id="transcript.up"),
+    Binding("down,j", "line(1)", "Down", show=False, id="transcript.down"),
+    Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, id="transcript.page-up"),
+    Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, id="transcript.page-down"),
+    Binding("home,g", "top", "Top", show=False, id="transcript.top"),
+    Binding("end", "bottom", "End", show=False, id="transcript.bottom"),
+    Binding(
+        "left_square_bracket",
+        "prompt(-1)",
+        "Previous prompt",
+        show=False,
+        id="transcript.previous-prompt",
+    ),
+    Binding(
+        "right_square_bracket", "prompt(1)", "Next prompt", show=False, id="transcript.next-prompt"
+    ),
+    Binding("enter", "activate", "Open or answer", show=False, id="transcript.toggle"),
+    Binding("y", "copy", "Copy", show=False, id="transcript.copy"),
+]
+
+CSS: Final = """
+TranscriptView {
+    background: $background;
+    color: $foreground;
+    overflow-x: hidden;
+    overflow-y: scroll;
+    scrollbar-size-vertical: 1;
+}
+TranscriptView > .transcript--cursor { color: $text-primary; }
+TranscriptView > .transcript--found { background: $warning 40%; }
+TranscriptView > .transcript--found-here {
+    background: $warning;
+    color: $background;
+    text-style: bold;
+}
+TranscriptView > .transcript--below { color: $text-primary; text-style: reverse; }
+""" + role_css("TranscriptView")

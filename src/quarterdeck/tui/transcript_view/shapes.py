@@ -1,13 +1,25 @@
-"""How much of a block is shown: by itself, and as the person wants it."""
+"""Shapes of blocks, and one-line summaries."""
 
+from collections.abc import Sequence
 from enum import Enum, auto
 
-from quarterdeck.transcript import Block, ThoughtBlock, ToolBlock, ToolState
+from quarterdeck.transcript import (
+    Block,
+    DiffPart,
+    Part,
+    TextPart,
+    ThoughtBlock,
+    ToolBlock,
+    ToolState,
+)
+from quarterdeck.transcript.export import unfenced
+from quarterdeck.tui.kit.spans import Line, Span, TextRole, line, wrap_hard
+from quarterdeck.tui.transcript_view.blocks import diff_rows
 
 _RUNNING = frozenset({ToolState.PENDING, ToolState.IN_PROGRESS})
 
 
-class Shape(Enum):
+class BlockShape(Enum):
     """FOLDED: one line. LIVE, REASON: one line and the end of the output. OPEN: everything."""
 
     FOLDED = auto()
@@ -17,61 +29,100 @@ class Shape(Enum):
 
 
 def can_open(block: Block) -> bool:
-    """Blocks that fold."""
+    """Return whether a block can be folded."""
     return isinstance(block, ToolBlock | ThoughtBlock)
 
 
-def natural(block: Block) -> Shape:
-    """The shape of a block that nobody opened or folded."""
+def natural(block: Block) -> BlockShape:
+    """Return the shape of a block that the user has neither opened nor folded."""
     match block:
         case ToolBlock() if block.state in _RUNNING:
-            return Shape.LIVE
+            return BlockShape.LIVE
         case ToolBlock() if block.state is ToolState.FAILED:
-            return Shape.REASON
+            return BlockShape.REASON
         case _:
-            return Shape.FOLDED
+            return BlockShape.FOLDED
 
 
 class Shapes:
     """The shapes of a transcript's blocks.
 
-    A block that the person opened or folded stays so. A running call that ends while somebody reads
-    around it keeps its rows until it is out of sight, so that nothing moves under their eyes.
+    A block that the user opened or folded stays so. A running call that ends while somebody reads
+    around it keeps its rows until it is out of view, so that nothing moves while they read.
     """
 
     def __init__(self) -> None:
-        self._wanted: dict[int, Shape] = {}
+        self._chosen_shapes: dict[int, BlockShape] = {}
         self._held: frozenset[int] = frozenset()
 
-    def of(self, block: Block) -> Shape:
-        """The shape to draw a block in."""
-        wanted = self._wanted.get(block.id)
+    def of(self, block: Block) -> BlockShape:
+        """Return the shape to draw a block in."""
+        wanted = self._chosen_shapes.get(block.id)
         if wanted is not None:
             return wanted
         shape = natural(block)
-        return Shape.LIVE if shape is Shape.FOLDED and block.id in self._held else shape
+        return BlockShape.LIVE if shape is BlockShape.FOLDED and block.id in self._held else shape
 
     def toggle(self, block: Block) -> None:
-        """Opens a block in full, or folds it when it is open."""
-        is_open = self.of(block) is Shape.OPEN
-        self._wanted[block.id] = Shape.FOLDED if is_open else Shape.OPEN
+        """Open a block in full, or fold it when it is open."""
+        is_open = self.of(block) is BlockShape.OPEN
+        self._chosen_shapes[block.id] = BlockShape.FOLDED if is_open else BlockShape.OPEN
 
     @property
-    def wanted(self) -> dict[int, Shape]:
-        """What the person opened or folded, by block."""
-        return dict(self._wanted)
+    def wanted(self) -> dict[int, BlockShape]:
+        """The blocks that the user opened or folded."""
+        return dict(self._chosen_shapes)
 
-    def want(self, wanted: dict[int, Shape]) -> None:
-        """What a person opened or folded before."""
-        self._wanted = dict(wanted)
+    def want(self, wanted: dict[int, BlockShape]) -> None:
+        """Set which blocks the user opened or folded before."""
+        self._chosen_shapes = dict(wanted)
 
     def hold(self, blocks: frozenset[int]) -> bool:
-        """Only these keep the rows that they would lose; True when others may lose theirs now."""
+        """Let only these keep the rows that they would lose; return whether others may lose theirs."""
         released = bool(self._held - blocks)
         self._held = blocks
         return released
 
     def clear(self) -> None:
-        """Another transcript."""
-        self._wanted.clear()
+        """Forget the shapes of the previous transcript."""
+        self._chosen_shapes.clear()
         self._held = frozenset()
+
+
+_LARGEST_CHANGE = 40_000
+"""Characters that are compared by default."""
+
+
+def glance(block: ToolBlock, width: int, most: int) -> list[Line]:
+    """Return at most `most` rows; none when there is nothing to see yet."""
+    parts = block.shown_parts
+    changes = [part for part in parts if isinstance(part, DiffPart)]
+    return _change(changes[0], width, most) if changes else _tail(parts, width, most)
+
+
+def _tail(parts: Sequence[Part], width: int, most: int) -> list[Line]:
+    rows: list[Line] = []
+    for part in reversed(parts):
+        if isinstance(part, TextPart) and len(rows) < most:
+            rows = [*_last_rows(part.text, width, most - len(rows)), *rows]
+    return rows
+
+
+def _last_rows(text: str, width: int, most: int) -> list[Line]:
+    text = unfenced(text).rstrip()
+    if not text:
+        return []
+    rows: list[Line] = []
+    for part in text.rsplit("\n", most)[-most:]:
+        # Of an endless line only the visible part is wrapped.
+        rows += wrap_hard([Span(part[-width * most :], TextRole.DIM)], width)
+    return rows[-most:]
+
+
+def _change(part: DiffPart, width: int, most: int) -> list[Line]:
+    if len(part.old or "") + len(part.new) > _LARGEST_CHANGE:
+        return [line(part.path, TextRole.DIM)]
+    rows = diff_rows(part, width)
+    if len(rows) <= most:
+        return rows
+    return [*rows[: most - 1], line(f"\u2026 {len(rows) - most + 1:,} more lines", TextRole.DIM)]

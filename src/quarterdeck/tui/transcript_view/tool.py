@@ -3,49 +3,47 @@
 from rich.cells import cell_len
 
 from quarterdeck.transcript import DiffPart, Part, TerminalPart, TextPart, ToolBlock, ToolState
-from quarterdeck.transcript.plain import unfenced
-from quarterdeck.transcript.words import duration_text
-from quarterdeck.tui.transcript_view.changes import diff_rows
-from quarterdeck.tui.transcript_view.glance import glance
-from quarterdeck.tui.transcript_view.lines import Line, Role, Span, line
-from quarterdeck.tui.transcript_view.shapes import Shape
-from quarterdeck.tui.transcript_view.wrap import fit, indent, wrap_hard
+from quarterdeck.transcript.export import unfenced
+from quarterdeck.transcript.labels import duration_text
+from quarterdeck.tui.kit.spans import Line, Span, TextRole, fit, indent, line, wrap_hard
+from quarterdeck.tui.transcript_view.blocks import diff_rows
+from quarterdeck.tui.transcript_view.shapes import BlockShape, glance
 
 LIVE_ROWS = 8
 """Rows of its output that a running call shows."""
 REASON_ROWS = 10
 """Rows of its output that a failed call shows."""
 _SHORTEST = 0.05
-"""Seconds: a call that took less is not worth a figure."""
+"""Seconds; the duration of a shorter call is not shown."""
 _TAIL = 200
-"""Rows of output shown: the end of it is what tells how it went."""
+"""Rows of output shown: its end says how it went."""
 _LONGEST_ROW = 4_000
 
 _SIGNS = {
-    ToolState.PENDING: ("\u25cb", Role.DIM),
-    ToolState.IN_PROGRESS: ("\u25cf", Role.WORKING),
-    ToolState.COMPLETED: ("\u2713", Role.DONE),
-    ToolState.FAILED: ("\u2717", Role.FAILED),
-    ToolState.STOPPED: ("\u25a0", Role.DIM),
+    ToolState.PENDING: ("\u25cb", TextRole.DIM),
+    ToolState.IN_PROGRESS: ("\u25cf", TextRole.WORKING),
+    ToolState.COMPLETED: ("\u2713", TextRole.DONE),
+    ToolState.FAILED: ("\u2717", TextRole.FAILED),
+    ToolState.STOPPED: ("\u25a0", TextRole.DIM),
 }
 _MARGIN = line("    ")
 
 
-def tool_rows(block: ToolBlock, width: int, shape: Shape, target: str) -> list[Line]:
-    """The rows of a tool call."""
-    head = _head(block, width, opened=shape is Shape.OPEN, target=target)
+def tool_rows(block: ToolBlock, width: int, shape: BlockShape, target: str) -> list[Line]:
+    """Return the rows of a tool call."""
+    head = _head(block, width, opened=shape is BlockShape.OPEN, target=target)
     return [head, *indent(_shown(block, width - 4, shape), _MARGIN, _MARGIN)]
 
 
-def _shown(block: ToolBlock, width: int, shape: Shape) -> list[Line]:
+def _shown(block: ToolBlock, width: int, shape: BlockShape) -> list[Line]:
     match shape:
-        case Shape.FOLDED:
+        case BlockShape.FOLDED:
             return []
-        case Shape.LIVE:
+        case BlockShape.LIVE:
             return glance(block, width, LIVE_ROWS)
-        case Shape.REASON:
+        case BlockShape.REASON:
             return glance(block, width, REASON_ROWS)
-        case Shape.OPEN:
+        case BlockShape.OPEN:
             return _content(block, width)
 
 
@@ -55,9 +53,9 @@ def _head(block: ToolBlock, width: int, *, opened: bool, target: str) -> Line:
     room = width - sum(cell_len(span.text) for span in right)
     left = fit(
         (
-            Span("\u25be " if opened else "\u25b8 ", Role.DIM, target=target),
+            Span("\u25be " if opened else "\u25b8 ", TextRole.DIM, target=target),
             Span(f"{sign} ", role, target=target),
-            Span(block.name, Role.TEXT, target=target),
+            Span(block.name, TextRole.TEXT, target=target),
         ),
         max(4, room),
     )
@@ -70,42 +68,42 @@ def _head(block: ToolBlock, width: int, *, opened: bool, target: str) -> Line:
 def _right(block: ToolBlock) -> Line:
     spans: Line = ()
     if block.exit_code:
-        spans += (Span(f"  exit {block.exit_code}", Role.FAILED),)
+        spans += (Span(f"  exit {block.exit_code}", TextRole.FAILED),)
     if block.duration is not None and block.duration >= _SHORTEST:
-        spans += (Span(f"  {duration_text(block.duration):>6}", Role.DIM),)
+        spans += (Span(f"  {duration_text(block.duration):>6}", TextRole.DIM),)
     return spans
 
 
 def _content(block: ToolBlock, width: int) -> list[Line]:
     rows: list[Line] = []
     if block.command and block.command != block.name:
-        rows += wrap_hard([Span(f"$ {block.command}", Role.CODE)], width)
+        rows += wrap_hard([Span(f"$ {block.command}", TextRole.CODE)], width)
     for place in block.locations or ():
         where = place.path if place.line is None else f"{place.path}:{place.line}"
-        rows.append(fit(line(where, Role.DIM), width))
+        rows.append(fit(line(where, TextRole.DIM), width))
     for part in block.shown_parts:
         rows += _part(part, width)
     if not rows and block.input_text:
-        rows += _output(block.input_text, width, Role.DIM)
-    return rows or [line("no output", Role.DIM)]
+        rows += _output(block.input_text, width, TextRole.DIM)
+    return rows or [line("no output", TextRole.DIM)]
 
 
 def _part(part: Part, width: int) -> list[Line]:
     match part:
         case TextPart():
-            return _output(unfenced(part.text), width, Role.CODE)
+            return _output(unfenced(part.text), width, TextRole.CODE)
         case DiffPart():
             return diff_rows(part, width)
         case TerminalPart():
-            return [line(f"[terminal {part.terminal_id}]", Role.DIM)]
+            return [line(f"[terminal {part.terminal_id}]", TextRole.DIM)]
 
 
-def _output(text: str, width: int, role: Role) -> list[Line]:
+def _output(text: str, width: int, role: TextRole) -> list[Line]:
     if not text:
         return []
     above = max(0, text.count("\n") + 1 - _TAIL)
     tail = text.rsplit("\n", _TAIL)[-_TAIL:] if above else text.split("\n")
     rows = [row for part in tail for row in wrap_hard([Span(part[:_LONGEST_ROW], role)], width)]
     above += max(0, len(rows) - _TAIL)
-    head = [line(f"\u2026 {above:,} more lines above", Role.DIM)] if above else []
+    head = [line(f"\u2026 {above:,} more lines above", TextRole.DIM)] if above else []
     return head + rows[-_TAIL:]

@@ -3,51 +3,75 @@
     caller --refresh_change(Change)--> TranscriptView -> Reader -> Drawings -> strips
     caller <--Answered, CopyWanted, OlderWanted, NewBelow
 
-One widget for a chat of any length: blocks are laid out when they are seen, and kept while they do
-not change. Changes are taken at once and drawn once a frame. Nothing here runs on a timer.
+One widget for a chat of any length: blocks are laid out when they become visible, and cached while they do
+not change. Changes are applied at once and drawn once a frame. Nothing here runs on a timer.
 """
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self, cast
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.geometry import Region, Size
-from textual.reactive import reactive
+from textual.reactive import Reactive, reactive
+from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from quarterdeck.transcript import Block, Change, QuestionBlock, Transcript, plain_lines
-from quarterdeck.tui.transcript_view import messages, selecting, steering
+from quarterdeck.transcript import Block, BlockChanges, QuestionBlock, Transcript, plain_lines
+from quarterdeck.tui.kit.spans import SpanPainter, TextRole
+from quarterdeck.tui.transcript_view import messages, navigation
+from quarterdeck.tui.transcript_view.blocks import answer_ids
 from quarterdeck.tui.transcript_view.layout import OPTION, TOGGLE
-from quarterdeck.tui.transcript_view.lines import Role
-from quarterdeck.tui.transcript_view.moving import Moving
-from quarterdeck.tui.transcript_view.painter import Painter
-from quarterdeck.tui.transcript_view.reader import Reader
-from quarterdeck.tui.transcript_view.search import Place, Search
-from quarterdeck.tui.transcript_view.style import BINDINGS, COMPONENTS, CSS
-from quarterdeck.tui.transcript_view.window import Window
+from quarterdeck.tui.transcript_view.navigation import MatchPosition, Search
+from quarterdeck.tui.transcript_view.painter import ANSWERS, BINDINGS, COMPONENTS, CSS
+from quarterdeck.tui.transcript_view.shapes import BlockShape
+from quarterdeck.tui.transcript_view.view_model import TranscriptReader
+from quarterdeck.tui.transcript_view.viewport import Window
+
+_WHEEL = 3
+_FAR = 4
+"""Windows: a longer jump uses estimated heights, a shorter one is measured line by line."""
+_BAR_STEPS = 8
+"""Positions of the scroll bar's thumb within a row."""
+# The descriptors: setting them without their watchers shows the position without changing it.
+_SCROLL_Y = ScrollView.scroll_y
+_SCROLL_TARGET_Y = cast("Reactive[float]", ScrollView.scroll_target_y)
 
 
-class TranscriptView(Moving, can_focus=True):
-    """Shows a `Transcript`. The caller tells changes by `refresh_change`."""
+class ReadingPosition(NamedTuple):
+    """A position in a transcript: a block, its row at the top of the window, and what is open.
+
+    Block `None`: at the end, which is followed.
+    """
+
+    transcript: Transcript
+    block_id: int | None
+    row: int
+    opened: dict[int, BlockShape]
+
+
+class TranscriptView(ScrollView, can_focus=True):
+    """Shows a `Transcript`. The caller reports changes by `refresh_change`."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
     DEFAULT_CSS = CSS
     BINDINGS: ClassVar[list[BindingType]] = [
+        *ANSWERS,
         *BINDINGS,
-        *(Binding(str(n), f"answer({n - 1})", f"Answer {n}", show=False) for n in range(1, 10)),
     ]
 
+    virtual_size = Reactive(Size(0, 0), layout=False)
+    """Lines, as far as known. Without layout: a growing text must not lay out the screen again."""
     has_older: reactive[bool] = reactive(False, repaint=False)
-    """Older pages exist; scrolling to the top asks for them."""
+    """Older pages exist; scrolling to the top requests them."""
     new_below: reactive[int] = reactive(0, repaint=False)
     """Blocks below the window that are new or changed since the reader left the end."""
     working_since: reactive[datetime | None] = reactive[datetime | None](None)
-    """A turn runs since then; told after the last block."""
+    """Start of the running turn; shown after the last block."""
 
     Answered = messages.Answered
     CopyWanted = messages.CopyWanted
@@ -63,14 +87,16 @@ class TranscriptView(Moving, can_focus=True):
         classes: str | None = None,
     ) -> None:
         super().__init__(name=name, id=id, classes=classes)
-        self._reader = Reader(transcript, Painter(self._role_style))
+        self._reader = TranscriptReader(transcript, SpanPainter(self._role_style))
         self._older_asked = False
         self._window = Window()
         self._is_stale = True
         self._settled: tuple[Size, bool] | None = None
         self._search = Search(self._reader)
+        self._reported_question: QuestionBlock | None = None
+        self._bar: tuple[int, int, int, bool] | None = None
 
-    # What the caller uses.
+    # Interface for the caller.
 
     @property
     def transcript(self) -> Transcript:
@@ -80,15 +106,20 @@ class TranscriptView(Moving, can_focus=True):
     @property
     def cursor_block(self) -> Block | None:
         """The block that the cursor is on."""
-        return steering.cursor_block(self._reader)
+        return navigation.cursor_block(self._reader)
+
+    @property
+    def question(self) -> QuestionBlock | None:
+        """The open question that the cursor is on, while it is visible."""
+        return navigation.seen_question(self._reader)
 
     @property
     def following(self) -> bool:
-        """The end is seen, and stays seen."""
+        """Whether the end is shown, and followed."""
         return self._reader.viewport.following
 
     def set_transcript(self, transcript: Transcript, *, has_older: bool = False) -> None:
-        """Shows another transcript, from its end."""
+        """Show another transcript, from its end."""
         self._reader.restart(transcript)
         self._search.restart()
         self._unselect()
@@ -96,8 +127,8 @@ class TranscriptView(Moving, can_focus=True):
         self.has_older = has_older
         self.refresh()
 
-    def refresh_change(self, change: Change) -> None:
-        """The transcript changed. Cheap: drawing waits for the next frame."""
+    def refresh_change(self, change: BlockChanges) -> None:
+        """Apply a change of the transcript. Cheap: drawing waits for the next frame."""
         if not change:
             return
         self._reader.take(change)
@@ -108,9 +139,9 @@ class TranscriptView(Moving, can_focus=True):
             self.refresh()
 
     def find(self, words: str) -> bool:
-        """Marks words, and goes to where they stand next; False when they stand nowhere here.
+        """Mark a text, and go to its next match; False when there is none here.
 
-        Empty: nothing is marked any more.
+        Empty: marks are removed.
         """
         found = self._search.start(words)
         self._window.forget()
@@ -118,26 +149,40 @@ class TranscriptView(Moving, can_focus=True):
         return found
 
     def find_again(self, by: int, *, around: bool = False) -> bool:
-        """To where the words stand after (1) or before (-1) that; False when nowhere.
+        """Go to the next (1) or previous (-1) match; False when there is none.
 
-        With `around` from the other end on.
+        With `around` continue from the other end.
         """
         found = self._search.go_round(by) if around else self._search.go(by)
         self.refresh()
         return found
 
     @property
-    def found(self) -> Place | None:
-        """Which of the places of the words is shown, and how many there are; None while none is."""
+    def found(self) -> MatchPosition | None:
+        """The number of the current match, and how many there are; None while there is none."""
         return self._search.place
 
     @property
     def finding(self) -> bool:
-        """Whether words are marked."""
+        """Whether matches are marked."""
         return self._search.pattern is not None
 
+    def go_to_question(self) -> bool:
+        """Move the cursor to the open question, the oldest of several; False when there is none."""
+        found = navigation.to_question(self._reader)
+        self.refresh()
+        return found
+
+    def follow(self) -> None:
+        """Show the end, and follow it."""
+        self._reader.viewport.end()
+        self.refresh()
+
+    def question_changed(self) -> None:
+        """Report that another question is under the cursor than in the previous frame, or none."""
+
     def text_of(self, block: Block) -> str:
-        """A block as text to copy."""
+        """Return a block as text to copy."""
         return "\n".join(plain_lines(block))
 
     # Drawing.
@@ -149,12 +194,12 @@ class TranscriptView(Moving, can_focus=True):
         layout: bool = False,
         recompose: bool = False,
     ) -> Self:
-        """Something changed: the window is laid out again for the next frame."""
+        """Lay the window out again for the next frame, because something changed."""
         self._is_stale = True
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def _exchange_repaint_regions(self) -> Collection[Region]:
-        """Called when a frame is made: of what was refreshed, only rows that differ are painted."""
+        """Return the regions to paint in this frame: of the refreshed ones, only rows that differ."""
         if not super()._exchange_repaint_regions():
             return ()
         self._settle()
@@ -163,10 +208,10 @@ class TranscriptView(Moving, can_focus=True):
         return {Region(0, start, width, end - start) for start, end in changes}
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Lays out what came since the last frame, then draws.
+        """Lay out what changed since the last frame, then draw.
 
-        Strips go to the compositor as they are kept, past Textual's own cache of styled lines:
-        most of a frame's cost would be in there. So the view has no border or padding of its own.
+        Strips are passed to the compositor directly, bypassing Textual's own cache of styled lines:
+        most of a frame's cost would be in there. So the view has no border or padding.
         """
         self._settle()
         strips = self._window.hand_over()
@@ -177,18 +222,18 @@ class TranscriptView(Moving, can_focus=True):
         return strips
 
     def render_line(self, y: int) -> Strip:
-        """A row of the window, as Textual asks for it to find the character under the mouse."""
+        """Return a row of the window; Textual uses it to find the character under the mouse."""
         strips = self._window.strips
         if not 0 <= y < len(strips):
             return self._blank()
-        number = selecting.row_number(self._reader, y)
+        number = navigation.row_number(self._reader, y)
         return strips[y] if number is None else strips[y].apply_offsets(0, number)
 
     def _blank(self) -> Strip:
         return Strip.blank(self.size.width, self.rich_style)
 
     def _draw(self) -> None:
-        """The rows of the window as they are to be seen now."""
+        """Draw the visible rows of the window."""
         height = self.size.height
         strips = self._reader.strips()
         if len(strips) < height:
@@ -216,10 +261,10 @@ class TranscriptView(Moving, can_focus=True):
     def _highlight(self, strips: list[Strip], selection: Selection) -> None:
         style = self.screen.get_component_rich_style("screen--selection")
         for y, strip in enumerate(strips):
-            number = selecting.row_number(self._reader, y)
+            number = navigation.row_number(self._reader, y)
             span = None if number is None else selection.get_span(number)
             if span is not None:
-                strips[y] = selecting.highlighted(strip, span, style)
+                strips[y] = navigation.highlighted(strip, span, style)
 
     def _with_cursor(self, strip: Strip) -> Strip:
         bar = Segment("\u258c", self.get_component_rich_style("transcript--cursor"))
@@ -231,14 +276,13 @@ class TranscriptView(Moving, can_focus=True):
         cut = max(0, self.size.width - len(text))
         return Strip.join([strip.crop(0, cut), Strip([label], len(text)).crop(0, self.size.width)])
 
-    def _role_style(self, role: Role) -> Style:
+    def _role_style(self, role: TextRole) -> Style:
         return self.get_component_rich_style(f"transcript--{role}")
 
     def _settle(self) -> None:
-        """Brings the reader, the scroll position and the scroll bar to one state.
+        """Synchronize the reader, the scroll position and the scroll bar.
 
-        A view that was just removed is in the compositor's hands for one more frame: it stays as it
-        was.
+        A view that was just removed stays in the compositor for one more frame, unchanged.
         """
         if not self.is_attached:
             return
@@ -250,6 +294,9 @@ class TranscriptView(Moving, can_focus=True):
         reader = self._reader
         reader.resize(*state[0])
         reader.settle()
+        if self.question is not self._reported_question:
+            self._reported_question = self.question
+            self.question_changed()
         self._show_position()
         if self.new_below != reader.new_below:
             self.new_below = reader.new_below
@@ -266,16 +313,16 @@ class TranscriptView(Moving, can_focus=True):
     # Copying.
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
-        """The text that is selected, and what comes between it and another widget's."""
-        return selecting.selected_text(self._reader, selection), "\n"
+        """Return the selected text, and what comes between it and another widget's."""
+        return navigation.selected_text(self._reader, selection), "\n"
 
     def text_select_all(self) -> None:
-        """A double click: the block."""
-        if selection := selecting.whole_block(self._reader):
+        """Select the block, on a double click."""
+        if selection := navigation.whole_block(self._reader):
             self.screen.selections = {self: selection}
 
     def action_copy(self) -> None:
-        """The selected text, else the cursor's block, is wanted on the clipboard."""
+        """Copy the selected text, else the cursor's block."""
         block = self.cursor_block
         if self.text_selection is not None:
             text = self.get_selection(self.text_selection)[0]
@@ -290,25 +337,122 @@ class TranscriptView(Moving, can_focus=True):
 
     # Moving.
 
+    @property
+    def reading_position(self) -> ReadingPosition:
+        """Where the reader is, for `restore_position`."""
+        reader = self._reader
+        viewport, transcript = reader.viewport, reader.transcript
+        followed = viewport.following or viewport.index >= len(transcript.blocks)
+        block_id = None if followed else transcript.blocks[viewport.index].id
+        return ReadingPosition(transcript, block_id, viewport.offset, reader.opened)
+
+    def restore_position(self, place: ReadingPosition) -> None:
+        """Go back to a position, if the transcript is still the same."""
+        reader = self._reader
+        if place.transcript is not reader.transcript:
+            return
+        reader.open_again(place.opened)
+        index = None if place.block_id is None else reader.transcript.position(place.block_id)
+        if index is not None:
+            reader.viewport.show(index, place.row)
+        self.refresh()
+
+    def action_line(self, by: int) -> None:
+        """Move the cursor to the next or previous block, or option of a question."""
+        navigation.step(self._reader, by)
+        self.refresh()
+
+    def action_page(self, by: int) -> None:
+        """Move by a window."""
+        navigation.page(self._reader, by)
+        self.refresh()
+
+    def action_top(self) -> None:
+        """Go to the first line that is loaded."""
+        navigation.top(self._reader)
+        self.refresh()
+
+    def action_bottom(self) -> None:
+        """Go to the end and follow new text again."""
+        navigation.bottom(self._reader)
+        self.refresh()
+
+    def action_prompt(self, by: int) -> None:
+        """Move from user message to user message."""
+        if not navigation.prompt(self._reader, by) and by < 0:
+            navigation.top(self._reader)
+        self.refresh()
+
+    def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, _WHEEL)
+
+    def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, -_WHEEL)
+
+    def _wheel(self, event: events.MouseEvent, by: int) -> None:
+        event.stop()
+        event.prevent_default()
+        self._reader.viewport.move(by)
+        self.refresh()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Follow a scroll from elsewhere: the scroll bar, the wheel, a command."""
+        viewport = self._reader.viewport
+        by = round(new_value) - viewport.y
+        if not by:
+            return
+        if viewport.following and new_value >= self.max_scroll_y:
+            # A taller window: the position was cut to the end, nobody scrolled away from it.
+            self.refresh()
+            return
+        if abs(by) <= _FAR * max(1, viewport.height):
+            viewport.move(by)
+        else:
+            viewport.jump(round(new_value))
+        self.refresh()
+
+    def _show_position(self) -> None:
+        viewport = self._reader.viewport
+        y = viewport.y
+        virtual = Size(self.size.width, viewport.heights.total)
+        if virtual != self.virtual_size:
+            self.set_reactive(TranscriptView.virtual_size, virtual)
+        if y != self.scroll_y:
+            self.set_reactive(_SCROLL_Y, float(y))
+        self.set_reactive(_SCROLL_TARGET_Y, float(y))
+        self._show_bar(y, virtual.height)
+
+    def _show_bar(self, y: int, lines: int) -> None:
+        """Move the scroll bar's thumb when that is visible: drawing it costs more than a row."""
+        bar = self.vertical_scrollbar
+        height = self.size.height
+        step = max(1, lines) / max(1, height * _BAR_STEPS)
+        looks = (height, round(height / step), round(y / step), y + height >= lines)
+        if looks != self._bar:
+            self._bar = looks
+            bar.window_virtual_size, bar.window_size, bar.position = lines, height, y
+
+    # Content.
+
     def watch_has_older(self) -> None:
-        """A server that has more than was thought."""
+        """Show whether the service has older turns, which may now be requested again."""
         self._older_asked = False
         if self.is_mounted:
             self.refresh()
 
     def watch_working_since(self, since: datetime | None) -> None:
-        """The last line changed."""
+        """Show on the last line since when the agent has been working."""
         self._reader.working_since = since
 
     def notify_style_update(self) -> None:
-        """Another theme: every strip is of the old one."""
+        """Draw every strip again with another theme."""
         super().notify_style_update()
         self._reader.drawings.clear()
         self._window.forget()
         self._is_stale = True
 
     def on_click(self, event: events.Click) -> None:
-        """A click opens, folds or answers; elsewhere it moves the cursor."""
+        """Open or fold the clicked block, or give the answer; elsewhere move the cursor."""
         offset = event.get_content_offset(self)
         if offset is None or (event.chain == 1 and self.text_selection is not None):
             return
@@ -325,7 +469,7 @@ class TranscriptView(Moving, can_focus=True):
         self.refresh()
 
     def action_activate(self) -> None:
-        """Opens or folds the block, or gives the chosen answer."""
+        """Open or fold the block, or give the chosen answer."""
         block = self.cursor_block
         if isinstance(block, QuestionBlock) and block.is_open:
             self._answer(block, self._reader.choice(block))
@@ -334,13 +478,17 @@ class TranscriptView(Moving, can_focus=True):
         self.refresh()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Without a question, numbers are the tabs'."""
-        return action != "answer" or steering.open_question(self._reader) is not None
+        """Return whether a letter answers: only if the question under the cursor has an answer with it."""
+        question = self.question
+        return action != "answer" or (
+            question is not None and parameters[0] in answer_ids(question)
+        )
 
-    def action_answer(self, number: int) -> None:
-        """Answers the open question by its option's number."""
-        if question := steering.open_question(self._reader):
-            self._answer(question, number)
+    def action_answer(self, id: str) -> None:
+        """Give the answer with this action id to the question under the cursor."""
+        question = self.question
+        if question is not None and id in (ids := answer_ids(question)):
+            self._answer(question, ids.index(id))
             self.refresh()
 
     def _answer(self, question: QuestionBlock, number: int) -> None:

@@ -1,7 +1,9 @@
-"""What the word at the cursor may become: a few lines right above the composer."""
+"""Completions of the word at the cursor: a few lines right above the composer."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -11,29 +13,50 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from quarterdeck.tui.part_style import part_style
-from quarterdeck.tui.text import fit, one_line
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.text import fit
+from quarterdeck.tui.themes import part_style
 
 MOST_SHOWN = 8
+_FILE = re.compile(r"(?:^|\s)@([^\s@]*)$")
+_COMMAND = re.compile(r"^/([^\s/]*)$")
+
+
+@dataclass(frozen=True)
+class Token:
+    """`start` is the column of its sign, `/` or `@`; `query` is the text after the sign."""
+
+    kind: Literal["command", "file"]
+    start: int
+    query: str
+
+
+def token_at(before: str, row: int) -> Token | None:
+    """Return the token that ends at the cursor. `before`: the text of the cursor's line before it."""
+    if row == 0 and (found := _COMMAND.match(before)):
+        return Token("command", 0, found[1])
+    if found := _FILE.search(before):
+        return Token("file", found.start(1) - 1, found[1])
+    return None
 
 
 @dataclass(frozen=True)
 class Completion:
-    """`insert` takes the place of the word; `detail` says more of it."""
+    """`insert` replaces the word; `detail` describes it."""
 
     insert: str
     detail: str = ""
 
 
 class Completions(Widget):
-    """Absent while there is nothing to choose. The composer keeps the keys, and tells of them."""
+    """Hidden while there is nothing to choose. The composer keeps the focus, and passes keys on."""
 
     COMPONENT_CLASSES = {"completions--cursor", "completions--detail"}
     DEFAULT_CSS = """
     Completions {
         display: none;
         height: auto;
-        margin: 0 1;
+        padding: 0 1;
         background: $surface;
         & > .completions--detail { color: $text-muted; }
         & > .completions--cursor {
@@ -44,7 +67,7 @@ class Completions(Widget):
     """
 
     class Clicked(Message):
-        """The person clicked the line under the cursor."""
+        """The user clicked the line under the cursor."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +91,7 @@ class Completions(Widget):
         return "\n".join(f"{one.insert} {one.detail}".rstrip() for one in self._window())
 
     def offer(self, found: Sequence[Completion]) -> None:
-        """Shows others; the best one is chosen."""
+        """Show others; the best one is selected."""
         if tuple(found) == self._all:
             return
         self._all = tuple(found)
@@ -77,11 +100,11 @@ class Completions(Widget):
         self.refresh(layout=True)
 
     def close(self) -> None:
-        """Nothing is offered any more."""
+        """Hide the completions."""
         self.offer(())
 
     def move(self, by: int) -> None:
-        """Another line; from the last one to the first."""
+        """Move to another line; from the last one to the first."""
         if self._all:
             self._at = (self._at + by) % len(self._all)
             self._top = max(self._at - MOST_SHOWN + 1, min(self._top, self._at))

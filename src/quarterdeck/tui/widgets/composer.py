@@ -1,22 +1,119 @@
-"""Where a person writes to an agent: several lines, Enter sends."""
+"""The composer of messages.
 
+Long pastes are shown as one token each; the text itself is kept separately.
+
+pasted text --add--> "[paste 1: 75,000 lines, 1.0 MB]" --written--> pasted text
+"""
+
+import re
+from collections.abc import Iterator
 from typing import ClassVar
 
+from rich.style import Style
+from rich.text import Text
 from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 from textual.reactive import reactive
+from textual.widgets.text_area import Edit, EditResult, Location, Selection
 
-from quarterdeck.tui.actions import Where, prompt_bindings, which
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.widgets.folding_area import FoldingArea
-from quarterdeck.tui.widgets.placed import Placed
+from quarterdeck.store.drafts import PromptHistory
+from quarterdeck.transcript.text import clean, one_line
+from quarterdeck.tui.actions import KeyContext, action_id_of, prompt_bindings
+from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.kit.key_context import HasKeyContext
+from quarterdeck.tui.textual_ext.cached_text_area import StyledOnce
+from quarterdeck.tui.widgets.completions import Completions, Token, token_at
 
+LONG_LINES = 40
+LONG_TEXT = 4_000
+"""A paste of more lines, or more characters, becomes a token."""
+HUGE_LINES = 2_000
+HUGE_TEXT = 100_000
+"""The same for a whole text that was not pasted: an area of that size is slow to edit."""
+KEPT = 20
+"""Texts that are kept without their token: it may come back by undo, or unsent."""
+
+_TOKEN = re.compile(r"\[paste \d+: [^\[\]\n]*\]")
+
+
+def is_long(text: str) -> bool:
+    """Return whether a pasted text becomes a token."""
+    return len(text) > LONG_TEXT or text.count("\n") >= LONG_LINES
+
+
+def is_huge(text: str) -> bool:
+    """Return whether any text becomes one."""
+    return len(text) > HUGE_TEXT or text.count("\n") >= HUGE_LINES
+
+
+class Pastes:
+    """The texts of one composer's tokens."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._count = 0
+
+    def add(self, text: str) -> str:
+        """Return a token for a text."""
+        known = next((token for token, one in self._texts.items() if one == text), None)
+        if known is not None:
+            return known
+        self._count += 1
+        token = f"[paste {self._count}: {_lines(text)}, {_size(text)}]"
+        self._texts[token] = text
+        return token
+
+    def text_of(self, token: str) -> str | None:
+        """Return the text of a token."""
+        return self._texts.get(token)
+
+    def written(self, shown: str) -> str:
+        """Return a text with all of its tokens expanded."""
+        return _TOKEN.sub(lambda found: self._texts.get(found[0], found[0]), shown)
+
+    def shown(self, written: str) -> str:
+        """Return the reverse, for a text that was shown before; a huge one becomes a token."""
+        for token, text in self._texts.items():
+            written = written.replace(text, token)
+        return self.add(written) if is_huge(written) else written
+
+    def forget(self, shown: str) -> None:
+        """Forget all but the latest of the texts that are not used."""
+        unused = [token for token in self._texts if token not in shown]
+        for token in unused[: max(0, len(unused) - KEPT)]:
+            del self._texts[token]
+
+    def places(self, line: str) -> Iterator[tuple[int, int, str]]:
+        """Yield the tokens of a line: start and end."""
+        for found in _TOKEN.finditer(line):
+            if found[0] in self._texts:
+                yield found.start(), found.end(), found[0]
+
+
+def _lines(text: str) -> str:
+    count = text.count("\n") + (not text.endswith("\n"))
+    return "1 line" if count == 1 else f"{count:,} lines"
+
+
+def _size(text: str) -> str:
+    size = len(text.encode(errors="replace"))
+    if size < 1000:
+        return f"{size} bytes"
+    return f"{size / 1000:.1f} kB" if size < 999_950 else f"{size / 1_000_000:.1f} MB"
+
+
+_TOKEN_STYLE = Style(italic=True, bold=True)
 MOST_LINES = 8
+QUITTING = "{app.exit} quits (agents keep running)"
 
 
-class Composer(FoldingArea, Placed):
-    """A text area that grows to eight lines; what is in it is never lost."""
+class Composer(StyledOnce, HasKeyContext):
+    """A text area that grows to eight lines. Its text is never lost.
+
+    `text` is what is shown, `written` what is meant, with all pastes expanded. `completions` shows those of
+    the word at the cursor and has no focus. Up and down move beyond the text to `prompts`.
+    """
 
     DEFAULT_CSS = """
     Composer {
@@ -32,15 +129,15 @@ class Composer(FoldingArea, Placed):
     }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.COMPOSER)]
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.COMPOSER)]
 
     plan_mode: reactive[bool] = reactive(False)
     goal_mode: reactive[bool] = reactive(False)
     model: reactive[str] = reactive("")
-    """The model that was chosen, empty for the agent's own choice."""
+    """The chosen model, empty for the agent's default."""
 
     class Submitted(Message):
-        """The text should go to the agent."""
+        """The text should be sent to the agent."""
 
         def __init__(self, text: str, plan_mode: bool, goal_mode: bool = False) -> None:
             super().__init__()
@@ -48,22 +145,44 @@ class Composer(FoldingArea, Placed):
             self.plan_mode = plan_mode
             self.goal_mode = goal_mode
 
+    class Cleared(Message):
+        """The user cleared a draft of this text."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class TokenChanged(Message):
+        """Another word at the cursor can be completed; None when none can."""
+
+        def __init__(self, token: Token | None) -> None:
+            super().__init__()
+            self.token = token
+
+    completions: Completions | None = None
+    prompts: PromptHistory | None = None
     sends_empty = False
-    """Something else goes with the message, so it needs no text."""
+    """Something else is sent with the message, so it needs no text."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+        self.pastes = Pastes()  # the base class loads the first text
+        self._token: Token | None = None
+        self._recalled: str | None = None
+        """The older prompt that was shown last."""
+        super().__init__(id=id, show_line_numbers=False, soft_wrap=True, compact=False)
         self.cursor_blink = False
         self.highlight_cursor_line = False
+        self._asked_to_clear = ""
+        """The draft that the next ctrl+c clears."""
         self._show_title()
 
     @property
-    def place(self) -> Where:
-        """Part of `Placed`."""
-        return Where.COMPOSER
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
+        return KeyContext.COMPOSER
 
-    def where(self, words: str) -> None:
-        """Says where Enter will send the text to."""
+    def show_destination(self, words: str) -> None:
+        """Show where Enter will send the text to."""
         self.border_subtitle = words
 
     def watch_plan_mode(self, on: bool) -> None:
@@ -87,9 +206,12 @@ class Composer(FoldingArea, Placed):
         lines = max(1, min(MOST_LINES, self.wrapped_document.height))
         if self.styles.height is None or self.styles.height.value != lines + 2:
             self.styles.height = lines + 2
+        if self.prompts is not None and self.text != self._recalled:
+            self.prompts.leave()  # an older prompt that is changed is another text
+        self._token_may_change()
 
     async def _on_key(self, event: events.Key) -> None:
-        match which(Where.COMPOSER, event.key):
+        match action_id_of(KeyContext.COMPOSER, event.key):
             case "composer.send":
                 self._enter(event)
             case "" if event.key in ("up", "down") and self.move_at_edge(event.key):
@@ -116,25 +238,187 @@ class Composer(FoldingArea, Placed):
         if self._wants_completion() and self.accept():
             return
         if self.text.strip() or self.sends_empty:
-            # Taken out at once: what is typed from here on is another message.
+            # Removed at once: what is typed from here on is another message.
             self.post_message(self.Submitted(self.written, self.plan_mode, self.goal_mode))
             self.text = ""
             self.plan_mode = self.goal_mode = False
 
-    def _wants_completion(self) -> bool:
-        """A word that is written out already is sent, not completed."""
-        offers, token = self.offers, self.token
-        if offers is None or token is None or offers.chosen is None:
-            return False
-        return offers.chosen.insert.lstrip("/@") != token.query
+    def action_copy(self) -> None:
+        """Copy the selection; without one the second press clears the draft."""
+        if self.selected_text or not self.text:
+            super().action_copy()
+        elif self._asked_to_clear != self.text:
+            self._asked_to_clear = self.text
+            self.app.notify(f"ctrl+c again clears the draft · {keyed(QUITTING)}", markup=False)
+        else:
+            self.post_message(self.Cleared(self.written))
+            self.text = self._asked_to_clear = ""
+
+    def on_blur(self) -> None:
+        """Check again when the composer has the focus again."""
+        self._asked_to_clear = ""
 
     def _stop(self, event: events.Key) -> None:
         event.stop()
         event.prevent_default()
 
+    # the text, and the pastes in it
+
+    @property
+    def written(self) -> str:
+        """The whole text."""
+        return self.pastes.written(self.text)
+
+    @property
+    def selected_text(self) -> str:
+        """Part of `TextArea`: what is copied is what is meant."""
+        return self.pastes.written(super().selected_text)
+
+    @property
+    def paste_at_cursor(self) -> str | None:
+        """The paste whose token the cursor touches, else the only one."""
+        row, column = self.cursor_location
+        for start, end, token in self.pastes.places(self.document.get_line(row)):
+            if start <= column <= end:
+                return self.pastes.text_of(token)
+        found = {token for line in self.document.lines for _, _, token in self.pastes.places(line)}
+        return self.pastes.text_of(found.pop()) if len(found) == 1 else None
+
+    def load_text(self, text: str) -> None:
+        """Part of `TextArea`. A whole text may come out of an editor, or was queued elsewhere."""
+        super().load_text(self.pastes.shown(clean(text)))
+        self.pastes.forget(self.text)
+
+    def _replace_via_keyboard(
+        self, insert: str, start: Location, end: Location
+    ) -> EditResult | None:
+        # Here, since both ways to paste come through it.
+        if is_long(insert):
+            insert = self.pastes.add(clean(insert))
+        return super()._replace_via_keyboard(insert, start, end)
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Part of `TextArea`: a token is changed as a whole, and control characters are no text."""
+        first, last = sorted((edit.from_location, edit.to_location))
+        if first != last:
+            edit.from_location = self._outside(first, after=False)
+            edit.to_location = self._outside(last, after=True)
+        edit.text = clean(edit.text)
+        return super().edit(edit)
+
+    def validate_selection(self, selection: Selection) -> Selection:
+        """Part of `TextArea`: the cursor steps over a token, whichever way it comes."""
+        before = self.selection.end
+        start, end = selection
+        after = end >= before
+        moved = self._outside(end, after=after)
+        return Selection(moved if start == end else self._outside(start, after=not after), moved)
+
+    def _outside(self, location: Location, *, after: bool) -> Location:
+        row, column = location
+        if row >= self.document.line_count:
+            return location
+        for start, end, _ in self.pastes.places(self.document.get_line(row)):
+            if start < column < end:
+                return row, end if after else start
+        return location
+
+    def get_line(self, line_index: int) -> Text:
+        """Part of `TextArea`: tokens look like no text."""
+        line = super().get_line(line_index)
+        for start, end, _ in self.pastes.places(line.plain):
+            line.stylize(_TOKEN_STYLE, start, end)
+        return line
+
+    def insert_word(self, word: str) -> None:
+        """Insert a word at the cursor, separated from the text around it."""
+        row, column = self.cursor_location
+        before = self.document.get_line(row)[:column]
+        apart = " " if before and not before[-1].isspace() else ""
+        self.insert(f"{apart}{word.rstrip()} ")
+
     def put_back(self, text: str, plan_mode: bool, goal_mode: bool = False) -> None:
-        """A message was refused: it stands before what was written since."""
+        """Insert a message that was refused before what was written since."""
         self.text = f"{text}\n{self.written}" if self.text else text
         self.plan_mode = self.plan_mode or plan_mode
         self.goal_mode = self.goal_mode or goal_mode
         self.move_cursor(self.document.end)
+
+    # completions, and older prompts
+
+    @property
+    def token(self) -> Token | None:
+        """The word at the cursor, if it can be completed."""
+        row, column = self.cursor_location
+        if not self.selection.is_empty:
+            return None
+        return token_at(self.document.get_line(row)[:column], row)
+
+    @property
+    def offers(self) -> Completions | None:
+        """The completions, while they are open."""
+        completions = self.completions
+        return completions if completions is not None and completions.is_open else None
+
+    def on_text_area_selection_changed(self) -> None:
+        """Check whether the cursor is in another word."""
+        self._token_may_change()
+
+    def _token_may_change(self) -> None:
+        token = self.token
+        if token != self._token:
+            self._token = token
+            self.post_message(self.TokenChanged(token))
+
+    def take_key(self, event: events.Key) -> bool:
+        """Use a key that would leave the text for the open completions; return whether they use it.
+
+        Call it before the key is passed on.
+        """
+        if self.offers is None or event.key not in ("tab", "escape"):
+            return False
+        # Through the queue: what was typed before the key is in the text by then.
+        self.call_later(self.accept if event.key == "tab" else self.offers.close)
+        return True
+
+    def accept(self) -> bool:
+        """Replace the word by the selected completion; False when nothing is offered."""
+        offers, token = self.offers, self.token
+        if offers is None or offers.chosen is None:
+            return False
+        chosen = offers.chosen.insert
+        offers.close()
+        if token is None:
+            return False
+        row, column = self.cursor_location
+        self.replace(f"{chosen} ", (row, token.start), (row, column))
+        return True
+
+    def move_at_edge(self, key: str) -> bool:
+        """Move in the completions, or beyond the text to older prompts; False when neither applies."""
+        by = -1 if key == "up" else 1
+        if self.offers is not None:
+            self.offers.move(by)
+            return True
+        navigator = self.navigator
+        at_edge = (
+            navigator.is_first_wrapped_line(self.cursor_location)
+            if by < 0
+            else navigator.is_last_wrapped_line(self.cursor_location)
+        )
+        if self.prompts is None or not at_edge:
+            return False
+        text = self.prompts.back(self.text) if by < 0 else self.prompts.forward()
+        if text is None:
+            return False
+        self.text = text
+        self._recalled = self.text
+        self.move_cursor((0, 0) if by < 0 else self.document.end)
+        return True
+
+    def _wants_completion(self) -> bool:
+        """Return whether the selected completion would change the word; a complete one is sent."""
+        offers, token = self.offers, self.token
+        if offers is None or token is None or offers.chosen is None:
+            return False
+        return offers.chosen.insert.lstrip("/@") != token.query

@@ -1,25 +1,29 @@
-"""The line in which words to find are written, below the transcript."""
+"""Search in the transcript: the line below it in which the search text is typed."""
 
+from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.message import Message
 from textual.widgets import Input, Static
 
-from quarterdeck.tui.actions import Where
-from quarterdeck.tui.widgets.placed import Placed
+from quarterdeck.tui.actions import KeyContext
+from quarterdeck.tui.kit.key_context import HasKeyContext
+from quarterdeck.tui.transcript_view import TranscriptView
+
+NOWHERE = "not found"
 
 
-class FindLine(Horizontal, Placed):
-    """Absent until it is asked for. Enter goes to the transcript, where n and N go on."""
+class FindLine(Horizontal, HasKeyContext):
+    """Hidden until it is opened. Enter goes to the transcript, where n and N continue."""
 
     DEFAULT_CSS = """
     FindLine {
         display: none;
         height: 1;
-        margin: 0 1;
+        padding: 0 1;
         background: $surface;
         & > .sign { width: 2; color: $text-primary; }
         & > Input { width: 1fr; background: $surface; }
@@ -31,28 +35,21 @@ class FindLine(Horizontal, Placed):
         Binding("tab", "leave(True)", "To the text", show=False, id="find.text", priority=True),
     ]
 
-    class Changed(Message):
-        """Other words are looked for."""
-
-        def __init__(self, words: str) -> None:
-            super().__init__()
-            self.words = words
-
-    class Left(Message):
-        """The person is done writing; `keep` the marks, and go on with n and N."""
-
-        def __init__(self, keep: bool) -> None:
-            super().__init__()
-            self.keep = keep
+    def __init__(self, view: TranscriptView, read_older: Callable[[], Awaitable[bool]]) -> None:
+        """Search in `view`. `read_older` adds a page of older messages to it; False when there is none."""
+        super().__init__()
+        self._view = view
+        self._read_older = read_older
+        self._found = False
 
     @property
-    def place(self) -> Where:
-        """Part of `Placed`."""
-        return Where.CHAT_FIND
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
+        return KeyContext.CHAT_FIND
 
     @property
     def field(self) -> Input:
-        """What takes the keys."""
+        """The widget that gets the focus."""
         return self.query_one(Input)
 
     def compose(self) -> ComposeResult:
@@ -62,17 +59,75 @@ class FindLine(Horizontal, Placed):
         yield line
         yield Static(id="found", markup=False)
 
-    def say(self, text: str) -> None:
-        """What came of it."""
-        self.query_one("#found", Static).update(text)
+    def begin(self) -> None:
+        """Ask for a search text."""
+        self.display = True
+        self.screen.set_focus(self.field)
+
+    def end(self) -> None:
+        """Hide the line, and the marks in the transcript."""
+        self.workers.cancel_group(self, "find")
+        self.display = False
+        self.field.clear()
+        self._view.find("")
+
+    def again(self, by: int) -> None:
+        """Go to the next match (1), or to the previous one (-1)."""
+        if not self._view.finding:
+            self.begin()
+        elif self._view.find_again(by):
+            self._show_place()
+        elif by < 0 and self._view.has_older:
+            self._find_older()
+        else:
+            self._go_round(by)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.post_message(self.Changed(event.value))
+        self.workers.cancel_group(self, "find")
+        self._found = self._view.find(event.value)
+        if self._found or not event.value:
+            self._show_place()
+        else:
+            self._show_message(NOWHERE)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.action_leave(True)
 
     def action_leave(self, keep: bool) -> None:
-        self.post_message(self.Left(keep and bool(self.field.value)))
+        """Go to the transcript; `keep` the marks, and continue there with n and N."""
+        self.screen.set_focus(self._view)
+        if not keep or not self.field.value:
+            self.end()
+        elif not self._found:
+            self._find_older()
+
+    @work(group="find", exclusive=True)
+    async def _find_older(self) -> None:
+        """Read page after page until there is a match."""
+        self._show_message("looking in older messages …")
+        while await self._read_older():
+            if self._view.find_again(-1):
+                self._show_place()
+                return
+        if self._view.has_older:
+            self._show_message("not found further up")
+        else:
+            self._go_round(-1)
+
+    def _go_round(self, by: int) -> None:
+        if self._view.find_again(by, around=True):
+            self._show_place("on from the start" if by > 0 else "on from the end")
+        else:
+            self._show_message(NOWHERE)
+
+    def _show_place(self, more: str = "") -> None:
+        """Show the number of the match, and how many there are; a plus while older messages are not counted."""
+        place = self._view.found
+        plus = "+" if self._view.has_older else ""
+        found = f"{place.number} of {place.total}{plus}" if place else ""
+        self._show_message(" · ".join(part for part in (more, found) if part))
+
+    def _show_message(self, text: str) -> None:
+        self.query_one("#found", Static).update(text)

@@ -1,4 +1,4 @@
-"""What waits behind the running turn, and what has not reached the service."""
+"""Messages that wait for the running turn, and those that have not reached the service."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,23 +12,24 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from quarterdeck.store.chats import ChatState
-from quarterdeck.store.disk import Outgoing
-from quarterdeck.tui.actions import Where, prompt_bindings
-from quarterdeck.tui.part_style import part_style
-from quarterdeck.tui.text import fit, one_line
-from quarterdeck.tui.widgets.placed import Placed
+from quarterdeck.store.disk import OutgoingMessage
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext, prompt_bindings
+from quarterdeck.tui.kit.key_context import HasKeyContext
+from quarterdeck.tui.text import fit
+from quarterdeck.tui.themes import part_style
 
 MOST_SHOWN = 5
 
 STATES = {
     "sending": "sending",
-    "unsent": "not sent yet, goes out by itself",
-    "unsure": "may not have arrived, shift+tab",
+    "unsent": "unsent, will retry",
+    "unsure": "delivery unknown, shift+tab",
 }
 
 
 @dataclass(frozen=True)
-class Row:
+class QueueRow:
     """One line; `outgoing` when the message has not arrived."""
 
     text: str
@@ -36,23 +37,25 @@ class Row:
     outgoing: bool = False
 
 
-def rows_of(chat: ChatState | None, outgoing: list[Outgoing]) -> list[Row]:
-    """The lines of a chat: its queue, then what has not arrived."""
+def rows_of(chat: ChatState | None, outgoing: list[OutgoingMessage]) -> list[QueueRow]:
+    """Return the lines of a chat: its queue, then what has not arrived."""
     queue = chat.queue if chat else []
-    rows = [Row(f"queued {n}. {one_line(m.message)}", str(m.id)) for n, m in enumerate(queue, 1)]
+    rows = [
+        QueueRow(f"queued {n}. {one_line(m.message)}", str(m.id)) for n, m in enumerate(queue, 1)
+    ]
     return rows + [
-        Row(f"{STATES[m.state]}: {one_line(m.text)}{_more(m)}", m.key, outgoing=True)
+        QueueRow(f"{STATES[m.state]}: {one_line(m.text)}{_more(m)}", m.key, outgoing=True)
         for m in outgoing
     ]
 
 
-def _more(message: Outgoing) -> str:
+def _more(message: OutgoingMessage) -> str:
     count = len(message.images) + len(message.uploads)
     return f" (+{count} attached)" if count else ""
 
 
-class QueueView(Widget, Placed, can_focus=True):
-    """A few lines above the composer; absent when nothing waits."""
+class QueueView(Widget, HasKeyContext, can_focus=True):
+    """A few lines above the composer; hidden when nothing waits."""
 
     COMPONENT_CLASSES = {"queue--cursor", "queue--unsent"}
     DEFAULT_CSS = """
@@ -68,7 +71,7 @@ class QueueView(Widget, Placed, can_focus=True):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        *prompt_bindings(Where.QUEUE),
+        *prompt_bindings(KeyContext.QUEUE),
         Binding("down,j", "move(1)", "Down", show=False, id="queue.below"),
         Binding("up,k", "move(-1)", "Up", show=False, id="queue.above"),
         Binding("enter", "act('resend')", "Send again", show=False, id="queue.resend"),
@@ -81,27 +84,27 @@ class QueueView(Widget, Placed, can_focus=True):
     cursor: reactive[int] = reactive(0)
 
     class Wanted(Message):
-        """Something should be done with a message: `resend`, `edit`, `drop`, `up` or `down`."""
+        """An action on a message: `resend`, `edit`, `drop`, `up` or `down`."""
 
-        def __init__(self, deed: str, key: str) -> None:
+        def __init__(self, action: str, key: str) -> None:
             super().__init__()
-            self.deed = deed
+            self.action = action
             self.key = key
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: list[Row] = []
+        self._rows: list[QueueRow] = []
         self._top = 0
         self._followed = ""
 
     @property
-    def place(self) -> Where:
-        """Part of `Placed`."""
-        return Where.QUEUE
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
+        return KeyContext.QUEUE
 
     @property
     def actionable(self) -> bool:
-        """Whether anything can be done with a line of it."""
+        """Whether any of its lines has an action."""
         return bool(self._rows)
 
     @property
@@ -109,8 +112,8 @@ class QueueView(Widget, Placed, can_focus=True):
         """All lines."""
         return "\n".join(row.text for row in self._rows)
 
-    def show(self, chat: ChatState | None, outgoing: list[Outgoing]) -> None:
-        """Shows a chat's queue and unsent messages."""
+    def show(self, chat: ChatState | None, outgoing: list[OutgoingMessage]) -> None:
+        """Show a chat's queue and unsent messages."""
         rows = rows_of(chat, outgoing)
         if rows == self._rows:
             return
@@ -122,7 +125,7 @@ class QueueView(Widget, Placed, can_focus=True):
         self.refresh(layout=grown)
 
     def follow(self, key: str) -> None:
-        """The message was moved: the cursor goes with it, also when the lines come later."""
+        """Note that the message was moved: the cursor follows it, also when the lines come later."""
         self._followed = key
         self._put_cursor(key)
 
@@ -136,7 +139,7 @@ class QueueView(Widget, Placed, can_focus=True):
         self._scroll()
 
     def _scroll(self) -> None:
-        """The cursor is seen, and the last line is free to say how many more there are."""
+        """Note that the cursor is visible, and the last line can show how many more there are."""
         room = MOST_SHOWN - 1 if len(self._rows) > MOST_SHOWN else MOST_SHOWN
         self._top = max(self.cursor - room + 1, min(self._top, self.cursor))
         if self._top + MOST_SHOWN >= len(self._rows):
@@ -150,11 +153,11 @@ class QueueView(Widget, Placed, can_focus=True):
         self.cursor = max(0, min(self.cursor + step, len(self._rows) - 1))
         self._scroll()
 
-    def action_act(self, deed: str) -> None:
+    def action_act(self, action: str) -> None:
         if self.cursor < len(self._rows):
             row = self._rows[self.cursor]
-            if row.outgoing or deed != "resend":
-                self.post_message(self.Wanted(deed, row.key))
+            if row.outgoing or action != "resend":
+                self.post_message(self.Wanted(action, row.key))
 
     def on_click(self, event: Click) -> None:
         if self._top + event.y < len(self._rows):

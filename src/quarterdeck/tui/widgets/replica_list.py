@@ -1,9 +1,10 @@
-"""The list of replicas: one line each, those who need the person first."""
+"""The list of replicas: one line each, those who need the user first."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 from uuid import UUID
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -15,23 +16,26 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from quarterdeck.store.attention import Attention
-from quarterdeck.tui.actions import Where, prompt_bindings
-from quarterdeck.tui.marks import MARKS
-from quarterdeck.tui.part_style import part_style
-from quarterdeck.tui.text import fit
-from quarterdeck.tui.widgets.placed import Placed
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext, prompt_bindings
+from quarterdeck.tui.kit.key_context import HasKeyContext
+from quarterdeck.tui.text import fit, wrapped
+from quarterdeck.tui.themes import MARKS, PullMark, part_style, pull_mark
+from quarterdeck.tui.widgets.lines import distance_of
 
 if TYPE_CHECKING:
     from quarterdeck.store.replicas import ReplicaState
 
 NOTE_WIDTH = 9
+LEAST_WITH_BRANCH = 30
+"""Width in cells below which a row has its name and state only."""
 MARKED = "*"
 BOLD = Style(bold=True)
 
 
 @dataclass(frozen=True)
-class Row:
-    """What one line shows; equal rows are not painted again."""
+class ReplicaRow:
+    """Content of one line; equal rows are not painted again."""
 
     replica_id: UUID
     sign: str
@@ -40,17 +44,41 @@ class Row:
     note: str
     bold: bool
     marked: bool = False
+    branch: str = ""
+    distance: str = ""
+    """Commits ahead of the base branch, and behind it."""
+    pull: PullMark | None = None
+
+    def tail(self, room: int, *, narrow: bool = False) -> tuple[str, str]:
+        """Return the facts that fit next to the name: branch and distance, and pull request.
+
+        In a `narrow` list the pull request alone.
+        """
+        both = " ".join(one for one in (self.branch, self.distance) if one)
+        pull = self.pull.sign if self.pull is not None else ""
+        left = room - cell_len(self.name) - 2
+        tails = ((both, pull), (self.distance, pull), ("", pull), (self.distance, ""))
+        fitting = (one for one in tails if cell_len(" ".join(filter(None, one))) <= left)
+        return next((one for one in fitting if not (narrow and one[0])), ("", ""))
 
 
-def row_of(state: "ReplicaState", *, marked: bool = False) -> Row:
-    """The line of a replica."""
+def row_of(state: "ReplicaState", *, marked: bool = False) -> ReplicaRow:
+    """Return the line of a replica."""
     mark = MARKS[state.attention]
     bold = state.unseen or state.asks or state.attention is Attention.PLAN
-    return Row(state.id, mark.sign, mark.color, state.name, mark.word, bold, marked)
+    branch = next((one.branch for one in state.record.repository_statuses), None)
+    if branch is not None and branch.endswith(f"/{state.name}"):
+        branch = None  # the replica's own: it adds nothing
+    return ReplicaRow(
+        *(state.id, mark.sign, mark.color, state.name, mark.word, bold, marked),
+        branch=one_line(branch or ""),
+        distance=distance_of(state),
+        pull=pull_mark(state),
+    )
 
 
-class ReplicaList(ScrollView, Placed, can_focus=True):
-    """A line-API list: hundreds of rows cost what the visible ones cost."""
+class ReplicaList(ScrollView, HasKeyContext, can_focus=True):
+    """A line-API list: the cost depends only on the visible rows."""
 
     COMPONENT_CLASSES = {
         "list--cursor",
@@ -63,7 +91,10 @@ class ReplicaList(ScrollView, Placed, can_focus=True):
     ReplicaList {
         scrollbar-size-vertical: 1;
         overflow-x: hidden;
-        & > .list--cursor { background: $block-cursor-blurred-background; }
+        & > .list--cursor {
+            background: $block-cursor-blurred-background;
+            text-style: $block-cursor-blurred-text-style;
+        }
         &:focus > .list--cursor {
             background: $block-cursor-background;
             color: $block-cursor-foreground;
@@ -84,10 +115,10 @@ class ReplicaList(ScrollView, Placed, can_focus=True):
         Binding("down,j", "move(1)", "Down", show=False, id="list.down"),
         Binding("up,k", "move(-1)", "Up", show=False, id="list.up"),
         Binding("home,g", "edge(0)", "First", show=False, id="list.first"),
-        Binding("end,G", "edge(-1)", "Last", show=False, id="list.last"),
+        Binding("end", "edge(-1)", "Last", show=False, id="list.last"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="list.page-down"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="list.page-up"),
-        *prompt_bindings(Where.LIST),
+        *prompt_bindings(KeyContext.LIST),
     ]
 
     cursor: reactive[int] = reactive(0, repaint=False)
@@ -100,29 +131,29 @@ class ReplicaList(ScrollView, Placed, can_focus=True):
             self.replica_id = replica_id
 
     class Opened(Message):
-        """The person wants to work with a replica."""
+        """The user wants to work with a replica."""
 
         def __init__(self, replica_id: UUID) -> None:
             super().__init__()
             self.replica_id = replica_id
 
     class MarksChanged(Message):
-        """Others are marked now."""
+        """The marks have changed."""
 
     empty: reactive[str] = reactive("")
     """Shown when there are no rows."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._rows: list[Row] = []
+        self._rows: list[ReplicaRow] = []
         self._states: list[ReplicaState] = []
         self.marked: set[UUID] = set()
-        """Those that the next command is for; also those that the list does not show now."""
+        """Those that the next command applies to; also those that the list does not show now."""
 
     @property
-    def place(self) -> Where:
-        """Part of `Placed`."""
-        return Where.LIST
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
+        return KeyContext.LIST
 
     @property
     def selected(self) -> UUID | None:
@@ -135,7 +166,7 @@ class ReplicaList(ScrollView, Placed, can_focus=True):
         return len(self._rows)
 
     def show(self, states: "list[ReplicaState]") -> None:
-        """Shows replicas in this order; the cursor stays on its replica."""
+        """Show replicas in this order; the cursor stays on its replica."""
         self._states = states
         rows = [row_of(state, marked=state.id in self.marked) for state in states]
         if rows == self._rows and rows:
@@ -156,13 +187,13 @@ class ReplicaList(ScrollView, Placed, can_focus=True):
             self.post_message(self.Highlighted(self.selected))
 
     def select(self, replica_id: UUID) -> None:
-        """Puts the cursor on a replica."""
+        """Move the cursor to a replica."""
         for index, row in enumerate(self._rows):
             if row.replica_id == replica_id:
                 self.cursor = index
 
     def unmark(self, replica_ids: set[UUID]) -> None:
-        """Marks these no longer."""
+        """Remove these marks."""
         self._set_marks(self.marked - replica_ids)
 
     def _set_marks(self, marked: set[UUID]) -> None:
@@ -172,13 +203,13 @@ class ReplicaList(ScrollView, Placed, can_focus=True):
             self.post_message(self.MarksChanged())
 
     def action_mark(self) -> None:
-        """Marks the replica under the cursor, or no longer, and goes on to the next one."""
+        """Mark or unmark the replica under the cursor, and go to the next one."""
         if self.selected is not None:
             self._set_marks(self.marked ^ {self.selected})
             self.action_move(1)
 
     def action_mark_all(self) -> None:
-        """Marks all that are shown; when they are, none."""
+        """Mark all that are shown; if all are marked, unmark them."""
         shown = {row.replica_id for row in self._rows}
         self._set_marks(self.marked - shown if shown <= self.marked else self.marked | shown)
 
@@ -218,11 +249,11 @@ class ReplicaList(ScrollView, Placed, can_focus=True):
             self.action_open()
 
     def render_line(self, y: int) -> Strip:
-        width = self.scrollable_content_region.width  # beside the scrollbar
+        width = self.scrollable_content_region.width  # next to the scrollbar
         line = y + self.scroll_offset.y
         base = self.rich_style
         if not self._rows:
-            texts = self.empty.splitlines()
+            texts = wrapped(self.empty, width - 2)
             text = texts[line] if line < len(texts) else ""
             style = self.get_component_rich_style("list--empty")
             return Strip([Segment(f" {fit(text, width - 1)}", base + style)])
@@ -236,13 +267,19 @@ class ReplicaList(ScrollView, Placed, can_focus=True):
         sign = style if here else base + self.get_component_rich_style(f"list--{row.color}")
         marked = style if here else base + self.get_component_rich_style("list--marked")
         name_width = max(4, width - 4 - NOTE_WIDTH)
+        tail, pull = row.tail(name_width, narrow=width < LEAST_WITH_BRANCH)
+        tail = f"{tail} " if tail and pull else tail
+        shown_width = name_width - cell_len(tail + pull)
+        color = f"list--{row.pull.color}" if row.pull is not None else "list--note"
+        colored = style if here else base + self.get_component_rich_style(color)
         name_style = style + BOLD if row.bold else style
         return Strip(
             [
                 Segment(MARKED if row.marked else " ", marked),
                 Segment(f"{row.sign} ", sign),
-                Segment(fit(row.name, name_width), name_style),
-                Segment(" ", style),
+                Segment(fit(row.name, shown_width), name_style),
+                Segment(tail, style if here else note),
+                Segment(f"{pull} ", colored),
                 Segment(fit(row.note, width - 4 - name_width), style if here else note),
             ]
         )

@@ -1,4 +1,4 @@
-"""Where a secret is typed: masked, in memory only, and gone when it is given."""
+"""Input of a secret: masked, in memory only, and cleared when it is sent."""
 
 from typing import ClassVar
 
@@ -8,13 +8,13 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
 
-from quarterdeck.tui.actions import Where, prompt_bindings
+from quarterdeck.tui.actions import KeyContext, prompt_bindings
 from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.widgets.placed import Placed
+from quarterdeck.tui.kit.key_context import HasKeyContext
 
 
-class SecretField(Vertical, Placed):
-    """Takes the composer's place while a secret is asked for: no draft is made of what is in it."""
+class SecretField(Vertical, HasKeyContext):
+    """Replaces the composer while a secret is requested: its text is never a draft."""
 
     DEFAULT_CSS = """
     SecretField {
@@ -27,10 +27,10 @@ class SecretField(Vertical, Placed):
     }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(Where.SECRET)]
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.SECRET)]
 
     class Given(Message):
-        """The person gave the secret to the question."""
+        """The user answered the question with the secret."""
 
         def __init__(self, request_id: str, text: str) -> None:
             super().__init__()
@@ -41,16 +41,16 @@ class SecretField(Vertical, Placed):
         super().__init__()
         self._request_id = ""
         self.border_title = "Secret answer"
-        self.border_subtitle = keyed("{secret.give} gives it; it is kept nowhere")
+        self.border_subtitle = keyed("{secret.give} submit · never stored")
 
     @property
-    def place(self) -> Where:
-        """Part of `Placed`."""
-        return Where.SECRET
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
+        return KeyContext.SECRET
 
     @property
     def field(self) -> Input:
-        """What takes the keys."""
+        """The widget that gets the focus."""
         return self.query_one(Input)
 
     def compose(self) -> ComposeResult:
@@ -59,13 +59,13 @@ class SecretField(Vertical, Placed):
         yield line
 
     def ask(self, request_id: str) -> None:
-        """A secret is asked for: another question begins with an empty field."""
+        """Note that a secret is requested: another question starts with an empty field."""
         if request_id != self._request_id:
             self._request_id = request_id
             self.clear()
 
     def clear(self) -> None:
-        """Forgets what was typed."""
+        """Forget what was typed."""
         self.field.clear()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

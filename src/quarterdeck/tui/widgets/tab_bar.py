@@ -1,4 +1,4 @@
-"""One line of tabs, which the mouse can choose from."""
+"""Tabs and links to pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,19 +9,22 @@ from textual.events import Click
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.widgets import ContentSwitcher
 
-from quarterdeck.tui.part_style import part_style
-from quarterdeck.tui.text import one_line
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, shown_key
+from quarterdeck.tui.text import fit
+from quarterdeck.tui.themes import part_style
 
 LONGEST = 24
-"""Cells of one label."""
+"""Width of one label."""
 
 
 @dataclass(frozen=True)
 class Tab:
-    """`key` names it to whoever listens; `label` may come from anywhere.
+    """`key` identifies it to listeners; `label` may come from anywhere.
 
-    `short` stands for it where not all labels have room.
+    `short` is shown where not all labels fit.
     """
 
     key: str
@@ -62,7 +65,7 @@ class TabBar(Widget):
         self._words = ""
 
     def show(self, tabs: Sequence[Tab], current: str | None, words: str = "") -> None:
-        """Shows tabs, or `words` when there are any."""
+        """Show tabs, or `words` when there are any."""
         shown = (tuple(tabs), current, one_line(words))
         if shown != (self._tabs, self._current, self._words):
             self._tabs, self._current, self._words = shown
@@ -70,7 +73,7 @@ class TabBar(Widget):
 
     @property
     def text(self) -> str:
-        """What the line says."""
+        """The text of the line."""
         return self.render_line(0).text.rstrip()
 
     def _labels(self) -> list[tuple[Tab, str]]:
@@ -102,7 +105,7 @@ class TabBar(Widget):
 
     @property
     def _left(self) -> int:
-        """The first cell shown: the current tab is in view with all before it that fit."""
+        """The first cell shown: the current tab is in view with as many as possible before it."""
         end = 0
         for tab, label in self._labels():
             end += cell_len(label)
@@ -123,3 +126,78 @@ class TabBar(Widget):
 
 def _cut(label: str) -> str:
     return label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"
+
+
+class Switcher(ContentSwitcher):
+    """Textual's, for contents that are created while somebody may be leaving."""
+
+    async def bring(self, content: Widget, *, show: bool = True) -> bool:
+        """Add content; False when all of it was removed while it was being created."""
+        with self.app.batch_update():
+            await self.add_content(content)
+            if content.parent is not self or not self.is_attached:
+                return False
+            if show:
+                self.current = content.id
+        return True
+
+
+NAMES = {"page.environments": "Environments", "page.automations": "Automations"}
+"""Labels of the actions that open a page; settings are a key in the help."""
+
+
+class PageLinks(Widget):
+    """Lines below the list of replicas; a click opens the page."""
+
+    COMPONENT_CLASSES = {"links--key", "links--told"}
+    DEFAULT_CSS = """
+    PageLinks {
+        height: 2;
+        color: $text-muted;
+        & > .links--key { color: $text-accent; text-style: bold; }
+        & > .links--told { color: $text-warning; }
+    }
+    """
+
+    class Chosen(Message):
+        """A page should be opened, by the action `method`."""
+
+        def __init__(self, method: str) -> None:
+            super().__init__()
+            self.method = method
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._news = ""
+
+    def show(self, news: str) -> None:
+        """Show the automations' news in a few words, or nothing."""
+        if news != self._news:
+            self._news = news
+            self.refresh()
+
+    def on_click(self, event: Click) -> None:
+        links = _links()
+        if event.y < len(links):
+            self.post_message(self.Chosen(links[event.y].method))
+
+    def render_line(self, y: int) -> Strip:
+        links, width, base = _links(), self.size.width, self.rich_style
+        if y >= len(links):
+            return Strip.blank(width, base)
+        news = self._news if links[y].id == "page.automations" else ""
+        key = base + part_style(self, "links--key")
+        note = base + part_style(self, "links--told")
+        key_text = f" {fit(shown_key(links[y]), 2)}"
+        room = max(0, width - len(key_text) - len(news) - 1)
+        return Strip(
+            [
+                Segment(key_text, key),
+                Segment(fit(NAMES[links[y].id], room), base),
+                Segment(f"{news} ", note),
+            ]
+        ).crop(0, width)
+
+
+def _links() -> list[Action]:
+    return [action for action in ACTIONS[KeyContext.LIST] if action.id in NAMES]

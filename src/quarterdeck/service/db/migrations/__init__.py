@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 
 def configuration(connection: Connection) -> Config:
-    """Alembic's configuration for an open connection."""
+    """Return Alembic's configuration for an open connection."""
     config = Config()
     # Alembic reads the path through a template in which % is special.
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
@@ -17,5 +17,5 @@ def configuration(connection: Connection) -> Config:
 
 
 def upgrade(connection: Connection, revision: str = "head") -> None:
-    """Migrates within the connection's running transaction."""
+    """Migrate within the connection's running transaction."""
     command.upgrade(configuration(connection), revision)

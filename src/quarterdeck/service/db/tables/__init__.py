@@ -1,58 +1,61 @@
 """The schema (SQLAlchemy Core). Changed only together with a migration.
 
-Ids are stored as 36-character text and moments as ISO text in UTC, so that both databases give
-back the same values and sort alike. JSON is stored as text and decoded by who reads it: most reads
-pass it on unchanged. Columns named `*_sealed` are encrypted (`service.vault`).
+Ids are stored as 36-character text and moments as ISO text in UTC, so that both databases return
+the same values and sort alike. JSON is stored as text and decoded by the reader: most reads pass it
+on unchanged. Columns named `*_sealed` are encrypted (`service.vault`).
 """
 
 from quarterdeck.service.db.tables.automations import (
     automation_checks,
     automation_events,
     automation_executions,
+    automation_skips,
     automations,
     webhook_receipts,
 )
-from quarterdeck.service.db.tables.base import metadata
-from quarterdeck.service.db.tables.chats import chats, messages
-from quarterdeck.service.db.tables.credentials import credentials, notification_targets
-from quarterdeck.service.db.tables.environment_parts import (
+from quarterdeck.service.db.tables.core import (
+    agent_models,
+    api_keys,
+    credentials,
+    device_codes,
+    events,
+    members,
+    metadata,
+    notification_targets,
+    organizations,
+    repositories,
+    repository_set_members,
+    repository_sets,
+    services,
+    settings,
+    users,
+)
+from quarterdeck.service.db.tables.workspaces import (
+    canvas_uploads,
+    chats,
     environment_files,
     environment_hooks,
     environment_mcps,
     environment_skills,
     environment_variables,
-    warm_pools,
-)
-from quarterdeck.service.db.tables.environments import environments
-from quarterdeck.service.db.tables.events import events
-from quarterdeck.service.db.tables.identity import (
-    api_keys,
-    device_codes,
-    members,
-    organizations,
-    users,
-)
-from quarterdeck.service.db.tables.repositories import (
-    repositories,
-    repository_set_members,
-    repository_sets,
-)
-from quarterdeck.service.db.tables.services import services
-from quarterdeck.service.db.tables.settings import settings
-from quarterdeck.service.db.tables.workspaces import (
-    canvas_uploads,
+    environments,
     file_indexes,
     hook_logs,
+    messages,
     previews,
+    uncommitted_changes,
+    warm_pools,
     webhook_deliveries,
     workspaces,
 )
 
 __all__ = [
+    "agent_models",
     "api_keys",
     "automation_checks",
     "automation_events",
     "automation_executions",
+    "automation_skips",
     "automations",
     "canvas_uploads",
     "chats",
@@ -78,6 +81,7 @@ __all__ = [
     "repository_sets",
     "services",
     "settings",
+    "uncommitted_changes",
     "users",
     "warm_pools",
     "webhook_deliveries",

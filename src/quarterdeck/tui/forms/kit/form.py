@@ -1,39 +1,45 @@
-"""A form made from a model of the wire."""
+"""A form and what it does with what was entered."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 from textual import events, on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.tui.forms.kit.controls import Choice, Editor, Several
-from quarterdeck.tui.forms.kit.errors import Refusal, refusal_of
-from quarterdeck.tui.forms.kit.field import FieldRow
-from quarterdeck.tui.forms.kit.fold import FoldLine
-from quarterdeck.tui.forms.kit.reading import Shown
-from quarterdeck.tui.forms.kit.settling import settled
-from quarterdeck.tui.forms.kit.spec import FILL, Field, Option, spec_of
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.forms.kit.controls import ChoiceField, Editor, FieldRow, FoldLine, SeveralField
+from quarterdeck.tui.forms.kit.spec import FILL, Field, Option, Shown, spec_of
 from quarterdeck.tui.forms.kit.style import FORM
-from quarterdeck.tui.forms.kit.values import FormValues
-from quarterdeck.tui.text import one_line
+from quarterdeck.tui.forms.kit.values import FormValues, Refusal, refusal_of
+from quarterdeck.tui.outside import OutsideError, edit
+
+
+async def settled(*widgets: Widget) -> None:
+    """Wait until each of them has processed what was typed before."""
+    for widget in widgets:
+        handled = asyncio.Event()
+        if widget.call_later(handled.set):
+            await handled.wait()
 
 
 class ModelForm(Vertical):
-    """The fields of a model, in the order given, with what is wrong beside each.
+    """The fields of a model, in the order given, each with its error.
 
-    `check` gives the request's body; `refuse` places what the service said. Fields keep what was
-    typed whatever happens.
+    `check` returns the request's body; `refuse` shows the service's errors. Fields always keep what was
+    typed.
     """
 
     DEFAULT_CSS = FORM
 
     class Changed(Message):
-        """A field holds something else; `path` names it."""
+        """The value of a field has changed; `path` names it."""
 
         def __init__(self, form: "ModelForm", path: str) -> None:
             super().__init__()
@@ -54,14 +60,14 @@ class ModelForm(Vertical):
         changes_only: bool = False,
         id: str | None = None,
     ) -> None:
-        """`start` holds values by name; `changes_only` makes bodies of what was changed alone."""
+        """`start` are the initial values by name; with `changes_only` bodies contain only what was changed."""
         super().__init__(id=id)
         specs = [spec_of(model, field) for field in fields]
         self._values = FormValues(model, specs, changes_only=changes_only)
         self._values.open(start or {})
         self._rows = {spec.path: FieldRow(spec, self._values.original(spec.path)) for spec in specs}
         for path, row in self._rows.items():
-            self._values.opened(path, row.held)
+            self._values.opened(path, row.entry)
         self._help = Static(classes="help", markup=False)
         self._general = Static(classes="general", markup=False)
         self._revealed = False
@@ -84,11 +90,11 @@ class ModelForm(Vertical):
     def _given(self, row: FieldRow) -> bool:
         return self._values.original(row.spec.path) != row.spec.default
 
-    # what stands in it
+    # values
 
     @property
     def dirty(self) -> bool:
-        """Whether something was changed and not saved."""
+        """Whether there are unsaved changes."""
         return bool(self._values.changed)
 
     @property
@@ -97,50 +103,50 @@ class ModelForm(Vertical):
         return self._values.changed
 
     def value(self, path: str) -> Any:
-        """The value of a field as it stands now, None when it cannot be read."""
+        """Return the current value of a field, None when it is invalid."""
         try:
             return self._values.value(path)
         except ValueError:
             return None
 
     def values(self) -> dict[str, Any]:
-        """What stands in the fields and can be read, by path."""
+        """Return the valid values of the fields, by path."""
         return {path: self.value(path) for path in self._rows}
 
     def row(self, path: str) -> FieldRow:
-        """One field."""
+        """Return one field."""
         return self._rows[path]
 
-    def put(self, path: str, held: Shown) -> None:
-        """Writes into a field as a person would."""
+    def put(self, path: str, entry: Shown) -> None:
+        """Set a field's text as if a user had typed it."""
         control = self._rows[path].control
         if isinstance(control, Editor):
-            control.load(str(held))
-        elif isinstance(control, Choice):
-            control.value = str(held)
-        elif not isinstance(control, Several):
-            control.value = held  # pyright: ignore[reportAttributeAccessIssue]
+            control.load(str(entry))
+        elif isinstance(control, ChoiceField):
+            control.value = str(entry)
+        elif not isinstance(control, SeveralField):
+            control.value = entry  # pyright: ignore[reportAttributeAccessIssue]
 
     def offer(self, path: str, options: Sequence[Option]) -> None:
-        """Gives a field other choices; what is chosen stays."""
+        """Give a field other choices; the chosen one is kept."""
         control = self._rows[path].control
-        if isinstance(control, Choice | Several):
+        if isinstance(control, ChoiceField | SeveralField):
             control.offer(options)
 
     def say(self, path: str, words: str) -> None:
-        """Says something below a field; nothing takes it away."""
+        """Show a permanent remark below a field."""
         self._rows[path].say(words)
 
     async def settle(self) -> None:
-        """Waits until every field has taken in what was typed into it before."""
+        """Wait until every field has processed what was typed before."""
         for row in self._rows.values():
             await settled(row.control)
-            self._values.hold(row.spec.path, row.held)
+            self._values.hold(row.spec.path, row.entry)
 
     # saving
 
     def check(self) -> BaseModel | None:
-        """The request's body, or None with what is wrong said beside the fields."""
+        """Return the request's body, or None with the errors shown next to the fields."""
         self.clear()
         body = self._values.body()
         if isinstance(body, Refusal):
@@ -149,17 +155,17 @@ class ModelForm(Vertical):
         return body
 
     def saved(self) -> None:
-        """What stands there is saved: nothing of it is unsaved any more."""
+        """Note that the values in the fields are saved."""
         self._values.settle()
         for row in self._rows.values():
             row.remove_class("-changed")
 
     def refuse(self, error: ClientError) -> None:
-        """Says beside the fields what the service refused."""
+        """Show the service's refusal next to the fields."""
         self.show_refusal(refusal_of(error, self._rows))
 
     def show_refusal(self, refusal: Refusal) -> None:
-        """Says what is wrong, and goes to the first field with a fault."""
+        """Show errors, and go to the first field with one."""
         for path, words in refusal.beside.items():
             self._rows[path].refuse(words)
         self._general.update(one_line(refusal.general))
@@ -170,7 +176,7 @@ class ModelForm(Vertical):
             self.call_after_refresh(self._go_to, first)
 
     def clear(self) -> None:
-        """Takes away what was said to be wrong."""
+        """Remove all errors."""
         for row in self._rows.values():
             row.refuse("")
         self._general.display = False
@@ -183,14 +189,14 @@ class ModelForm(Vertical):
         if row.spec.field.folded:
             self.query_one(FoldLine).open = True
 
-    # what a person does in it
+    # user actions
 
     def focus_first(self) -> None:
-        """Goes to the first field."""
+        """Go to the first field."""
         next(iter(self._rows.values())).control.focus()
 
     def limit(self, rows: int) -> None:
-        """The most lines that the fields may take; the rest is scrolled to."""
+        """Set the most lines that the fields may take; the rest is scrolled."""
         if not self.has_class("tall"):
             self.query_one(VerticalScroll).styles.max_height = max(3, rows)
 
@@ -200,7 +206,7 @@ class ModelForm(Vertical):
         return any(row.spec.field.secret for row in self._rows.values())
 
     def reveal(self) -> None:
-        """Shows what is masked, or hides it again."""
+        """Reveal what is masked, or mask it again."""
         self._revealed = not self._revealed
         for row in self._rows.values():
             row.reveal(self._revealed)
@@ -213,7 +219,7 @@ class ModelForm(Vertical):
         return focused or (editors[0] if len(editors) == 1 else None)
 
     def name_outside(self, editor: Editor) -> str:
-        """What the text of an editor is called in a file; empty when nothing says it."""
+        """Return the file name for an editor's text; empty when none is known."""
         row = next(one for one in self._rows.values() if one.control is editor)
         named_by = row.spec.field.named_by
         return str(self.value(named_by) or "").rpartition("/")[2] if named_by else ""
@@ -222,7 +228,7 @@ class ModelForm(Vertical):
     def _changed(self, event: FieldRow.Changed) -> None:
         event.stop()
         row, path = event.row, event.row.spec.path
-        self._values.hold(path, row.held)
+        self._values.hold(path, row.entry)
         row.set_class(path in self._values.changed, "-changed")
         row.refuse("")
         self.post_message(self.Changed(self, path))
@@ -237,3 +243,30 @@ class ModelForm(Vertical):
         words = row.spec.help if row is not None else ""
         self._help.update(words)
         self._help.set_class(bool(words), "said")
+
+
+async def edit_outside(field: Editor, name: str) -> None:
+    """Open the text of a field in `$VISUAL` or `$EDITOR`, and use the result.
+
+    Not for a secret: it would be written to a file.
+    """
+    if field.secret:
+        _notify(field, "A secret is not written to a file: edit it here.")
+        return
+    changed = await edited_outside(field, name, field.text)
+    if changed is not None:
+        field.load(changed)
+
+
+async def edited_outside(widget: Widget, name: str, text: str) -> str | None:
+    """Return the text as edited in the user's editor; None when nothing was changed."""
+    try:
+        changed = await edit(cast("App[Any]", widget.app), name, text)
+    except OutsideError as error:
+        _notify(widget, str(error))
+        return None
+    return changed if changed != text else None
+
+
+def _notify(widget: Widget, text: str) -> None:
+    widget.app.notify(one_line(text), severity="warning", markup=False)

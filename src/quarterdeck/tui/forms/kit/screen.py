@@ -1,4 +1,4 @@
-"""A dialog around a form: it saves, and asks before something typed is dropped."""
+"""A dialog around a form: it saves, and asks before typed values are dropped."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -13,17 +13,15 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Input, Static
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.tui.actions import Where, bindings
-from quarterdeck.tui.actions.sentences import keyed_briefly
-from quarterdeck.tui.forms.kit.errors import Refused
-from quarterdeck.tui.forms.kit.form import ModelForm
-from quarterdeck.tui.forms.kit.guard import Unsaved, UnsavedScreen
-from quarterdeck.tui.forms.kit.outside import edit_outside
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext, bindings
+from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.forms.kit.form import ModelForm, edit_outside
 from quarterdeck.tui.forms.kit.style import SCREEN
+from quarterdeck.tui.forms.kit.values import InvalidValueError
 from quarterdeck.tui.frames import SettledLayout
-from quarterdeck.tui.screens.dialog import Dialog
-from quarterdeck.tui.text import one_line
-from quarterdeck.tui.type_ahead import hold_keys, release_keys
+from quarterdeck.tui.kit.dialogs import Dialog, Unsaved, UnsavedScreen
+from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 
 R = TypeVar("R")
 AROUND = 7
@@ -31,17 +29,17 @@ AROUND = 7
 
 
 class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
-    """Dismissed with what `save` gave, or with None when nothing was saved.
+    """Dismissed with the result of `save`, or with None when nothing was saved.
 
-    `save` is given the checked body and raises the client's errors, or `Refused`; a refusal is said beside its
-    field and the dialog stays as it is.
+    `save` is given the checked body and raises the client's errors, or `InvalidValueError`; a refusal is shown next to its
+    field and the dialog stays open.
     """
 
     DEFAULT_CSS = SCREEN
-    place: ClassVar[Where] = Where.FORM
+    place: ClassVar[KeyContext] = KeyContext.FORM
     BINDINGS: ClassVar[list[BindingType]] = [
-        # Escape is for the open list of a choice first.
-        *(replace(one, priority=one.key != "escape") for one in bindings(Where.FORM)),
+        # Escape closes the open list of a choice first.
+        *(replace(one, priority=one.key != "escape") for one in bindings(KeyContext.FORM)),
     ]
 
     def __init__(
@@ -71,17 +69,16 @@ class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
                 yield Button(self._verb, id="save", variant="primary", compact=True)
 
     def extra(self) -> ComposeResult:
-        """What stands below the form."""
+        """Return what is below the form."""
         return iter(())
 
     def _keys(self) -> str:
-        reveal = ", {form.reveal} shows hidden" if self.form.has_secrets else ""
+        reveal = " · {form.reveal} show hidden" if self.form.has_secrets else ""
         verb = self._verb.lower()
-        return keyed_briefly(f"{{form.save}} {verb}s, {{form.close}} closes{reveal}")
+        return keyed(f"{{form.save}} {verb} · {{form.close}} close{reveal}")
 
     def on_mount(self) -> None:
         self.form.focus_first()
-        release_keys(self)
 
     @on(Button.Pressed, "#save")
     def action_save(self) -> None:
@@ -102,7 +99,7 @@ class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
                 self.dismiss(await self._save(body))
         except ClientError as error:
             self.form.refuse(error)
-        except Refused as error:
+        except InvalidValueError as error:
             self.form.show_refusal(error.refusal)
         finally:
             self._show_busy(False)
@@ -114,14 +111,13 @@ class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
 
     @on(Button.Pressed, "#cancel")
     def action_close(self) -> None:
-        hold_keys(self)
         self._ask_and_close()
 
     @work(exclusive=True, group="close")
     async def _ask_and_close(self) -> None:
-        await self.form.settle()
+        with hold_keys(self, "Closing"):
+            await self.form.settle()
         if not self.form.dirty:
-            release_keys(self)
             self.dismiss(None)
             return
         names = ", ".join(self.form.row(path).spec.label.lower() for path in self.form.changed)
@@ -140,5 +136,5 @@ class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
             await edit_outside(editor, self.form.name_outside(editor) or self._title)
 
     def on_resize(self) -> None:
-        """What is around the fields needs its lines; the fields scroll."""
+        """Leave the lines that the parts around the fields need; the fields scroll."""
         self.form.limit(self.size.height - AROUND)

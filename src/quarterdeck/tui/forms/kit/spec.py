@@ -1,25 +1,110 @@
-"""The fields of a form: what the model says of them, and what a person is told."""
+"""Fields of a form, read from a model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.forms.kit.annotations import Asked, asked_of, field_at
+
+
+@dataclass(frozen=True)
+class FieldType:
+    """The type inside optional and annotated, and its bounds."""
+
+    type: Any
+    optional: bool
+    bounds: tuple[object, ...]
+
+    @property
+    def least(self) -> int | None:
+        """The smallest number."""
+        return next((int(str(one.ge)) for one in self.bounds if isinstance(one, Ge)), None)
+
+    @property
+    def most(self) -> int | None:
+        """The largest number."""
+        return next((int(str(one.le)) for one in self.bounds if isinstance(one, Le)), None)
+
+    @property
+    def shortest(self) -> int:
+        """The fewest characters."""
+        return next((one.min_length for one in self.bounds if isinstance(one, MinLen)), 0)
+
+    @property
+    def longest(self) -> int | None:
+        """The most characters."""
+        return next((one.max_length for one in self.bounds if isinstance(one, MaxLen)), None)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values of an enumeration or a literal, also of a list of such."""
+        of: Any = self.type
+        if get_origin(of) is list:
+            of = _unwrap(get_args(of)[0], (), optional=False).type
+        if get_origin(of) is Literal:
+            return tuple(str(value) for value in get_args(of))
+        if isinstance(of, type) and issubclass(of, StrEnum):
+            return tuple(of)
+        return ()
+
+
+def field_type_of(field: FieldInfo) -> FieldType:
+    """Return the spec of a field of a model."""
+    return _unwrap(field.annotation, tuple(_flat(field.metadata)), optional=False)
+
+
+def field_at(model: type[BaseModel], path: str) -> FieldInfo:
+    """Return the field at a dotted path; every part but the last names a model.
+
+    Raises:
+        KeyError: no such field.
+    """
+    first, _, rest = path.partition(".")
+    field = model.model_fields[first]
+    if not rest:
+        return field
+    inner = field_type_of(field).type
+    if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+        raise KeyError(path)
+    return field_at(inner, rest)
+
+
+def _unwrap(annotation: Any, bounds: tuple[object, ...], *, optional: bool) -> FieldType:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        inner, *extra = get_args(annotation)
+        return _unwrap(inner, (*bounds, *_flat(extra)), optional=optional)
+    if origin in (Union, UnionType):
+        members = [one for one in get_args(annotation) if one is not NoneType]
+        nullable = len(members) < len(get_args(annotation))
+        if len(members) == 1:
+            return _unwrap(members[0], bounds, optional=optional or nullable)
+    return FieldType(annotation, optional, bounds)
+
+
+def _flat(metadata: Any) -> Iterator[object]:
+    for one in metadata:
+        if isinstance(one, FieldInfo):
+            yield from _flat(one.metadata)
+        else:
+            yield one
+
 
 FILL = -1
 """As many rows of an editor as there is room for."""
 
 Option = tuple[str, str]
-"""Words and value of one choice."""
+"""Label and value of one choice."""
 
 
-class Kind(StrEnum):
-    """How a value is asked for."""
+class FieldKind(StrEnum):
+    """How a value is entered."""
 
     TEXT = "text"
     LINES = "lines"
@@ -28,36 +113,36 @@ class Kind(StrEnum):
     CHOICE = "choice"
     CHOICES = "choices"
     LIST = "list"
-    """Several texts, one a line."""
+    """Several texts, one per line."""
     PAIRS = "pairs"
-    """Names with values, `NAME=value`, one a line."""
+    """Names with values, `NAME=value`, one per line."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field as its author wants it; what is left out is taken from the model."""
+    """One field as its author declares it; omitted attributes are read from the model."""
 
     path: str
-    """The name in the model; dots lead into models within it."""
+    """The name in the model; dots lead into nested models."""
     label: str = ""
     help: str = ""
-    kind: Kind | None = None
+    kind: FieldKind | None = None
     options: Sequence[Option] = ()
-    """What can be chosen, where the model does not say it."""
+    """The choices, where the model does not define them."""
     placeholder: str = ""
     none: str = "none"
-    """Words for no choice of an optional field."""
+    """Label for no choice of an optional field."""
     rule: str = ""
-    """In words what the model's pattern asks for."""
+    """A description of the model's pattern."""
     rows: int = 5
     named_by: str = ""
-    """The field with a path; in $EDITOR the text has the last part of that for its name."""
+    """The field with a path, whose last part is the file name of the text in $EDITOR."""
     secret: bool = False
-    """Masked until a person asks to see it."""
+    """Masked until revealed."""
     folded: bool = False
-    """Rarely used: behind a line that opens them."""
+    """Rarely used: hidden in a section that has to be opened."""
     trimmed: bool = True
-    """Whether blanks around a text are dropped."""
+    """Whether leading and trailing whitespace is removed."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +150,8 @@ class Spec:
     """One field of a form, complete."""
 
     field: Field
-    kind: Kind
-    asked: Asked
+    kind: FieldKind
+    field_type: FieldType
     required: bool
     default: Any
     options: tuple[Option, ...] = ()
@@ -80,62 +165,68 @@ class Spec:
     @property
     def optional(self) -> bool:
         """Whether it may be null."""
-        return self.asked.optional
+        return self.field_type.optional
 
     @property
     def label(self) -> str:
-        """What a person calls it."""
+        """Its label."""
         return self.field.label or self.path.rpartition(".")[2].replace("_", " ").capitalize()
 
     @property
     def bounds(self) -> str:
-        """Its bounds in a few words, to stand beside it."""
-        asked = self.asked
+        """Its bounds in a few words, shown next to it."""
+        field_type = self.field_type
         match self.kind:
-            case Kind.NUMBER if asked.least is not None and asked.most is not None:
-                return f"{asked.least} to {asked.most}"
-            case Kind.NUMBER if asked.least is not None:
-                return f"{asked.least} or more"
-            case Kind.TEXT | Kind.LINES if self.required and (asked.shortest or self.field.rule):
-                return "needed"
-            case Kind.CHOICE if self.required and not self.default:
-                return "needed"
-            case Kind.LIST:
+            case FieldKind.NUMBER if field_type.least is not None and field_type.most is not None:
+                return f"{field_type.least} to {field_type.most}"
+            case FieldKind.NUMBER if field_type.least is not None:
+                return f"{field_type.least} or more"
+            case FieldKind.TEXT | FieldKind.LINES if self.required and (
+                field_type.shortest or self.field.rule
+            ):
+                return "required"
+            case FieldKind.CHOICE if self.required and not self.default:
+                return "required"
+            case FieldKind.LIST:
                 return "one a line"
-            case Kind.PAIRS:
+            case FieldKind.PAIRS:
                 return "NAME=value, one a line"
             case _:
                 return ""
 
     @property
     def help(self) -> str:
-        """What a person is told while they are in the field."""
-        longest = self.asked.longest
+        """The help shown while the field has the focus."""
+        longest = self.field_type.longest
         words = [keyed(self.field.help), self.field.rule and f"{self.field.rule}."]
-        if longest is not None and self.kind in {Kind.TEXT, Kind.LINES} and longest < 10_000:
+        if (
+            longest is not None
+            and self.kind in {FieldKind.TEXT, FieldKind.LINES}
+            and longest < 10_000
+        ):
             words.append(f"At most {longest} characters.")
         return " ".join(word for word in words if word)
 
     def offering(self, options: Sequence[Option]) -> "Spec":
-        """The same with other choices."""
+        """Return a copy with other choices."""
         return replace(self, options=tuple(options))
 
 
 def spec_of(model: type[BaseModel], field: Field) -> Spec:
-    """What a form needs to know of one field.
+    """Return the full description of a field.
 
     Raises:
-        KeyError: the model has none of this name.
+        KeyError: the model has no field of this name.
     """
     info = field_at(model, field.path)
-    asked = asked_of(info)
-    kind = field.kind or _kind_of(asked, field)
-    options = tuple(field.options) or tuple((_words(one), one) for one in asked.choices)
-    tristate = kind is Kind.SWITCH and asked.optional
+    field_type = field_type_of(info)
+    kind = field.kind or _kind_of(field_type, field)
+    options = tuple(field.options) or tuple((_words(one), one) for one in field_type.choices)
+    tristate = kind is FieldKind.SWITCH and field_type.optional
     return Spec(
         field,
-        Kind.CHOICE if tristate else kind,
-        asked,
+        FieldKind.CHOICE if tristate else kind,
+        field_type,
         required=info.is_required(),
         default=_default(info),
         options=(("yes", "true"), ("no", "false")) if tristate else options,
@@ -143,19 +234,19 @@ def spec_of(model: type[BaseModel], field: Field) -> Spec:
     )
 
 
-def _kind_of(asked: Asked, field: Field) -> Kind:
-    origin = get_origin(asked.type) or asked.type
-    if asked.choices or field.options:
-        return Kind.CHOICES if origin is list else Kind.CHOICE
+def _kind_of(field_type: FieldType, field: Field) -> FieldKind:
+    origin = get_origin(field_type.type) or field_type.type
+    if field_type.choices or field.options:
+        return FieldKind.CHOICES if origin is list else FieldKind.CHOICE
     if origin is bool:
-        return Kind.SWITCH
+        return FieldKind.SWITCH
     if origin is int:
-        return Kind.NUMBER
+        return FieldKind.NUMBER
     if origin is list:
-        return Kind.LIST
+        return FieldKind.LIST
     if origin is dict:
-        return Kind.PAIRS
-    return Kind.TEXT
+        return FieldKind.PAIRS
+    return FieldKind.TEXT
 
 
 def _default(info: FieldInfo) -> Any:
@@ -164,3 +255,98 @@ def _default(info: FieldInfo) -> Any:
 
 def _words(value: str) -> str:
     return value.replace("_", " ")
+
+
+Shown = str | bool | tuple[str, ...] | None
+"""The value of a control: a text, whether it is on, the chosen ones, or the chosen one."""
+
+
+class UnsupportedFieldError(ValueError):
+    """The text in a field is not a value of its kind; the message says why and repeats nothing."""
+
+
+def shown(spec: Spec, value: Any) -> Shown:
+    """Return what a control shows for a value of the model."""
+    match spec.kind:
+        case FieldKind.SWITCH:
+            return bool(value)
+        case FieldKind.CHOICE:
+            return _choice(spec, value)
+        case FieldKind.CHOICES:
+            return tuple(str(one) for one in value or ())
+        case FieldKind.LIST:
+            return "\n".join(str(one) for one in value or ())
+        case FieldKind.PAIRS:
+            pairs: Mapping[str, Any] = value or {}
+            return "\n".join(f"{name}={one}" for name, one in pairs.items())
+        case _:
+            return "" if value is None else str(value)
+
+
+def read(spec: Spec, entry: Shown) -> Any:
+    """Return the value that a control represents.
+
+    Raises:
+        UnsupportedFieldError: not a value of its kind.
+    """
+    match spec.kind:
+        case FieldKind.SWITCH:
+            return bool(entry)
+        case FieldKind.CHOICE:
+            return _chosen(spec, entry)
+        case FieldKind.CHOICES:
+            return list(entry) if isinstance(entry, tuple) else []
+        case FieldKind.NUMBER:
+            return _number(spec, str(entry))
+        case FieldKind.LIST:
+            return _lines(str(entry))
+        case FieldKind.PAIRS:
+            return _pairs(_lines(str(entry)))
+        case FieldKind.TEXT | FieldKind.LINES:
+            return _text(spec, str(entry))
+
+
+def _choice(spec: Spec, value: Any) -> str | None:
+    if value is None:
+        return None
+    return ("true" if value else "false") if spec.optional_switch else str(value)
+
+
+def _chosen(spec: Spec, entry: Shown) -> Any:
+    if entry is None:
+        return None
+    return entry == "true" if spec.optional_switch else str(entry)
+
+
+def _text(spec: Spec, entry: str) -> str | None:
+    if spec.kind is FieldKind.TEXT and spec.field.trimmed:
+        entry = entry.strip()
+    return None if not entry and spec.optional else entry
+
+
+def _number(spec: Spec, entry: str) -> int | None:
+    entry = entry.strip()
+    if not entry:
+        if spec.optional:
+            return None
+        raise UnsupportedFieldError("Enter a number.")
+    if not entry.removeprefix("-").isascii() or not entry.removeprefix("-").isdigit():
+        raise UnsupportedFieldError("Must be a whole number.")
+    return int(entry)
+
+
+def _lines(entry: str) -> list[str]:
+    return [line for line in entry.splitlines() if line.strip()]
+
+
+def _pairs(lines: Sequence[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for line in lines:
+        name, equals, value = line.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise UnsupportedFieldError("Each line must be NAME=value.")
+        if name in pairs:
+            raise UnsupportedFieldError("A name is listed twice.")
+        pairs[name] = value
+    return pairs

@@ -1,4 +1,4 @@
-"""How a form looks: a row a field, what is wrong below it; it scrolls where it does not fit."""
+"""Style of a form: one row per field, its error below it; the form scrolls where it does not fit."""
 
 FIELD = """
 FieldRow {
@@ -6,7 +6,7 @@ FieldRow {
     & > Horizontal { height: auto; }
     & .label { width: 16; color: $text-muted; }
     & .bounds { width: auto; max-width: 24; color: $text-muted; padding: 0 0 0 1; }
-    & LineInput, & Choice, & Several { width: 1fr; }
+    & FieldInput, & ChoiceField, & SeveralField { width: 1fr; }
     & OnOff { width: 1fr; padding: 0 1; &:focus { text-style: reverse; } }
     & Editor { border: round $panel-lighten-2; padding: 0 1; }
     & Editor { border-title-color: $text-muted; border-subtitle-color: $text-muted; }
@@ -51,21 +51,5 @@ FormScreen {
     & #foot { height: 1; }
     & #keys { width: 1fr; color: $text-muted; }
     & Button { margin-left: 2; min-width: 10; }
-}
-"""
-
-GUARD = """
-UnsavedScreen {
-    align: center middle;
-    & > Vertical {
-        width: 64;
-        max-width: 94%;
-        height: auto;
-        padding: 1 2;
-        background: $surface;
-        border: round $warning;
-    }
-    & Horizontal { height: auto; margin-top: 1; align-horizontal: right; }
-    & Button { margin-left: 2; }
 }
 """

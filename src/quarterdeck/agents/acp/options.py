@@ -1,0 +1,207 @@
+"""The choices that a session offers, the requests that make them, and its reported usage.
+
+Agents offer plan mode as a config option (newer) or as a mode (older), under varying names; models
+likewise.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from quarterdeck.agents.acp.shapes import ConfigOption, ConfigOptions, Models, Modes, OpenedSession
+from quarterdeck.agents.port import ModelOffer
+
+LEVELS = ("low", "medium", "high", "xhigh", "max")
+_THINKING = ("thought_level", "effort", "reasoning_effort")
+
+
+@dataclass(frozen=True)
+class OptionRequest:
+    """A request to send; the caller adds `sessionId` to its parameters."""
+
+    method: str
+    params: dict[str, Any]
+
+
+class NotOfferedError(Exception):
+    """The agent does not offer the requested choice. The text says what it offers instead."""
+
+
+class OptionState:
+    """Follows the current choices, from answers and from the agent's updates."""
+
+    def __init__(
+        self, opened: OpenedSession, any_model: bool = False, default_model: bool = False
+    ) -> None:
+        """`default_model`: no model was requested, so the current one is the agent's default."""
+        self._any_model = any_model
+        self._modes = opened.modes or Modes()
+        self._models = opened.models or Models()
+        self._options = {option.id: option for option in opened.config_options}
+        self._before_plan: str | None = None
+        self._default_model = self._current_model() if default_model else None
+
+    @property
+    def models(self) -> ModelOffer | None:
+        """The models that the agent announced; None when it announced none."""
+        offered = tuple((id, name) for id, name in self._named_models() if id)
+        return ModelOffer(offered, self._default_model) if offered else None
+
+    def follow(self, update: dict[str, Any]) -> None:
+        """Follow an update that reports a changed choice."""
+        try:
+            match update.get("sessionUpdate"):
+                case "current_mode_update":
+                    changed = {"current_mode_id": str(update.get("currentModeId", ""))}
+                    self._modes = self._modes.model_copy(update=changed)
+                case "config_option_update":
+                    self.replace(ConfigOptions.model_validate(update))
+                case _:
+                    return
+        except ValidationError:
+            return
+
+    def replace(self, changed: ConfigOptions) -> None:
+        """Replace the options by those an agent lists after a change."""
+        self._options.update({option.id: option for option in changed.config_options})
+
+    def plan(self, enabled: bool) -> OptionRequest | None:
+        """Return the request that enters or leaves plan mode; None when none is needed.
+
+        Raises:
+            NotOfferedError: plan mode is requested and the agent has none.
+        """
+        option = self._plan_option()
+        values = option.values if option else [mode.id for mode in self._modes.available_modes]
+        current = str(option.current_value) if option else self._modes.current_mode_id
+        target = next(filter(_is_plan, values), None)
+        if target is None and enabled:
+            raise NotOfferedError("it has no plan mode. Send the message without it.")
+        if target is None or enabled == _is_plan(current):
+            return None
+        if enabled:
+            self._before_plan = current
+        value = target if enabled else self._way_back(values)
+        return _set_option(option, value) if option else _set_mode(value)
+
+    def model(self, model: str, set_at_start: bool = False) -> OptionRequest | None:
+        """Return the request that chooses a model; None when it is already chosen, or by other means.
+
+        `set_at_start`: the agent was started with it, so it need not list it.
+
+        Raises:
+            NotOfferedError: the agent lists its models and this one is not among them.
+        """
+        option, current = self._model_option(), self._current_model()
+        offered = self._offered_models()
+        if current == model or not (offered or self._any_model):
+            return None
+        if self.offers_model(model):
+            return _set_option(option, model) if option else _set_model(model)
+        if set_at_start:
+            return None
+        names = ", ".join(offered)
+        raise NotOfferedError(f"it does not offer the model {model}. It offers: {names}.")
+
+    def thinking(self, level: str) -> OptionRequest | None:
+        """Return the request that chooses a thinking level, or the nearest one below.
+
+        None when none is needed: agents without levels ignore the setting.
+        """
+        option = next(filter(_is_thinking, self._options.values()), None)
+        if option is None:
+            return None
+        below = reversed(LEVELS[: LEVELS.index(level) + 1])
+        nearest = next((candidate for candidate in below if candidate in option.values), None)
+        if nearest is None or option.current_value == nearest:
+            return None
+        return _set_option(option, nearest)
+
+    def offers_model(self, model: str) -> bool:
+        """Return whether this model can be chosen in the running session."""
+        offered = self._offered_models()
+        return model in offered or (self._any_model and not offered)
+
+    def chosen(self, choice: OptionRequest) -> None:
+        """Note that the agent accepted a choice."""
+        if "modeId" in choice.params:
+            changed = {"current_mode_id": choice.params["modeId"]}
+            self._modes = self._modes.model_copy(update=changed)
+            return
+        if "modelId" in choice.params:
+            changed = {"current_model_id": choice.params["modelId"]}
+            self._models = self._models.model_copy(update=changed)
+            return
+        option = self._options[choice.params["configId"]]
+        changed = {"current_value": choice.params["value"]}
+        self._options[option.id] = option.model_copy(update=changed)
+
+    def _model_option(self) -> ConfigOption | None:
+        return next((o for o in self._options.values() if "model" in (o.category, o.id)), None)
+
+    def _current_model(self) -> str | None:
+        option = self._model_option()
+        return (option.current_value if option else self._models.current_model_id) or None
+
+    def _named_models(self) -> list[tuple[str, str]]:
+        if option := self._model_option():
+            return option.named_values
+        return [
+            (model.model_id, model.name or model.model_id)
+            for model in self._models.available_models
+        ]
+
+    def _offered_models(self) -> list[str]:
+        return [id for id, _ in self._named_models()]
+
+    def _plan_option(self) -> ConfigOption | None:
+        offering = [o for o in self._options.values() if any(map(_is_plan, o.values))]
+        return next((o for o in offering if o.category == "mode" or "mode" in o.id), None)
+
+    def _way_back(self, values: list[str]) -> str:
+        if self._before_plan in values:
+            return self._before_plan
+        return next(value for value in values if not _is_plan(value))
+
+
+def _is_plan(value: str) -> bool:
+    # Some agents name their modes by address, with the mode as the fragment.
+    return value.rpartition("#")[2].lower() == "plan"
+
+
+def _is_thinking(option: ConfigOption) -> bool:
+    return option.category == "thought_level" or option.id in _THINKING
+
+
+def _set_option(option: ConfigOption, value: str) -> OptionRequest:
+    return OptionRequest("session/set_config_option", {"configId": option.id, "value": value})
+
+
+def _set_mode(mode: str) -> OptionRequest:
+    return OptionRequest("session/set_mode", {"modeId": mode})
+
+
+def _set_model(model: str) -> OptionRequest:
+    return OptionRequest("session/set_model", {"modelId": model})
+
+
+class Usage:
+    """Computes the usage of turns of one agent process."""
+
+    def __init__(self, adds_up: bool) -> None:
+        self._adds_up = adds_up
+        self._previous: dict[str, Any] = {}
+
+    def of_turn(self, counts: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return the counts of the turn that ended."""
+        if counts is None or not self._adds_up:
+            return counts
+        previous, self._previous = self._previous, counts
+        return {name: _less(count, previous.get(name)) for name, count in counts.items()}
+
+
+def _less(count: Any, before: Any) -> Any:
+    if isinstance(count, int) and isinstance(before, int) and count >= before:
+        return count - before
+    return count

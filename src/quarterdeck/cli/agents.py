@@ -1,0 +1,283 @@
+"""`qd agents`: the coding agents of this machine and of the service, and their installation."""
+
+import asyncio
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from quarterdeck.cli.background import answers
+from quarterdeck.cli.errors import FailedError, UsageError
+from quarterdeck.cli.lazy import LazyGroup, Verb
+from quarterdeck.cli.options import Common, common_options
+from quarterdeck.cli.output import print_json, print_message, print_table
+from quarterdeck.cli.target import Target, config_path, find_target
+from quarterdeck.local.home import Home, find_home
+from quarterdeck.local.programs import find_program, person_path
+
+if TYPE_CHECKING:
+    from quarterdeck.agents.port import AgentStatus
+    from quarterdeck.sandboxes.bubblewrap import Wanted
+    from quarterdeck.wire.agents import Agent, OwnAgent
+
+
+def own_agents() -> "Mapping[str, OwnAgent]":
+    """Return the agents that a person added.
+
+    Raises:
+        ConfigError: the file is wrong.
+    """
+    path = config_path()
+    if not path.exists():
+        return {}
+    from quarterdeck.cli.schema import read_config
+
+    return read_config(path).agents
+
+
+def local_agents(home: Home, own: "Mapping[str, OwnAgent]") -> "list[Agent]":
+    """Return the agents of this machine. Reads the disk, so call it in a thread."""
+    from quarterdeck.agents.catalog import default_catalog
+
+    environment = {**os.environ, "PATH": person_path(home)}
+    return [_agent(status) for status in default_catalog(environment, own, host=True).statuses()]
+
+
+def sandbox_programs(own: "Mapping[str, OwnAgent]") -> "Wanted":
+    """Return the programs and paths of this machine that sandboxes need to run the agents."""
+    from quarterdeck.agents.catalog import programs_of
+    from quarterdeck.sandboxes.bubblewrap import Wanted
+
+    paths = [Path(path) for agent in own.values() for path in agent.shown]
+    return Wanted(programs_of(own), tuple(paths))
+
+
+def _agent(status: "AgentStatus") -> "Agent":
+    from quarterdeck.wire.agents import Agent, AgentModel
+
+    return Agent(
+        id=status.id,
+        name=status.name,
+        available=status.available,
+        auth_method=status.auth_method,
+        supports_goal=status.supports_goal,
+        supports_plan=status.supports_plan,
+        reason=status.reason,
+        installed=status.installed,
+        version=status.version,
+        install=status.install,
+        login_found=status.login_found,
+        models=[AgentModel(id=id, display_name=name) for id, name in status.models],
+        default_model=status.default_model,
+        missing_keys=list(status.missing_keys),
+        logins=list(status.logins),
+        own_key=status.own_key,
+    )
+
+
+async def _find_agents(profile: str | None) -> "list[Agent]":
+    """Return the agents of the service, or, with a message, those of this machine.
+
+    Raises:
+        ConfigError: the configuration file is wrong.
+        ClientError: a service did not answer or refused.
+    """
+    target = find_target(profile)
+    if not target.embedded or await _is_available(target):
+        async with target.client() as client:
+            return await client.agents.list()
+    print_message("No service runs here; this is what this machine has.")
+    return await asyncio.to_thread(local_agents, target.home, own_agents())
+
+
+async def _is_available(target: Target) -> bool:
+    return target.current_key() is not None and await answers(target.home)
+
+
+VERBS = {
+    "install": Verb(__name__, "Install one that is on npm.", "install"),
+}
+_ACCESS = {"api_key": "key", "login": "login", None: "-"}
+
+
+@click.group(name="agents", cls=LazyGroup, verbs=VERBS, invoke_without_command=True)
+@common_options
+@click.pass_context
+def agents(ctx: click.Context, common: Common) -> None:
+    """List the coding agents: version, access to a model, and what is missing.
+
+    The service answers. If none is running, this machine is checked; keys stored in the service
+    are not seen then.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    agents = asyncio.run(_find_agents(common.profile))
+    if common.json:
+        print_json({"agents": agents})
+        return
+    print_table(["AGENT", "NAME", "VERSION", "ACCESS", "STATE"], map(_row, agents))
+
+
+def _row(agent: "Agent") -> list[str]:
+    return [
+        agent.id,
+        agent.name,
+        agent.version or "-",
+        _ACCESS.get(agent.auth_method, agent.auth_method or "-"),
+        "ready" if agent.available else agent.reason or "not available",
+    ]
+
+
+_NPM_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True)
+class _NpmInstall:
+    """The command of npm, without the package. `note` explains another directory than usual."""
+
+    command: tuple[str, ...]
+    note: str | None = None
+
+
+def _find_npm() -> Path:
+    """Return the person's npm.
+
+    Raises:
+        FailedError: there is none.
+    """
+    npm = find_program("npm", os.environ.get("PATH", os.defpath))
+    if npm is None:
+        raise FailedError(
+            "npm is not installed, and this agent is an npm package.",
+            "Install Node.js with npm (Debian, Ubuntu: apt install npm), and try again.",
+        )
+    return npm
+
+
+def _npm_install(npm: Path, home: Home) -> _NpmInstall:
+    """Return the npm command: into the person's global prefix if usable, else into our own directory.
+
+    Raises:
+        FailedError: npm does not print its prefix, or our directory cannot be created.
+    """
+    install = (str(npm), "install", "--global", "--no-audit", "--no-fund")
+    prefix = _npm_prefix(npm)
+    if str(prefix / "bin") not in person_path(home).split(os.pathsep):
+        why = f"{prefix}/bin, where npm installs programs, is not on the PATH"
+    elif not all(_is_writable(prefix / part) for part in ("lib/node_modules", "bin")):
+        why = f"{prefix}, where npm installs programs, is not writable"
+    else:
+        return _NpmInstall(install)
+    try:
+        home.agents.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as e:
+        raise FailedError(f"{why}, and {home.agents} cannot be created: {e.strerror}.") from e
+    return _NpmInstall(
+        (*install, "--prefix", str(home.agents)), f"{why}; so it goes to {home.agents}."
+    )
+
+
+def _npm_prefix(npm: Path) -> Path:
+    try:
+        process = subprocess.run(
+            [str(npm), "prefix", "--global"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_NPM_TIMEOUT,
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise FailedError(f"npm could not be run: {e}.") from e
+    output = process.stdout.strip()
+    if process.returncode != 0 or not output.startswith("/"):
+        last = (process.stderr.strip() or output).splitlines()[-1:]
+        raise FailedError("npm does not say where it installs to.", "".join(last) or None)
+    return Path(output)
+
+
+def _is_writable(path: Path) -> bool:
+    existing = next(one for one in (path, *path.parents) if one.exists())
+    return os.access(existing, os.W_OK | os.X_OK)
+
+
+@click.command(name="install")
+@click.argument("name", metavar="NAME[@VERSION]")
+@common_options
+def install(common: Common, name: str) -> None:
+    """Install an agent that is on npm, on this machine.
+
+    npm installs into its global prefix; if that is not writable, into a directory of
+    quarterdeck's. Replicas see the agent from their next start.
+    """
+    agent_id, _, version = name.partition("@")
+    package = _npm_package(agent_id)
+    home = find_home()
+    place = _npm_install(_find_npm(), home)
+    wanted = f"{package}@{version}" if version else package
+    _run_npm([*place.command, wanted], place.note)
+    agent = _installed_agent(agent_id, home)
+    print_message(f"{agent.name} {agent.version or ''} is installed.".replace("  ", " "))
+    print_message("Replicas see it from their next start.")
+    if not agent.available and agent.reason:
+        print_message(agent.reason)
+    if common.json:
+        print_json(agent)
+
+
+def _npm_package(agent_id: str) -> str:
+    """Return the package of an agent.
+
+    Raises:
+        UsageError: there is no such agent, or it is not on npm.
+    """
+    from quarterdeck.agents.catalog import all_presets
+
+    known = all_presets(own_agents())
+    if agent_id not in known:
+        raise UsageError(f"There is no agent {agent_id!r}.", f"There is: {', '.join(known)}.")
+    preset = known[agent_id]
+    if preset.ships_with_us:
+        raise UsageError(f"{preset.name} is built in; there is nothing to install.")
+    if preset.npm is None:
+        step = preset.install or "Install it as its makers say, into a directory of the PATH."
+        raise UsageError(f"quarterdeck does not know how to install {preset.name}.", step)
+    return preset.npm
+
+
+def _run_npm(arguments: list[str], note: str | None) -> None:
+    """Run npm with its output on stderr, where the person sees it.
+
+    Raises:
+        FailedError: it failed.
+    """
+    if note:
+        print_message(note)
+    print_message(f"$ {shlex.join(arguments)}")
+    sys.stdout.flush()
+    try:
+        code = subprocess.run(arguments, stdin=subprocess.DEVNULL, stdout=sys.stderr).returncode
+    except OSError as e:
+        raise FailedError(f"npm could not be run: {e.strerror}.") from e
+    if code != 0:
+        raise FailedError(f"npm: exit status {code}.", "Its lines above say why.")
+
+
+def _installed_agent(agent_id: str, home: Home) -> "Agent":
+    """Return the agent that was installed.
+
+    Raises:
+        FailedError: npm succeeded, but the program is missing.
+    """
+    installed = {agent.id: agent for agent in local_agents(home, {})}[agent_id]
+    if not installed.installed:
+        raise FailedError(
+            f"npm is done, and {installed.name} is not found.",
+            f"Is the directory of npm's programs in the PATH? It is {os.environ.get('PATH', '')}.",
+        )
+    return installed

@@ -1,1 +1,0 @@
-"""What `qd doctor` looks at, one module per subject."""

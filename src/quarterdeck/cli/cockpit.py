@@ -1,0 +1,266 @@
+"""`qd` without a verb: open the cockpit on a service that is started if none runs."""
+
+import asyncio
+import os
+import sys
+import tomllib
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from shlex import quote
+
+from quarterdeck.cli.background import ensure_service
+from quarterdeck.cli.config import change_config, config_text, with_value, write_config
+from quarterdeck.cli.errors import CliError, ConfigError, UsageError
+from quarterdeck.cli.options import Common
+from quarterdeck.cli.target import (
+    LOCAL,
+    PROFILE_VARIABLE,
+    URL_VARIABLE,
+    Target,
+    config_path,
+    delete_stored_key,
+    embedded_target,
+    find_target,
+    store_key,
+    stored_key_path,
+)
+from quarterdeck.tui.host_services import KnownService, NotSupportedError, ServiceChoice
+from quarterdeck.tui.options import Options, read_options
+
+
+def read_cockpit_file(path: Path) -> Options:
+    """Return the person's settings, with `faults` for invalid ones; never raise."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return Options()
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        return Options(faults=(f"{path} cannot be read: {e}.",))
+    return read_options(document)
+
+
+SOCKET = "unix:"
+
+
+def add_profile(path: Path, name: str, address: str, key: str | None, kept: Path) -> None:
+    """Add `[profiles.NAME]`; its key is stored in `kept`, as by a login.
+
+    The key of an earlier profile of this name belonged to another service: it is replaced, or removed
+    when there is no new one.
+
+    Raises:
+        ConfigError: the address is invalid, or a file cannot be read or written.
+    """
+    field, value = _address_field(address)
+    after = with_value(config_text(path), ("profiles", name, field), value)
+    if key is None:
+        delete_stored_key(kept)
+    else:
+        store_key(kept, key)
+    write_config(path, after)
+
+
+def _address_field(address: str) -> tuple[str, str]:
+    """Return the field of a profile for an address, and its value."""
+    if address.startswith(SOCKET):
+        return "socket", address.removeprefix(SOCKET)
+    from httpx import URL, InvalidURL
+
+    try:
+        host = URL(address).host
+    except InvalidURL as e:
+        raise ConfigError(f"{address} is not a valid URL: {str(e).rstrip('.')}.") from e
+    if not host:
+        raise ConfigError(f"{address} is not a valid URL: it has no host.")
+    return "url", address
+
+
+_LOCAL_SERVICE = "the service of this machine"
+
+
+class LocalMachine:
+    """Part of `quarterdeck.tui.host_services.Surroundings`."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    @property
+    def current(self) -> str:
+        return self._target.name
+
+    @property
+    def file(self) -> Path:
+        return config_path()
+
+    @property
+    def own_machine(self) -> bool:
+        return self._target.embedded
+
+    @property
+    def git_variables(self) -> Mapping[str, str]:
+        """Variables that select a profile by its name, or the embedded service by its socket."""
+        target = self._target
+        if target.embedded:
+            return {PROFILE_VARIABLE: "", URL_VARIABLE: f"unix:{target.home.socket}"}
+        return {} if target.name == URL_VARIABLE else {PROFILE_VARIABLE: target.name}
+
+    def known(self) -> list[KnownService]:
+        """Return the embedded service, the profiles, and the service of the variables."""
+        endpoints = {LOCAL: _LOCAL_SERVICE}
+        if self.file.exists():
+            from quarterdeck.cli.schema import read_config
+
+            try:
+                profiles = read_config(self.file).profiles
+            except CliError as e:
+                raise NotSupportedError(_message(e)) from e
+            for name, profile in profiles.items():
+                endpoints[name] = profile.url or f"unix:{profile.socket}"
+        endpoints.setdefault(self.current, self._target.endpoint)
+        return [KnownService(name, shown) for name, shown in endpoints.items()]
+
+    async def connect(self, name: str) -> ServiceChoice:
+        """Find a service; no request is sent yet."""
+        if name == self.current:
+            return service_of(self._target)
+        try:
+            # A key's command may prompt a person, or query a server.
+            target = await asyncio.to_thread(self._find, name)
+        except CliError as e:
+            raise NotSupportedError(_message(e)) from e
+        if not target.embedded and target.current_key() is None:
+            login = f"qd auth login --profile {quote(name)}"
+            raise NotSupportedError(f"There is no key for {name}. Get one with: {login}.")
+        self._target = target
+        return service_of(target)
+
+    def add(self, name: str, address: str, key: str | None) -> None:
+        """Add a profile to the configuration file; store the key as `qd auth login` does."""
+        try:
+            add_profile(self.file, name, address, key, stored_key_path(self._target.home, name))
+        except CliError as e:
+            raise NotSupportedError(_message(e)) from e
+
+    def _find(self, name: str) -> Target:
+        named = any(one.name == name and one.shown != _LOCAL_SERVICE for one in self.known())
+        return find_target(name) if named else embedded_target()
+
+    def keep(self, name: str, value: str | bool) -> None:
+        """Set a value of the table `[cockpit]` in the configuration file."""
+        try:
+            change_config(self.file, ("cockpit", name), value)
+        except CliError as e:
+            raise NotSupportedError(_message(e)) from e
+
+    async def make_key(self, name: str) -> str:
+        """Create a personal key with a new user token: a key cannot create keys."""
+        if not self._target.embedded:
+            raise NotSupportedError(
+                "Create a key on the service's machine, or after a login:"
+                f" qd --profile {self.current} keys create."
+            )
+        async with self._target.client() as client:
+            token = await client.auth.login(lambda _: None)
+        async with replace(self._target, key=token.access_token).client() as own:
+            return (await own.api_keys.create(name)).key
+
+    async def install(self, agent: str, tell: Callable[[str], None]) -> None:
+        """Run `qd agents install`, as a person would."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "quarterdeck", "agents", "install", agent),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        # The last lines: npm's output, the exit status, and the next step.
+        last: deque[str] = deque(maxlen=3)
+        try:
+            assert process.stdout is not None
+            async for line in process.stdout:
+                if text := line.decode(errors="replace").strip():
+                    last.append(text)
+                    tell(text)
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                process.terminate()
+        if code != 0:
+            raise NotSupportedError(" ".join(last) or f"qd agents install: exit status {code}.")
+
+
+def service_of(target: Target) -> ServiceChoice:
+    """Return a service for the cockpit."""
+    return ServiceChoice(target.client, target.label, _service_starter(target))
+
+
+def _service_starter(target: Target) -> Callable[[], Awaitable[str | None]] | None:
+    """Return a function that restarts the embedded service; None for a service elsewhere."""
+    if not target.embedded:
+        return None
+
+    async def revive() -> str | None:
+        try:
+            await ensure_service(target.home, lambda _: None)
+        except CliError as e:
+            return _message(e)
+        return None
+
+    return revive
+
+
+def _message(error: CliError) -> str:
+    return f"{error.message} {error.next_step or ''}".strip()
+
+
+CANNOT_DRAW = ("dumb", "unknown")
+"""Values of TERM for terminals that show control sequences as text."""
+
+
+def open_cockpit(common: Common) -> int:
+    """Open the cockpit; closing it does not stop the service.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        UsageError: there is no terminal, or it does not support control sequences.
+        ConfigError: there is no key for a service elsewhere.
+    """
+    if common.json:
+        raise UsageError("The cockpit has no JSON form.", "Use a verb: qd --help lists them.")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("The cockpit needs a terminal.", "Use a verb: qd --help lists them.")
+    term = os.environ.get("TERM")
+    if term in CANNOT_DRAW:
+        raise UsageError(
+            f"The cockpit cannot be drawn on this terminal: TERM is {term}.",
+            "Set TERM to what the terminal is, such as TERM=xterm-256color, or use a command:"
+            " qd --help lists them.",
+        )
+    target = find_target(common.profile)
+    if not target.embedded and target.key is None:
+        raise ConfigError(
+            f"There is no key for {target.endpoint}.", "Set QD_API_KEY or the profile's key."
+        )
+    from quarterdeck.tui.app import run
+
+    service = service_of(target)
+    return run(
+        service.client,
+        endpoint=service.endpoint,
+        drafts=target.home.client,
+        revive=service.revive,
+        directory=find_checkout(Path.cwd()),
+        options=read_cockpit_file(config_path()),
+        surroundings=LocalMachine(target),
+    )
+
+
+def find_checkout(directory: Path) -> Path | None:
+    """Return the root of the checkout that contains a directory, or None."""
+    for candidate in (directory, *directory.parents):
+        if (candidate / ".git").exists():
+            return candidate
+    return None

@@ -1,0 +1,361 @@
+"""`qd env`: list, create, show, edit and delete environments; switch their warm pools."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
+
+import click
+
+from quarterdeck.cli.clients import remove_all, with_client
+from quarterdeck.cli.errors import UsageError
+from quarterdeck.cli.lookup import (
+    environment_argument,
+    find_environment,
+    find_repository,
+    find_repository_set,
+    with_environment,
+)
+from quarterdeck.cli.options import (
+    Common,
+    combined,
+    common_options,
+    complete_environment,
+    masked,
+    masked_config,
+    reveal_option,
+    text_or_stdin,
+)
+from quarterdeck.cli.output import (
+    ago,
+    print_json,
+    print_message,
+    print_table,
+    print_text,
+    safe_line,
+)
+from quarterdeck.wire.environments import PushPolicy
+
+if TYPE_CHECKING:
+    from quarterdeck.client import Client
+    from quarterdeck.wire.environment_parts import (
+        EnvironmentFile,
+        EnvironmentHook,
+        EnvironmentMcp,
+        EnvironmentSkill,
+        EnvironmentVariable,
+    )
+    from quarterdeck.wire.environments import Environment, WarmPool
+
+
+_setting_options = combined(
+    click.option("--description", metavar="TEXT"),
+    click.option("--repository", metavar="NAME", help="Bind it to this repository."),
+    click.option("--set", "repository_set", metavar="NAME", help="Bind it to this set."),
+    click.option("--system-prompt", metavar="TEXT", help="- reads it from stdin."),
+    click.option(
+        "--push",
+        type=click.Choice([one.value for one in PushPolicy]),
+        help="What agents may push to the source; default: ask.",
+    ),
+    click.option(
+        "--co-author",
+        metavar="'NAME <ADDRESS>'",
+        help="Named by a Co-authored-by line in commits of agents.",
+    ),
+    click.option("--preferences", metavar="TEXT", help="- reads them from stdin."),
+)
+
+
+@click.command(name="ls")
+@click.option("--scope", type=click.Choice(["org", "user", "all"]), default="all")
+@common_options
+def ls(common: Common, scope: Literal["org", "user", "all"]) -> None:
+    """List environments: shared and personal ones."""
+    found = with_client(common, lambda client: client.environments.list(scope=scope))
+    if common.json:
+        print_json({"environments": [one.model_dump(mode="json") for one in found]})
+        return
+    print_table(["NAME", "SCOPE", "VARIABLES", "FILES", "SKILLS", "MCP", "ID"], map(_row, found))
+
+
+def _row(one: "Environment") -> list[str]:
+    scope = "global" if one.is_global else "user" if one.user_id else "org"
+    counts = (one.variable_count, one.file_count, one.skill_count, one.mcp_count)
+    return [one.name, scope, *map(str, counts), str(one.id)]
+
+
+@click.command(name="create")
+@click.argument("name", metavar="NAME")
+@click.option("--mine", is_flag=True, help="Make it personal.")
+@click.option("--source", metavar="ENVIRONMENT", help="Inherit from this one; implies --mine.")
+@_setting_options
+@common_options
+def create(
+    common: Common,
+    name: str,
+    mine: bool,
+    source: str | None,
+    description: str | None,
+    repository: str | None,
+    repository_set: str | None,
+    system_prompt: str | None,
+    push: str | None,
+    co_author: str | None,
+    preferences: str | None,
+) -> None:
+    """Create an environment and print its id."""
+    from quarterdeck.wire.environments import CreateEnvironment, PushPolicy
+
+    body = CreateEnvironment(
+        name=name,
+        scope="user" if mine or source else "org",
+        description=description,
+        system_prompt=text_or_stdin(system_prompt),
+        push=PushPolicy(push) if push else None,
+        co_author=co_author,
+        personal_preferences=text_or_stdin(preferences),
+    )
+
+    async def make(client: "Client") -> "Environment":
+        if repository is not None:
+            body.repository_id = await find_repository(client, repository)
+        if repository_set is not None:
+            body.repository_set_id = await find_repository_set(client, repository_set)
+        if source is not None:
+            body.source_environment_id = (await find_environment(client, source)).id
+        return await client.environments.create(body)
+
+    created = with_client(common, make)
+    if common.json:
+        print_json({"environment": created.model_dump(mode="json")})
+    else:
+        print_text(str(created.id))
+
+
+CLEARABLE = {
+    "description": "description",
+    "repository": "repository_id",
+    "set": "repository_set_id",
+    "system-prompt": "system_prompt",
+    "push": "push",
+    "co-author": "co_author",
+    "preferences": "personal_preferences",
+}
+
+
+@click.command(name="edit")
+@environment_argument
+@click.option("--name", metavar="NAME")
+@_setting_options
+@click.option("--clear", type=click.Choice(list(CLEARABLE)), multiple=True, help="Clear it.")
+@common_options
+def edit(
+    common: Common,
+    environment: str,
+    name: str | None,
+    description: str | None,
+    repository: str | None,
+    repository_set: str | None,
+    system_prompt: str | None,
+    push: str | None,
+    co_author: str | None,
+    preferences: str | None,
+    clear: tuple[str, ...],
+) -> None:
+    """Change the given settings of an environment."""
+    from quarterdeck.wire.environments import ChangeEnvironment
+
+    texts = {
+        "name": name,
+        "description": description,
+        "system_prompt": text_or_stdin(system_prompt),
+        "push": push,
+        "co_author": co_author,
+        "personal_preferences": text_or_stdin(preferences),
+    }
+    fields: dict[str, Any] = dict.fromkeys(CLEARABLE[one] for one in clear)
+    fields |= {field: text for field, text in texts.items() if text is not None}
+    if not fields and repository is None and repository_set is None:
+        raise UsageError("Give at least one option to change.", "See: qd env edit --help.")
+
+    async def change(client: "Client") -> "Environment":
+        found = await find_environment(client, environment)
+        # Binding to one removes the binding to the other.
+        if repository is not None:
+            bound = await find_repository(client, repository)
+            fields.update(repository_id=bound, repository_set_id=None)
+        if repository_set is not None:
+            bound = await find_repository_set(client, repository_set)
+            fields.update(repository_set_id=bound, repository_id=None)
+        return await client.environments.change(found.id, ChangeEnvironment(**fields))
+
+    changed = with_client(common, change)
+    if common.json:
+        print_json({"environment": changed.model_dump(mode="json")})
+    else:
+        print_message(f"{changed.name} is changed.")
+
+
+@click.command(name="rm")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.argument(
+    "environments",
+    metavar="ENVIRONMENT...",
+    nargs=-1,
+    required=True,
+    shell_complete=complete_environment,
+)
+@common_options
+def rm(common: Common, environments: tuple[str, ...], yes: bool) -> None:
+    """Delete environments with their contents; refused while replicas use one."""
+
+    async def find(client: "Client") -> dict[UUID, str]:
+        return {(await find_environment(client, wanted)).id: wanted for wanted in environments}
+
+    remove_all(
+        common,
+        find,
+        lambda client, id: client.environments.delete(id),
+        with_what="parts",
+        ask=not yes,
+    )
+
+
+@dataclass(frozen=True)
+class _Contents:
+    """An environment with its own parts."""
+
+    environment: "Environment"
+    names: dict[str, str]
+    """Names of its `repository`, `set` and `source`."""
+    variables: "list[EnvironmentVariable]"
+    files: "list[EnvironmentFile]"
+    skills: "list[EnvironmentSkill]"
+    mcps: "list[EnvironmentMcp]"
+    warm_hook: "EnvironmentHook | None"
+    start_hook: "EnvironmentHook | None"
+
+
+@click.command(name="show")
+@environment_argument
+@reveal_option
+@common_options
+def show(common: Common, environment: str, reveal: bool) -> None:
+    """Show an environment with its own parts. Values are masked unless --reveal is given."""
+
+    async def read(client: "Client") -> _Contents:
+        found = await find_environment(client, environment)
+        return _Contents(
+            found,
+            {} if common.json else await _names(client, found),
+            await client.variables.list(found.id),
+            await client.environment_files.list(found.id),
+            await client.skills.list(found.id),
+            await client.mcps.list(found.id),
+            (await client.environment_hooks.warm(found.id)).warm_hook,
+            await client.environment_hooks.start(found.id),
+        )
+
+    whole = with_client(common, read)
+    if common.json:
+        print_json(_json(whole, reveal))
+        return
+    for line in _lines(whole, reveal):
+        print_text(line)
+
+
+async def _names(client: "Client", one: "Environment") -> dict[str, str]:
+    """Return the names of the environment's repository, set and source; an id where the name is unknown."""
+    names: dict[str, str] = {}
+    if one.repository_id is not None:
+        known = {found.id: found.name for found in await client.repositories.list()}
+        names["repository"] = known.get(one.repository_id, str(one.repository_id))
+    if one.repository_set_id is not None:
+        known = {found.id: found.name for found in await client.repository_sets.list()}
+        names["set"] = known.get(one.repository_set_id, str(one.repository_set_id))
+    if one.source_environment_id is not None:
+        names["source"] = (await client.environments.get(one.source_environment_id)).name
+    return names
+
+
+def _json(whole: _Contents, reveal: bool) -> dict[str, Any]:
+    def dumped(one: Any) -> Any:
+        return None if one is None else one.model_dump(mode="json")
+
+    return {
+        "environment": dumped(whole.environment),
+        "environment_variables": [
+            {**dumped(one), "value": masked(one.value, reveal)} for one in whole.variables
+        ],
+        "environment_files": [dumped(one) for one in whole.files],
+        "environment_skills": [dumped(one) for one in whole.skills],
+        "environment_mcps": [
+            {**dumped(one), "config": masked_config(one.config, reveal)} for one in whole.mcps
+        ],
+        "warm_hook": dumped(whole.warm_hook),
+        "start_hook": dumped(whole.start_hook),
+    }
+
+
+def _lines(whole: _Contents, reveal: bool) -> Iterator[str]:
+    one = whole.environment
+    yield f"name           {safe_line(one.name)}"
+    yield f"id             {one.id}"
+    for label, value in (
+        ("description", one.description),
+        *whole.names.items(),
+        ("system prompt", one.system_prompt),
+        ("push", one.push),
+        ("co-author", one.co_author),
+        ("preferences", one.personal_preferences),
+    ):
+        if value:
+            yield f"{label:<14} {safe_line(str(value))}"
+    for variable in whole.variables:
+        yield f"variable       {variable.key}={safe_line(masked(variable.value, reveal))}"
+    for file in whole.files:
+        yield f"file           {safe_line(file.path)} ({len(file.content.encode())} bytes)"
+    for skill in whole.skills:
+        yield f"skill          {skill.slug} from {safe_line(skill.source)}"
+    for mcp in whole.mcps:
+        where = mcp.config.get("command") or mcp.config.get("url")
+        yield f"mcp            {mcp.name} {mcp.transport} {safe_line(str(where))}"
+    for label, hook in (("warm hook", whole.warm_hook), ("start hook", whole.start_hook)):
+        if hook is not None:
+            yield f"{label:<14} version {hook.version}"
+
+
+SWITCHES = {"on": True, "off": False}
+
+
+@click.command(name="pool")
+@environment_argument
+@click.argument("switch", type=click.Choice(list(SWITCHES)), required=False)
+@common_options
+def pool(common: Common, environment: str, switch: str | None) -> None:
+    """Show an environment's warm pool, or turn it on or off."""
+
+    async def run(client: "Client", of: UUID) -> "WarmPool | None":
+        if switch is None:
+            return (await client.environment_hooks.warm(of)).warm_pool
+        return await client.warm_pools.switch(of, SWITCHES[switch])
+
+    pool = with_environment(common, environment, run)
+    if common.json:
+        print_json({"warm_pool": pool and pool.model_dump(mode="json")})
+    elif pool is None:
+        print_message("No warm pool.")
+    else:
+        _print_pool(pool)
+
+
+def _print_pool(pool: "WarmPool") -> None:
+    print_message(f"The warm pool is {'on' if pool.enabled else 'off'}.")
+    print_message(
+        f"{pool.ready_count} of {pool.target_size} replicas are ready, {pool.warming_count} are "
+        f"being prepared, {pool.stale_count} are being replaced."
+    )
+    if pool.last_failure_reason:
+        when = f" {ago(pool.last_failure_at)} ago" if pool.last_failure_at else ""
+        print_message(f"Last failure{when}: {pool.last_failure_reason}")

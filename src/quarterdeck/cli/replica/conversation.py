@@ -1,0 +1,459 @@
+"""`qd replica send`, `respond`, `interrupt`, `goal`, `rename` and `queue`: talk to an agent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+from uuid import UUID
+
+import click
+
+from quarterdeck.cli.clients import with_client
+from quarterdeck.cli.errors import FailedError, UsageError
+from quarterdeck.cli.lazy import LazyGroup, Verb
+from quarterdeck.cli.lookup import find_chat, find_replica, with_replica
+from quarterdeck.cli.options import (
+    Common,
+    chat_option,
+    common_options,
+    replica_argument,
+    text_or_stdin,
+)
+from quarterdeck.cli.output import (
+    ago,
+    print_json,
+    print_message,
+    print_success,
+    print_table,
+    print_text,
+    safe_line,
+)
+from quarterdeck.cli.replica.events import TurnFilter, event_printer, follow_turn
+from quarterdeck.wire.chats import (
+    TOKEN_BUDGET_LIMIT,
+    Chat,
+    ChatGoal,
+    Delivery,
+    Interrupted,
+    MessageAccepted,
+    QueuedMessage,
+    SendMessage,
+    UpdateGoal,
+)
+from quarterdeck.wire.replicas import ReplicaDetail
+
+if TYPE_CHECKING:
+    from quarterdeck.client import Client
+    from quarterdeck.transcript.blocks import QuestionBlock
+
+
+VERBS = {
+    "ls": Verb(__name__, "List what waits, first to run first.", "list_queue"),
+    "rm": Verb(__name__, "Cancel messages that wait.", "remove_queued"),
+    "clear": Verb(__name__, "Cancel everything that waits.", "clear_queue"),
+    "move": Verb(__name__, "Give a message another place.", "move_queued"),
+}
+
+
+@click.group(name="queue", cls=LazyGroup, verbs=VERBS)
+def queue() -> None:
+    """Show and edit the queue of a chat, in every state of the replica.
+
+    MESSAGE is a place in the queue, from 1, or an id or a prefix of one of
+    at least four characters.
+    """
+
+
+@click.command(name="send")
+@chat_option
+@click.option("--agent", metavar="AGENT", help="Its chat; created if there is none.")
+@click.option("--model", metavar="MODEL", help="Its model; default: the chat's last.")
+@click.option("--plan", is_flag=True, help="Plan mode: propose a plan instead of changes.")
+@click.option("--wait", is_flag=True, help="Print the turn and wait for its end.")
+@replica_argument
+@click.argument("message")
+@common_options
+def send(
+    common: Common,
+    replica: str,
+    message: str,
+    chat: str | None,
+    agent: str | None,
+    model: str | None,
+    plan: bool,
+    wait: bool,
+) -> None:
+    """Send a message to the agent; MESSAGE - reads it from stdin.
+
+    A busy chat queues it, a sleeping replica is woken. With --wait the exit code is 1 when the turn
+    fails or is interrupted; with --json the first line is the answer, each event follows as a line.
+    """
+    text = text_or_stdin(message)
+    if not text.strip():
+        raise UsageError("The message is empty.")
+
+    async def work(client: "Client", replica_id: UUID) -> None:
+        body = SendMessage(message=text, coding_agent=agent, model=model, plan_mode=plan or None)
+        await _send(client, common, replica_id, body, chat, wait)
+
+    with_replica(common, replica, work)
+
+
+async def _send(
+    client: "Client",
+    common: Common,
+    replica_id: UUID,
+    body: SendMessage,
+    chat: str | None,
+    wait: bool,
+) -> None:
+    detail = await client.replicas.get(replica_id)
+    if chat is not None:
+        body.chat_id = find_chat(detail, chat).id
+    accepted = await client.messages.send(replica_id, body)
+    if common.json:
+        print_json(accepted)
+    print_message(_delivery_text(accepted))
+    if not wait:
+        return
+    following = TurnFilter(replica_id, accepted.chat_id, accepted.message_id, detail.log_index)
+    with event_printer(common, accepted.chat_id) as show:
+        await follow_turn(client, following, show)
+
+
+def _delivery_text(accepted: MessageAccepted) -> str:
+    match accepted.status:
+        case Delivery.QUEUED:
+            return f"Queued after the running turn, position {accepted.position}."
+        case Delivery.WAKING:
+            return "Accepted; it is delivered as soon as the replica is active."
+        case _:
+            return "Sent."
+
+
+@click.command(name="respond")
+@chat_option
+@click.option("--option", metavar="ID", help="Answer with one of the question's options.")
+@click.option("--text", help="Answer with text.")
+@replica_argument
+@click.argument("request", metavar="[QUESTION]", required=False)
+@common_options
+def respond(
+    common: Common,
+    replica: str,
+    request: str | None,
+    chat: str | None,
+    option: str | None,
+    text: str | None,
+) -> None:
+    """Answer a question of the agent, or list the open questions.
+
+    QUESTION is the id of the question; it can be left out when one question is open. A question
+    that is no longer open is refused.
+    """
+    if option is not None and text is not None:
+        raise UsageError("Give one of --option and --text.")
+    if request is not None and option is None and text is None:
+        raise UsageError("Give --option or --text.")
+
+    async def work(client: "Client", replica_id: UUID) -> "Sequence[QuestionBlock]":
+        found = _asking_chat(await client.replicas.get(replica_id), chat)
+        if option is None and text is None:
+            return await _open_questions(client, replica_id, found)
+        wanted = request or _only_question(await _open_questions(client, replica_id, found))
+        await client.chats.respond(replica_id, found.id, wanted, option_id=option, text=text)
+        return ()
+
+    questions = with_replica(common, replica, work)
+    if questions:
+        _print_questions(common, questions)
+        return
+    print_success("Answered.", common.json)
+
+
+def _asking_chat(detail: ReplicaDetail, wanted: str | None) -> Chat:
+    """Return the named chat, else the one that waits for an answer, else the first."""
+    asking = [one for one in detail.chats if one.awaiting_input]
+    if wanted is not None or not asking:
+        return find_chat(detail, wanted)
+    if len(asking) > 1:
+        known = ", ".join(str(one.id)[:8] for one in asking)
+        raise UsageError(f"{len(asking)} chats wait for an answer: {known}.", "Give --chat.")
+    return asking[0]
+
+
+async def _open_questions(
+    client: "Client", replica_id: UUID, chat: Chat
+) -> "Sequence[QuestionBlock]":
+    """Return the open questions of the running turn, oldest first.
+
+    Raises:
+        FailedError: no question is open.
+    """
+    from quarterdeck.transcript.fold import Transcript
+
+    transcript = Transcript()
+    async for page in client.history.pages(replica_id, chat_id=chat.id):
+        transcript.prepend(page.events)
+        if transcript.turn.started_at is not None:
+            break
+    if not transcript.open_questions:
+        raise FailedError("No question is open.")
+    return transcript.open_questions
+
+
+def _only_question(questions: "Sequence[QuestionBlock]") -> str:
+    if len(questions) > 1:
+        known = ", ".join(one.request_id for one in questions)
+        raise UsageError(
+            f"{len(questions)} questions are open: {known}.", "Give the question's id."
+        )
+    return questions[0].request_id
+
+
+def _print_questions(common: Common, questions: "Sequence[QuestionBlock]") -> None:
+    if common.json:
+        print_json({"questions": [_question_json(one) for one in questions]})
+        return
+    from quarterdeck.transcript.export import plain_lines
+
+    for question in questions:
+        print_text("\n".join(plain_lines(question)))
+        print_text(f"  id: {question.request_id}")
+    print_message("Answer with --option ID or --text TEXT.")
+
+
+def _question_json(question: "QuestionBlock") -> dict[str, object]:
+    return {
+        "requestId": question.request_id,
+        "title": question.title,
+        "command": question.command,
+        "options": [{"optionId": one.id, "name": one.name} for one in question.options or ()],
+        "takesText": question.takes_text,
+    }
+
+
+@click.command(name="interrupt")
+@click.option("--chat", metavar="CHAT", help="Chat id or title (default: every working one).")
+@replica_argument
+@common_options
+def interrupt(common: Common, replica: str, chat: str | None) -> None:
+    """Stop the running turn. Queued messages stay queued, and a goal is paused."""
+
+    async def stop(client: "Client", replica_id: UUID) -> list[Interrupted]:
+        detail = await client.replicas.get(replica_id)
+        running = [one for one in detail.chats if one.processing]
+        chosen = running if chat is None and running else [find_chat(detail, chat)]
+        return [await client.chats.interrupt(replica_id, one.id) for one in chosen]
+
+    stopped = with_replica(common, replica, stop)
+    interrupted = any(one.interrupted for one in stopped)
+    if common.json:
+        queue = [str(id) for one in stopped for id in one.queue]
+        print_json({"interrupted": interrupted, "queue": queue})
+    print_message("Interrupted." if interrupted else "Nothing to interrupt.")
+
+
+@click.command(name="goal")
+@chat_option
+@click.option("--set", "objective", metavar="OBJECTIVE", help="Set a new goal.")
+@click.option("--pause", "status", flag_value="paused", help="Start no further turn.")
+@click.option("--resume", "status", flag_value="active", help="Resume the goal.")
+@click.option(
+    "--budget",
+    metavar="TOKENS",
+    type=click.IntRange(1, TOKEN_BUDGET_LIMIT),
+    help="Token budget.",
+)
+@click.option("--remove", is_flag=True, help="Remove the goal; a running turn continues.")
+@replica_argument
+@common_options
+def goal(
+    common: Common,
+    replica: str,
+    chat: str | None,
+    objective: str | None,
+    status: Literal["active", "paused"] | None,
+    budget: int | None,
+    remove: bool,
+) -> None:
+    """Show the goal that an agent works towards by itself, or set, pause, resume or remove it."""
+    if objective is not None and not objective.strip():
+        raise UsageError("The objective is empty.")
+    change = UpdateGoal(objective=objective, status=status, token_budget=budget)
+    changes_goal = bool(change.model_dump(exclude_none=True))
+    if changes_goal and remove:
+        raise UsageError("--remove cannot be combined with --set, --pause, --resume or --budget.")
+
+    async def work(client: "Client", replica_id: UUID) -> ChatGoal | None:
+        found = find_chat(await client.replicas.get(replica_id), chat)
+        if remove:
+            await client.chats.delete_goal(replica_id, found.id)
+            return None
+        if not changes_goal:
+            return found.goal
+        goal = await client.chats.update_goal(replica_id, found.id, change)
+        if goal is None:
+            raise FailedError(f"{found.provider} has no goals.", "See the agents with: qd doctor.")
+        return goal
+
+    goal = with_replica(common, replica, work)
+    if common.json:
+        print_json({"goal": goal and goal.model_dump(mode="json")})
+    elif goal is None:
+        print_text("No goal.")
+    else:
+        _print_goal(goal)
+
+
+def _print_goal(goal: ChatGoal) -> None:
+    print_text(f"goal     {goal.objective}")
+    print_text(f"status   {goal.status}")
+    budget = "" if goal.token_budget is None else f" of {goal.token_budget}"
+    print_text(f"tokens   {goal.tokens_used}{budget}")
+    print_text(f"time     {goal.time_used_seconds} s")
+
+
+@click.command(name="rename")
+@chat_option
+@replica_argument
+@click.argument("title")
+@common_options
+def rename(common: Common, replica: str, title: str, chat: str | None) -> None:
+    """Give a chat a title of 1 to 100 characters. The replica must be active."""
+    if not title.strip():
+        raise UsageError("The title is empty.")
+
+    async def rename(client: "Client", replica_id: UUID) -> Chat:
+        found = find_chat(await client.replicas.get(replica_id), chat)
+        return await client.chats.rename(replica_id, found.id, title)
+
+    renamed = with_replica(common, replica, rename)
+    if common.json:
+        print_json({"chat": renamed})
+    print_message("Renamed.")
+
+
+TEXT_WIDTH = 60
+SHORTEST_PREFIX = 4
+"""A shorter number is a position: one after the end must not be treated as an id."""
+
+
+@dataclass(frozen=True)
+class _Queue:
+    """A chat's queue as it was read."""
+
+    replica_id: UUID
+    chat_id: UUID
+    messages: list[QueuedMessage]
+
+    def find(self, wanted: str) -> QueuedMessage:
+        """Return the message at a position, or with an id or a prefix of one.
+
+        Raises:
+            FailedError: there is none.
+            UsageError: a prefix of several.
+        """
+        if wanted.isdecimal() and len(wanted) < SHORTEST_PREFIX:
+            found = self.messages[int(wanted) - 1 : int(wanted)] if int(wanted) else []
+        elif len(wanted) < SHORTEST_PREFIX:
+            found = []
+        else:
+            found = [one for one in self.messages if str(one.id).startswith(wanted.lower())]
+        if not found:
+            raise FailedError(
+                f"No message {wanted!r} waits.", "See them with: qd replica queue ls."
+            )
+        if len(found) > 1:
+            raise UsageError(f"{wanted!r} fits {len(found)} messages.", "Give the whole id.")
+        return found[0]
+
+
+async def _read_queue(client: "Client", replica: str, chat: str | None) -> _Queue:
+    """Return the queue of a replica's chat."""
+    replica_id = await find_replica(client, replica)
+    found = find_chat(await client.replicas.get(replica_id), chat)
+    queue = await client.messages.queue(replica_id, found.id)
+    return _Queue(replica_id, found.id, queue.queue)
+
+
+def _print_queue(common: Common, messages: list[QueuedMessage]) -> None:
+    """Print a queue."""
+    if common.json:
+        print_json({"queue": [one.model_dump(mode="json") for one in messages]})
+        return
+    rows = [
+        [str(place), str(one.id)[:8], ago(one.queued_at), _short(one.message)]
+        for place, one in enumerate(messages, 1)
+    ]
+    print_table(["PLACE", "ID", "AGE", "MESSAGE"], rows)
+
+
+def _short(text: str) -> str:
+    line = safe_line(text)
+    return line if len(line) <= TEXT_WIDTH else f"{line[: TEXT_WIDTH - 1]}…"
+
+
+@click.command(name="ls")
+@chat_option
+@replica_argument
+@common_options
+def list_queue(common: Common, replica: str, chat: str | None) -> None:
+    """List the queue, next message first."""
+
+    async def work(client: "Client") -> list[QueuedMessage]:
+        return (await _read_queue(client, replica, chat)).messages
+
+    _print_queue(common, with_client(common, work))
+
+
+@click.command(name="rm")
+@chat_option
+@replica_argument
+@click.argument("messages", metavar="MESSAGE...", nargs=-1, required=True)
+@common_options
+def remove_queued(
+    common: Common, replica: str, messages: tuple[str, ...], chat: str | None
+) -> None:
+    """Cancel queued messages and print the queue. A message that has started is refused."""
+
+    async def work(client: "Client") -> list[QueuedMessage]:
+        waiting = await _read_queue(client, replica, chat)
+        left = waiting.messages
+        for message in dict.fromkeys(waiting.find(one).id for one in messages):
+            left = await client.messages.remove_queued(waiting.replica_id, waiting.chat_id, message)
+        return left
+
+    _print_queue(common, with_client(common, work))
+
+
+@click.command(name="clear")
+@chat_option
+@replica_argument
+@common_options
+def clear_queue(common: Common, replica: str, chat: str | None) -> None:
+    """Cancel all queued messages; the running turn continues."""
+
+    async def work(client: "Client") -> list[QueuedMessage]:
+        waiting = await _read_queue(client, replica, chat)
+        return await client.messages.clear_queue(waiting.replica_id, waiting.chat_id)
+
+    _print_queue(common, with_client(common, work))
+
+
+@click.command(name="move")
+@chat_option
+@replica_argument
+@click.argument("message")
+@click.argument("place", type=click.IntRange(1))
+@common_options
+def move_queued(common: Common, replica: str, message: str, place: int, chat: str | None) -> None:
+    """Move a message to a position, from 1, and print the queue."""
+
+    async def work(client: "Client") -> list[QueuedMessage]:
+        waiting = await _read_queue(client, replica, chat)
+        moved = waiting.find(message).id
+        return await client.messages.reorder_queue(
+            waiting.replica_id, waiting.chat_id, moved, place - 1
+        )
+
+    _print_queue(common, with_client(common, work))

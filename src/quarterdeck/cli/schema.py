@@ -1,0 +1,238 @@
+"""The configuration file: which services there are.
+
+default = "work"                      # optional; without it the embedded service
+
+[profiles.work]
+url = "https://service.example"       # or: socket = "/run/user/1000/tunnel.sock"
+key_command = ["pass", "show", "qd"]  # or: key_variable = "WORK_KEY"; or: key = "sk_..."
+organization = "3f0e..."              # only with a user token
+
+[profiles.work.names]                 # only where a service renames the wire's neutral names
+version_header = "X-Service-Api-Version"
+version = "2026-10-07"
+organization_header = "Service-Org-Id"
+transcript_key = "agentAspTranscript"
+
+[service]                             # what qd serve does; its options come first
+issuer = "https://id.example/"        # take user tokens of this identity provider
+jwks_url = "https://id.example/keys"
+audience = "quarterdeck"
+new_users = "member"                  # or "admin"; without it they are members of nothing
+requests_per_minute = 600             # per key or user; without it no bound
+max_active = 50                       # replicas of one organization that run at once
+
+[host-a]                              # a source host; [host-b] likewise
+webhook_secret_file = "host-a.secret" # or: webhook_secret = "..."; without it no webhook is taken
+api_url = "https://api.host.example"  # with a token: checks are written there
+token_file = "host-a.token"           # or: token = "..."
+
+[agents.robot]                        # an agent of your own, which speaks the Agent Client Protocol
+name = "Robot"
+command = ["robot", "--acp"]          # a name on the PATH or an absolute path, then arguments
+keys = ["ROBOT_API_KEY"]              # optional, like all that follows; `OwnAgent` lists the rest
+shown = ["~/robot/models"]            # what else of this machine replicas see, read-only
+
+[cockpit]                             # all optional; the cockpit's settings page writes these
+theme = "dark"                        # or "light"; or "ansi": the terminal's own 16 colors
+motion = "auto"                       # reduced over SSH; or "reduced": nothing moves; or "full"
+mouse = true
+notices = "osc"                       # or "bell", or "off": when a replica needs you or is done
+clipboard = "ask"                     # or "refuse": when a program in a terminal wants to write it
+
+[keys]                                # other keys for actions; the help names their ids
+"replica.delete" = "D"
+"replica.open" = ["enter", "z"]
+"app.quit" = []                       # no key at all
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from quarterdeck.cli.config import config_text
+from quarterdeck.cli.errors import ConfigError
+from quarterdeck.wire.agents import NO_PROVIDERS, PROVIDER_PATTERN, OwnAgent
+
+AgentId = Annotated[str, StringConstraints(pattern=PROVIDER_PATTERN)]
+
+
+class AgentTable(OwnAgent):
+    """An `OwnAgent` of the configuration file; `~` is the home directory of the user."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+
+    @field_validator("command", "shown", mode="before")
+    @classmethod
+    def _at_home(cls, value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        return tuple(_expand_home(part) for part in value)  # pyright: ignore[reportUnknownVariableType]
+
+    @field_validator("command")
+    @classmethod
+    def _starts_anywhere(cls, command: tuple[str, ...]) -> tuple[str, ...]:
+        if "/" in command[0] and not command[0].startswith("/"):
+            raise ValueError(f"{command[0]!r}: give the program by its name or an absolute path")
+        if command[0].startswith("{"):
+            raise ValueError(f"{command[0]!r} is not an executable file")
+        return command
+
+    @field_validator("shown")
+    @classmethod
+    def _shows_little(cls, shown: tuple[str, ...]) -> tuple[str, ...]:
+        for path in map(Path, shown):
+            if not path.is_absolute():
+                raise ValueError(f"{path}: give an absolute path, or one that begins with ~/")
+            if Path.home().is_relative_to(path):
+                raise ValueError(f"{path} contains your home directory; name only what is needed")
+        return shown
+
+    @model_validator(mode="after")
+    def _default_is_offered(self) -> Self:
+        if self.default_model and self.models and self.default_model not in self.models:
+            raise ValueError(f"default_model {self.default_model!r} is not in models")
+        return self
+
+
+def check_ids(agents: dict[str, AgentTable]) -> dict[str, AgentTable]:
+    """Refuse names that are reserved."""
+    if not agents:
+        return agents
+    from quarterdeck.agents.presets import load_presets  # most people have no agents of their own
+
+    for agent_id in agents:
+        if agent_id in load_presets():
+            raise ValueError(f"{agent_id} is the name of an agent that is known already")
+        if agent_id in NO_PROVIDERS:
+            raise ValueError(f"{agent_id} cannot be the name of an agent; choose another")
+    return agents
+
+
+def _expand_home(part: Any) -> Any:
+    return str(Path(part).expanduser()) if isinstance(part, str) and part.startswith("~/") else part
+
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class HostNames(_Table):
+    """Headers and keys that this service names differently."""
+
+    version_header: Text | None = None
+    version: Text | None = None
+    organization_header: Text | None = None
+    transcript_key: Text | None = None
+
+
+class Profile(_Table):
+    """One service: its address and its key."""
+
+    url: Annotated[str, Field(pattern=r"^https?://[^\s/]+")] | None = None
+    socket: Text | None = None
+    key: Text | None = None
+    key_command: Annotated[list[Text], Field(min_length=1)] | None = None
+    key_variable: Text | None = None
+    organization: Text | None = None
+    names: HostNames = HostNames()
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        if (self.url is None) == (self.socket is None):
+            raise ValueError("give one of url and socket")
+        given = [self.key, self.key_command, self.key_variable]
+        if len([way for way in given if way is not None]) > 1:
+            raise ValueError("give one of key, key_command and key_variable")
+        return self
+
+
+class ServiceTable(_Table):
+    """Settings of the service of this machine."""
+
+    issuer: Text | None = None
+    jwks_url: Text | None = None
+    audience: Text | None = None
+    new_users: Literal["member", "admin"] | None = None
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+    max_active: Annotated[int, Field(ge=1)] | None = None
+
+
+class SourceHost(_Table):
+    """A source host: its webhooks, and the API for checks."""
+
+    webhook_secret: Text | None = None
+    webhook_secret_file: Text | None = None
+    api_url: Annotated[str, Field(pattern=r"^https?://[^\s/]+")] | None = None
+    token: Text | None = None
+    token_file: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        for name in ("webhook_secret", "token"):
+            if getattr(self, name) is not None and getattr(self, f"{name}_file") is not None:
+                raise ValueError(f"give one of {name} and {name}_file")
+        return self
+
+
+class Config(_Table):
+    """The whole file."""
+
+    default: Text | None = None
+    profiles: dict[str, Profile] = {}
+    service: ServiceTable = ServiceTable()
+    host_a: Annotated[SourceHost, Field(alias="host-a")] = SourceHost()
+    host_b: Annotated[SourceHost, Field(alias="host-b")] = SourceHost()
+    agents: Annotated[dict[AgentId, AgentTable], AfterValidator(check_ids)] = {}
+    # Read by the cockpit, which ignores errors in them.
+    cockpit: dict[str, Any] = {}
+    keys: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _default_exists(self) -> Self:
+        if self.default is not None and self.default not in self.profiles:
+            raise ValueError(f"default names the profile {self.default!r}, which is not there")
+        return self
+
+
+def read_config(path: Path) -> Config:
+    """Return the file's content; an empty one when there is no file.
+
+    Raises:
+        ConfigError: it cannot be read or is invalid; the message names the file and the place.
+    """
+    return parse_config(config_text(path), path)
+
+
+def parse_config(text: str, path: Path) -> Config:
+    """Parse the text of the file.
+
+    Raises:
+        ConfigError: as `read_config`.
+    """
+    try:
+        return Config.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as e:
+        raise ConfigError(f"{path} cannot be read: {e}.", "Correct the file or remove it.") from e
+    except ValidationError as e:
+        raise ConfigError(f"{path}: {_first(e)}.", "Correct it.") from e
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    text = first["msg"].removeprefix("Value error, ")
+    return f"{where}: {text}" if where else text

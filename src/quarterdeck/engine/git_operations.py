@@ -1,0 +1,424 @@
+"""Git operations in a workspace: differences, commit, update, checkpoints and rewind.
+
+They run in the workspace's sandbox, with the repository's own hooks and filters, which are trusted
+no more than the agent.
+
+A checkpoint holds a repository's files at the start of a turn: a commit at
+
+`refs/qd/turns/MESSAGE` or, made by a rewind to undo it, at `refs/qd/rewinds/...`.
+"""
+
+import asyncio
+import fcntl
+import logging
+import os
+import shutil
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import UUID
+
+from quarterdeck.engine.git import GitError, base_of, read_commit, run_git
+from quarterdeck.wire.git import Checkpoint, Checkpoints, Committed, PackHeader, Updated
+from quarterdeck.wire.git_state import CheckoutDiff, EngineRepository, GitCommit, RepositoryDiffs
+
+DIFF_BYTES = 1 << 20
+"""A longer difference is cut after its last whole line."""
+_DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "-M")
+
+
+async def read_diffs(
+    repositories: Sequence[EngineRepository], environment: Mapping[str, str]
+) -> RepositoryDiffs:
+    """Return the diff of each repository; those that git cannot read are left out."""
+    diffs: list[CheckoutDiff] = []
+    for repository in repositories:
+        try:
+            text = await read_diff(repository, environment)
+        except GitError:
+            continue  # its state shows no counts either
+        diffs.append(CheckoutDiff(name=repository.name, diff=text))
+    return RepositoryDiffs(diffs=diffs)
+
+
+async def read_diff(repository: EngineRepository, environment: Mapping[str, str]) -> str:
+    """Return the diff with commits, uncommitted changes and new files, but no ignored ones.
+
+    Raises:
+        GitError: no repository there, an unknown base, or git took too long.
+    """
+    path = Path(repository.path)
+    branch = repository.base_branch or repository.default_branch
+    base = await base_of(path, repository.base_commit, branch, environment)
+    async with index_with_new_files(path, environment) as variables:
+        output = await run_git(path, variables, *_DIFF, base, "--", most=DIFF_BYTES)
+    if len(output) >= DIFF_BYTES:
+        output = output[: output.rfind(b"\n") + 1]
+    return output.decode(errors="replace")
+
+
+@asynccontextmanager
+async def index_with_new_files(
+    path: Path, environment: Mapping[str, str]
+) -> AsyncGenerator[dict[str, str]]:
+    """Yield variables for a copy of the index that lists new files, so that git compares them."""
+    objects = await git_path(path, environment, "objects")
+    alternates = environment.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")
+    async with own_index(path, environment) as index:
+        variables = {
+            **environment,
+            "GIT_INDEX_FILE": str(index),
+            "GIT_OBJECT_DIRECTORY": str(index.parent),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(filter(None, [str(objects), alternates])),
+        }
+        await run_git(path, variables, "add", "--intent-to-add", "--", ".")
+        yield variables
+
+
+@asynccontextmanager
+async def own_index(path: Path, environment: Mapping[str, str]) -> AsyncGenerator[Path]:
+    """Copy the index of a checkout to a directory that is removed afterwards."""
+    index = await git_path(path, environment, "index")
+    with TemporaryDirectory(prefix="qd-index-") as directory:
+        own = Path(directory, "index")
+        await asyncio.to_thread(_copy, index, own)
+        yield own
+
+
+async def git_path(path: Path, environment: Mapping[str, str], name: str) -> Path:
+    """Return the path of a file in git's directory.
+
+    Raises:
+        GitError: there is no repository.
+    """
+    arguments = ("rev-parse", "--path-format=absolute", "--git-path", name)
+    return Path(os.fsdecode(await run_git(path, environment, *arguments)).rstrip("\n"))
+
+
+def _copy(index: Path, own: Path) -> None:
+    """Copy an index; a repository without files has none."""
+    with suppress(FileNotFoundError):
+        shutil.copyfile(index, own)
+
+
+NOTE = "qd-update"
+"""File in git's directory that names the running operation."""
+HOOK_SECONDS = 600.0
+"""How long a commit, a merge or a rebase may take: hooks run in them."""
+
+
+class NothingToCommitError(GitError):
+    """The work tree has no changes."""
+
+
+class MergeConflictError(GitError):
+    """The base branch and the checkout cannot be merged automatically."""
+
+    def __init__(self, message: str, conflicts: Sequence[str]) -> None:
+        super().__init__(message)
+        self.conflicts = list(conflicts)
+
+
+class CheckoutOperations:
+    """Operations on one checkout. `environment` is for git."""
+
+    def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
+        self._path = path
+        self._environment = environment
+
+    async def commit(self, message: str, paths: Sequence[str] | None) -> Committed:
+        """Commit everything that is not ignored, or some files and directories of it.
+
+        Raises:
+            NothingToCommitError: there is nothing, or nothing in `paths`.
+            GitError: a path is unknown, a hook refused, or an operation is unfinished.
+        """
+        async with self._recoverable("commit"):
+            # Literal names: a file may be called `*`.
+            chosen = ["--", *(f":(top,literal){path}" for path in paths or [])]
+            changed = await self._git(
+                "status", "--porcelain", "-z", "--untracked-files=all", *chosen
+            )
+            if not changed:
+                raise NothingToCommitError("There is nothing to commit.")
+            await self._git("add", "--all", *(chosen if paths else ()))
+            only = ["--only", *chosen] if paths else []
+            await self._git(
+                "commit",
+                "--quiet",
+                "--file=-",
+                "--cleanup=whitespace",
+                *only,
+                data=message.encode(),
+            )
+            commit = await read_commit(self._path, "HEAD", self._environment)
+            branch = await self._optional("symbolic-ref", "--quiet", "--short", "HEAD")
+            summary = GitCommit(
+                sha=commit.sha, title=commit.title, author=commit.author, at=commit.at
+            )
+            return Committed(commit=summary, branch=branch)
+
+    async def update(self, base_branch: str, base: str, *, rebase: bool, stash: bool) -> Updated:
+        """Merge the base branch, or rebase onto it; a conflict leaves the checkout unchanged.
+
+        Args:
+            base_branch: a branch of `origin`, whose remote-tracking branch becomes `base`.
+            base: its newest commit, whose objects are present.
+
+        Raises:
+            MergeConflictError: with the files; nothing was changed.
+            GitError: uncommitted changes are in the way, or another operation is not finished.
+        """
+        operation = "rebase" if rebase else "merge"
+        async with self._recoverable(operation):
+            before = await self._text("rev-parse", "HEAD")
+            await self._git("update-ref", f"refs/remotes/origin/{base_branch}", base)
+            options = ["--autostash"] if stash else []
+            if rebase:
+                command = ["rebase", "--quiet", *options, base]
+            else:
+                message = f"Merge branch '{base_branch}'"
+                command = ["merge", "--quiet", "--no-edit", *options, "-m", message, base]
+            try:
+                await self._git(*command)
+            except GitError as error:
+                conflicts = await self._conflicts()
+                await self._abort(operation)
+                if not conflicts:
+                    raise
+                raise MergeConflictError(
+                    f"{base_branch} changes the same lines as this branch.", conflicts
+                ) from error
+            head = await self._text("rev-parse", "HEAD")
+            return Updated(head=head, base=base, changed=head != before)
+
+    @asynccontextmanager
+    async def _recoverable(self, operation: str) -> AsyncGenerator[None]:
+        """Note an operation while it runs, so that the next one aborts it if it was killed.
+
+        Raises:
+            GitError: another one is running.
+        """
+        note = await git_path(self._path, self._environment, NOTE)
+        with note.open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise GitError("Another commit or update is running.") from error
+            file.seek(0)
+            if unfinished := file.read():
+                lock = await git_path(self._path, self._environment, "index.lock")
+                lock.unlink(missing_ok=True)
+                await self._abort(unfinished)
+            file.truncate(0)
+            file.write(operation)
+            file.flush()
+            try:
+                yield
+            finally:
+                file.truncate(0)
+
+    async def pack_branch(self, branch: str | None, base: str | None) -> None:
+        """Print a `PackHeader`, then a pack of the commits that `origin` lacks.
+
+        Args:
+            branch: None for the one that is checked out.
+            base: a commit that the source has.
+
+        Raises:
+            GitError: no branch is checked out, the branch is missing, or it has no commit.
+        """
+        name = branch or await self._optional("symbolic-ref", "--quiet", "--short", "HEAD")
+        if name is None:
+            raise GitError("No branch is checked out in the replica.")
+        commit = await self._optional(
+            "rev-parse", "--quiet", "--verify", f"refs/heads/{name}^{{commit}}"
+        )
+        if commit is None:
+            raise GitError(f"The replica has no commit on a branch {name}.")
+        header = PackHeader(branch=name, commit=commit)
+        sys.stdout.write(header.model_dump_json(by_alias=True) + "\n")
+        sys.stdout.flush()
+        await self.pack([commit], base)
+
+    async def pack(self, commits: Sequence[str], base: str | None) -> None:
+        """Print a pack of the objects of some commits and tags that `origin` lacks.
+
+        Raises:
+            GitError: one of them is missing.
+        """
+        listed = ("for-each-ref", "--format=^%(objectname)", "refs/remotes/origin")
+        remote_commits = (await self._text(*listed)).split()
+        revisions = "\n".join([*commits, *remote_commits, *([f"^{base}"] if base else [])])
+        packed = ("pack-objects", "--stdout", "--revs", "--thin", "--delta-base-offset", "--quiet")
+        await run_git(
+            *(self._path, self._environment, *packed),
+            data=f"{revisions}\n".encode(),
+            printed=True,
+            seconds=None,
+        )
+
+    async def _conflicts(self) -> list[str]:
+        output = await self._git("diff", "--name-only", "--diff-filter=U", "-z")
+        return [os.fsdecode(name) for name in output.split(b"\0") if name]
+
+    async def _abort(self, operation: str) -> None:
+        names = {
+            "commit": (),
+            "merge": ("MERGE_HEAD",),
+            "rebase": ("rebase-merge", "rebase-apply"),
+        }[operation]
+        paths = [
+            await self._text("rev-parse", "--path-format=absolute", "--git-path", name)
+            for name in names
+        ]
+        if any(map(os.path.exists, paths)):
+            await self._git(operation, "--abort")
+
+    # checkpoints
+
+    async def checkpoint(self, name: str, title: str) -> str:
+        """Store the work tree, except ignored files, as a commit at `refs/qd/NAME`; return it.
+
+        The index and the branches stay as they are.
+
+        Raises:
+            GitError: git refused.
+        """
+        async with own_index(self._path, self._environment) as index:
+            variables = {**self._environment, "GIT_INDEX_FILE": str(index)}
+            await run_git(self._path, variables, "add", "--all", seconds=HOOK_SECONDS)
+            tree = (await run_git(self._path, variables, "write-tree")).decode().strip()
+        head = await self._optional("rev-parse", "--quiet", "--verify", "HEAD")
+        parent = ["-p", head] if head else []
+        arguments = ("commit-tree", "--no-gpg-sign", tree, *parent, "-m", title)
+        commit = (await run_git(self._path, self._environment, *arguments)).decode().strip()
+        await run_git(self._path, self._environment, "update-ref", f"refs/qd/{name}", commit)
+        return commit
+
+    async def rewind(self, name: str, undo: str) -> bool:
+        """Restore the files and the branch of a checkpoint; uncommitted changes stay uncommitted.
+
+        Return whether this repository has the checkpoint.
+
+        Args:
+            name: of the checkpoint.
+            undo: name for a checkpoint of the state before.
+
+        Raises:
+            GitError: git refused; the same call can be repeated.
+        """
+        arguments = ("rev-parse", "--quiet", "--verify", f"refs/qd/{name}^{{commit}}")
+        if (commit := await self._optional(*arguments)) is None:
+            return False
+        await self.checkpoint(undo, "Before a rewind")
+        await self._git("add", "--all")  # so that files which the checkpoint lacks are removed
+        await self._git("read-tree", "--reset", "-u", commit)
+        if head := await self._optional("rev-parse", "--quiet", "--verify", f"{commit}^1"):
+            await self._git("reset", "--quiet", head)
+        return True
+
+    async def _git(self, *arguments: str, data: bytes = b"") -> bytes:
+        return await run_git(
+            self._path,
+            self._environment,
+            *arguments,
+            data=data,
+            hooks=True,
+            seconds=HOOK_SECONDS,
+        )
+
+    async def _text(self, *arguments: str) -> str:
+        return os.fsdecode(await self._git(*arguments)).strip()
+
+    async def _optional(self, *arguments: str) -> str | None:
+        try:
+            return await self._text(*arguments) or None
+        except GitError:
+            return None
+
+
+logger = logging.getLogger(__name__)
+
+TURNS = "turns"
+REWINDS = "rewinds"
+KEPT = 200
+"""Number of checkpoints kept for a repository; older ones are removed."""
+NEW_BYTES = 200 << 20
+"""No checkpoint is made of more bytes in changed and new files: they would fill the disk."""
+TITLE_LIMIT = 200
+_FORMAT = "%(refname) %(objectname) %(creatordate:unix) %(contents:subject)"
+
+
+async def keep_checkpoints(
+    repositories: Sequence[EngineRepository], environment: Mapping[str, str], turn: UUID, text: str
+) -> None:
+    """Make a checkpoint of every repository; one that cannot be made is logged.
+
+    Args:
+        turn: the message that starts the turn.
+        text: the message; its first line outside code fences becomes the title of the checkpoint.
+    """
+    lines = (line.strip() for line in text.splitlines())
+    title_lines = (line for line in lines if line and not line.startswith("```"))
+    title = next(title_lines, "(no text)")[:TITLE_LIMIT]
+    for repository in repositories:
+        checkout = CheckoutOperations(Path(repository.path), environment)
+        try:
+            if await _new_bytes(Path(repository.path), environment) > NEW_BYTES:
+                logger.warning("%s has too many new bytes for a checkpoint", repository.name)
+                continue
+            await checkout.checkpoint(f"{TURNS}/{turn}", title)
+            await _remove_old(Path(repository.path), environment)
+        except GitError as error:
+            logger.warning("no checkpoint of %s was made: %s", repository.name, error)
+
+
+async def list_checkpoints(
+    repositories: Sequence[EngineRepository], environment: Mapping[str, str]
+) -> Checkpoints:
+    """Return the checkpoints of all repositories, the newest first.
+
+    Raises:
+        GitError: git refused.
+    """
+    checkpoints: dict[str, Checkpoint] = {}
+    for repository in repositories:
+        listed = ("for-each-ref", "--sort=-creatordate", f"--format={_FORMAT}")
+        places = (f"refs/qd/{TURNS}", f"refs/qd/{REWINDS}")
+        output = await run_git(Path(repository.path), environment, *listed, *places)
+        for line in output.decode(errors="replace").splitlines():
+            ref, commit, seconds, title = line.split(" ", 3)
+            name = ref.removeprefix("refs/qd/")
+            at = datetime.fromtimestamp(int(seconds), UTC)
+            checkpoint = checkpoints.setdefault(
+                name, Checkpoint(id=name, at=at, title=title, commits={})
+            )
+            checkpoint.commits[repository.name] = commit
+    return Checkpoints(
+        checkpoints=sorted(checkpoints.values(), key=lambda entry: entry.at, reverse=True)
+    )
+
+
+async def _new_bytes(path: Path, environment: Mapping[str, str]) -> int:
+    listed = ("ls-files", "-z", "--modified", "--others", "--exclude-standard")
+    output = await run_git(path, environment, *listed)
+    names = [os.fsdecode(name) for name in output.split(b"\0") if name]
+    return await asyncio.to_thread(lambda: sum(_size(path / name) for name in names))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0  # it was removed
+
+
+async def _remove_old(path: Path, environment: Mapping[str, str]) -> None:
+    listed = ("for-each-ref", "--sort=-creatordate", "--format=%(refname)", f"refs/qd/{TURNS}")
+    names = (await run_git(path, environment, *listed)).decode().split()
+    for name in names[KEPT:]:
+        await run_git(path, environment, "update-ref", "-d", name)

@@ -1,0 +1,570 @@
+"""Brings the work of a replica into the user's repository.
+
+Only `apply` and `merge` change the checkout, each all or nothing. The trees and commits are made
+first, outside the checkout. Then they are noted in `qd-pending.json` in git's directory, the files
+are changed, and the note is removed; an interrupted change is completed by the next call. Meanwhile
+`index.lock` keeps other git processes away.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from quarterdeck.local.files import write_file
+from quarterdeck.local.repository import CheckoutError, LocalRepository, copy_index, split_names
+
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+OWN_PREFIX = "qd/"
+"""Prefix of replicas' branches, in the replica and in the user's repository."""
+PENDING = "qd-pending.json"
+START_REF = "refs/qd/start"
+"""In a replica: the commit with the uncommitted changes that it started from, if there were any."""
+_FETCH = (
+    *("-c", "protocol.version=2", "-c", "fetch.fsckObjects=true"),
+    *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
+)
+FETCH_MEMORY = 2 << 30
+"""Most bytes of memory for a fetch: an agent's commits may expand to any size."""
+PATCH_BYTES = 256 << 20
+"""Most bytes of a patch to apply; it is held in memory."""
+_SUBMODULE = "160000"
+_REBASE = "qd-rebase-"
+_REBASE_SECONDS = 86_400.0
+"""A rebase that is older was killed."""
+_SAME_LINES = "The replica and this branch changed the same lines."
+MergeStrategy = Literal["merge", "squash", "rebase"]
+
+
+class DivergedError(CheckoutError):
+    """The local branch has commits that the replica's branch does not have."""
+
+
+class OverlapError(CheckoutError):
+    """The changes touch `files`, which have changes here."""
+
+    def __init__(self, message: str, files: Sequence[str]) -> None:
+        super().__init__(message, ", ".join(files))
+        self.files = list(files)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A change of the checkout: from one tree to another and, for a merge, from commit to commit."""
+
+    tree_from: str
+    tree_to: str
+    commit_from: str | None = None
+    commit_to: str | None = None
+
+
+@dataclass(frozen=True)
+class _TreeChange:
+    """A file that differs between two trees. An object is None where the file is missing."""
+
+    path: str
+    old: str | None
+    new: str | None
+    old_mode: str
+    new_mode: str
+
+
+async def read_patch(parts: AsyncIterable[bytes]) -> bytes:
+    """Return a patch that comes in parts.
+
+    Raises:
+        CheckoutError: it is too long.
+    """
+    patch = bytearray()
+    async for part in parts:
+        patch += part
+        if len(patch) > PATCH_BYTES:
+            raise CheckoutError(
+                f"The replica's changes are more than {PATCH_BYTES >> 20} MB.",
+                "Fetch or merge its branch instead: only commits are brought over then.",
+            )
+    return bytes(patch)
+
+
+class LocalCheckout(LocalRepository):
+    """A work tree that can receive the work of a replica."""
+
+    async def fetch(
+        self, address: str, source: str, branch: str, *, force: bool = False, progress: bool = False
+    ) -> str:
+        """Fetch a branch of a replica into a branch here; return its newest commit.
+
+        Args:
+            address: of the replica, such as `qd::fix-login`.
+            source: the replica's branch.
+            branch: the branch here. The checkout stays as it is.
+            force: replace a branch that has diverged.
+            progress: print the progress to standard error.
+
+        Raises:
+            DivergedError: the branch here has other commits.
+        """
+        refspec = f"{'+' if force else ''}refs/heads/{source}:refs/heads/{branch}"
+        options = ("--progress",) if progress else ()
+        try:
+            await self._git(
+                *(*_FETCH, *options, address, refspec), printed=progress, memory=FETCH_MEMORY
+            )
+        except CheckoutError as error:
+            if "out of memory" in (error.details or "").lower():
+                raise CheckoutError(
+                    "The replica's commits take too much memory.", error.details
+                ) from error
+            if "non-fast-forward" in (error.details or ""):
+                raise DivergedError(
+                    f"The local branch {branch} has diverged from the replica's.", error.details
+                ) from error
+            raise
+        return await self._text("rev-parse", f"refs/heads/{branch}")
+
+    async def apply(self, patch: bytes, replica: str | None = None) -> list[str]:
+        """Apply a patch to the files, without committing or staging it; return their names.
+
+        Later commits of the checkout are merged with it.
+
+        Args:
+            patch: all changes of a replica.
+            replica: its address. Files that still are as it started with them may change.
+
+        Raises:
+            OverlapError: the same lines were committed differently here, or a file has changes.
+        """
+        await self.complete()
+        before = await self._optional("rev-parse", "--quiet", "--verify", "HEAD^{tree}")
+        async with self._index() as index:
+            await self._git("read-tree", before or EMPTY_TREE, index=index)
+            try:
+                options = ("--cached", "--3way", "--whitespace=nowarn")
+                await self._git("apply", *options, "-", index=index, data=patch)
+            except CheckoutError as error:
+                output = await self._git(
+                    "diff", "--name-only", "--diff-filter=U", "-z", index=index
+                )
+                if files := split_names(output):
+                    raise OverlapError(
+                        "These files were changed differently here.", files
+                    ) from error
+                raise
+            after = await self._text("write-tree", index=index)
+        step = _Step(before or EMPTY_TREE, after)
+        return await self._advance(await self._without_same(step), replica)
+
+    async def merge(
+        self, branch: str, strategy: MergeStrategy, message: str, replica: str | None = None
+    ) -> str | None:
+        """Merge a branch into the one that is checked out; return the new commit.
+
+        Return None when everything was already there.
+
+        Args:
+            strategy: `merge` fast-forwards where it can, `squash` makes one commit, `rebase` puts
+                the branch's commits on top of those here.
+            message: of the commit, if one is made.
+            replica: its address. Files that still are as it started with them may change.
+
+        Raises:
+            OverlapError: there are conflicts, or a file that would change has changes.
+        """
+        await self.complete()
+        head = await self._optional("rev-parse", "--quiet", "--verify", "HEAD")
+        incoming = await self._text("rev-parse", f"refs/heads/{branch}^{{commit}}")
+        if head is None:
+            commit = incoming
+        elif await self._is_ancestor(incoming, head):
+            return None
+        elif strategy == "rebase":
+            commit = await self._rebased(head, incoming)
+        elif strategy == "merge" and await self._is_ancestor(head, incoming):
+            commit = incoming
+        else:
+            tree = await self._merged(head, incoming)
+            parents = ["-p", head, *(("-p", incoming) if strategy == "merge" else ())]
+            commit = await self._commit(tree, parents, message)
+        tree_from = await self._text("rev-parse", f"{head}^{{tree}}") if head else EMPTY_TREE
+        tree_to = await self._text("rev-parse", f"{commit}^{{tree}}")
+        await self._advance(_Step(tree_from, tree_to, head or "", commit), replica)
+        return commit
+
+    async def complete(self) -> bool:
+        """Complete a change that was interrupted; return whether there was one."""
+        try:
+            step = _Step(**json.loads(await asyncio.to_thread(self._pending.read_text)))
+        except FileNotFoundError:
+            return False
+        head = await self._optional("rev-parse", "--quiet", "--verify", "HEAD") or ""
+        if step.commit_to is not None and head not in (step.commit_from, step.commit_to):
+            raise CheckoutError(
+                "A merge was interrupted here, and the branch has moved since.",
+                f"Check the files, then remove {self._pending}.",
+            )
+        changes = await self._changes(step)
+        edited = [change.path for change in changes if not await self._is_ours(change)]
+        if edited:
+            raise OverlapError(
+                f"A change was interrupted here, and files were edited since. Check them, then"
+                f" remove {self._pending}.",
+                edited,
+            )
+        for name in (
+            "index.lock",
+            "index.lock.lock",
+        ):  # ours, and git's
+            (self.git_directory / name).unlink(missing_ok=True)
+        paths = [change.path for change in changes if change.new is not None]
+        removed = [change.path for change in changes if change.new is None]
+        async with self._index() as index:
+            await self._git("read-tree", step.tree_to, index=index)
+            data = b"".join(os.fsencode(path) + b"\0" for path in paths)
+            await self._git("checkout-index", "--force", "-z", "--stdin", index=index, data=data)
+        await asyncio.to_thread(self._remove, removed)
+        async with self._locked():
+            if step.commit_to is not None:
+                head_tree = f"{step.commit_from}^{{tree}}" if step.commit_from else EMPTY_TREE
+                started = await self._changes(_Step(head_tree, step.tree_from))
+                await self._update_index(self._lock, started)
+                trees = (step.tree_from, step.tree_to)
+                await self._git("read-tree", "-i", "-m", *trees, index=self._lock)
+            await self._finish(step)
+        return True
+
+    # a change, all or nothing
+
+    async def _advance(self, step: _Step, replica: str | None) -> list[str]:
+        """Change the files from one tree to another."""
+        changes = await self._changes(step)
+        started: list[_TreeChange] = []
+        edited = await self._edited(step, changes)
+        if edited and replica is not None:
+            started = await self._started(step, changes, edited, replica)
+            step = replace(step, tree_from=await self._tree(step.tree_from, started))
+            changes = await self._changes(step)
+            remaining = set(edited) - {change.path for change in started}
+            edited = [
+                *(path for path in edited if path in remaining),
+                *(
+                    path
+                    for path in await self._edited(step, changes, started)
+                    if path not in remaining
+                ),
+            ]
+        if edited:
+            raise OverlapError("These files have local changes.", edited)
+        if not changes and step.commit_to is None:
+            return []
+        async with self._locked():
+            await asyncio.to_thread(self._note, step)
+            try:
+                if started:
+                    await self._update_index(self._lock, started)
+                    await self._refresh(self._lock)  # git then treats them as unchanged
+                trees = (step.tree_from, step.tree_to)
+                await self._git("read-tree", "-m", "-u", *trees, index=self._lock)
+            except CheckoutError:
+                # git checks everything before it changes a file.
+                await asyncio.to_thread(self._pending.unlink)
+                raise
+            await self._finish(step)
+        return [change.path for change in changes]
+
+    async def _without_same(self, step: _Step) -> _Step:
+        """Leave out files that already have their new content: a replica may have started with them."""
+        changes = await self._changes(step)
+        edited = set(await self._edited(step, changes))
+        same = [
+            change
+            for change in changes
+            if change.path in edited
+            and change.new is not None
+            and await self._hash(change.path) == change.new
+        ]
+        reverted = [
+            _TreeChange(change.path, change.new, change.old, change.new_mode, change.old_mode)
+            for change in same
+        ]
+        return replace(step, tree_to=await self._tree(step.tree_to, reverted))
+
+    async def _started(
+        self, step: _Step, changes: Sequence[_TreeChange], edited: Sequence[str], replica: str
+    ) -> list[_TreeChange]:
+        """Return the changes to `step.tree_from` that a replica started with.
+
+        Left out are edited files that the replica did not start with, whose edit the change would
+        undo, and, when the index is to change, whose index entry differs.
+
+        An agent can move the reference, but only to files whose content here it knows exactly.
+        """
+        try:
+            arguments = ("-c", "protocol.version=2", "ls-remote", replica, START_REF)
+            lines = (line.split("\t") for line in (await self._text(*arguments)).splitlines())
+            commit = next((commit for commit, ref in lines if ref == START_REF), None)
+            if commit is None:
+                return []
+            await self._git(*_FETCH, replica, commit)
+            initial = await self._changes(_Step(step.tree_from, f"{commit}^{{tree}}"))
+        except CheckoutError as error:
+            raise OverlapError("These files have local changes.", edited) from error
+        target = {change.path: change for change in changes if change.path in edited}
+        started = [
+            change
+            for change in initial
+            if change.path in target
+            and _SUBMODULE not in (change.old_mode, change.new_mode)
+            and not await self._undoes(change, target[change.path])
+        ]
+        if step.commit_to is None:
+            return started
+        staged = await self._staged()
+        return [
+            change
+            for change in started
+            if staged.get(change.path)
+            in (_entry(change.old_mode, change.old), _entry(change.new_mode, change.new))
+        ]
+
+    async def _undoes(self, started: _TreeChange, change: _TreeChange) -> bool:
+        """Return whether a change undoes an edit, as that of a commit without the edit does."""
+        if started.old is None or started.new is None or change.new is None:
+            return False
+        if started.new_mode != started.old_mode == change.new_mode:
+            return True
+        with TemporaryDirectory(prefix="qd-edit-") as directory:
+            files = [Path(directory, name) for name in ("edited", "before", "after")]
+            for file, blob in zip(files, (started.new, started.old, change.new), strict=True):
+                await asyncio.to_thread(file.write_bytes, await self._git("cat-file", "blob", blob))
+            try:
+                both = await self._git("merge-file", "--stdout", *map(str, files))
+            except CheckoutError:
+                return False  # the edited lines were changed again, or the file is binary
+            return both != await asyncio.to_thread(files[-1].read_bytes)
+
+    async def _staged(self) -> dict[str, str]:
+        """Return the index entries by path, without files with conflicts."""
+        entries: dict[str, str] = {}
+        for line in split_names(await self._git("ls-files", "--stage", "-z", "--full-name")):
+            entry, _, path = line.partition("\t")
+            entries[path] = entry.removesuffix(" 0")
+        return entries
+
+    async def _update_index(self, index: Path, changes: Sequence[_TreeChange]) -> None:
+        """Update an index to the files after changes."""
+        lines = [
+            f"{_entry(change.new_mode, change.new) or _entry('0', '0' * len(change.old or ''))}\t{change.path}\0"
+            for change in changes
+        ]
+        options = ("update-index", "-z", "--index-info")
+        if lines:
+            await self._git(*options, index=index, data=os.fsencode("".join(lines)))
+
+    async def _refresh(self, index: Path) -> None:
+        with suppress(CheckoutError):  # its status only says that something has changed
+            await self._git("update-index", "-q", "--refresh", index=index)
+
+    async def _tree(self, tree: str, changes: Sequence[_TreeChange]) -> str:
+        """Return a tree with changes applied."""
+        if not changes:
+            return tree
+        async with self._index() as index:
+            await self._git("read-tree", tree, index=index)
+            await self._update_index(index, changes)
+            return await self._text("write-tree", index=index)
+
+    async def _finish(self, step: _Step) -> None:
+        if step.commit_to is not None:
+            await asyncio.to_thread(self._lock.replace, self.git_directory / "index")
+            update = ("update-ref", "-m", "qd: merge", "HEAD", step.commit_to)
+            head = await self._optional("rev-parse", "--quiet", "--verify", "HEAD")
+            if head != step.commit_to:
+                await self._git(*update, step.commit_from or "0" * len(step.commit_to))
+        await asyncio.to_thread(self._pending.unlink)
+
+    @property
+    def _pending(self) -> Path:
+        return self.git_directory / PENDING
+
+    @property
+    def _lock(self) -> Path:
+        return self.git_directory / "index.lock"
+
+    @asynccontextmanager
+    async def _locked(self) -> AsyncGenerator[None]:
+        """Keep other git processes away, as git does; `_lock` is a copy of the index meanwhile."""
+        try:
+            os.close(os.open(self._lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        except FileExistsError as error:
+            raise CheckoutError(
+                "Another git process seems to be running in this repository.",
+                f"If not, remove {self._lock}.",
+            ) from error
+        try:
+            await asyncio.to_thread(copy_index, self.git_directory / "index", self._lock)
+            yield
+        finally:
+            self._lock.unlink(missing_ok=True)
+
+    def _note(self, step: _Step) -> None:
+        write_file(self._pending, json.dumps(asdict(step)), mode=None)
+
+    async def _changes(self, step: _Step) -> list[_TreeChange]:
+        arguments = ("diff-tree", "-r", "-z", "--no-renames", step.tree_from, step.tree_to)
+        fields = (await self._git(*arguments)).split(b"\0")
+        changes: list[_TreeChange] = []
+        for header, path in zip(fields[::2], fields[1::2], strict=False):
+            old_mode, new_mode, old, new, status = header.decode().split()
+            changes.append(
+                _TreeChange(
+                    os.fsdecode(path),
+                    None if status == "A" else old,
+                    None if status == "D" else new,
+                    old_mode.removeprefix(":"),
+                    new_mode,
+                )
+            )
+        return changes
+
+    async def _edited(
+        self, step: _Step, changes: Sequence[_TreeChange], started: Sequence[_TreeChange] = ()
+    ) -> list[str]:
+        """Return the changed files that have local changes, and files in the way of new ones.
+
+        Args:
+            started: in the tree that the step starts with, but not in the index.
+        """
+        async with self._index(copied=True) as index:
+            await self._update_index(index, started)
+            await self._refresh(index)
+            arguments = ("diff-index", "--name-only", "--no-renames", "-z", step.tree_from)
+            changed = set(split_names(await self._git(*arguments, index=index)))
+        removed = {change.path for change in changes if change.new is None}
+        return [
+            change.path
+            for change in changes
+            if change.path in changed
+            or (change.old is None and self._in_the_way(change.path, removed))
+        ]
+
+    def _in_the_way(self, path: str, removed: set[str]) -> bool:
+        """Return whether something is at the path of a new file or of its directory."""
+        if os.path.lexists(self.top / path):
+            return not (self.top / path).is_dir() or not any(
+                name.startswith(f"{path}/") for name in removed
+            )
+        parents = [str(name) for name in Path(path).parents][:-1]
+        return any(
+            os.path.lexists(self.top / name)
+            and not _is_directory(self.top / name)
+            and name not in removed
+            for name in parents
+        )
+
+    async def _is_ours(self, change: _TreeChange) -> bool:
+        """Return whether a file is as before the change, as after it, or half written."""
+        current = await self._hash(change.path)
+        if current is None or current in (change.old, change.new):
+            return True
+        if change.new is None:
+            return False
+        link, data = await asyncio.to_thread(_read, self.top / change.path)
+        filters = () if link else ("--filters", f"--path={change.path}")
+        whole = await self._git("cat-file", *(filters or ("blob",)), change.new)
+        return whole.startswith(data)
+
+    async def _hash(self, path: str) -> str | None:
+        """Return the object that a file would become; None when there is no file."""
+        try:
+            link, data = await asyncio.to_thread(_read, self.top / path)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        filters = ("--no-filters",) if link else ("--path", path)
+        return await self._text("hash-object", "--stdin", *filters, data=data)
+
+    def _remove(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                (self.top / path).unlink()
+            for parent in list(Path(path).parents)[:-1]:
+                try:
+                    (self.top / parent).rmdir()
+                except OSError:
+                    break  # it is not empty
+
+    # trees and commits
+
+    async def _merged(self, ours: str, incoming: str) -> str:
+        """Return the tree of a merge."""
+        try:
+            return await self._text("merge-tree", "--write-tree", ours, incoming)
+        except CheckoutError as error:
+            output = await self._git(
+                *("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"),
+                *(ours, incoming),
+                allowed=(0, 1),
+            )
+            if files := split_names(output)[1:]:
+                raise OverlapError(_SAME_LINES, files) from error
+            raise
+
+    async def _rebased(self, head: str, incoming: str) -> str:
+        """Rebase commits onto `head`, in a separate work tree; return the newest."""
+        await asyncio.to_thread(_remove_old, self.git_directory)
+        await self._git("worktree", "prune")
+        # In git's directory, which the user's tools ignore.
+        with TemporaryDirectory(prefix=_REBASE, dir=self.git_directory) as directory:
+            path = Path(directory, "tree")
+            await self._git("worktree", "add", "--quiet", "--detach", str(path), incoming)
+            checkout = replace(self, top=path, git_directory=path)
+            try:
+                await checkout._git("rebase", "--quiet", head)
+                return await checkout._text("rev-parse", "HEAD")
+            except CheckoutError as error:
+                output = await checkout._git("diff", "--name-only", "--diff-filter=U", "-z")
+                if files := split_names(output):
+                    raise OverlapError(_SAME_LINES, files) from error
+                raise
+            finally:
+                await self._git("worktree", "remove", "--force", str(path))
+
+    async def _commit(self, tree: str, parents: Sequence[str], message: str) -> str:
+        signed = await self._optional("config", "--type=bool", "commit.gpgSign") == "true"
+        options = [*parents, *(["-S"] if signed else []), "-F", "-"]
+        return await self._text("commit-tree", tree, *options, data=message.encode())
+
+    async def _is_ancestor(self, first: str, second: str) -> bool:
+        try:
+            await self._git("merge-base", "--is-ancestor", first, second)
+        except CheckoutError:
+            return False
+        return True
+
+
+def _entry(mode: str, blob: str | None) -> str | None:
+    """Return the index entry of a file; None without the file."""
+    return None if blob is None else f"{mode} {blob}"
+
+
+def _read(path: Path) -> tuple[bool, bytes]:
+    """Return whether a path is a link, and its target or content."""
+    link = path.is_symlink()
+    return link, os.fsencode(path.readlink()) if link else path.read_bytes()
+
+
+def _remove_old(git_directory: Path) -> None:
+    """Remove work trees of rebases that were killed."""
+    for path in git_directory.glob(f"{_REBASE}*"):
+        if time.time() - path.stat().st_mtime > _REBASE_SECONDS:
+            shutil.rmtree(path)
+
+
+def _is_directory(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()

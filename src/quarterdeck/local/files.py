@@ -1,0 +1,59 @@
+"""Writes files that are never seen half written."""
+
+import os
+from pathlib import Path
+
+PRIVATE = 0o600
+
+
+def write_file(
+    path: Path,
+    data: str | bytes,
+    *,
+    mode: int | None = PRIVATE,
+    owner: tuple[int, int] | None = None,
+    durable: bool = True,
+) -> None:
+    """Replace a file in one step: a crash, a full disk or another writer leaves one whole version.
+
+    Args:
+        data: text is written as UTF-8.
+        mode: set exactly, from the start; None: 0666 less the umask.
+        owner: uid and gid.
+        durable: whether the content is on the disk on return. Also call `sync_directory` if a
+            power failure must not restore the previous version.
+
+    Raises:
+        OSError: it cannot be written. The previous version is kept.
+    """
+    # Unique to this call, because several may write at once. A link of this name is not followed.
+    draft = path.with_name(f".{os.urandom(8).hex()}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    descriptor = os.open(draft, flags, 0o666 if mode is None else mode & PRIVATE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            if owner is not None:
+                os.fchown(descriptor, *owner)
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            file.write(data.encode() if isinstance(data, str) else data)
+            file.flush()
+            if durable:
+                os.fsync(descriptor)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory survive a power failure.
+
+    Raises:
+        OSError: it cannot be opened or synchronized.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,106 @@
+"""Processes of this machine, as `/proc` shows them, and ways to end them with their descendants."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class ProcessStat:
+    """`state` is a letter; `started` is in clock ticks since the machine booted."""
+
+    state: str
+    parent: int
+    session: int
+    started: int
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is a zombie."""
+        return self.state in "ZX"
+
+
+def boot_id() -> str:
+    """Return the id of the machine's current boot; empty where it is unknown.
+
+    Process ids are valid only within one boot.
+    """
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def process_ids() -> list[int]:
+    """Return the ids of all processes; none without `/proc`."""
+    try:
+        return [int(name) for name in os.listdir(PROC) if name.isdecimal()]  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def read_stat(pid: int) -> ProcessStat | None:
+    """Return the state of a process; None when there is none."""
+    try:
+        text = (PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    fields = text.rpartition(b")")[2].split()
+    return ProcessStat(fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[19]))
+
+
+def read_environment(pid: int) -> list[bytes]:
+    """Return the variables that a process was started with; none if it has ended or is not ours."""
+    try:
+        return (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def send_signal(call: Callable[[int, int], None], target: int, number: int) -> bool:
+    """Send with `os.kill` or `os.killpg`; return False without such a process of ours."""
+    try:
+        call(target, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+async def end_process(process: asyncio.subprocess.Process) -> None:
+    """Kill a running child with its descendants in its session, and wait for its end.
+
+    If it leads a process group, that is killed, too: `Process.wait` also waits for all processes
+    that have its pipes.
+    """
+    if process.returncode is None:
+        started = _descendants(process.pid)
+        with suppress(ProcessLookupError):
+            process.kill()
+        for pid in started:
+            send_signal(os.kill, pid, signal.SIGKILL)
+        kill_group(process.pid)
+    await process.wait()
+
+
+def kill_group(leader: int) -> None:
+    """Kill a process group, whose leader may have ended already."""
+    send_signal(os.killpg, leader, signal.SIGKILL)
+
+
+def _descendants(pid: int) -> list[int]:
+    """Return the descendants of a process, except those that started a new session."""
+    stats = {id: stat for id in process_ids() if (stat := read_stat(id))}
+    pids = [pid]
+    for parent in pids:  # the list grows meanwhile
+        pids += [
+            child
+            for child, stat in stats.items()
+            if stat.parent == parent and pid in stats and stat.session == stats[pid].session
+        ]
+    return pids[1:]

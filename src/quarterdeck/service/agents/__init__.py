@@ -1,0 +1,1 @@
+"""Agents that can be chosen, and the credentials of their providers."""

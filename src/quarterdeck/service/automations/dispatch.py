@@ -1,0 +1,329 @@
+"""Start runs for events that match a trigger."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from sqlalchemy import Connection
+
+from quarterdeck.service.automations.executions import read_execution
+from quarterdeck.service.automations.launcher import RunLauncher, as_connected
+from quarterdeck.service.automations.prompts import TriggerEvent
+from quarterdeck.service.automations.rows import find_by_token
+from quarterdeck.service.automations.run_rows import (
+    change_execution,
+    find_execution,
+    pending_for,
+    replace_occasion,
+)
+from quarterdeck.service.automations.runs import (
+    AWAITED,
+    GIVEN,
+    begin_run,
+    needs_approval,
+    occasion_of,
+    stop_run,
+    store_run_change,
+    supersede,
+    trigger_json,
+)
+from quarterdeck.service.automations.service import Row, reach_automation, reach_execution
+from quarterdeck.service.automations.triggers import secret_place
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.formats import moment_text
+from quarterdeck.service.hosts.webhooks import signs
+from quarterdeck.service.identity.authentication import hash_of
+from quarterdeck.service.identity.service import Caller
+from quarterdeck.service.repositories.rows import list_repositories
+from quarterdeck.wire.automation_runs import (
+    Execution,
+    ExecutionReason,
+    ExecutionStatus,
+    Retried,
+    TriggerAutomation,
+    Triggered,
+)
+from quarterdeck.wire.automations import DEBOUNCE_TIMES, PAYLOAD_BYTES
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.triggers import TriggerType
+
+DEEPEST = 100
+"""Nesting depth of lists and objects: code that walks through a value is recursive."""
+
+
+def read_payload(body: bytes) -> Any:
+    """Return the value of a body.
+
+    Raises:
+        ValueError: it is not JSON, or nested too deeply.
+    """
+    try:
+        value = json.loads(body, parse_constant=_no_number)
+    except RecursionError as e:
+        raise ValueError("it is too deep") from e
+    if _is_too_deep(value):
+        raise ValueError("it is too deep")
+    return value
+
+
+def _is_too_deep(value: Any) -> bool:
+    layer = [value]
+    for _ in range(DEEPEST + 1):
+        layer = [part for one in layer for part in _parts(one)]
+        if not layer:
+            return False
+    return True
+
+
+def _parts(value: Any) -> list[Any]:
+    match value:
+        case dict():
+            return list(cast("dict[str, Any]", value).values())
+        case list():
+            return cast("list[Any]", value)
+        case _:
+            return []
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is not valid JSON")
+
+
+CANCELED = "The run was canceled."
+
+
+async def trigger_by_hand(
+    context: ServiceContext,
+    launcher: RunLauncher,
+    caller: Caller,
+    automation_id: str,
+    body: TriggerAutomation,
+) -> Triggered:
+    """Start a run, also of an automation that is switched off.
+
+    Raises:
+        ApiError: NOT_FOUND, PAYLOAD_TOO_LARGE; INVALID_REQUEST when it cannot be started, or its
+            pull request's repository is not connected.
+    """
+    if len(json.dumps(body.payload)) > PAYLOAD_BYTES:
+        raise too_large()
+    now = moment_text(context.clock())
+    event = None if body.pr is None else "pull_request"
+
+    def run(connection: Connection) -> str:
+        automation = reach_automation(connection, caller, automation_id)
+        about, ids = None, ()
+        if body.pr is not None:
+            repositories = list_repositories(connection, automation["organization_id"])
+            about, ids = as_connected(body.pr, repositories)
+        # A run that a person starts is approved.
+        occasion = TriggerEvent("manual", event, now, body.payload, about, repository_ids=ids)
+        return begin_run(connection, automation, occasion, now)
+
+    execution_id = await context.database.write(run)
+    workspace_id = await _launched(launcher, execution_id)
+    return Triggered.model_validate({"execution_id": execution_id, "workspace_id": workspace_id})
+
+
+async def retry(
+    context: ServiceContext,
+    launcher: RunLauncher,
+    caller: Caller,
+    automation_id: str,
+    execution_id: str,
+) -> Retried:
+    """Run a failed run again, with the automation's current settings (operation 17).
+
+    Raises:
+        ApiError: NOT_FOUND; CONFLICT when it has not failed; INVALID_REQUEST when it cannot be
+            started.
+    """
+    now = moment_text(context.clock())
+
+    def run(connection: Connection) -> str:
+        automation, failed = reach_execution(connection, caller, automation_id, execution_id)
+        if failed["status"] != ExecutionStatus.FAILED:
+            raise ApiError(
+                ErrorCode.CONFLICT,
+                "Only a failed run can be retried.",
+                f"status: {failed['status']}",
+            )
+        return begin_run(connection, automation, occasion_of(failed), now, retry_of=failed)
+
+    new_execution_id = await context.database.write(run)
+    workspace_id = await _launched(launcher, new_execution_id)
+    return Retried.model_validate({"execution_id": new_execution_id, "workspace_id": workspace_id})
+
+
+async def approve(
+    context: ServiceContext,
+    launcher: RunLauncher,
+    caller: Caller,
+    automation_id: str,
+    execution_id: str,
+) -> Execution:
+    """Approve a run that waits for approval.
+
+    The run is approved as it was stored: for the commit that the event named.
+
+    Raises:
+        ApiError: NOT_FOUND; CONFLICT when it does not wait for approval; INVALID_REQUEST when it
+            cannot be started.
+    """
+    now = moment_text(context.clock())
+
+    def run(connection: Connection) -> None:
+        _, execution = reach_execution(connection, caller, automation_id, execution_id)
+        waiting = execution["status"] == ExecutionStatus.PENDING
+        if not (waiting and execution["approval"] == AWAITED):
+            raise ApiError(
+                ErrorCode.CONFLICT,
+                "The run does not wait for approval.",
+                f"status: {execution['status']}",
+            )
+        change_execution(
+            connection,
+            execution["id"],
+            (ExecutionStatus.PENDING,),
+            approval=GIVEN,
+            approved_by=caller.user_id,
+            approved_at=now,
+            due_at=now,
+        )
+        store_run_change(connection, execution["id"], now)
+
+    await context.database.write(run)
+    await _launched(launcher, execution_id)
+    return await read_execution(context, caller, automation_id, execution_id)
+
+
+async def cancel(
+    context: ServiceContext, caller: Caller, automation_id: str, execution_id: str
+) -> Execution:
+    """End a run that has not ended, and have the work of its agent stopped.
+
+    Raises:
+        ApiError: NOT_FOUND; CONFLICT when it has ended.
+    """
+    now = moment_text(context.clock())
+
+    def run(connection: Connection) -> None:
+        _, execution = reach_execution(connection, caller, automation_id, execution_id)
+        if not stop_run(connection, execution, CANCELED, ExecutionReason.CANCELED, now):
+            raise ApiError(
+                ErrorCode.CONFLICT, "The run has ended.", f"status: {execution['status']}"
+            )
+
+    await context.database.write(run)
+    return await read_execution(context, caller, automation_id, execution_id)
+
+
+async def take_webhook(context: ServiceContext, token: str, body: bytes, signature: str) -> bool:
+    """Accept a call of an automation's own webhook; return whether a run was started.
+
+    `signature` is the value of `X-Signature-256`, checked when the automation has a secret.
+
+    Raises:
+        ApiError: NOT_FOUND for every call that starts nothing, with an unknown token as with a
+            wrong signature; PAYLOAD_TOO_LARGE.
+    """
+    if len(body) > PAYLOAD_BYTES:
+        raise too_large()
+    payload, now = _payload_of(body), context.clock()
+
+    def run(connection: Connection) -> bool:
+        automation = find_by_token(connection, hash_of(token))
+        if (
+            automation is None
+            or not automation["enabled"]
+            or not _is_signed(context, automation, body, signature)
+        ):
+            raise ApiError(ErrorCode.NOT_FOUND, "There is no such webhook.")
+        occasion = TriggerEvent(TriggerType.CUSTOM, None, moment_text(now), payload)
+        return take_event(connection, automation, occasion, now)
+
+    return await context.database.write(run)
+
+
+def _is_signed(context: ServiceContext, automation: Row, body: bytes, signature: str) -> bool:
+    sealed = automation["webhook_secret_sealed"]
+    if sealed is None:
+        return True
+    return signs(context.vault.unseal(secret_place(automation["id"]), sealed), signature, body)
+
+
+def take_event(
+    connection: Connection,
+    automation: Row,
+    occasion: TriggerEvent,
+    now: datetime,
+    group_key: str | None = None,
+    *,
+    is_push: bool = False,
+) -> bool:
+    """Start a run for an external event, or replace the payload of a waiting one.
+
+    Return whether a run was started: a burst changes nothing that anybody waits for. A run that
+    waits for approval is not changed, so that the approved payload is the one that was shown.
+
+    `group_key` names what the event is about: events of another subject do not replace its payload.
+    `is_push` says that it makes earlier runs of the group outdated, which end unless the automation
+    queues them, or gives later events to the replica of an earlier one.
+    """
+    quiet = timedelta(seconds=automation["debounce_seconds"] or 0)
+    alone = needs_approval(connection, automation, occasion) or not quiet
+    waiting = None if alone else pending_for(connection, automation["id"], group_key)
+    if waiting is None:
+        due = moment_text(now + min(quiet, longest_burst(automation)))
+        execution_id = begin_run(
+            connection, automation, occasion, moment_text(now), due_at=due, group_key=group_key
+        )
+    else:
+        execution_id = waiting["id"]
+        latest = datetime.fromisoformat(waiting["triggered_at"]) + longest_burst(automation)
+        due = moment_text(min(now + quiet, latest))
+        replace_occasion(connection, execution_id, due, occasion.event, trigger_json(occasion))
+    if is_push and automation["on_new_event"] == "cancel" and not occasion.joins:
+        supersede(connection, execution_id, moment_text(now))
+    return waiting is None
+
+
+def longest_burst(automation: Row) -> timedelta:
+    """Return after how long a continuing burst of events starts its run anyway."""
+    most = automation["debounce_max_seconds"]
+    if most is None:
+        most = (automation["debounce_seconds"] or 0) * DEBOUNCE_TIMES
+    return timedelta(seconds=most)
+
+
+def too_large() -> ApiError:
+    """Return the error for a payload over the limit."""
+    return ApiError(
+        ErrorCode.PAYLOAD_TOO_LARGE, "The payload is too large.", f"at most {PAYLOAD_BYTES} bytes"
+    )
+
+
+async def _launched(launcher: RunLauncher, execution_id: str) -> str | None:
+    """Start a run now; None while the limit is reached or its service is unreachable."""
+    try:
+        started = await launcher.launch(execution_id)
+    except ApiError as e:
+        if e.code not in (ErrorCode.WORKSPACE_LIMIT_REACHED, ErrorCode.ENGINE_UNREACHABLE):
+            raise
+        return None
+    # The runner may have started it first.
+    return started or await _workspace_of(launcher.context, execution_id)
+
+
+async def _workspace_of(context: ServiceContext, execution_id: str) -> str | None:
+    row = await context.database.read(lambda c: find_execution(c, execution_id))
+    return None if row is None else row["workspace_id"]
+
+
+def _payload_of(body: bytes) -> Any:
+    """Return JSON as it is; anything else as `{"raw": text}`."""
+    try:
+        return read_payload(body)
+    except ValueError:
+        return {"raw": body.decode(errors="replace")}

@@ -1,0 +1,272 @@
+"""Launch runs.
+
+Starts a waiting run: its workspace, chat and message are stored together with its new state. So a
+run has one workspace, whichever process is killed, and however many services look for work.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Depends, Request
+from sqlalchemy import Connection, RowMapping
+from sqlalchemy.exc import IntegrityError
+
+from quarterdeck.service.automations.grouping import ALONE, RunGroup, company_of, put_off, refuse
+from quarterdeck.service.automations.prompts import Ticket, TriggerEvent, compose_prompt
+from quarterdeck.service.automations.rows import find_automation
+from quarterdeck.service.automations.run_rows import find_execution, may_start
+from quarterdeck.service.automations.runs import AWAITED, mark_creating, mark_running, occasion_of
+from quarterdeck.service.automations.service import caller_for, head_starts, modes_of, replica_for
+from quarterdeck.service.chats.messages import begin_delivery, plan_message, store_message
+from quarterdeck.service.checks.service import OpenedCheck
+from quarterdeck.service.checks.sync_worker import CheckSender
+from quarterdeck.service.context import Context, ServiceContext, parts
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.event_log import LogWriter
+from quarterdeck.service.fleet.fleet import Fleet, FleetDep
+from quarterdeck.service.hosts.settings import address_of
+from quarterdeck.service.ownership import ALIVE
+from quarterdeck.service.replicas.create import (
+    Making,
+    StoredReplica,
+    begin_replica,
+    plan_replica,
+    store_replica,
+)
+from quarterdeck.service.replicas.rows import find_workspace
+from quarterdeck.service.system_rows import find_service, owner_of
+from quarterdeck.wire.automation_runs import ExecutionStatus, PullRequestRef
+from quarterdeck.wire.chats import SendMessage
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.replicas import WorkspaceStatus
+from quarterdeck.wire.repositories import Repository
+
+Row = RowMapping
+
+BEHIND_SECONDS = 1
+"""Seconds between the checks of a run that waits for another run of its group."""
+TRIES = 3
+
+
+class _OverError(Exception):
+    """Somebody else has started the run, or it has ended; this attempt is discarded."""
+
+
+class _WaitsError(Exception):
+    """The run waits for others of its automation; this attempt is discarded."""
+
+
+class _MovedError(Exception):
+    """Other runs of the group have changed; this attempt is discarded."""
+
+
+async def _is_here(context: ServiceContext, workspace_id: str) -> bool:
+    """Return whether this service starts a run that joins another; else its owner does.
+
+    Raises:
+        ApiError: ENGINE_UNREACHABLE: the owner is unreachable, and the run waits for it.
+    """
+
+    def look(connection: Connection) -> tuple[bool, bool]:
+        owner = owner_of(connection, workspace_id)
+        if owner is None or owner.home_id in (None, context.home_id):
+            return True, True
+        service = find_service(connection, owner.home_id, ALIVE)
+        return False, service is not None and service.alive
+
+    here, alive = await context.database.read(look)
+    if not alive:
+        raise ApiError(
+            ErrorCode.ENGINE_UNREACHABLE, "The service that has the run's replica is away."
+        )
+    return here
+
+
+def _found(
+    connection: Connection, execution_id: str, home_id: str
+) -> tuple[Row, Row, RunGroup] | None:
+    """Return the run, its automation and the runs that it considers; None when it cannot start."""
+    execution = find_execution(connection, execution_id)
+    if execution is None or execution["status"] != ExecutionStatus.PENDING:
+        return None
+    if execution["approval"] == AWAITED or not may_start(connection, execution_id):
+        return None
+    automation = find_automation(connection, execution["automation_id"])
+    assert automation is not None  # its runs are deleted with it
+    return execution, automation, company_of(connection, execution, automation, home_id)
+
+
+def _store(
+    writer: LogWriter, making: Making, run: tuple[str, Row], opened: OpenedCheck | None
+) -> StoredReplica:
+    replica = store_replica(writer, making)
+    assert replica.message_id is not None  # the prompt is never empty
+    place = (replica.workspace_id, replica.chat_id, replica.message_id)
+    if opened is not None:
+        opened.store(writer.connection)
+    if not mark_creating(writer.connection, *run, place, making.now):
+        raise _OverError
+    return replica
+
+
+@dataclass(frozen=True)
+class RunLauncher:
+    """Starts waiting runs."""
+
+    context: ServiceContext
+    fleet: Fleet
+    checks: CheckSender
+
+    async def launch(self, execution_id: str) -> str | None:
+        """Start a waiting run; return its workspace, None when it has none yet.
+
+        A run that cannot be started ends with the reason; one that is over the limit, or whose
+        replica belongs to an unreachable service, continues to wait. So does one that waits for
+        approval, or for other runs of its automation.
+
+        Raises:
+            ApiError: WORKSPACE_LIMIT_REACHED, ENGINE_UNREACHABLE; INVALID_REQUEST and the like, when the run has ended.
+        """
+        for _ in range(TRIES):
+            found = await self.context.database.read(
+                lambda c: _found(c, execution_id, self.context.home_id)
+            )
+            if found is None:
+                return None
+            try:
+                return await self._launch(*found)
+            except (_OverError, _WaitsError):
+                return None
+            except _MovedError:
+                continue
+            except ApiError as e:
+                await refuse(self.context, execution_id, e)
+                raise
+        await put_off(self.context, execution_id, BEHIND_SECONDS)
+        return None
+
+    async def _launch(self, execution: Row, automation: Row, company: RunGroup) -> str | None:
+        if company.before is not None:
+            await put_off(self.context, execution["id"], BEHIND_SECONDS, company.before["due_at"])
+            return None
+        if company.joined is not None:
+            if not await _is_here(self.context, company.joined["workspace_id"]):
+                return None
+            return await self._follow_up(execution, automation, company.joined)
+        return await self._start(execution, automation)
+
+    async def _start(self, execution: Row, automation: Row) -> str | None:
+        occasion, ticket, opened = await self._with_check(execution, automation)
+        starts = await self.context.database.read(lambda c: head_starts(c, automation, occasion))
+        checked_out = any(start.required for start in starts.values())
+        text = compose_prompt(automation["prompt"], occasion, ticket, is_checked_out=checked_out)
+        body = replica_for(automation, text)
+        planning = plan_replica(
+            self.context, self.fleet, caller_for(automation), body, "automation", starts
+        )
+        making = await planning
+
+        def store(writer: LogWriter) -> StoredReplica:
+            if company_of(writer.connection, execution, automation, self.context.home_id) != ALONE:
+                raise _MovedError
+            if not may_start(writer.connection, execution["id"]):
+                raise _WaitsError
+            return _store(writer, making, (execution["id"], automation), opened)
+
+        try:
+            replica = await self.context.event_log.write(store)
+        except IntegrityError as e:
+            raise ApiError(ErrorCode.CONFLICT, f"There is a replica {body.name} already.") from e
+        begin_replica(self.fleet, replica)
+        return replica.workspace_id
+
+    async def _with_check(
+        self, execution: Row, automation: Row
+    ) -> tuple[TriggerEvent, Ticket | None, OpenedCheck | None]:
+        """Return the event of the run, and its check with the ticket for the message."""
+        occasion = occasion_of(execution)
+        opened = await self.checks.open_for_run(execution, automation, occasion)
+        if opened is None:
+            return occasion, None, None
+        return opened.occasion, opened.ticket, opened
+
+    async def _follow_up(self, execution: Row, automation: Row, running: Row) -> str | None:
+        """Start the run in the workspace of another, as the next message of its chat."""
+        workspace_id = running["workspace_id"]
+        occasion, ticket, opened = await self._with_check(execution, automation)
+        text = compose_prompt(automation["prompt"], occasion, ticket)
+        body = SendMessage(message=text, chat_id=UUID(running["chat_id"]), **modes_of(automation))
+        sending = plan_message(self.context, self.fleet, caller_for(automation), workspace_id, body)
+
+        def store(writer: LogWriter) -> None:
+            connection = writer.connection
+            joined = company_of(connection, execution, automation, self.context.home_id).joined
+            if joined is None or joined["id"] != running["id"]:
+                raise _MovedError
+            if not may_start(connection, execution["id"]):
+                raise _WaitsError
+            accepted = store_message(writer, sending)
+            place = (workspace_id, str(accepted.chat_id), str(accepted.message_id))
+            if opened is not None:
+                opened.store(connection)
+            if not mark_creating(connection, execution["id"], automation, place, sending.now):
+                raise _OverError
+            row = find_workspace(connection, workspace_id)
+            if row is not None and row.status == WorkspaceStatus.ACTIVE:
+                mark_running(connection, execution["id"], sending.now)
+
+        await self.context.event_log.write(store)
+        begin_delivery(self.fleet, workspace_id)
+        return workspace_id
+
+
+async def _launcher(request: Request, context: Context, fleet: FleetDep) -> RunLauncher:
+    return RunLauncher(context, fleet, parts(request).checks)
+
+
+LauncherDep = Annotated[RunLauncher, Depends(_launcher)]
+"""Annotation of a route's parameter that takes the launcher."""
+
+
+LISTED = 10
+
+
+def full_name(repository: Repository) -> str:
+    """Return `owner/name` as the host has it; of a local path the name it is connected under."""
+    address = address_of(repository.url)
+    return repository.name if address is None else address[1]
+
+
+def as_connected(
+    about: PullRequestRef, repositories: Sequence[Repository]
+) -> tuple[PullRequestRef, tuple[str, ...]]:
+    """Return the pull request under its repository's full name, and the ids of that repository.
+
+    Raises:
+        ApiError: INVALID_REQUEST when the name matches no connected repository, or several.
+    """
+    typed = about.repository.lower()
+    matching = {full_name(one) for one in repositories if full_name(one).lower() == typed}
+    matching = matching or {full_name(one) for one in repositories if one.name.lower() == typed}
+    if len(matching) == 1:
+        name = matching.pop()
+        ids = tuple(str(one.id) for one in repositories if full_name(one) == name)
+        return about.model_copy(update={"repository": name}), ids
+    if matching:
+        raise _wrong(f"{about.repository} may be any of {_listed(matching)}: give the full name.")
+    if not repositories:
+        raise _wrong("No repository is connected that a pull request could be of.")
+    there = _listed(map(full_name, repositories))
+    raise _wrong(f"{about.repository} is not connected. Connected: {there}.")
+
+
+def _listed(names: Iterable[str]) -> str:
+    sorted_names = sorted(set(names), key=str.lower)
+    more = f" and {len(sorted_names) - LISTED} more" if len(sorted_names) > LISTED else ""
+    return ", ".join(sorted_names[:LISTED]) + more
+
+
+def _wrong(why: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, why, "pr.repository")

@@ -1,0 +1,238 @@
+"""Run automations at their times.
+
+Turns due schedules into runs; each fire starts one, in whichever service sees it first.
+
+The next moment and the run are stored in one transaction. A moment that was missed while no
+service ran is made up for when it is younger than an hour; of several, the newest. A moment without
+a run is stored as skipped, with the reason.
+
+Ends runs that take too long: longer than `max_minutes`, or with an unanswered question.
+
+The replica of a run whose question was not answered within its stop time stays as it is, with the
+question open: a chat that has a turn is not idle. A late answer still lets the agent continue, and
+its verdict counts. The agent of a run that is over its limit is stopped.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from zoneinfo import ZoneInfoNotFoundError
+
+from cronsim import CronSimError
+from sqlalchemy import Connection, RowMapping
+
+from quarterdeck.schedules import count_fires, last_fire, may_name_zone, next_fire
+from quarterdeck.service.automations.prompts import TriggerEvent
+from quarterdeck.service.automations.rows import (
+    add_skip,
+    due_automations,
+    move_schedule,
+    remove_skips,
+    retentions,
+)
+from quarterdeck.service.automations.run_rows import (
+    asking,
+    fire_waits,
+    has_open,
+    has_run_for_fire,
+    remove_ended,
+    unapproved_since,
+    unfinished,
+)
+from quarterdeck.service.automations.runs import (
+    begin_run,
+    finish,
+    stop_run,
+    store_automation_change,
+)
+from quarterdeck.service.checks.rows import drop_settled
+from quarterdeck.service.db.database import Database
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.formats import moment_text
+from quarterdeck.wire.automation_runs import ExecutionReason, SkipReason
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.replicas import AUTO_STOP_MINUTES
+
+MADE_UP_FOR = timedelta(hours=1)
+"""A missed moment that is older is skipped."""
+COUNTED = 100
+"""How many missed moments of one outage are counted at most."""
+BATCH = 50
+MOMENT = timedelta(seconds=1)
+"""Less than the distance of two moments of a schedule."""
+
+
+def fire_due(connection: Connection, now: datetime) -> int:
+    """Start the runs of some due schedules; return how many schedules were advanced."""
+    rows = due_automations(connection, moment_text(now), BATCH)
+    return sum(_fire(connection, row, now) for row in rows)
+
+
+def _fire(connection: Connection, row: RowMapping, now: datetime) -> bool:
+    expression, zone, come = row["cron_expression"], row["cron_timezone"], row["cron_next_fire_at"]
+    following = next_fire(expression, zone, now)
+    moved = move_schedule(connection, row["id"], come, following and moment_text(following))
+    if not moved:
+        return False
+    moment = _newest_missed(row, now)
+    _note_missed(connection, row, moment or now)
+    if moment is not None:
+        reason = _skip_reason(connection, row)
+        if reason is None:
+            _begin(connection, row, moment, now)
+        else:
+            at = moment_text(moment)
+            add_skip(connection, row["id"], reason, at, at, 1)
+    store_automation_change(connection, row["id"], moment_text(now))
+    return True
+
+
+def _newest_missed(row: RowMapping, now: datetime) -> datetime | None:
+    """Return the moment that the fire is for: nearly always the one that is due now."""
+    come = datetime.fromisoformat(row["cron_next_fire_at"])
+    since = max(come, now - MADE_UP_FOR) - MOMENT
+    return last_fire(row["cron_expression"], row["cron_timezone"], since, now)
+
+
+def _note_missed(connection: Connection, row: RowMapping, until: datetime) -> None:
+    """Store the moments before the one that is made up for as skipped."""
+    expression, zone = row["cron_expression"], row["cron_timezone"]
+    come = datetime.fromisoformat(row["cron_next_fire_at"])
+    last = _last_between(expression, zone, come, until - MOMENT)
+    if last is None:
+        return
+    count = count_fires(expression, zone, come - MOMENT, last, COUNTED)
+    first, newest = moment_text(come), moment_text(last)
+    add_skip(connection, row["id"], SkipReason.MISSED, first, newest, count)
+
+
+def _last_between(expression: str, zone: str, since: datetime, until: datetime) -> datetime | None:
+    """Return the last moment of a period that may be long, without going through all of it."""
+    length = MADE_UP_FOR
+    while until >= since:
+        start = max(since, until - length)
+        fire = last_fire(expression, zone, start - MOMENT, until)
+        if fire is not None or start == since:
+            return fire
+        length *= 2
+    return None
+
+
+def _skip_reason(connection: Connection, row: RowMapping) -> SkipReason | None:
+    """Return why a due moment starts no run."""
+    skips = bool(json.loads(row["config_json"]).get("skip_while_running", False))
+    if skips and has_open(connection, row["id"]):
+        return SkipReason.RUNNING
+    if row["concurrency"] is not None and fire_waits(connection, row["id"]):
+        return SkipReason.CONCURRENCY
+    return None
+
+
+def _begin(connection: Connection, row: RowMapping, moment: datetime, now: datetime) -> None:
+    fire_key = f"cron {row['id']} {moment_text(moment)}"
+    if has_run_for_fire(connection, fire_key):
+        return
+    occasion = TriggerEvent("cron", None, moment_text(moment))
+    begin_run(connection, row, occasion, moment_text(now), fire_key=fire_key)
+
+
+FIELDS = 5
+ZONES = "a name of the IANA database, such as Europe/Paris"
+
+
+def check_schedule(expression: str, zone: str, field: str) -> None:
+    """Check that a schedule and its time zone are valid and will ever be due.
+
+    Raises:
+        ApiError: INVALID_REQUEST, with what is wrong.
+    """
+    if len(expression.split()) != FIELDS:
+        raise _wrong(f"{field}.schedule", "five fields: minute hour day month weekday")
+    if not may_name_zone(zone):
+        raise _wrong(f"{field}.timezone", ZONES)
+    try:
+        coming = next_fire(expression, zone, datetime(2000, 1, 1, tzinfo=UTC))
+    except CronSimError as e:
+        raise _wrong(f"{field}.schedule", str(e)) from e
+    except (ZoneInfoNotFoundError, ValueError, OSError) as e:
+        raise _wrong(f"{field}.timezone", ZONES) from e
+    if coming is None:
+        raise _wrong(f"{field}.schedule", "no date matches it")
+
+
+def _wrong(field: str, what: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, "The schedule cannot be used.", f"{field}: {what}")
+
+
+@dataclass(frozen=True)
+class Overdue:
+    """A run to be ended, and after how many minutes."""
+
+    run: RowMapping
+    reason: ExecutionReason
+    minutes: int
+
+
+def overdue(connection: Connection, now: datetime) -> list[Overdue]:
+    """Return the runs to be ended now."""
+    overdue_runs: list[Overdue] = []
+    for run in unfinished(connection):
+        minutes = json.loads(run["config_json"]).get("max_minutes")
+        if minutes and _is_past(run["started_at"], minutes, now):
+            overdue_runs.append(Overdue(run, ExecutionReason.TIMEOUT, minutes))
+    for run in asking(connection):
+        auto_stop = json.loads(run["config_json"]).get("workspace_auto_stop_minutes")
+        minutes = auto_stop or AUTO_STOP_MINUTES
+        if _is_past(run["last_activity_at"], minutes, now):
+            overdue_runs.append(Overdue(run, ExecutionReason.UNANSWERED, minutes))
+    return overdue_runs
+
+
+def end_overdue(connection: Connection, now: datetime) -> None:
+    """End them, as far as they have not ended since."""
+    at = moment_text(now)
+    for one in overdue(connection, now):
+        minutes = "one minute" if one.minutes == 1 else f"{one.minutes} minutes"
+        if one.reason == ExecutionReason.TIMEOUT:
+            why = f"It took longer than {minutes} and was stopped."
+            stop_run(connection, one.run, why, one.reason, at)
+        else:
+            why = f"Its agent asked something, and nobody answered for {minutes}."
+            finish(connection, one.run["id"], why, at, one.reason)
+
+
+def _is_past(since: str | None, minutes: int, now: datetime) -> bool:
+    return since is not None and since <= moment_text(now - timedelta(minutes=minutes))
+
+
+REMOVED_AT_ONCE = 500
+"""Runs that are removed in one write."""
+EXPIRED = "Nobody approved it within {days} days."
+
+
+async def apply_retention(database: Database, now: datetime) -> bool:
+    """End runs that nobody approved in time, and remove some that ended too long ago.
+
+    Return whether there is more to remove: other work of the automations must not wait for long.
+
+    Raises:
+        StorageError: the database cannot be used; what was removed so far stays removed.
+    """
+    left = False
+    for automation_id, days in await database.read(retentions):
+        left |= await database.write(
+            partial(_apply, automation_id=automation_id, days=days, now=now)
+        )
+    return left
+
+
+def _apply(connection: Connection, automation_id: str, days: int, now: datetime) -> bool:
+    before, why = moment_text(now - timedelta(days=days)), EXPIRED.format(days=days)
+    for execution_id in unapproved_since(connection, automation_id, before):
+        finish(connection, execution_id, why, moment_text(now), ExecutionReason.EXPIRED)
+    remove_skips(connection, automation_id, before)
+    removed = remove_ended(connection, automation_id, before, REMOVED_AT_ONCE)
+    if removed:
+        drop_settled(connection)  # checks stay without their runs until the hosts know the end
+    return removed == REMOVED_AT_ONCE

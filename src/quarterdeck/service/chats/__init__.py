@@ -1,0 +1,1 @@
+"""Chats, their messages and their history, and the delivery to engines."""

@@ -1,0 +1,334 @@
+"""A page of history, written as JSON piece by piece.
+
+Events go from the database to the answer without becoming models: a history may have a million of
+them, and a request without a limit asks for all.
+"""
+
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic_core import from_json
+from sqlalchemy import Connection, String, bindparam, or_, select
+
+from quarterdeck.service.chats.rows import TurnPlaces
+from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.tables import chats, events, messages, workspaces
+from quarterdeck.service.formats import HistoryCursor, decode, encode_opaque
+from quarterdeck.service.transcripts import NATIVE_AGENT, TurnFold
+from quarterdeck.wire.chats import Sender
+from quarterdeck.wire.history import AgentEventType
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+IDS_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class HistoryScope:
+    """The source of a history: one chat, or the whole workspace (`chat_id` None).
+
+    `total` and `log_index` are of the same moment.
+    """
+
+    workspace_id: str
+    chat_id: str | None
+    total: int
+    coding_agent: str | None
+    waking: bool
+    log_index: int
+
+
+_workspace = select(
+    workspaces.c.next_history_index,
+    workspaces.c.coding_agent,
+    workspaces.c.status,
+    workspaces.c.wake_wanted,
+    workspaces.c.next_event_index,
+).where(workspaces.c.id == bindparam("of"))
+_chat = select(chats.c.next_history_index, chats.c.provider).where(
+    chats.c.id == bindparam("of"),
+    chats.c.workspace_id == bindparam("in"),
+    chats.c.deletion.is_(None),
+)
+_only = select(chats.c.id, chats.c.provider, chats.c.next_history_index).where(
+    chats.c.workspace_id == bindparam("of"), chats.c.deletion.is_(None)
+)
+_of_workspace = (
+    select(events.c.payload_json)
+    .where(
+        events.c.workspace_id == bindparam("of"),
+        events.c.history_index >= bindparam("start"),
+        events.c.history_index < bindparam("end"),
+    )
+    .order_by(events.c.history_index)
+)
+_of_chat = (
+    select(events.c.payload_json)
+    .where(
+        events.c.chat_id == bindparam("of"),
+        events.c.chat_history_index >= bindparam("start"),
+        events.c.chat_history_index < bindparam("end"),
+    )
+    .order_by(events.c.chat_history_index)
+)
+_canceled = (
+    select(messages.c.id)
+    .where(
+        messages.c.workspace_id == bindparam("of"),
+        messages.c.state == "canceled",
+        or_(bindparam("in", type_=String).is_(None), messages.c.chat_id == bindparam("in")),
+    )
+    .order_by(messages.c.position)
+)
+
+
+def find_thread(
+    connection: Connection, workspace_id: str, chat_id: str | None
+) -> HistoryScope | None:
+    """Return the current thread; None when there is no such workspace or chat."""
+    row = connection.execute(_workspace, {"of": workspace_id}).first()
+    if row is None:
+        return None
+    total, coding_agent = row.next_history_index, row.coding_agent
+    if chat_id is not None:
+        chat = connection.execute(_chat, {"of": chat_id, "in": workspace_id}).first()
+        if chat is None:
+            return None
+        total, coding_agent = chat.next_history_index, chat.provider
+    waking = bool(row.wake_wanted) and row.status != WorkspaceStatus.ACTIVE
+    return HistoryScope(
+        workspace_id, chat_id, total, coding_agent, waking, row.next_event_index - 1
+    )
+
+
+def native_chat(connection: Connection, thread: HistoryScope) -> str | None:
+    """Return the only chat of a thread, if its agent has a native transcript.
+
+    A workspace's history is also that of its only chat, as long as it never had another one.
+    """
+    if thread.coding_agent != NATIVE_AGENT or thread.chat_id is not None:
+        return thread.chat_id if thread.coding_agent == NATIVE_AGENT else None
+    rows = connection.execute(_only, {"of": thread.workspace_id}).all()
+    same = len(rows) == 1 and rows[0].next_history_index == thread.total
+    return rows[0].id if same and rows[0].provider == NATIVE_AGENT else None
+
+
+def read_payloads(connection: Connection, thread: HistoryScope, start: int, end: int) -> list[str]:
+    """Return the payload texts of `chat.turn.delta` events from `start` to before `end`."""
+    statement, of = (
+        (_of_workspace, thread.workspace_id)
+        if thread.chat_id is None
+        else (_of_chat, thread.chat_id)
+    )
+    rows = connection.execute(statement, {"of": of, "start": start, "end": end})
+    return list(rows.scalars())
+
+
+def read_senders(
+    connection: Connection, workspace_id: str, message_ids: Sequence[str]
+) -> list[Sender]:
+    """Return who sent the given messages, in their order."""
+    senders: dict[str, Sender] = {}
+    for first in range(0, len(message_ids), IDS_AT_ONCE):
+        statement = select(
+            messages.c.sender_user_id,
+            messages.c.sender_email,
+            messages.c.created_at.label("recorded_at"),
+            messages.c.id.label("message_id"),
+        ).where(
+            messages.c.workspace_id == workspace_id,
+            messages.c.id.in_(message_ids[first : first + IDS_AT_ONCE]),
+        )
+        rows = connection.execute(statement).mappings()
+        senders |= {row["message_id"]: Sender.model_validate(dict(row)) for row in rows}
+    return [
+        senders[message_id] for message_id in dict.fromkeys(message_ids) if message_id in senders
+    ]
+
+
+def read_canceled(connection: Connection, thread: HistoryScope) -> list[str]:
+    """Return the ids of the thread's messages that were canceled in the queue."""
+    rows = connection.execute(_canceled, {"of": thread.workspace_id, "in": thread.chat_id})
+    return list(rows.scalars())
+
+
+EVENTS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class HistoryQuery:
+    """The requested page. A cursor takes precedence over `before_event` and `before_turn`."""
+
+    chat_id: str | None = None
+    limit: int | None = None
+    before_event: int | None = None
+    before_turn: int | None = None
+    before_cursor: str | None = None
+
+
+@dataclass(frozen=True)
+class TurnRange:
+    """Turns of a chat from the index `first` on: where each starts and ends in its history."""
+
+    chat_id: str
+    first: int
+    spans: list[tuple[int, int]]
+
+    def __bool__(self) -> bool:
+        return bool(self.spans)
+
+
+@dataclass
+class HistoryPage:
+    """The events at the places from `start` to before `end` of a thread."""
+
+    thread: HistoryScope
+    start: int
+    end: int
+    canceled: list[str]
+    turns: TurnRange | None = None
+    """The turns that ended in the page, or continue at its end; None where agents have none."""
+    senders: list[Sender] = field(default_factory=list[Sender])
+
+    @property
+    def thread_id(self) -> str:
+        """The chat when filtered by one, else the replica."""
+        return self.thread.chat_id or self.thread.workspace_id
+
+    @property
+    def short(self) -> bool:
+        """Whether one read is enough."""
+        return self.end - self.start <= EVENTS_AT_ONCE and not self.turns
+
+
+async def open_page(
+    database: Database, places: TurnPlaces, workspace_id: str, query: HistoryQuery
+) -> HistoryPage | None:
+    """Find the page's bounds; None when the workspace or chat does not exist.
+
+    Raises:
+        ApiError: INVALID_REQUEST for a bad cursor.
+    """
+    thread_id = query.chat_id or workspace_id
+    before, before_turn = query.before_event, query.before_turn
+    if query.before_cursor is not None:
+        cursor = decode(query.before_cursor, thread_id)
+        before, before_turn = cursor.before_event, cursor.before_turn
+
+    def run(connection: Connection) -> HistoryPage | None:
+        thread = find_thread(connection, workspace_id, query.chat_id)
+        if thread is None:
+            return None
+        end = thread.total if before is None else min(before, thread.total)
+        start = 0 if query.limit is None else max(0, end - query.limit)
+        page = HistoryPage(thread, start, end, read_canceled(connection, thread))
+        if (chat_id := native_chat(connection, thread)) is not None:
+            begins = places.find(connection, chat_id, thread.total)
+            most = query.limit if before is None else None
+            page.turns = turns_of_page(chat_id, begins, page, before_turn, most)
+        return page
+
+    return await database.read(run)
+
+
+async def written(database: Database, page: HistoryPage) -> AsyncGenerator[bytes]:
+    """Yield the response body. The events come first: their summary is known at their end."""
+    yield b'{"events":['
+    for first in range(page.start, page.end, EVENTS_AT_ONCE):
+        last = min(first + EVENTS_AT_ONCE, page.end)
+        body, senders = await database.read(_part(page.thread, first, last))
+        page.senders += senders
+        yield b"," + body if first > page.start else body
+    yield b"],"
+    if page.turns is not None:
+        yield b'"agentAspTranscript":{"turns":['
+        for number, (first, last) in enumerate(page.turns.spans):
+            turn = json.dumps(await _turn(database, page, first, last), separators=(",", ":"))
+            yield (b"," if number else b"") + turn.encode()
+        yield b']},"turnsStartIndex":%d,' % page.turns.first
+    yield json.dumps(_rest(page), separators=(",", ":")).encode()[1:]
+
+
+async def _turn(database: Database, page: HistoryPage, first: int, last: int) -> dict[str, Any]:
+    fold, turns = TurnFold(), page.turns
+    assert turns is not None
+    thread = replace(page.thread, chat_id=turns.chat_id)
+    for start in range(first, last, EVENTS_AT_ONCE):
+        end = min(start + EVENTS_AT_ONCE, last)
+        for text in await database.read(_texts(thread, start, end)):
+            fold.add(_event(text))
+    return fold.turn()
+
+
+def _texts(thread: HistoryScope, start: int, end: int) -> Callable[[Connection], list[str]]:
+    return lambda connection: read_payloads(connection, thread, start, end)
+
+
+def turns_of_page(
+    chat_id: str, begins: list[int], page: HistoryPage, before_turn: int | None, most: int | None
+) -> TurnRange:
+    """Return the turns whose last event is in the page.
+
+    So the newest page has the newest turn whole, and pages together have each turn once. Only turns
+    below `before_turn` count; where that alone selects the page, `most` of them.
+    """
+    ends = [*begins[1:], page.thread.total]
+    spans = list(zip(begins, ends, strict=False))  # without a turn there is no end either
+    if before_turn is not None and most is not None:
+        last = min(before_turn, len(spans))
+        first = max(0, last - most)
+        return TurnRange(chat_id, first, spans[first:last])
+    first = sum(1 for _, end in spans if end <= page.start)
+    last = sum(1 for _, end in spans if end <= page.end)
+    last = last if before_turn is None else min(last, before_turn)
+    return TurnRange(chat_id, min(first, last), spans[first:last])
+
+
+def _part(
+    thread: HistoryScope, first: int, last: int
+) -> Callable[[Connection], tuple[bytes, list[Sender]]]:
+    def run(connection: Connection) -> tuple[bytes, list[Sender]]:
+        found = [_event(text) for text in read_payloads(connection, thread, first, last)]
+        message_ids = [event["payload"]["messageId"] for event in found if _is_user_message(event)]
+        senders = read_senders(connection, thread.workspace_id, message_ids)
+        # Without the list's brackets: pages are joined into one.
+        return json.dumps(found, separators=(",", ":")).encode()[1:-1], senders
+
+    return run
+
+
+def _event(payload_text: str) -> dict[str, Any]:
+    return from_json(payload_text)["event"]
+
+
+def _is_user_message(event: dict[str, Any]) -> bool:
+    payload = event.get("payload")
+    return (
+        event.get("type") == AgentEventType.USER_MESSAGE
+        and isinstance(payload, dict)
+        and "messageId" in payload
+    )
+
+
+def _rest(page: HistoryPage) -> dict[str, Any]:
+    thread = page.thread
+    earlier = page.start > 0
+    whole = not earlier and page.end == thread.total
+    turn = page.turns.first if page.turns is not None else None
+    cursor = encode_opaque(
+        HistoryCursor(thread=page.thread_id, before_event=page.start, before_turn=turn)
+    )
+    senders = [sender.model_dump(mode="json", by_alias=True) for sender in page.senders]
+    return {
+        "thread_id": page.thread_id,
+        "total": thread.total,
+        "has_more": earlier,
+        **({} if whole else {"eventsStartIndex": page.start}),
+        "beforeCursor": cursor if earlier else None,
+        "senders": senders,
+        "canceledMessageIds": page.canceled,
+        "coding_agent": thread.coding_agent,
+        "waking": thread.waking,
+        "logIndex": thread.log_index,
+    }

@@ -1,1 +1,0 @@
-"""Chats and messages: what the routes of both stand on."""

@@ -1,0 +1,254 @@
+"""Routes of environments, their warm pools and hook tests."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Path, Response
+from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+
+from quarterdeck.service.context import Context, ServiceContext
+from quarterdeck.service.description import fails, stream_of
+from quarterdeck.service.environments.hook_tests import (
+    HookTestRequest,
+    follow_test,
+    make_workspace,
+    run_test,
+    save_tested,
+)
+from quarterdeck.service.environments.rows import find_environment, list_environments
+from quarterdeck.service.environments.service import (
+    change_environment,
+    create_environment,
+    environment_tag,
+    reach_to_change,
+    remove_environment,
+)
+from quarterdeck.service.environments.warm_pools import look_into, switch_pool
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.fleet.fleet import Fleet, FleetDep
+from quarterdeck.service.formats import IfMatch
+from quarterdeck.service.identity.service import CallerDep
+from quarterdeck.service.streams import PING, StreamResponse
+from quarterdeck.wire.base import GivenId, Success
+from quarterdeck.wire.environment_parts import SaveHook
+from quarterdeck.wire.environments import (
+    ChangeEnvironment,
+    ChangeWarmPool,
+    CreateEnvironment,
+    Environment,
+    EnvironmentAnswer,
+    EnvironmentList,
+    PooledWorkspaceList,
+    WarmPoolAnswer,
+)
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.hook_tests import HookTestAnswer, SavedHookTest, TestHook
+from quarterdeck.wire.setup import HookKind
+
+PREFIX = "/v1/environments/{environment_id}"
+
+
+def _either(value: object, read: ValidatorFunctionWrapHandler) -> object:
+    """Validate a value of either kind, with one message for both."""
+    try:
+        return read(value)
+    except ValidationError as e:
+        raise ValueError("it must be `global`, or a UUID with its hyphens and nothing else") from e
+
+
+_Given = Annotated[GivenId | Literal["global"], WrapValidator(_either)]
+
+
+async def _reference(environment_id: Annotated[_Given, Path()]) -> str:
+    return str(environment_id)
+
+
+EnvironmentRef = Annotated[str, Depends(_reference)]
+"""The environment named in the path: its id, or `global`."""
+
+
+def environment_router() -> APIRouter:
+    """Return a router for paths below one environment."""
+    return APIRouter(prefix=PREFIX, tags=["environments"])
+
+
+environments_router = APIRouter(prefix="/v1/environments", tags=["environments"])
+
+
+@environments_router.get("")
+async def list_all(
+    context: Context, caller: CallerDep, scope: Literal["org", "user", "all"] = "all"
+) -> EnvironmentList:
+    """Return the environments that the caller may use."""
+    found = await context.database.read(
+        lambda c: list_environments(c, caller.organization_id, caller.user_id, scope)
+    )
+    return EnvironmentList(environments=found)
+
+
+@environments_router.post("", status_code=201)
+async def create(
+    body: CreateEnvironment, context: Context, caller: CallerDep, response: Response
+) -> EnvironmentAnswer:
+    """Create an environment."""
+    return _tagged(response, await create_environment(context, caller, body))
+
+
+@environments_router.get("/{environment_id}")
+async def read(
+    environment: EnvironmentRef, context: Context, caller: CallerDep, response: Response
+) -> EnvironmentAnswer:
+    """Read an environment; `global` names the organization's global one."""
+    found = await context.database.read(
+        lambda c: find_environment(c, caller.organization_id, caller.user_id, environment)
+    )
+    if found is None:
+        raise ApiError(ErrorCode.NOT_FOUND, "No environment has this id.")
+    return _tagged(response, found)
+
+
+@environments_router.patch("/{environment_id}", responses=fails(412))
+async def change(
+    environment: EnvironmentRef,
+    body: ChangeEnvironment,
+    context: Context,
+    caller: CallerDep,
+    response: Response,
+    if_match: IfMatch = None,
+) -> EnvironmentAnswer:
+    """Change the given fields of an environment; the global one is 400."""
+    changed = await change_environment(context, caller, environment, body, if_match)
+    return _tagged(response, changed)
+
+
+def _tagged(response: Response, environment: Environment) -> EnvironmentAnswer:
+    response.headers["ETag"] = environment_tag(environment)
+    return EnvironmentAnswer(environment=environment)
+
+
+@environments_router.delete("/{environment_id}")
+async def remove(environment: EnvironmentRef, context: Context, caller: CallerDep) -> Success:
+    """Remove an environment with its parts; 409 for the global one and one that is in use."""
+    await remove_environment(context, caller, environment)
+    return Success()
+
+
+_warm_pools_environment = environment_router()
+_pools_router = APIRouter(tags=["environments"])
+
+
+@_warm_pools_environment.put("/warm-pools")
+async def switch(
+    environment: EnvironmentRef,
+    body: ChangeWarmPool,
+    context: Context,
+    caller: CallerDep,
+) -> WarmPoolAnswer:
+    """Switch the environment's pool on or off; its workspaces come, or go, by and by."""
+    pool = await switch_pool(context, caller, environment, body.enabled)
+    return WarmPoolAnswer(warm_pool=pool)
+
+
+@_pools_router.get("/v1/warm-pools/{id}/workspaces")
+async def list_workspaces(id: GivenId, context: Context, caller: CallerDep) -> PooledWorkspaceList:
+    """Return what waits in a pool."""
+    return PooledWorkspaceList(workspaces=await look_into(context, caller, str(id)))
+
+
+warm_pools_router = APIRouter()
+warm_pools_router.include_router(_warm_pools_environment)
+warm_pools_router.include_router(_pools_router)
+
+
+hook_tests_router = environment_router()
+
+
+@hook_tests_router.post("/warm-hooks/test")
+async def test_warm(
+    environment: EnvironmentRef,
+    body: TestHook,
+    context: Context,
+    fleet: FleetDep,
+    caller: CallerDep,
+) -> HookTestAnswer:
+    """Run a warm hook in a new workspace of the environment, which is removed then."""
+    request = HookTestRequest(caller, environment, HookKind.WARM, body.content)
+    return HookTestAnswer(test=await run_test(context, fleet, request))
+
+
+@hook_tests_router.post(
+    "/warm-hooks/test/stream", response_class=StreamResponse, responses=stream_of("HookTestEvent")
+)
+async def stream_warm(
+    environment: EnvironmentRef,
+    body: TestHook,
+    context: Context,
+    fleet: FleetDep,
+    caller: CallerDep,
+) -> Response:
+    """Return the same, told while it happens, as for start hooks. Whoever leaves ends the test."""
+    request = HookTestRequest(caller, environment, HookKind.WARM, body.content)
+    return await _stream(context, fleet, request)
+
+
+@hook_tests_router.post("/warm-hooks/save-test", status_code=201)
+async def save_and_test_warm(
+    environment: EnvironmentRef,
+    body: SaveHook,
+    context: Context,
+    fleet: FleetDep,
+    caller: CallerDep,
+) -> SavedHookTest:
+    """Test a warm hook and save it; it comes into force when it ended with 0."""
+    # Before the test, which takes long.
+    await context.database.read(lambda c: reach_to_change(c, caller, environment))
+    request = HookTestRequest(caller, environment, HookKind.WARM, body.content)
+    test = await run_test(context, fleet, request)
+    passed = test.exit_code == 0
+    saved = await save_tested(context, caller, environment, body.content, passed)
+    if passed:
+        fleet.pools.nudge()
+    return SavedHookTest(warm_hook=saved, test=test)
+
+
+@hook_tests_router.post("/start-hooks/test")
+async def test_start(
+    environment: EnvironmentRef,
+    body: TestHook,
+    context: Context,
+    fleet: FleetDep,
+    caller: CallerDep,
+) -> HookTestAnswer:
+    """Run a start hook, after the warm ones, in a new workspace, which is removed then."""
+    request = HookTestRequest(caller, environment, HookKind.START, body.content)
+    return HookTestAnswer(test=await run_test(context, fleet, request))
+
+
+@hook_tests_router.post(
+    "/start-hooks/test/stream", response_class=StreamResponse, responses=stream_of("HookTestEvent")
+)
+async def stream_start(
+    environment: EnvironmentRef,
+    body: TestHook,
+    context: Context,
+    fleet: FleetDep,
+    caller: CallerDep,
+) -> Response:
+    """Return the same, told while it happens. Whoever leaves ends the test."""
+    request = HookTestRequest(caller, environment, HookKind.START, body.content)
+    return await _stream(context, fleet, request)
+
+
+async def _stream(context: ServiceContext, fleet: Fleet, request: HookTestRequest) -> Response:
+    workspace_id = await make_workspace(context, request)  # its errors are not part of the stream
+    return StreamResponse(_frames(context, fleet, workspace_id), context.stopping)
+
+
+async def _frames(
+    context: ServiceContext, fleet: Fleet, workspace_id: str
+) -> AsyncGenerator[bytes, None]:
+    async with aclosing(follow_test(context, fleet, workspace_id)) as events:
+        async for event in events:
+            data = event and event.model_dump_json(exclude_unset=True)
+            yield PING if data is None else f"data: {data}\n\n".encode()

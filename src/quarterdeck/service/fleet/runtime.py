@@ -1,0 +1,233 @@
+"""The shared state of a running workspace, and links to its engine."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from quarterdeck.engine.link import EngineGoneError, EngineLink
+from quarterdeck.service.chats.delivery import MessageDelivery
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.errors import StorageError, UnknownWorkspaceError
+from quarterdeck.service.event_rows import NewEvent
+from quarterdeck.service.fleet.engine_channel import EngineChannel, JournalMark
+from quarterdeck.service.fleet.settings import FleetSettings
+from quarterdeck.service.replicas.rows import WorkspaceRow, find_workspace
+from quarterdeck.service.retry import log_storage_error, retry_until_stored
+from quarterdeck.wire.engine import EngineHello, EngineReport, JournalEntry
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.events import EventType
+from quarterdeck.wire.setup import SetupPhase, SetupState
+
+
+@dataclass(frozen=True)
+class Dependencies:
+    """Shared by all workspaces. `slots` bounds how many are prepared at once."""
+
+    context: ServiceContext
+    settings: FleetSettings
+    slots: asyncio.Semaphore
+
+
+@dataclass
+class WorkspaceHealth:
+    """When the engine last answered, and its last report."""
+
+    last_seen: datetime | None = None
+    hello: EngineHello | None = None
+    report: EngineReport | None = None
+    turn_ended: bool = False
+    """A turn has ended since the workspace became active."""
+    progress: str | None = None
+    """The current step while the workspace is prepared."""
+
+
+@dataclass
+class WorkspaceRuntime:
+    """One workspace: its parts, shared by its supervisor, its life and its sessions."""
+
+    id: str
+    tools: Dependencies
+    line: EngineChannel
+    courier: MessageDelivery
+    pulse: WorkspaceHealth = field(default_factory=WorkspaceHealth)
+    mark: JournalMark = field(default_factory=JournalMark)
+    prepared: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it waits in a pool, prepared."""
+    claimed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it left its pool."""
+
+    def seen(self) -> None:
+        """Note that the engine has just answered."""
+        self.pulse.last_seen = self.tools.context.clock()
+
+    async def row(self) -> WorkspaceRow:
+        """Read its row, as soon as the database answers.
+
+        Raises:
+            UnknownWorkspaceError: there is none.
+        """
+        database = self.tools.context.database
+        row = await retry_until_stored(lambda: database.read(lambda c: find_workspace(c, self.id)))
+        if row is None:
+            raise UnknownWorkspaceError(f"There is no workspace {self.id}.")
+        return row
+
+
+def new_site(workspace_id: str, tools: Dependencies) -> WorkspaceRuntime:
+    """Return the parts of a workspace."""
+    courier = MessageDelivery(
+        tools.context.database,
+        tools.context.event_log,
+        workspace_id,
+        pauses=tools.settings.redelivery,
+        limit=tools.settings.call_limit,
+        clock=lambda: tools.context.clock(),
+    )
+    return WorkspaceRuntime(workspace_id, tools, EngineChannel(tools.settings.link_wait), courier)
+
+
+log = logging.getLogger(__name__)
+
+
+async def feel_pulse(site: WorkspaceRuntime, calls: EngineLink) -> None:
+    """Query the engine's status regularly, until the link is lost.
+
+    Raises:
+        EngineError: the link was lost.
+        TimeoutError: the engine does not answer.
+    """
+    settings = site.tools.settings
+    reported = False
+    while True:
+        async with asyncio.timeout(settings.call_limit):
+            report = site.pulse.report = await calls.status()
+        site.seen()
+        if report.journal_fault is None:
+            reported = False
+        elif not reported:
+            reported = await _append_fault(site, report.journal_fault)
+        await asyncio.sleep(settings.heartbeat)
+
+
+async def _append_fault(site: WorkspaceRuntime, fault: str) -> bool:
+    """Store an event about a journal that cannot be written; False when that failed too."""
+    payload = {
+        "code": ErrorCode.INTERNAL_ERROR,
+        "message": f"The replica's journal cannot be written: {fault}. What its agents do waits,"
+        " and goes on by itself once it can. Make room on the disk.",
+    }
+    try:
+        await site.tools.context.event_log.append(site.id, [NewEvent(EventType.ERROR, payload)])
+    except UnknownWorkspaceError:
+        return True  # deleted in the meantime
+    except StorageError as e:
+        log_storage_error(log, f"The fault of a journal could not be told ({fault})", e)
+        return False
+    return True
+
+
+_TELLING = (EventType.HOOKS_STATUS, EventType.ERROR)
+"""Entries after which the engine's progress is queried; a boot that fails ends with an error."""
+_HOOKS = (SetupPhase.WARM_HOOKS, SetupPhase.START_HOOKS)
+"""Phases that end by themselves: every hook has its own time limit."""
+
+
+class NotReadyError(Exception):
+    """The engine runs, but did not become ready. The text becomes the replica's error."""
+
+
+class BootMonitor:
+    """One connection's view of a boot. `limit` is how many seconds may pass without any progress."""
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._phase: SetupPhase | None = None
+        self._failure_stored = False
+        self._moved = asyncio.Event()
+        self._news = asyncio.Event()
+
+    def ready(self) -> None:
+        """Note that the engine is ready."""
+        self._move(SetupPhase.READY)
+
+    def hear(self, entries: Sequence[JournalEntry]) -> None:
+        """Note that entries of the journal were stored."""
+        for entry in entries:
+            if entry.type == EventType.ENGINE_READY:
+                self.ready()
+            elif entry.type in _TELLING:
+                self._failure_stored = self._failure_stored or entry.type == EventType.ERROR
+                self._news.set()
+
+    def catch_up(self, state: SetupState | None) -> None:
+        """Note that everything up to the report of this state is stored."""
+        if state is not None and state.phase == SetupPhase.FAILED:
+            self._failure_stored = True
+        self._news.set()
+
+    def learn(self, state: SetupState | None) -> None:
+        """Note the progress that the engine reported. A failure counts after all earlier events.
+
+        Raises:
+            NotReadyError: its boot failed.
+        """
+        if state is None:
+            return
+        if state.phase == SetupPhase.FAILED:
+            if not self._failure_stored:
+                return
+            raise NotReadyError(state.failure or "Setting the replica up failed.")
+        if state.phase != SetupPhase.READY:  # that is reported by the journal, in order
+            self._move(state.phase)
+
+    async def follow(self, calls: EngineLink) -> None:
+        """Query the engine after each step of its boot, until the link is lost.
+
+        Raises:
+            EngineError: the link was lost.
+            NotReadyError: the boot failed.
+        """
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            self.learn((await calls.status()).setup)
+
+    async def reached(self, *phases: SetupPhase) -> SetupPhase:
+        """Wait until it is held or ready, or in one of the given phases.
+
+        Raises:
+            NotReadyError: there is no more progress.
+        """
+        wanted = phases or (SetupPhase.HELD, SetupPhase.READY)
+        while self._phase not in wanted:
+            self._moved.clear()
+            try:
+                async with asyncio.timeout(self._limit):
+                    await self._moved.wait()
+            except TimeoutError as e:
+                if self._phase not in _HOOKS:
+                    raise NotReadyError("The replica's engine did not become ready in time.") from e
+        assert self._phase is not None  # it is one of the expected ones
+        return self._phase
+
+    def _move(self, phase: SetupPhase) -> None:
+        if self._phase != SetupPhase.READY:
+            self._phase = phase
+        self._moved.set()
+
+
+async def open_link(site: WorkspaceRuntime, secret: str, after: int | None = None) -> EngineLink:
+    """Open a link; `after` requests the journal.
+
+    Raises:
+        EngineGoneError: no engine listens, or it does not answer in time.
+        EngineRefusedError: it has another secret.
+    """
+    try:
+        async with asyncio.timeout(site.tools.settings.link_limit):
+            reader, writer = await site.tools.context.sandboxes.connect(site.id)
+            return await EngineLink.open(reader, writer, secret, after)
+    except OSError as e:  # includes a time-out
+        raise EngineGoneError("The replica's engine cannot be reached.") from e

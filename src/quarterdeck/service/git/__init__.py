@@ -1,0 +1,1 @@
+"""Git operations of a person on workspaces."""

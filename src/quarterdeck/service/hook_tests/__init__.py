@@ -1,1 +1,0 @@
-"""Testing hooks in workspaces that are made for it, and that no list shows."""

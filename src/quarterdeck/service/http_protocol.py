@@ -1,0 +1,392 @@
+"""HTTP connections and their limits.
+
+HTTP on one connection, with bounds on the cost of a request before its caller is known.
+
+The underlying server limits neither the size nor the time of heads.
+
+Limits of connections, by entrance and peer.
+
+Any process that can reach a socket can open connections without a key, so they are limited before
+the caller is known: by the number of files that the process may have open.
+"""
+
+import asyncio
+import ipaddress
+import json
+import logging
+import resource
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn, cast
+
+import httptools
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from quarterdeck.service.identity.service import INSIDE, OWNER
+from quarterdeck.service.listeners import Bound, Entrance
+from quarterdeck.service.middleware import is_owner, sandbox_of
+from quarterdeck.wire.errors import ErrorCode, ErrorObject
+
+ACCEPT_PAUSE_SECONDS = 1.0
+"""Pause after the system refused to accept, for lack of files or memory."""
+
+LOG_SECONDS = 60.0
+"""Between two log lines about requests that were refused for the same reason."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """Limits of connections by entrance, and of one peer where peers are distinguished."""
+
+    of: dict[Entrance, int]
+    of_peer: dict[Entrance, int]
+
+
+def limits_for(files: int) -> ConnectionLimits:
+    """Return the limits of a process that may have this many files open.
+
+    Sandboxes, the network and previews (each of whose connections takes two files) together get
+    half, so there is always room for the owner and for the service's own files: its database,
+    engines and programs. One sandbox gets a sixteenth of the share of all sandboxes; a peer of the
+    network half, since everybody behind a proxy is the same peer; one replica a quarter of the
+    share of previews.
+    """
+    inside = min(1024, files // 8)
+    network = min(4096, files // 4)
+    previews = min(512, files // 16)
+    return ConnectionLimits(
+        {
+            Entrance.OWNER: files // 2,
+            Entrance.INSIDE: inside,
+            Entrance.NETWORK: network,
+            Entrance.PREVIEW: previews,
+        },
+        {
+            Entrance.INSIDE: max(8, inside // 16),
+            Entrance.NETWORK: network // 2,
+            Entrance.PREVIEW: max(4, previews // 4),
+        },
+    )
+
+
+def limits_here() -> ConnectionLimits:
+    """Return the current limits of this process."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return limits_for(files)
+
+
+class Connections:
+    """Counts open connections, and decides whether to admit another."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self._limits = limits
+        self._open: Counter[tuple[Entrance, str]] = Counter()
+        self._full: set[tuple[Entrance, str]] = set()
+        self._logged: dict[str, float] = {}
+
+    def admit(self, entrance: Entrance, peer: str) -> bool:
+        """Count a connection of a peer; False when there are too many, and it is not counted."""
+        groups = self._groups(entrance, peer)
+        for group, most in groups.items():
+            if self._open[group] >= most:
+                self._refuse(group, most)
+                return False
+        self._open.update(groups.keys())
+        return True
+
+    def release(self, entrance: Entrance, peer: str) -> None:
+        """Stop counting an admitted connection."""
+        for group, most in self._groups(entrance, peer).items():
+            self._open[group] -= 1
+            # Not every time: a peer that keeps trying must not fill the log.
+            if self._open[group] <= most // 2 and group in self._full:
+                self._full.discard(group)
+                log.info("Connections are accepted again: %s", _named(group))
+            if not self._open[group]:
+                del self._open[group]
+
+    def note_refused(self, entrance: Entrance, peer: str, reason: str) -> None:
+        """Log that a request was refused, unless the same was logged a moment ago."""
+        now = time.monotonic()
+        if now - self._logged.get(reason, -LOG_SECONDS) >= LOG_SECONDS:
+            self._logged[reason] = now
+            log.warning("A request was refused: %s (%s)", reason, _named((entrance, peer)))
+
+    def _groups(self, entrance: Entrance, peer: str) -> dict[tuple[Entrance, str], int]:
+        groups = {(entrance, ""): self._limits.of[entrance]}
+        if peer:
+            groups[entrance, peer] = self._limits.of_peer[entrance]
+        return groups
+
+    def _refuse(self, group: tuple[Entrance, str], most: int) -> None:
+        if group not in self._full:
+            self._full.add(group)
+            log.warning("Connections are refused beyond %d: %s", most, _named(group))
+
+
+def _named(group: tuple[Entrance, str]) -> str:
+    entrance, peer = group
+    return f"{entrance}, {peer}" if peer else str(entrance)
+
+
+@dataclass(frozen=True)
+class AdmittedPeer:
+    """An admitted connection: its entrance, its peer, and the mark of its requests."""
+
+    entrance: Entrance
+    peer: str
+    mark: str | None = None
+
+
+class Acceptor:
+    """Accepts connections on one socket, one by one: each is admitted, or closed at once.
+
+    The event loop's own servers accept all waiting connections before they can be checked: more
+    than the process may have files open, and then nothing is accepted for a while.
+    """
+
+    def __init__(
+        self,
+        bound: Bound,
+        connections: Connections,
+        protocol: Callable[[AdmittedPeer], asyncio.Protocol],
+    ) -> None:
+        self._bound = bound
+        self._connections = connections
+        self._protocol = protocol
+        self._loop = asyncio.get_running_loop()
+        self._beginning: set[asyncio.Task[None]] = set()
+        self._pause: asyncio.TimerHandle | None = None
+        self._resume()
+
+    async def close(self) -> None:
+        """Accept no more; accepted connections continue."""
+        self._loop.remove_reader(self._bound.socket)
+        if self._pause is not None:
+            self._pause.cancel()
+        await asyncio.gather(*self._beginning, return_exceptions=True)
+
+    def _resume(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._bound.socket, self._accept)
+
+    def _accept(self) -> None:
+        try:
+            accepted, _ = self._bound.socket.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return  # it was closed in the meantime
+        except OSError as e:
+            log.error("No connection can be accepted for a moment: %s", e)
+            self._loop.remove_reader(self._bound.socket)
+            self._pause = self._loop.call_later(ACCEPT_PAUSE_SECONDS, self._resume)
+            return
+        peer = _recognize(accepted, self._bound.entrance)
+        if not self._connections.admit(peer.entrance, peer.peer):
+            accepted.close()
+            return
+        task = self._loop.create_task(self._begin(accepted, peer))
+        self._beginning.add(task)
+        task.add_done_callback(self._beginning.discard)
+
+    async def _begin(self, accepted: socket.socket, peer: AdmittedPeer) -> None:
+        try:
+            accepted.setblocking(False)
+            if accepted.family != socket.AF_UNIX:
+                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await self._loop.connect_accepted_socket(lambda: self._protocol(peer), accepted)
+        except OSError as e:  # it has ended already
+            log.debug("A connection ended before it was served: %s", e)
+            accepted.close()
+            self._connections.release(peer.entrance, peer.peer)
+
+
+def _recognize(accepted: socket.socket, entrance: Entrance) -> AdmittedPeer:
+    match entrance:
+        case Entrance.NETWORK:
+            return AdmittedPeer(entrance, _network_of(accepted))
+        case Entrance.OWNER if is_owner(accepted):
+            return AdmittedPeer(entrance, "", OWNER)
+        case Entrance.OWNER:  # it does not count against the owner's connections
+            return AdmittedPeer(Entrance.INSIDE, sandbox_of(accepted))
+        case Entrance.INSIDE:
+            return AdmittedPeer(entrance, sandbox_of(accepted), INSIDE)
+        case Entrance.PREVIEW:  # its replica is known with its request
+            return AdmittedPeer(entrance, "")
+
+
+def _network_of(accepted: socket.socket) -> str:
+    """Return the peer's address: with IPv6 its network, as a host has 64 bits of addresses."""
+    try:
+        address = ipaddress.ip_address(accepted.getpeername()[0].partition("%")[0])
+    except OSError:
+        return ""  # it has ended already
+    if address.version == 4:
+        return str(address)
+    return str(ipaddress.ip_network((address, 64), strict=False))
+
+
+HEAD_BYTES = 32 << 10
+"""Limit of a request's line and headers."""
+
+HEADERS = 100
+"""Maximum number of fields of a request's head."""
+
+HEAD_SECONDS = 10.0
+"""From the connection, or a later head's first byte, to the end of the head."""
+
+PIPELINED = 16
+"""Maximum number of requests that wait on a connection while an earlier one is served."""
+
+_TOO_LARGE = f"at most {HEAD_BYTES} bytes"
+_TOO_MANY = f"at most {HEADERS} headers"
+_BAD_REQUEST = (
+    b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n"
+    b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+)
+
+
+class _RefusedHeadError(Exception):
+    """The head exceeds a limit. Raised through the parser, which stops."""
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """HTTP on one admitted connection, within the limits.
+
+    Requests of the installation's owner have `state["owner"]` in their scope, those over the socket
+    for callers inside workspaces `state["inside"]`.
+    """
+
+    def __init__(
+        self,
+        peer: AdmittedPeer,
+        counted: Connections,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+    ) -> None:
+        marked = app_state if peer.mark is None else {**app_state, peer.mark: True}
+        super().__init__(config, server_state, marked)
+        self._admitted = peer
+        self._counted = counted
+        self._deadline: asyncio.TimerHandle | None = None
+        """When the head, or the rest of a body whose request was answered, must be complete."""
+        self._progressed = False
+        """A request started, or a part of its body came, within the bytes that are being read."""
+        self._pending_bytes = 0
+        """How many bytes of an incomplete item the parser holds."""
+        self._refused: str | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start to serve the connection."""
+        super().connection_made(cast("Any", transport))
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        super().connection_lost(exc)
+        self._cancel_deadline()
+        self._counted.release(self._admitted.entrance, self._admitted.peer)
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request."""
+        if self.transport.is_closing():
+            return
+        self._unset_keepalive_if_required()
+        self._progressed = False
+        try:
+            cast("Any", self.parser).feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # no other protocol is supported: the request is answered as it is
+        except httptools.HttpParserError:
+            self.send_400_response(self._refused or "not valid HTTP")
+            return
+        if not self._progressed:  # one read is small
+            self._pending_bytes += len(data)
+        if self._pending_bytes > HEAD_BYTES:
+            self.send_400_response(_TOO_LARGE)
+        elif self._is_idle() and self.timeout_keep_alive_task is None:
+            self._await_head()
+
+    def on_message_begin(self) -> None:
+        """Note that a request starts."""
+        super().on_message_begin()
+        self._note_progress()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Accept a complete field of the head, or a trailer."""
+        super().on_header(name, value)
+        if len(self.headers) > HEADERS:
+            self._refuse(_TOO_MANY)
+
+    def on_headers_complete(self) -> None:
+        """Note that the head is complete: the request is served."""
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > HEAD_BYTES:
+            self._refuse(_TOO_LARGE)
+        if len(self.pipeline) >= PIPELINED:
+            self._refuse(f"at most {PIPELINED} requests at once")
+        self._cancel_deadline()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Note that a part of the body came."""
+        self._note_progress()
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Note that the request is complete with its body."""
+        super().on_message_complete()
+        self._pending_bytes = 0
+        if self.cycle.response_complete and self.timeout_keep_alive_task is None:
+            self._cancel_deadline()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer with the Error object, unless another answer is on its way, and close."""
+        self._counted.note_refused(self._admitted.entrance, self._admitted.peer, msg)
+        if self._is_idle():
+            error = ErrorObject(
+                error="The request is not valid.",
+                details=f"head: {msg}",
+                code=ErrorCode.INVALID_REQUEST,
+            )
+            body = json.dumps(error.model_dump(mode="json")).encode()
+            self.transport.write(_BAD_REQUEST % (len(body), body))
+        self.transport.close()
+
+    def _is_idle(self) -> bool:
+        """Return whether every request so far was answered."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is None or cycle.response_complete
+
+    def _note_progress(self) -> None:
+        self._progressed = True
+        self._pending_bytes = 0
+
+    def _refuse(self, reason: str) -> NoReturn:
+        self._refused = reason
+        raise _RefusedHeadError
+
+    def _await_head(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(HEAD_SECONDS, self._end_waiting)
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _end_waiting(self) -> None:
+        if not self.transport.is_closing():
+            reason = f"not complete after {HEAD_SECONDS:.0f} seconds"
+            self._counted.note_refused(self._admitted.entrance, self._admitted.peer, reason)
+            self.transport.close()

@@ -1,0 +1,1 @@
+"""Notifications and webhooks, and requests to URLs that users enter."""

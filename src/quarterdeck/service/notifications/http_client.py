@@ -1,0 +1,149 @@
+"""Requests to URLs that users chose."""
+
+import asyncio
+import logging
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.formats import moment_text
+from quarterdeck.service.identity.service import Caller
+from quarterdeck.service.notifications.notifier import Notice, Notifier, is_target, service_of
+from quarterdeck.service.notifications.rows import (
+    NotificationTarget,
+    find_target,
+    put_target,
+    remove_target,
+)
+from quarterdeck.wire.account import ChatappConnection
+from quarterdeck.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    import httpx
+
+
+LOOPBACK = ("all://localhost", "all://127.0.0.1", "all://[::1]")
+
+
+def open_client(limit: float) -> "httpx.AsyncClient":
+    """Return a client that follows no redirection; `limit` is in seconds, for each operation."""
+    import httpx  # 100 ms, and most services make no calls
+
+    # It logs every address in full.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    # A proxy of the environment is for hosts outside of this machine.
+    direct = {pattern: httpx.AsyncHTTPTransport() for pattern in LOOPBACK}
+    return httpx.AsyncClient(timeout=limit, follow_redirects=False, mounts=direct)
+
+
+TRIAL = Notice("quarterdeck", "Notifications arrive here.")
+
+
+async def connect(context: ServiceContext, caller: Caller, url: str) -> None:
+    """Store a target, replacing an earlier one.
+
+    Raises:
+        ApiError: INVALID_REQUEST for a URL of no known service.
+    """
+    url = url.strip()
+    if not await asyncio.to_thread(is_target, url):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            "Not a notification URL, such as ntfy://host/topic.",
+            "url",
+        )
+    user_id, row_id = _user(caller), str(uuid4())
+    target = NotificationTarget(
+        row_id, context.vault.seal(row_id, url), moment_text(context.clock())
+    )
+    await context.database.write(lambda c: put_target(c, caller.organization_id, user_id, target))
+
+
+async def connection(context: ServiceContext, caller: Caller) -> ChatappConnection:
+    """Return whether there is a target."""
+    target = await _target(context, caller)
+    if target is None:
+        return ChatappConnection(connected=False)
+    url = context.vault.unseal(target.id, target.url_sealed)
+    return ChatappConnection.model_validate(
+        {"connected": True, "service": service_of(url), "created_at": target.created_at}
+    )
+
+
+async def disconnect(context: ServiceContext, caller: Caller) -> None:
+    """Remove the target, if there is one."""
+    user_id = _user(caller)
+    await context.database.write(lambda c: remove_target(c, caller.organization_id, user_id))
+
+
+async def try_out(context: ServiceContext, notifier: Notifier, caller: Caller) -> bool:
+    """Send a notification; return whether the target accepted it.
+
+    Raises:
+        ApiError: CONFLICT without a target.
+    """
+    target = await _target(context, caller)
+    if target is None:
+        raise ApiError(ErrorCode.CONFLICT, "There is no notification target yet. Set one first.")
+    return await notifier.try_target(target, TRIAL)
+
+
+async def _target(context: ServiceContext, caller: Caller) -> NotificationTarget | None:
+    user_id = _user(caller)
+    return await context.database.read(lambda c: find_target(c, caller.organization_id, user_id))
+
+
+def _user(caller: Caller) -> str:
+    assert caller.user_id is not None  # the route accepts only users
+    return caller.user_id
+
+
+URL_LENGTH = 2000
+
+
+def check_webhook_url(url: str | None) -> None:
+    """Check for an `http` or `https` URL with a host; loopback is allowed.
+
+    Raises:
+        ApiError: INVALID_REQUEST.
+    """
+    if url is None:
+        return
+    problem = _problem(url)
+    if problem:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            "The webhook's address cannot be called.",
+            f"webhook_url: {problem}",
+        )
+
+
+def _problem(url: str) -> str | None:
+    if len(url) > URL_LENGTH:
+        return f"at most {URL_LENGTH} characters"
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return "it holds characters that no URL has; write them as %XX"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as e:
+        return str(e)
+    if parts.scheme not in ("http", "https"):
+        return "it begins with http:// or https://"
+    if not parts.hostname:
+        return "it names no host"
+    return _host_problem(parts.hostname)
+
+
+def _host_problem(host: str) -> str | None:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    # Clouds answer with credentials there.
+    if address.is_link_local or address.is_multicast or address.is_unspecified:
+        return "this address cannot be a receiver"
+    return None

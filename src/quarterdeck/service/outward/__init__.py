@@ -1,1 +1,0 @@
-"""What the service says by itself: webhooks of replicas, and notifications to people."""

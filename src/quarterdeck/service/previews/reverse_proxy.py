@@ -1,0 +1,499 @@
+"""The reverse proxy in front of previews, and their addresses.
+
+    http://127.0.0.1:PORT/TOKEN/...     returned to users: needs no name resolution
+    http://TOKEN.localhost:PORT/...     target of redirects, so that absolute paths work
+
+One connection to a preview, passed on to the program in the workspace.
+
+Both sides are HTTP/1.1; a connection is passed on request by request, as each names its own
+preview. After a switch of protocols (a websocket) bytes go both ways until either side ends.
+"""
+
+import asyncio
+import logging
+import re
+import secrets
+from collections.abc import Generator, Iterable
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import h11
+
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.errors import ApiError, ListenError, StorageError
+from quarterdeck.service.http_protocol import (
+    HEAD_SECONDS,
+    HEADERS,
+    Acceptor,
+    AdmittedPeer,
+    Connections,
+    limits_here,
+)
+from quarterdeck.service.listeners import Bound, Entrance, PreviewListener, bind
+from quarterdeck.service.previews.rows import (
+    PreviewTarget,
+    count_previews,
+    find_target,
+    keep_port,
+    kept_port,
+)
+from quarterdeck.service.proxy_headers import Header, end_to_end
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+HOST = "127.0.0.1"
+
+_BY_HOST = re.compile(r"([0-9a-f]{32})\.localhost(?::\d+)?", re.IGNORECASE)
+_BY_PATH = re.compile(r"/([0-9a-f]{32})(?=[/?]|$)")
+
+
+@dataclass(frozen=True)
+class PreviewAddress:
+    """The target of a request. `base` is the path that was removed from `target`, if any."""
+
+    token: str
+    target: str
+    base: str = ""
+
+
+def new_token() -> str:
+    """Return 128 random bits, as one label of a host's name."""
+    return secrets.token_hex(16)
+
+
+def public_url(port: int, token: str) -> str:
+    """Return the URL of a preview."""
+    return f"http://{HOST}:{port}/{token}/"
+
+
+def browser_url(host: str, address: PreviewAddress) -> str:
+    """Return the same page under the preview's own host; `host` is the request's."""
+    _, colon, port = host.rpartition(":")
+    return f"http://{address.token}.localhost{colon}{port}{address.target}"
+
+
+def read_address(host: str, target: str) -> PreviewAddress | None:
+    """Return the preview that a request's host and target name; None when they name none."""
+    if by_host := _BY_HOST.fullmatch(host):
+        return PreviewAddress(by_host[1].lower(), target)
+    if by_path := _BY_PATH.match(target):
+        rest = target[by_path.end() :]
+        return PreviewAddress(by_path[1], rest if rest.startswith("/") else f"/{rest}", by_path[0])
+    return None
+
+
+Headers = list[Header]
+
+_OURS = frozenset((b"host", b"x-forwarded-host", b"x-forwarded-proto", b"x-forwarded-prefix"))
+
+
+def value_of(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
+    """Return the first value of a header, or an empty one."""
+    return next((value for key, value in headers if key.lower() == name), b"")
+
+
+def for_upstream(headers: Headers, address: PreviewAddress, port: int) -> Headers:
+    """Return a request's headers for the program that listens in the workspace."""
+    host = value_of(headers, b"host")
+    passed = [(key, value) for key, value in end_to_end(headers) if key.lower() not in _OURS]
+    passed += [
+        (b"Host", f"localhost:{port}".encode()),
+        (b"X-Forwarded-Host", host),
+        (b"X-Forwarded-Proto", b"http"),
+    ]
+    if address.base:
+        passed.append((b"X-Forwarded-Prefix", address.base.encode()))
+    if _has_body(headers):
+        passed += [one for one in headers if one[0].lower() == b"transfer-encoding"]
+    return passed + _upgrade(headers, b"Upgrade")
+
+
+def for_client(headers: Headers, address: PreviewAddress, switching: bool) -> Headers:
+    """Return an answer's headers; redirects within the preview are adapted."""
+    passed = [(key, _inside(key, value, address)) for key, value in end_to_end(headers)]
+    return passed + (_upgrade(headers, b"Upgrade") if switching else [])
+
+
+def _has_body(headers: Headers) -> bool:
+    return bool(value_of(headers, b"transfer-encoding"))
+
+
+def _upgrade(headers: Headers, connection: bytes) -> Headers:
+    wanted = value_of(headers, b"upgrade")
+    return [(b"Upgrade", wanted), (b"Connection", connection)] if wanted else []
+
+
+def _inside(key: bytes, value: bytes, address: PreviewAddress) -> bytes:
+    local = value.startswith(b"/") and not value.startswith(b"//")
+    if key.lower() == b"location" and address.base and local:
+        return address.base.encode() + value
+    return value
+
+
+HEAD_BYTES = 64 << 10
+READ_BYTES = 64 << 10
+IDLE_SECONDS = 60.0
+"""Time without a request after which a connection is closed."""
+CONNECT_SECONDS = 5.0
+
+LOOPBACKS = ("127.0.0.1", "::1")
+"""The addresses of localhost."""
+
+Event = h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]
+
+
+class PreviewRefusedError(Exception):
+    """The request cannot be passed on: a status, and a line for a person."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ConnectionAcceptor(Protocol):
+    """What a connection needs from the server that accepted it."""
+
+    async def resolve(self, token: str) -> PreviewTarget:
+        """Return the target of a preview; raises `PreviewRefusedError`."""
+        ...
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Register the connection while no request has come."""
+        ...
+
+    def exchanging(self, workspace_id: str) -> AbstractContextManager[None]:
+        """Register the connection while a request is passed on; raises `PreviewRefusedError`."""
+        ...
+
+
+@dataclass(frozen=True)
+class ProxySide:
+    """One side: its protocol state and its stream."""
+
+    state: h11.Connection
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def receive(self) -> Event:
+        """Return the next event, reading as much as needed."""
+        while (event := self.state.next_event()) is h11.NEED_DATA:
+            self.state.receive_data(await self.reader.read(READ_BYTES))
+        return event
+
+    async def send(self, event: h11.Event) -> None:
+        """Send one event."""
+        if data := self.state.send(event):
+            self.writer.write(data)
+            await self.writer.drain()
+
+
+async def serve_connection(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, entry: ConnectionAcceptor
+) -> None:
+    """Serve a client's connection to its end."""
+    client = ProxySide(h11.Connection(h11.SERVER, HEAD_BYTES), reader, writer)
+    try:
+        seconds = HEAD_SECONDS
+        while await _serve_request(client, entry, seconds):
+            client.state.start_next_cycle()
+            seconds = IDLE_SECONDS
+    except (OSError, h11.ProtocolError, TimeoutError):
+        return  # either side has disconnected, or speaks another protocol
+    finally:
+        writer.close()
+
+
+async def _serve_request(client: ProxySide, entry: ConnectionAcceptor, seconds: float) -> bool:
+    """Pass one request on; False when the connection cannot be used again."""
+    with entry.waiting():
+        async with asyncio.timeout(seconds):
+            request = await client.receive()
+    if not isinstance(request, h11.Request):
+        return False
+    try:
+        address, target = await _find(request, entry)
+        with entry.exchanging(target.workspace_id):
+            return await _pass_on(client, request, address, target.port)
+    except PreviewRefusedError as e:
+        await _refuse(client, e)
+        return False
+
+
+async def _pass_on(
+    client: ProxySide, request: h11.Request, address: PreviewAddress, port: int
+) -> bool:
+    reader, writer = await _connect(port)
+    program = ProxySide(h11.Connection(h11.CLIENT, HEAD_BYTES), reader, writer)
+    try:
+        return await _exchange(client, program, request, address, port)
+    finally:
+        writer.close()
+
+
+async def _find(
+    request: h11.Request, entry: ConnectionAcceptor
+) -> tuple[PreviewAddress, PreviewTarget]:
+    if len(request.headers) > HEADERS:
+        raise PreviewRefusedError(431, f"A request has at most {HEADERS} headers.")
+    host = value_of(request.headers, b"host").decode("latin-1")
+    address = read_address(host, request.target.decode("latin-1"))
+    if address is None:
+        raise PreviewRefusedError(404, "There is no preview at this address.")
+    target = await entry.resolve(address.token)
+    if address.base and value_of(request.headers, b"sec-fetch-mode") == b"navigate":
+        raise PreviewRefusedError(307, browser_url(host, address))
+    return address, target
+
+
+async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    for host in LOOPBACKS:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return await asyncio.open_connection(host, port)
+        except OSError:
+            continue
+    raise PreviewRefusedError(502, f"Nothing listens on port {port} of the replica.")
+
+
+async def _refuse(client: ProxySide, error: PreviewRefusedError) -> None:
+    text = f"{error}\n".encode()
+    headers = [("Content-Type", "text/plain; charset=utf-8"), ("Connection", "close")]
+    if error.status == 307:
+        headers.append(("Location", str(error)))
+    headers.append(("Content-Length", str(len(text))))
+    await client.send(h11.Response(status_code=error.status, headers=headers))
+    if client.state.their_state is not h11.ERROR:
+        await client.send(h11.Data(data=text))
+        await client.send(h11.EndOfMessage())
+
+
+async def _exchange(
+    client: ProxySide, program: ProxySide, request: h11.Request, address: PreviewAddress, port: int
+) -> bool:
+    await program.send(
+        h11.Request(
+            method=request.method,
+            target=address.target,
+            headers=for_upstream(request.headers.raw_items(), address, port),
+        )
+    )
+    sending = asyncio.create_task(_pass_body(client, program))
+    answering = asyncio.create_task(_pass_answer(program, client, address))
+    try:
+        await asyncio.wait({sending, answering}, return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done() and sending.exception() is None and sending.result():
+            return False
+        switched = await answering
+    finally:
+        sending.cancel()
+        answering.cancel()
+        await asyncio.gather(sending, answering, return_exceptions=True)
+    if switched:
+        await _pipe_both(client, program)
+        return False
+    return client.state.our_state is h11.DONE and client.state.their_state is h11.DONE
+
+
+async def _pass_body(client: ProxySide, program: ProxySide) -> bool:
+    """Pass the request's body on, then watch the client; True when it has left.
+
+    The program may send nothing for long, and the connection would stay open for nobody.
+    """
+    while True:
+        match await client.receive():
+            case h11.Data() | h11.EndOfMessage() as event:
+                await program.send(event)
+            case h11.ConnectionClosed():
+                return True
+            case _:  # the next request, or bytes of another protocol
+                return False
+
+
+async def _pass_answer(program: ProxySide, client: ProxySide, address: PreviewAddress) -> bool:
+    """Pass the response on to its end; True when the protocol was switched."""
+    while True:
+        event = await program.receive()
+        match event:
+            case h11.InformationalResponse() | h11.Response():
+                switching = event.status_code == 101
+                headers = for_client(event.headers.raw_items(), address, switching)
+                kind = type(event)
+                await client.send(
+                    kind(status_code=event.status_code, headers=headers, reason=event.reason)
+                )
+                if switching:
+                    return True
+            case h11.Data():
+                await client.send(event)
+            case h11.EndOfMessage():
+                await client.send(h11.EndOfMessage())
+                return False
+            case _:
+                raise ConnectionError("The program ended before its answer did.")
+
+
+async def _pipe_both(client: ProxySide, program: ProxySide) -> None:
+    pipes = {
+        asyncio.create_task(_pipe(client, program.writer)),
+        asyncio.create_task(_pipe(program, client.writer)),
+    }
+    try:
+        await asyncio.wait(pipes, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in pipes:
+            task.cancel()
+        await asyncio.gather(*pipes, return_exceptions=True)
+
+
+async def _pipe(source: ProxySide, target: asyncio.StreamWriter) -> None:
+    data = source.state.trailing_data[0]
+    while True:
+        if data:
+            target.write(data)
+            await target.drain()
+        if not (data := await source.reader.read(READ_BYTES)):
+            return
+
+
+CLOSE_SECONDS = 10.0
+"""Time for a client to read the end of a response."""
+
+log = logging.getLogger(__name__)
+
+
+class PreviewServer:
+    """Listens from the first preview on, after a restart again on the same port if possible."""
+
+    def __init__(self, context: ServiceContext) -> None:
+        self._database = context.database
+        self._home = context.home_id
+        self._opening = asyncio.Lock()
+        self._bound: Bound | None = None
+        self._acceptor: Acceptor | None = None
+        limits = limits_here()
+        self._accepted = Connections(limits)
+        self._exchanges = Connections(limits)
+        self._most_waiting = limits.of[Entrance.PREVIEW] // 2
+        self._connections: set[asyncio.Task[None]] = set()
+        self._waiting: dict[asyncio.Task[None], None] = {}
+        """Connections on which no request has come yet, the oldest first."""
+
+    async def start(self) -> None:
+        """Listen if there are previews; a failure does not prevent the start."""
+        if await self._database.read(lambda c: count_previews(c, self._home)):
+            try:
+                await self.listen()
+            except ApiError as e:
+                log.error("Previews cannot be looked at: %s", e.message)
+
+    async def close(self) -> None:
+        """Stop listening and end every connection."""
+        if self._acceptor is not None:
+            await self._acceptor.close()
+        if self._bound is not None:
+            self._bound.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def listen(self) -> int:
+        """Listen, and return the port.
+
+        Raises:
+            ApiError: INTERNAL_ERROR when no socket can be opened.
+        """
+        async with self._opening:
+            if self._bound is None:
+                self._bound = await self._open()
+                self._acceptor = Acceptor(self._bound, self._accepted, self._protocol)
+            return self._bound.socket.getsockname()[1]
+
+    def _protocol(self, peer: AdmittedPeer) -> asyncio.StreamReaderProtocol:
+        return asyncio.StreamReaderProtocol(
+            asyncio.StreamReader(), lambda reader, writer: self._serve(reader, writer, peer)
+        )
+
+    async def _open(self) -> Bound:
+        kept = await self._database.read(lambda c: kept_port(c, self._home))
+        if kept is not None:
+            try:
+                return bind(PreviewListener(HOST, kept))
+            except ListenError as e:
+                log.warning("The addresses of previews change: %s", e)
+        try:
+            opened = bind(PreviewListener(HOST, 0))
+        except ListenError as e:
+            raise ApiError(ErrorCode.INTERNAL_ERROR, f"Previews cannot be served. {e}") from e
+        if kept is None:
+            port = opened.socket.getsockname()[1]
+            await self._database.write(lambda c: keep_port(c, self._home, port))
+        return opened
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: AdmittedPeer
+    ) -> None:
+        task = _this_task()
+        self._connections.add(task)
+        try:
+            await serve_connection(reader, writer, self)
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await writer.wait_closed()
+        except asyncio.CancelledError:
+            return  # the service stops, or others wait; nobody awaits this task but `close`
+        finally:
+            writer.transport.abort()
+            self._connections.discard(task)
+            self._accepted.release(peer.entrance, peer.peer)
+
+    @contextmanager
+    def waiting(self) -> Generator[None]:
+        """Register a connection that waits for a request.
+
+        When too many wait, the oldest one is closed: a client that sends a request at once is
+        served, however many idle connections others open.
+        """
+        if len(self._waiting) >= self._most_waiting:
+            next(iter(self._waiting)).cancel()
+            reason = f"{self._most_waiting} connections without one"
+            self._accepted.note_refused(Entrance.PREVIEW, "", reason)
+        task = _this_task()
+        self._waiting[task] = None
+        try:
+            yield
+        finally:
+            del self._waiting[task]
+
+    @contextmanager
+    def exchanging(self, workspace_id: str) -> Generator[None]:
+        """Register a connection that is passed on to a workspace.
+
+        Raises:
+            PreviewRefusedError: the workspace has too many.
+        """
+        replica = f"replica {workspace_id}"
+        if not self._exchanges.admit(Entrance.PREVIEW, replica):
+            raise PreviewRefusedError(503, "The replica of this preview has too many connections.")
+        try:
+            yield
+        finally:
+            self._exchanges.release(Entrance.PREVIEW, replica)
+
+    async def resolve(self, token: str) -> PreviewTarget:
+        """Return the target of a token while its workspace is active, and so owns the port."""
+        try:
+            target = await self._database.read(lambda c: find_target(c, self._home, token))
+        except StorageError as e:
+            raise PreviewRefusedError(503, "The service's database cannot be read.") from e
+        if target is None:
+            raise PreviewRefusedError(404, "There is no preview at this address.")
+        if target.status != WorkspaceStatus.ACTIVE:
+            raise PreviewRefusedError(503, f"The replica of this preview is {target.status}.")
+        return target
+
+
+def _this_task() -> asyncio.Task[None]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task

@@ -1,0 +1,306 @@
+"""Store the journals of engines, and apply them to rows.
+
+From an engine's journal into the log.
+
+The index of the newest stored entry is kept in the workspace's row and moved in the transaction
+that stores entries, so each is stored once, whichever process is killed.
+"""
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import Connection, select
+
+from quarterdeck.engine.link import EngineError, EngineLink, EngineProtocolError
+from quarterdeck.service.agents.rows import keep_models
+from quarterdeck.service.chats.rows import (
+    Deletion,
+    MessageState,
+    add_chat,
+    change_chat,
+    move_message,
+    order_waiting,
+)
+from quarterdeck.service.db.tables import chats
+from quarterdeck.service.errors import StorageError, UnknownWorkspaceError
+from quarterdeck.service.event_log import EventLog, LogWriter
+from quarterdeck.service.event_rows import NewEvent
+from quarterdeck.service.formats import moment_text, storable_json
+from quarterdeck.service.replicas.record import keep_pull_requests
+from quarterdeck.service.replicas.rows import (
+    add_hook_log,
+    change_workspace,
+    journal_index_of,
+    keep_journal_index,
+)
+from quarterdeck.service.retry import retry_until_stored
+from quarterdeck.wire.chats import EventChat
+from quarterdeck.wire.engine import JournalEntry
+from quarterdeck.wire.events import (
+    PAYLOADS,
+    ChatChanged,
+    ChatDeleted,
+    EngineReady,
+    EventType,
+    HooksChanged,
+    Payload,
+    TurnAccepted,
+    TurnCompleted,
+    TurnStarted,
+)
+from quarterdeck.wire.git_state import ReposChanged
+
+TITLE_LENGTH = 100
+HOOK_LOG = "log"
+"""Field of `hooks.status` with a hook's log, between the engine and the service only."""
+_KEPT: dict[str, str] = {EventType.HOOKS_STATUS: HOOK_LOG, EventType.CHAT_UPDATED: "models"}
+"""Fields that the service keeps as rows."""
+_PLAIN = (EventType.CHAT_TURN_DELTA, EventType.ENGINE_STATUS_CHANGED)
+"""Frequent ones that change no row; their payload is not parsed."""
+_OF_REPOSITORIES = (EventType.REPO_DISCOVERED, EventType.REPO_STATUS_CHANGED)
+
+
+def project(
+    connection: Connection, workspace_id: str, entries: Iterable[JournalEntry]
+) -> dict[str, Any]:
+    """Apply entries to chats and messages; return the workspace's columns to set."""
+    columns: dict[str, Any] = {}
+    for entry in entries:
+        match _payload(entry):
+            case EngineReady(version=version):
+                columns["engine_version"] = version[:40]
+            case ReposChanged(repos=repos):
+                columns["repository_statuses_json"] = json.dumps(
+                    [one.model_dump(mode="json") for one in repos]
+                )
+            case ChatChanged() as changed:
+                _keep_chat(connection, workspace_id, changed.chat)
+                _keep_queue(connection, workspace_id, changed)
+                _keep_models(connection, workspace_id, changed, entry)
+            case ChatDeleted(chat_id=id):
+                change_chat(connection, workspace_id, id, deletion=Deletion.ENDED)
+            case TurnAccepted(message_id=id):
+                move_message(connection, workspace_id, id, MessageState.DELIVERED)
+            case TurnStarted(message_id=id):
+                move_message(connection, workspace_id, id, MessageState.STARTED)
+            case TurnCompleted(message_id=id):
+                move_message(connection, workspace_id, id, MessageState.DONE)
+            case HooksChanged():
+                if log := entry.payload.get(HOOK_LOG):
+                    add_hook_log(connection, workspace_id, log)
+            case _:
+                pass
+    return columns
+
+
+def with_pull_requests(
+    connection: Connection, workspace_id: str, entries: Iterable[JournalEntry]
+) -> list[JournalEntry]:
+    """Return the entries; those about repositories get the known pull requests."""
+    stored: list[JournalEntry] = []
+    for entry in entries:
+        payload = _payload(entry) if entry.type in _OF_REPOSITORIES else None
+        if isinstance(payload, ReposChanged):
+            keep_pull_requests(connection, workspace_id, payload.repos)
+            if any(one.pr_urls for one in payload.repos):
+                changed = payload.model_dump(mode="json", by_alias=True)
+                stored.append(entry.model_copy(update={"payload": changed}))
+                continue
+        stored.append(entry)
+    return stored
+
+
+def public_payload(entry: JournalEntry) -> dict[str, Any]:
+    """Return the payload for the stream, without fields that are stored as rows."""
+    kept = _KEPT.get(entry.type)
+    if kept is None or kept not in entry.payload:
+        return entry.payload
+    return {name: value for name, value in entry.payload.items() if name != kept}
+
+
+def _payload(entry: JournalEntry) -> Payload | None:
+    """Return the typed payload; None for an unknown type or shape, which is stored anyway."""
+    try:
+        type = EventType(entry.type)
+        return (
+            None if type in _PLAIN else PAYLOADS[type].model_validate(storable_json(entry.payload))
+        )
+    except (ValueError, ValidationError):
+        return None
+
+
+def _keep_chat(connection: Connection, workspace_id: str, chat: EventChat) -> None:
+    values = {
+        "title": chat.title and chat.title[:TITLE_LENGTH],
+        "processing": chat.processing,
+        "awaiting_input": chat.awaiting_input,
+        "last_message_text": chat.last_message_text,
+        "plan_ready": chat.plan_ready,
+        "turn_failed": chat.turn_failed,
+        "processing_since": chat.processing_since and moment_text(chat.processing_since),
+        "goal_json": chat.goal and chat.goal.model_dump_json(by_alias=False),
+        "updated_at": moment_text(chat.updated_at),
+    }
+    chat_id = str(chat.id)
+    if change_chat(connection, workspace_id, chat_id, **values):
+        return
+    if _is_elsewhere(connection, chat_id):
+        return  # an engine can change only its own rows
+    add_chat(
+        connection,
+        workspace_id,
+        chat_id,
+        chat.provider[:100],
+        moment_text(chat.created_at),
+        parent_chat_id=chat.parent_chat_id and str(chat.parent_chat_id),
+        **values,
+    )
+
+
+def _keep_queue(connection: Connection, workspace_id: str, changed: ChatChanged) -> None:
+    for message_id in changed.canceled_message_ids or ():
+        move_message(connection, workspace_id, message_id, MessageState.CANCELED)
+    if changed.queue is not None:
+        order_waiting(connection, str(changed.chat.id), changed.queue)
+
+
+def _keep_models(
+    connection: Connection, workspace_id: str, changed: ChatChanged, entry: JournalEntry
+) -> None:
+    if changed.models is not None:
+        at = moment_text(entry.ts)
+        keep_models(connection, workspace_id, str(changed.chat.id), changed.models, at)
+
+
+def _is_elsewhere(connection: Connection, chat_id: str) -> bool:
+    return connection.execute(select(chats.c.id).where(chats.c.id == chat_id)).first() is not None
+
+
+BATCH = 512
+"""Maximum number of entries of one transaction."""
+
+log = logging.getLogger(__name__)
+
+Stored = Callable[[Sequence[JournalEntry]], None]
+
+
+async def relay(
+    link: EngineLink,
+    event_log: EventLog,
+    workspace_id: str,
+    stored: Stored,
+    failed: Callable[[StorageError], None] | None = None,
+) -> None:
+    """Store the journal of a link until it ends, and everything received by then.
+
+    The first entry that arrives is stored at once, and those that arrive during the write make up
+    the next one. `stored` is called with every batch after it is durable, `failed` with each failed
+    attempt, which is then repeated.
+
+    Raises:
+        UnknownWorkspaceError: the workspace was deleted.
+    """
+    inbox, earlier = _Inbox(), link.hello.last_index
+    pump = asyncio.create_task(_pump(link, inbox), name="relay pump")
+    try:
+        while batch := await inbox.take():
+            await retry_until_stored(
+                partial(_store, event_log, workspace_id, batch, earlier), failed
+            )
+            stored(batch)
+    finally:
+        pump.cancel()
+        await asyncio.gather(pump, return_exceptions=True)
+    pump.result()
+
+
+async def _store(
+    event_log: EventLog, workspace_id: str, entries: Sequence[JournalEntry], earlier: int
+) -> None:
+    await event_log.write(lambda writer: store_entries(writer, workspace_id, entries, earlier))
+
+
+def store_entries(
+    writer: LogWriter, workspace_id: str, entries: Sequence[JournalEntry], earlier: int = 0
+) -> int:
+    """Store the entries that are newer than the newest stored one; return how many.
+
+    Those up to `earlier` were journaled before the link was opened, the others just now.
+
+    Raises:
+        UnknownWorkspaceError: the workspace was deleted.
+    """
+    newest = journal_index_of(writer.connection, workspace_id)
+    if newest is None:
+        raise UnknownWorkspaceError(f"There is no workspace {workspace_id}.")
+    fresh = [entry for entry in entries if entry.index > newest]
+    if not fresh:
+        return 0
+    fresh = with_pull_requests(writer.connection, workspace_id, fresh)
+    # Chats first: an event of a missing chat would have no place in its history.
+    columns = project(writer.connection, workspace_id, fresh)
+    writer.append(workspace_id, [NewEvent(e.type[:40], public_payload(e), e.ts) for e in fresh])
+    activity = _last_activity(fresh, earlier, writer.now())
+    keep_journal_index(writer.connection, workspace_id, fresh[-1].index, activity)
+    if columns:
+        change_workspace(writer.connection, workspace_id, **columns)
+    return len(fresh)
+
+
+def _last_activity(entries: Sequence[JournalEntry], earlier: int, now: datetime) -> str | None:
+    """Return when a chat last changed, by the service's clock: the engine's may be wrong."""
+    spoken = [entry for entry in entries if entry.type.startswith("chat.")]
+    if not spoken:
+        return None
+    return moment_text(now if spoken[-1].index > earlier else min(spoken[-1].ts, now))
+
+
+async def _pump(link: EngineLink, inbox: "_Inbox") -> None:
+    try:
+        async for entry in link.journal():
+            await inbox.put(entry)
+    except EngineProtocolError as e:
+        log.error("An engine's journal cannot be read: %s", e.message)
+    except EngineError:
+        return  # the link ended; its owner handles that
+    finally:
+        inbox.end()
+
+
+class _Inbox:
+    """Entries that arrived and are not stored yet."""
+
+    def __init__(self) -> None:
+        self._entries: deque[JournalEntry] = deque()
+        self._ended = False
+        self._changed = asyncio.Event()
+
+    async def put(self, entry: JournalEntry) -> None:
+        while len(self._entries) >= BATCH:
+            await self._wait()
+        self._entries.append(entry)
+        self._changed.set()
+
+    def end(self) -> None:
+        self._ended = True
+        self._changed.set()
+
+    async def take(self) -> list[JournalEntry]:
+        """Return all waiting entries, once there are some; empty at the end."""
+        while not self._entries and not self._ended:
+            await self._wait()
+        entries = list(self._entries)
+        self._entries.clear()
+        self._changed.set()
+        return entries
+
+    async def _wait(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()

@@ -1,0 +1,473 @@
+"""Rows of replicas."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    String,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from quarterdeck.sandboxes.port import UncommittedCommit
+from quarterdeck.service.chats.rows import UNFINISHED, MessageState
+from quarterdeck.service.db.tables import chats, hook_logs, messages, settings, workspaces
+from quarterdeck.service.db.tables import uncommitted_changes as table
+from quarterdeck.wire.chats import GoalStatus
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+BUSY = (WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING)
+"""States that count against the limit of active workspaces."""
+
+
+@dataclass(frozen=True)
+class WorkspaceRow:
+    """Every column of `workspaces`, under its own name."""
+
+    id: str
+    organization_id: str
+    home_id: str | None
+    environment_id: str
+    name: str
+    status: str
+    error: str | None
+    source: str
+    coding_agent: str | None
+    model: str | None
+    lifecycle_policy: str
+    config_json: str | None
+    size: str
+    webhook_url: str | None
+    repositories_json: str
+    repository_statuses_json: str
+    engine_secret: str
+    engine_version: str | None
+    boot_id: str | None
+    wake_wanted: bool
+    next_event_index: int
+    next_history_index: int
+    journal_index: int
+    created_at: str
+    last_activity_at: str | None
+    user_id: str | None
+    auto_stop_minutes: int | None
+    rested_at: str | None
+    packed_at: str | None
+    warm_pool_id: str | None
+    warm_generation: int | None
+    warm_state: str | None
+    setup_json: str | None
+    push: str | None
+    forked_from: str | None
+
+    def __repr__(self) -> str:
+        """Return the row without its secret: rows appear in messages and tracebacks."""
+        return f"WorkspaceRow(id={self.id!r}, name={self.name!r}, status={self.status!r})"
+
+
+@dataclass(frozen=True)
+class WorkspaceFilter:
+    """The workspaces of an organization that a list shows."""
+
+    organization_id: str
+    status: str | None = None
+    source: str | None = None
+    environment_id: str | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return the filter as conditions of a statement."""
+        given = {
+            workspaces.c.organization_id: self.organization_id,
+            workspaces.c.status: self.status,
+            workspaces.c.source: self.source,
+            workspaces.c.environment_id: self.environment_id,
+        }
+        conditions = [column == value for column, value in given.items() if value is not None]
+        return [workspaces.c.warm_state.is_(None), *conditions]
+
+
+def workspace_columns() -> Select[Any]:
+    """Return a select of the columns of `WorkspaceRow`, without a `where`."""
+    return select(*(workspaces.c[field.name] for field in fields(WorkspaceRow)))
+
+
+_one = workspace_columns().where(workspaces.c.id == bindparam("of"))
+# Built once: both are part of storing every batch of events.
+_journal_index = select(workspaces.c.journal_index).where(workspaces.c.id == bindparam("of"))
+_journal_stored = (
+    update(workspaces)
+    .where(workspaces.c.id == bindparam("of"))
+    .values(
+        journal_index=bindparam("journal"),
+        last_activity_at=func.coalesce(
+            bindparam("at", type_=String), workspaces.c.last_activity_at
+        ),
+    )
+)
+
+
+def find_workspace(connection: Connection, workspace_id: str) -> WorkspaceRow | None:
+    """Return the workspace of an id, whoever owns it."""
+    row = connection.execute(_one, {"of": workspace_id}).first()
+    return None if row is None else WorkspaceRow(*row)
+
+
+def journal_index_of(connection: Connection, workspace_id: str) -> int | None:
+    """Return the newest stored entry of an engine's journal; None when the workspace was deleted."""
+    return connection.execute(_journal_index, {"of": workspace_id}).scalar()
+
+
+def keep_journal_index(
+    connection: Connection, workspace_id: str, index: int, activity: str | None
+) -> None:
+    """Note that everything up to `index` is stored; `activity` is its newest chat event, if any."""
+    values = {"of": workspace_id, "journal": index, "at": activity}
+    connection.execute(_journal_stored, values)
+
+
+def workspaces_in(
+    connection: Connection, home_id: str, statuses: Sequence[str]
+) -> list[WorkspaceRow]:
+    """Return every workspace of a home in one of the states, oldest first."""
+    statement = (
+        workspace_columns()
+        .where(workspaces.c.home_id == home_id, workspaces.c.status.in_(statuses))
+        .order_by(workspaces.c.created_at)
+    )
+    return [WorkspaceRow(*row) for row in connection.execute(statement)]
+
+
+def page_of_workspaces(
+    connection: Connection, filter: WorkspaceFilter, offset: int, limit: int
+) -> tuple[list[WorkspaceRow], int]:
+    """Return a page of a list, newest first, and how many there are in all.
+
+    A list of archived ones only is sorted by their last activity.
+    """
+    conditions = filter.conditions()
+    total = connection.execute(
+        select(func.count()).select_from(workspaces).where(*conditions)
+    ).scalar_one()
+    newest = workspaces.c.created_at
+    if filter.status == WorkspaceStatus.ARCHIVED:
+        newest = func.coalesce(workspaces.c.last_activity_at, workspaces.c.created_at)
+    statement = (
+        workspace_columns()
+        .where(*conditions)
+        .order_by(newest.desc(), workspaces.c.id.desc())
+        .offset(offset)
+        .limit(limit)
+    )
+    return [WorkspaceRow(*row) for row in connection.execute(statement)], total
+
+
+def count_busy(connection: Connection, organization_id: str) -> int:
+    """Return how many workspaces of an organization are active or preparing, in all homes."""
+    statement = (
+        select(func.count())
+        .select_from(workspaces)
+        .where(
+            workspaces.c.organization_id == organization_id,
+            workspaces.c.status.in_(BUSY),
+            workspaces.c.warm_state.is_(None),
+        )
+    )
+    return connection.execute(statement).scalar_one()
+
+
+def add_workspace(
+    connection: Connection, row_id: str, repositories: list[dict[str, str]], **values: Any
+) -> None:
+    """Store a workspace that is being prepared.
+
+    Raises:
+        IntegrityError: its name is taken in its organization.
+    """
+    start = {
+        "id": row_id,
+        "status": WorkspaceStatus.PREPARING,
+        "repositories_json": json.dumps(repositories),
+        "repository_statuses_json": "[]",
+        "wake_wanted": False,
+        "next_event_index": 1,
+        "next_history_index": 0,
+        "journal_index": 0,
+    }
+    connection.execute(insert(workspaces).values(**start, **values))
+
+
+def change_workspace(connection: Connection, workspace_id: str, **values: Any) -> None:
+    """Set columns of a workspace; does nothing when it was deleted."""
+    connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**values))
+
+
+def remove_workspace(connection: Connection, workspace_id: str) -> bool:
+    """Remove a workspace with its chats, messages and events; False when it was deleted already."""
+    done = connection.execute(delete(workspaces).where(workspaces.c.id == workspace_id))
+    return done.rowcount > 0
+
+
+def names_like(connection: Connection, organization_id: str, stem: str) -> set[str]:
+    """Return the names of an organization's workspaces with a prefix."""
+    statement = select(workspaces.c.name).where(
+        workspaces.c.organization_id == organization_id,
+        workspaces.c.name.startswith(stem, autoescape=True),
+    )
+    return set(connection.execute(statement).scalars())
+
+
+UNCLAIMED_KEPT = timedelta(hours=1)
+"""An upload that no replica was created with is removed after this time."""
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """An upload that no replica was created with yet."""
+
+    id: str
+    base_commit: str
+
+
+def add_uncommitted(connection: Connection, **values: Any) -> None:
+    """Store an upload."""
+    connection.execute(insert(table).values(**values))
+
+
+def find_unclaimed(
+    connection: Connection, upload_id: str, organization_id: str, user_id: str | None
+) -> Uploaded | None:
+    """Return an upload of this caller that no replica was created with."""
+    statement = select(table.c.id, table.c.base_commit).where(
+        table.c.id == upload_id,
+        table.c.organization_id == organization_id,
+        table.c.user_id.is_not_distinct_from(user_id),
+        table.c.workspace_id.is_(None),
+    )
+    row = connection.execute(statement).first()
+    return None if row is None else Uploaded(*row)
+
+
+def claim_uncommitted(
+    connection: Connection, upload_id: str, workspace_id: str, repository_id: str
+) -> bool:
+    """Note the replica that starts with an upload; False when there is no such upload any more."""
+    done = connection.execute(
+        update(table)
+        .where(table.c.id == upload_id, table.c.workspace_id.is_(None))
+        .values(workspace_id=workspace_id, repository_id=repository_id)
+    )
+    return done.rowcount > 0
+
+
+def uncommitted_of(connection: Connection, workspace_id: str) -> dict[str, UncommittedCommit]:
+    """Return a workspace's uncommitted changes, by id of the repository."""
+    columns = (table.c.repository_id, table.c.commit_id, table.c.pack)
+    rows = connection.execute(select(*columns).where(table.c.workspace_id == workspace_id))
+    return {repository_id: UncommittedCommit(commit, pack) for repository_id, commit, pack in rows}
+
+
+def drop_uncommitted(connection: Connection, workspace_id: str) -> None:
+    """Remove a workspace's uncommitted changes."""
+    connection.execute(delete(table).where(table.c.workspace_id == workspace_id))
+
+
+def has_unclaimed(connection: Connection, before: str) -> bool:
+    """Return whether there are uploads from before a moment that no replica was created with."""
+    statement = select(table.c.id).where(*_unclaimed(before)).limit(1)
+    return connection.execute(statement).first() is not None
+
+
+def drop_unclaimed(connection: Connection, before: str) -> None:
+    """Remove uploads from before a moment that no replica was created with."""
+    connection.execute(delete(table).where(*_unclaimed(before)))
+
+
+def _unclaimed(before: str) -> tuple[Any, ...]:
+    return table.c.workspace_id.is_(None), table.c.created_at < before
+
+
+NOTE = "remove/"
+"""Prefix of a note's name; its value is the home that has the files."""
+
+
+def note_removal(connection: Connection, workspace_id: str, home_id: str) -> None:
+    """Note that the record was deleted, but the files were not yet."""
+    connection.execute(insert(settings).values(name=NOTE + workspace_id, value=home_id, revision=0))
+
+
+def end_removal(connection: Connection, workspace_id: str) -> None:
+    """Note that the files were deleted, too."""
+    connection.execute(delete(settings).where(settings.c.name == NOTE + workspace_id))
+
+
+def removals_left(connection: Connection, home_id: str) -> list[str]:
+    """Return the workspaces whose files a home still has."""
+    names = connection.execute(
+        select(settings.c.name).where(settings.c.name.startswith(NOTE), settings.c.value == home_id)
+    )
+    return [name.removeprefix(NOTE) for name in names.scalars()]
+
+
+DELETED_WHEN_UNUSED = "delete_after_inactivity"
+_AT_REST = (WorkspaceStatus.SLEEPING, WorkspaceStatus.ARCHIVED, WorkspaceStatus.ERROR)
+_own = workspaces.c.warm_state.is_(None)
+# A terminal's use is not in the row; but while one is open, nothing is put to rest.
+_unused_since = func.coalesce(
+    workspaces.c.rested_at, workspaces.c.last_activity_at, workspaces.c.created_at
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work in an active workspace.
+
+    `pending` does not count chats that wait for an answer: the times of their questions are in
+    `asked_at`, and nothing runs in them until then. `done` says that a message was processed since
+    it woke.
+    """
+
+    last_activity_at: str
+    pending: bool
+    done: bool
+    asked_at: Sequence[str] = ()
+
+
+def active_workspaces(connection: Connection, home_id: str) -> list[WorkspaceRow]:
+    """Return the active ones of a home."""
+    active = workspaces.c.status == WorkspaceStatus.ACTIVE
+    statement = workspace_columns().where(active, workspaces.c.home_id == home_id, _own)
+    return [WorkspaceRow(*row) for row in connection.execute(statement)]
+
+
+def asleep_since(connection: Connection, home_id: str, moment: str) -> list[str]:
+    """Return those of a home that have been sleeping since a moment or longer."""
+    statement = select(workspaces.c.id).where(
+        workspaces.c.status == WorkspaceStatus.SLEEPING,
+        workspaces.c.home_id == home_id,
+        _unused_since <= moment,
+        _own,
+    )
+    return list(connection.execute(statement).scalars())
+
+
+def unused_since(connection: Connection, home_id: str, moment: str) -> list[str]:
+    """Return those of a home to be deleted because nobody has used them since a moment."""
+    statement = select(workspaces.c.id).where(workspaces.c.home_id == home_id, *_unused(moment))
+    return list(connection.execute(statement).scalars())
+
+
+def is_unused(connection: Connection, workspace_id: str, moment: str) -> bool:
+    """Return whether one workspace is unused and has no waiting message."""
+    statement = select(workspaces.c.id).where(workspaces.c.id == workspace_id, *_unused(moment))
+    if connection.execute(statement).first() is None:
+        return False
+    return not _count(connection, workspace_id, messages.c.state.in_(UNFINISHED))
+
+
+def work_of(connection: Connection, workspace_id: str) -> Work | None:
+    """Return the work of a workspace; None when it is not active."""
+    row = find_workspace(connection, workspace_id)
+    if row is None or row.status != WorkspaceStatus.ACTIVE:
+        return None
+    asking = (chats.c.workspace_id == workspace_id, chats.c.awaiting_input.is_(True))
+    questions = select(chats.c.id, chats.c.updated_at).where(*asking)
+    asked_at = {chat.id: chat.updated_at for chat in connection.execute(questions)}
+    unfinished = messages.c.state.in_(UNFINISHED) & messages.c.chat_id.not_in(list(asked_at))
+    done = messages.c.state == MessageState.DONE
+    if row.rested_at is not None:
+        done &= messages.c.created_at >= row.rested_at
+    return Work(
+        last_activity_at=row.last_activity_at or row.created_at,
+        pending=bool(_count(connection, workspace_id, unfinished))
+        or _chats_work(connection, workspace_id),
+        done=bool(_count(connection, workspace_id, done)),
+        asked_at=list(asked_at.values()),
+    )
+
+
+def _unused(moment: str) -> list[ColumnElement[bool]]:
+    return [
+        workspaces.c.lifecycle_policy == DELETED_WHEN_UNUSED,
+        workspaces.c.status.in_(_AT_REST),
+        _unused_since <= moment,
+        func.coalesce(workspaces.c.last_activity_at, workspaces.c.created_at) <= moment,
+        _own,
+    ]
+
+
+def _count(connection: Connection, workspace_id: str, condition: ColumnElement[bool]) -> int:
+    statement = (
+        select(func.count())
+        .select_from(messages)
+        .where(messages.c.workspace_id == workspace_id, condition)
+    )
+    return connection.execute(statement).scalar_one()
+
+
+def _chats_work(connection: Connection, workspace_id: str) -> bool:
+    """Return whether a chat that waits for no answer has a turn, or a goal that will start one."""
+    statement = select(chats.c.processing, chats.c.goal_json).where(
+        chats.c.workspace_id == workspace_id, chats.c.awaiting_input.is_(False)
+    )
+    return any(
+        row.processing
+        or (row.goal_json and json.loads(row.goal_json).get("status") == GoalStatus.ACTIVE)
+        for row in connection.execute(statement)
+    )
+
+
+def add_hook_log(connection: Connection, workspace_id: str, log: Mapping[str, Any]) -> None:
+    """Store one run of a hook, as the engine reported it."""
+    newest = connection.execute(
+        select(func.max(hook_logs.c.position)).where(hook_logs.c.workspace_id == workspace_id)
+    ).scalar()
+    connection.execute(
+        insert(hook_logs).values(
+            id=str(uuid4()),
+            workspace_id=workspace_id,
+            position=(newest or 0) + 1,
+            kind=str(log.get("hookType", ""))[:16],
+            log_json=json.dumps(log),
+            executed_at=str(log.get("executedAt", ""))[:32],
+        )
+    )
+
+
+def list_hook_logs(connection: Connection, workspace_id: str) -> list[dict[str, Any]]:
+    """Return every run of a hook, oldest first."""
+    statement = (
+        select(hook_logs.c.log_json)
+        .where(hook_logs.c.workspace_id == workspace_id)
+        .order_by(hook_logs.c.position)
+    )
+    return [json.loads(text) for text in connection.execute(statement).scalars()]
+
+
+PREFIX = "qd/"
+
+_REFUSED = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//+")
+
+
+def branch_of(replica_name: str) -> str:
+    """Return `qd/<replica name>`, with characters that git refuses in a branch replaced by dashes."""
+    parts = [_part(part) for part in _REFUSED.sub("-", replica_name).split("/")]
+    return PREFIX + ("/".join(part for part in parts if part) or "replica")
+
+
+def _part(text: str) -> str:
+    text = text.rstrip(".")
+    if text.startswith((".", "-")):
+        text = f"_{text[1:]}"
+    return text.removesuffix(".lock") + "-lock" if text.endswith(".lock") else text

@@ -1,0 +1,1 @@
+"""Connected repositories and repository sets."""

@@ -1,1 +1,0 @@
-"""Warm pools: workspaces prepared ahead of time, and handed out."""

@@ -1,1 +1,0 @@
-"""What environments put into workspaces: composed at each start, told afterwards."""

@@ -1,0 +1,322 @@
+"""The state of the cockpit: its view of the service, kept up to date."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from quarterdeck.client.errors import ClientError, NotConnectedError
+from quarterdeck.store.automations import AutomationStore
+from quarterdeck.store.changes import (
+    Change,
+    ChatChange,
+    ConnectionChanged,
+    ListChanged,
+    ReplicaChanged,
+    ReplicaGone,
+)
+from quarterdeck.store.chat_commands import ChatCommands
+from quarterdeck.store.chats import ChatState
+from quarterdeck.store.commands import Commands
+from quarterdeck.store.connection import ConnectionPhase, ConnectionState
+from quarterdeck.store.connection_monitor import ConnectionMonitor, Revive
+from quarterdeck.store.disk import ClientDisk
+from quarterdeck.store.event_reducer import Subscriptions
+from quarterdeck.store.git import PullRequestStore
+from quarterdeck.store.outbox import Outbox
+from quarterdeck.store.replica_list import Narrowing
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.signals import KeyedTasks, Signal
+from quarterdeck.store.terminals import TerminalMemory
+from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.replicas import Replica
+
+if TYPE_CHECKING:
+    from quarterdeck.client.client import Client
+    from quarterdeck.store.exec_runs import ExecRuns
+    from quarterdeck.store.review import Reviews
+
+
+class AppState:
+    """Replicas, chats and the connection, as plain state with one signal of changes."""
+
+    def __init__(
+        self,
+        make_client: "Callable[[], Client]",
+        *,
+        endpoint: str,
+        disk: ClientDisk,
+        revive: Revive | None = None,
+    ) -> None:
+        """`make_client` is called once, when the service is running: it may need the service's key."""
+        self._make_client = make_client
+        self._client: Client | None = None
+        self.disk = disk
+        self.changed: Signal[Change] = Signal()
+        self.connection = ConnectionState(endpoint)
+        self.replicas: dict[UUID, ReplicaState] = {}
+        self.listed = False
+        """Whether the list was read since the start."""
+        self.on_screen: UUID | None = None
+        self.directory: Path | None = None
+        """The person's current directory, whose repository forms offer."""
+        self.environment_names: dict[UUID, str] = {}
+        """Read when the list is filtered by them."""
+        self.terminals = TerminalMemory()
+        self._narrowing = Narrowing()
+        self._seen, self._since = disk.seen(), disk.since()
+        self.attended: Callable[[], bool] = lambda: True
+        """Whether the person sees the screen."""
+        self._tasks = KeyedTasks()
+        self._queues_wanted: set[UUID] = set()
+        self.following = Subscriptions(self, self._tasks)
+        self.commands = Commands(self)
+        self.chat_commands = ChatCommands(self)
+        self.automations = AutomationStore(self)
+        self.lookout = ConnectionMonitor(self, revive)
+        self.outbox = Outbox(self)
+        self.pull_requests = PullRequestStore(self, self._tasks)
+
+    @property
+    def client(self) -> "Client":
+        """The client of the service.
+
+        Raises:
+            NotConnectedError: the service has not been reached yet.
+        """
+        if self._client is None:
+            raise NotConnectedError(
+                "The service is still starting.", next_step="Wait a few seconds."
+            )
+        return self._client
+
+    @cached_property
+    def reviews(self) -> "Reviews":
+        """The changes of replicas; created on first use."""
+        from quarterdeck.store.review import Reviews
+
+        return Reviews(self)
+
+    @cached_property
+    def exec_runs(self) -> "ExecRuns":
+        """Single commands run in replicas; created on first use."""
+        from quarterdeck.store.exec_runs import ExecRuns
+
+        return ExecRuns(self, self._tasks)
+
+    async def run(self) -> None:
+        """Follow the service until canceled. Call it once."""
+        self.outbox.load()
+        await self.lookout.wait_for_service()
+        self._client = self._make_client()
+        async with self._client, self._tasks:
+            self._follow_automations()
+            await self.lookout.run()
+
+    # read by other modules
+
+    @property
+    def online(self) -> bool:
+        """Whether the service answered the last request."""
+        return self.connection.phase == ConnectionPhase.ONLINE
+
+    def ordered(self) -> list[ReplicaState]:
+        """Return replicas, those that need the person first."""
+        return sorted(self.replicas.values(), key=ReplicaState.sort_key)
+
+    def narrowed(self, states: Iterable[ReplicaState]) -> list[ReplicaState]:
+        """Return the states that the list shows."""
+        names = self.environment_names
+        return [state for state in states if self._narrowing.shows(state, names)]
+
+    def narrow(self, narrowing: Narrowing) -> None:
+        """Filter the list."""
+        self._narrowing = narrowing
+        used = {state.record.environment_id for state in self.replicas.values()} - {None}
+        new = not used <= self.environment_names.keys()
+        if narrowing.needs_names and new and self._client is not None:
+            self._tasks.start("environment names", self._read_environment_names())
+        self.publish(ListChanged())
+
+    def chat(self, replica_id: UUID, chat_id: UUID) -> ChatState | None:
+        """Return a chat that is known, or None."""
+        state = self.replicas.get(replica_id)
+        return state.chats.get(chat_id) if state else None
+
+    # called by the screen
+
+    def look_at(self, replica_id: UUID | None) -> None:
+        """Follow the replica that is on the screen now, and mark it as seen."""
+        before, self.on_screen = self.on_screen, replica_id
+        left = self.replicas.get(before) if before and before != replica_id else None
+        if left is not None and self._client is not None:
+            self.following.review(left)
+        state = self.replicas.get(replica_id) if replica_id else None
+        self.pull_requests.look_at(state if self._client is not None else None)
+        if state is None:
+            return
+        self.seen(state)
+        if self._client is not None:
+            self.following.follow(state)
+            if state.record.environment is None:
+                self._tasks.start(("environment", state.id), self._read_environment(state))
+
+    def reconnect_now(self) -> None:
+        """Try again at once, without waiting for the next try."""
+        self.lookout.poke()
+        self.following.reconnect_now()
+        self.automations.reconnect_now()
+
+    def add(self, record: Replica) -> ReplicaState:
+        """Add a replica that was just created, before the list is read again."""
+        state = self._take(record)
+        self.publish(ListChanged())
+        return state
+
+    # called by feeds, outbox and commands
+
+    def publish(self, change: Change) -> None:
+        self.changed.publish(change)
+
+    def looks_at(self, replica_id: UUID) -> bool:
+        return self.on_screen == replica_id
+
+    def sees(self, replica_id: UUID) -> bool:
+        return self.on_screen == replica_id and self.attended()
+
+    def mark_shown_as_seen(self) -> None:
+        """Mark the replica on the screen as seen, now that the person sees the screen again."""
+        state = self.replicas.get(self.on_screen) if self.on_screen else None
+        if state is not None and state.unseen and self.attended():
+            self.seen(state)
+
+    def seen(self, state: ReplicaState) -> None:
+        """Mark a replica as seen by the person."""
+        unseen = state.unseen
+        state.seen_at = self._seen[state.id] = utc_now()
+        if unseen:
+            self.disk.keep_seen(self._seen)
+            self.publish(ListChanged())
+
+    def status_changed(self, state: ReplicaState) -> None:
+        """Note a new status of a replica: it may no longer need to be followed."""
+        self._tasks.start(("review", state.id), self._review(state))
+
+    def refresh_soon(self) -> None:
+        """Read the list again: it has a replica that was created elsewhere."""
+        self.lookout.poke()
+
+    def connection_lost(self, error: Exception) -> None:
+        """Let the connection monitor find out why a stream broke."""
+        if self.online:
+            self.lookout.poke()
+
+    def refused(self, error: ClientError) -> None:
+        self.lookout.refused(error)
+
+    def remove(self, replica_id: UUID, *, elsewhere: bool = True) -> None:
+        """Remove a replica that was deleted; `elsewhere` when this cockpit did not delete it."""
+        elsewhere = elsewhere and replica_id not in self.commands.deleting
+        self.following.leave(replica_id)
+        state = self.replicas.pop(replica_id, None)
+        if state is not None:
+            self.publish(ReplicaGone(replica_id, state.name, elsewhere))
+            self.publish(ListChanged())
+
+    def want_queue(self, replica_id: UUID, chat_id: UUID) -> None:
+        """Read a chat's queue soon, once for many calls, and again if it is being read already."""
+        self._queues_wanted.add(chat_id)
+        self._tasks.start(("queue", chat_id), self._read_queue(replica_id, chat_id))
+
+    def want_flush(self) -> None:
+        """Send the messages of the outbox soon."""
+        self._tasks.start("outbox", self.outbox.flush())
+
+    # called by the connection monitor
+
+    def take_list(self, replicas: Iterable[Replica]) -> None:
+        """Apply the list of replicas. The state of a live feed is newer than any list."""
+        records = {record.id: record for record in replicas}
+        fresh = not self.listed or any(id not in self.replicas for id in records)
+        self.listed = True
+        for record in records.values():
+            feed = self.following.feed(record.id)
+            if feed is None or not feed.live:
+                self.following.review(self._take(record))
+        for deleted in [
+            id for id in self.replicas if id not in records and id not in self.commands.deleting
+        ]:
+            self.remove(deleted)
+        if fresh:
+            self.publish(ListChanged())
+
+    def back_online(self) -> None:
+        self.following.reconnect_now()
+        self._follow_automations()
+        self.want_flush()
+
+    def connection_changed(self) -> None:
+        self.publish(ConnectionChanged())
+
+    # background work
+
+    async def _review(self, state: ReplicaState) -> None:
+        # In its own task: the feed that reported the status may be the one to end.
+        if state.id in self.replicas:
+            self.following.review(state)
+
+    def _follow_automations(self) -> None:
+        self.automations.reconnect_now()
+        self._tasks.start("automations", self.automations.run())
+
+    async def _read_environment(self, state: ReplicaState) -> None:
+        try:
+            detail = await self.client.replicas.get(state.id, include=("environment",))
+        except ClientError as error:
+            self.connection_lost(error)
+            return
+        state.record.environment = detail.environment
+        state.environment_read = True
+        self.publish(ReplicaChanged(state.id))
+
+    async def _read_environment_names(self) -> None:
+        try:
+            environments = await self.client.environments.list(scope="all")
+        except ClientError as error:
+            self.connection_lost(error)
+            return
+        names = {one.id: one.name for one in environments}
+        if names != self.environment_names:
+            self.environment_names = names
+            self.publish(ListChanged())
+
+    async def _read_queue(self, replica_id: UUID, chat_id: UUID) -> None:
+        while chat_id in self._queues_wanted:
+            self._queues_wanted.discard(chat_id)
+            chat = self.chat(replica_id, chat_id)
+            if chat is None:
+                return
+            try:
+                chat.take_queue((await self.client.messages.queue(replica_id, chat_id)).queue)
+            except ClientError as error:
+                self.connection_lost(error)
+                return
+            self.publish(ChatChange(replica_id, chat_id))
+
+    def _seen_at(self, record: Replica) -> datetime | None:
+        seen = self._seen.get(record.id)
+        used = record.last_activity_at is not None and record.last_activity_at > record.created_at
+        # One that was never looked at may have worked while no cockpit was open.
+        return self._since if seen is None and used else seen
+
+    def _take(self, record: Replica) -> ReplicaState:
+        state = self.replicas.get(record.id)
+        if state is None:
+            state = ReplicaState.from_summary(record, self._seen_at(record))
+            self.replicas[record.id] = state
+        elif state.take_summary(record):
+            self.publish(ReplicaChanged(record.id))
+            self.publish(ListChanged())
+        return state

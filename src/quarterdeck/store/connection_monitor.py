@@ -1,0 +1,148 @@
+"""Watch the connection to the service, and read the list of replicas."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from quarterdeck.client.errors import (
+    ApiError,
+    ClientError,
+    ProtocolError,
+    RequestTimeoutError,
+    UnreachableError,
+)
+from quarterdeck.store.connection import ConnectionPhase
+
+if TYPE_CHECKING:
+    from quarterdeck.store.app_state import AppState
+
+
+Revive = Callable[[], Awaitable[str | None]]
+"""Ensures that the embedded service runs; returns the problem when it cannot."""
+
+LIST_PERIOD = 10.0
+"""Seconds between two reads of the list, for replicas created elsewhere."""
+
+ANSWER_SECONDS = 15.0
+"""A service that has not answered by then hangs, or the connection does."""
+
+FIRST_DELAY, LONGEST_DELAY = 0.25, 10.0
+
+PROBES = 2
+WORTH_TELLING = 1.4
+"""A latency is shown when it differs from the one shown by this factor, ..."""
+WORTH_MILLISECONDS = 5
+"""... and by this many milliseconds. Smaller changes are noise."""
+
+
+def is_news(shown: float | None, measured: float) -> bool:
+    """Return whether a latency differs enough from the one shown (milliseconds, None: none shown)."""
+    if shown is None:
+        return True
+    within = shown / WORTH_TELLING < measured < shown * WORTH_TELLING
+    return not within and abs(measured - shown) > WORTH_MILLISECONDS
+
+
+class ConnectionMonitor:
+    """Watches until canceled."""
+
+    def __init__(self, owner: "AppState", revive: Revive | None) -> None:
+        self._connection = owner.connection
+        self._owner = owner
+        self._revive = revive
+        self._poke = asyncio.Event()
+
+    def poke(self) -> None:
+        """Check again at once."""
+        self._poke.set()
+
+    def refused(self, error: ClientError) -> None:
+        """Note that the service refused access."""
+        self._set_phase(ConnectionPhase.REFUSED, f"{error} {error.next_step}")
+
+    async def wait_for_service(self) -> None:
+        """Return once the embedded service runs; at once for one elsewhere."""
+        while (problem := await self._revived()) is not None:
+            self._set_phase(ConnectionPhase.RECONNECTING, problem, LONGEST_DELAY)
+            await self._pause(LONGEST_DELAY)
+
+    async def run(self) -> None:
+        """Check until canceled."""
+        delay = FIRST_DELAY
+        while True:
+            self._poke.clear()
+            try:
+                await self._check()
+            except (UnreachableError, RequestTimeoutError) as error:
+                await self._lost(error, delay)
+                delay = min(delay * 2, LONGEST_DELAY)
+            except ClientError as error:
+                self.refused(error)
+                await self._pause(LONGEST_DELAY)
+            else:
+                delay = FIRST_DELAY
+                await self._pause(LIST_PERIOD)
+
+    async def _check(self) -> None:
+        if self._connection.phase == ConnectionPhase.ONLINE:
+            await self._check_answer()
+        client = self._owner.client
+        replicas = [record async for record in client.replicas.all()]
+        self._owner.take_list(replicas)
+        # After the list, so that the time to open a connection is not included.
+        await self._measure()
+        if self._connection.phase != ConnectionPhase.ONLINE:
+            self._set_phase(ConnectionPhase.ONLINE, None)
+            self._owner.back_online()
+
+    async def _check_answer(self) -> None:
+        # A call with its retries takes longer than a person should wait for this.
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._answer_time()
+        except TimeoutError as error:
+            raise RequestTimeoutError(f"{self._connection.endpoint} does not answer.") from error
+
+    async def _measure(self) -> None:
+        # The best of several: one may have been delayed by the cockpit itself.
+        latency = min([await self._answer_time() for _ in range(PROBES)])
+        if self._connection.phase != ConnectionPhase.ONLINE:
+            self._connection.latency_ms = latency
+        elif is_news(self._connection.latency_ms, latency):
+            self._connection.latency_ms = latency
+            self._owner.connection_changed()
+
+    async def _answer_time(self) -> float:
+        started = time.monotonic()
+        # Without a health operation, or with another one, the refusal is timed.
+        with suppress(ApiError, ProtocolError):
+            await self._owner.client.health.get()
+        return (time.monotonic() - started) * 1000
+
+    async def _lost(self, error: ClientError, delay: float) -> None:
+        self._set_phase(ConnectionPhase.RECONNECTING, str(error), delay)
+        problem = await self._revived()
+        if problem is not None:
+            self._set_phase(ConnectionPhase.RECONNECTING, problem, delay)
+        await self._pause(delay)
+
+    async def _revived(self) -> str | None:
+        return await self._revive() if self._revive is not None else None
+
+    async def _pause(self, seconds: float) -> None:
+        # Not wait_for: it loses a cancellation that comes together with the event.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._poke.wait()
+        self._poke.clear()
+
+    def _set_phase(
+        self, phase: ConnectionPhase, problem: str | None, retry_in: float | None = None
+    ) -> None:
+        state = self._connection
+        new = (phase, problem, retry_in)
+        if new != (state.phase, state.problem, state.retry_in):
+            state.phase, state.problem, state.retry_in = new
+            self._owner.connection_changed()

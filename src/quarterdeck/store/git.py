@@ -1,0 +1,470 @@
+"""Get changes out of a replica: git operations there and in the person's checkout, pull requests.
+
+    dialog -> GetChanges -> client.git          (the replica's repositories)
+                         -> local.checkout      (the repository the cockpit was started in)
+
+Pull requests of replicas, as on their source hosts:
+
+    the replica on the screen -> read every minute -> ReplicaState.pull_requests -> row, head
+    dialog -> read, create, merge                  -> the same
+
+Only the replica on the screen is read: hosts limit requests.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from errno import EEXIST
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+from uuid import UUID
+
+from quarterdeck.client.errors import ApiError, ClientError, InvalidRequestError, RateLimitedError
+from quarterdeck.local.checkout import (
+    OWN_PREFIX,
+    DivergedError,
+    LocalCheckout,
+    OverlapError,
+    read_patch,
+)
+from quarterdeck.local.repository import CheckoutError, CheckoutState, NoRepositoryError
+from quarterdeck.store.changes import Change, ListChanged, ReplicaChanged
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.signals import KeyedTasks
+from quarterdeck.wire.environments import Environment
+from quarterdeck.wire.git import (
+    Committed,
+    GitState,
+    MergeMethod,
+    OpenPullRequest,
+    PullRequestDetail,
+    Pushed,
+)
+from quarterdeck.wire.repositories import ConnectRepository, CreateRepositorySet, Repository
+
+if TYPE_CHECKING:
+    from quarterdeck.client.client import Client
+    from quarterdeck.store.app_state import AppState
+
+
+REFRESH_SECONDS = 60.0
+"""Time between two reads of the open pull requests of the replica on the screen."""
+SETTLE_SECONDS = 0.3
+"""Time on the screen before the first read, so that moving the cursor causes no requests."""
+_TASK = "pull requests"
+
+log = logging.getLogger(__name__)
+
+
+class PullRequestStore:
+    """Reads, opens and merges pull requests; keeps those of the replica on the screen up to date.
+
+    The coroutines raise `ClientError` when the service or the host refuses.
+    """
+
+    def __init__(self, owner: "AppState", tasks: KeyedTasks) -> None:
+        self._owner = owner
+        self._tasks = tasks
+        self._shown: ReplicaState | None = None
+        self._read_urls: list[str] = []
+        """URLs of the pull requests that were known when the read started."""
+        owner.changed.watch(self._changed)
+
+    def look_at(self, state: ReplicaState | None) -> None:
+        """Keep only the pull requests of this replica up to date."""
+        self._tasks.stop(_TASK)
+        self._shown = state
+        self._start()
+
+    def _start(self) -> None:
+        state = self._shown
+        if state is not None and state.pull_request_urls:
+            self._read_urls = state.pull_request_urls
+            self._tasks.start(_TASK, self._refresh(state))
+
+    def _changed(self, change: Change) -> None:
+        state = self._shown
+        if not isinstance(change, ReplicaChanged) or state is None or change.replica_id != state.id:
+            return
+        if state.pull_request_urls != self._read_urls:
+            self._tasks.stop(_TASK)
+            self._start()
+
+    async def _refresh(self, state: ReplicaState) -> None:
+        await asyncio.sleep(SETTLE_SECONDS)
+        while state.id in self._owner.replicas:
+            pause = REFRESH_SECONDS
+            try:
+                pulls = await self.read(state.id)
+            except RateLimitedError as error:
+                pause = max(pause, error.retry_after or 0)
+            except ApiError as error:
+                # The known ones stay on the screen; the dialog shows the error.
+                log.info("pull requests of %s could not be read: %s", state.id, error)
+            except ClientError as error:
+                self._owner.connection_lost(error)
+            else:
+                if not any(one.state == "open" for one in pulls):
+                    return
+            await asyncio.sleep(pause)
+
+    async def read(self, replica_id: UUID) -> list[PullRequestDetail]:
+        """Return the pull requests of a replica as their hosts have them now."""
+        pulls = await self._owner.client.pull_requests.list(replica_id)
+        self._take(replica_id, pulls)
+        return pulls
+
+    async def create(self, replica_id: UUID, body: OpenPullRequest) -> PullRequestDetail:
+        """Push the branch and open a pull request of it; return the open one if there is one."""
+        pull = await self._owner.client.pull_requests.create(
+            replica_id,
+            body.repository,
+            title=body.title,
+            body=body.body,
+            base=body.base,
+            draft=body.draft,
+        )
+        self._take_one(replica_id, pull)
+        return pull
+
+    async def merge(
+        self, replica_id: UUID, pull: PullRequestDetail, method: MergeMethod
+    ) -> PullRequestDetail:
+        """Merge a pull request, if its branch still has the commit that was shown."""
+        merged = await self._owner.client.pull_requests.merge(
+            replica_id, pull.number, method, repository=pull.repository, head_sha=pull.head_sha
+        )
+        self._take_one(replica_id, merged)
+        return merged
+
+    async def ask_to_fix(self, replica_id: UUID, pulls: Iterable[PullRequestDetail]) -> bool:
+        """Send the agent the failed checks of pull requests; return whether there is a chat.
+
+        Raises:
+            ClientError: the service refused the message.
+            OSError: the message could not be saved to disk, so it was not sent.
+        """
+        state = self._owner.replicas.get(replica_id)
+        chat = state.chat_to_show if state is not None else None
+        if chat is None:
+            return False
+        text = "\n\n".join(fix_message(pull) for pull in pulls)
+        await self._owner.outbox.send(replica_id, chat.id, text)
+        return True
+
+    def _take_one(self, replica_id: UUID, pull: PullRequestDetail) -> None:
+        state = self._owner.replicas.get(replica_id)
+        known = (state.pull_requests if state is not None else None) or []
+        others = [
+            one for one in known if (one.repository, one.number) != (pull.repository, pull.number)
+        ]
+        self._take(replica_id, [pull, *others])
+
+    def _take(self, replica_id: UUID, pulls: list[PullRequestDetail]) -> None:
+        state = self._owner.replicas.get(replica_id)
+        if state is not None and state.pull_requests != pulls:
+            state.pull_requests = pulls
+            self._owner.publish(ReplicaChanged(replica_id))
+            self._owner.publish(ListChanged())
+
+
+def fix_message(pull: PullRequestDetail) -> str:
+    """Return the message that names the failed checks of a pull request to the agent."""
+    named = "\n".join(
+        f"- {_line(check.name)}" + (f": {_line(check.url)}" if check.url else "")
+        for check in pull.checks.failed
+    )
+    return (
+        f"These checks of pull request #{pull.number} of {_line(pull.repository)}"
+        f" ({_line(pull.url)}) have failed:\n\n{named}\n\n"
+        "Find the causes and fix them, run the checks here as far as possible, commit, and push"
+        f" {_line(pull.head)} so that they run again."
+    )
+
+
+def _line(text: str) -> str:
+    """Return text of a host as a part of one line, without code quotes."""
+    return " ".join(text.replace("`", "'").split())
+
+
+MOST_COPIES = 1000
+"""File names tried for a patch."""
+
+SILENT = {"GIT_TERMINAL_PROMPT": "0", "GPG_TTY": ""}
+"""Variables that keep git and GPG from prompting on the terminal of the cockpit."""
+
+Failed = (ClientError, CheckoutError, OSError)
+"""Errors of an operation; `failure_of` describes them."""
+
+
+@dataclass(frozen=True)
+class OperationFailure:
+    """Why an operation failed. `files` overlap or conflict; `diverged`: a forced fetch helps."""
+
+    message: str
+    details: str = ""
+    files: tuple[str, ...] = ()
+    diverged: bool = False
+
+
+def failure_of(error: ClientError | CheckoutError | OSError) -> OperationFailure:
+    """Return the description of an error."""
+    match error:
+        case OverlapError(files=files):
+            return OperationFailure(str(error), files=tuple(files))
+        case CheckoutError(details=details):
+            return OperationFailure(
+                str(error), details or "", diverged=isinstance(error, DivergedError)
+            )
+        case ApiError(details=details, conflicts=conflicts) if details or conflicts:
+            return OperationFailure(
+                str(error), "" if conflicts else details or "", tuple(conflicts)
+            )
+        case ClientError(next_step=next_step):
+            return OperationFailure(str(error), next_step)
+        case OSError(filename=filename, strerror=reason):
+            return OperationFailure(f"{filename}: {reason}" if filename else reason or str(error))
+
+
+def has_pull_requests(replica: ReplicaState | None, repository: str) -> bool:
+    """Return whether the source of a repository can have pull requests: it is not a directory."""
+    repositories = replica.record.repositories if replica else []
+    source = next((one.url for one in repositories if one.name == repository), "")
+    return not source.startswith(("/", "~", "file://"))
+
+
+def local_branch(state: GitState) -> str:
+    """Return the local name of a replica's branch; empty on a detached head."""
+    return OWN_PREFIX + state.branch.removeprefix(OWN_PREFIX) if state.branch else ""
+
+
+class GetChanges:
+    """The operations on one replica. Those with a `GitState` are about that repository.
+
+    Each may raise `ClientError`, `CheckoutError` or `OSError`.
+    """
+
+    def __init__(self, owner: "AppState", replica_id: UUID, variables: Mapping[str, str]) -> None:
+        """`variables` configure the service for `git-remote-qd`."""
+        self._owner = owner
+        self._variables = {**variables, **SILENT}
+        self.replica_id = replica_id
+        self.repositories: list[GitState] = []
+        self.checkout: LocalCheckout | None = None
+        self.checkout_state: CheckoutState | None = None
+        self._foreign: set[str] = set()
+        self.no_checkout = ""
+        """Why there is no checkout."""
+
+    @property
+    def replica(self) -> ReplicaState | None:
+        """The replica; None when it has been deleted."""
+        return self._owner.replicas.get(self.replica_id)
+
+    @property
+    def name(self) -> str:
+        """Name of the replica."""
+        return self.replica.name if self.replica else str(self.replica_id)
+
+    @property
+    def title(self) -> str:
+        """Default commit message."""
+        return self.replica.newest_title if self.replica else self.name
+
+    def source(self, repository: str) -> str:
+        """Return the URL that a repository was cloned from; empty when unknown."""
+        repositories = self.replica.record.repositories if self.replica else []
+        return next((one.url for one in repositories if one.name == repository), "")
+
+    @property
+    def pulls(self) -> PullRequestStore:
+        """The pull requests at the source hosts."""
+        return self._owner.pull_requests
+
+    def pull_request(self, repository: str) -> PullRequestDetail | None:
+        """Return the open pull request of a repository, if it was read."""
+        known = (self.replica.pull_requests if self.replica else None) or []
+        ours = (one for one in known if one.repository == repository)
+        return next((one for one in ours if one.state == "open"), None)
+
+    async def look(self) -> None:
+        """Read the state of the replica's repositories and of the checkout."""
+        self.repositories = await self._owner.client.git.states(self.replica_id)
+        directory = self._owner.directory
+        try:
+            self.checkout = await LocalCheckout.find(directory or Path.cwd(), self._variables)
+            self.checkout_state = await self.checkout.state()
+            self._foreign = {
+                one.repository
+                for one in self.repositories
+                if not await self.checkout.is_clone(
+                    self.source(one.repository), one.base_commit or one.head
+                )
+            }
+        except NoRepositoryError:
+            self.no_checkout = "qd was not started in a git repository"
+        except CheckoutError as error:
+            self.no_checkout = error.details or str(error)
+
+    def is_foreign(self, state: GitState) -> bool:
+        """Return whether the checkout is of a different repository."""
+        return self.checkout is not None and state.repository in self._foreign
+
+    def likeliest(self) -> int:
+        """Return the index of the first repository that the checkout is a clone of."""
+        clones = (n for n, one in enumerate(self.repositories) if not self.is_foreign(one))
+        return next(clones, 0)
+
+    async def fetch(self, state: GitState, *, force: bool = False) -> str:
+        """Fetch the replica's branch into the checkout's repository; return the newest commit."""
+        return await self._checkout().fetch(
+            self._address(state), state.branch or "", local_branch(state), force=force
+        )
+
+    async def merge(self, state: GitState) -> str | None:
+        """Fetch the branch and merge it into the one checked out; None when it was merged before."""
+        await self.fetch(state)
+        branch = local_branch(state)
+        return await self._checkout().merge(
+            branch, "merge", f"Merge {branch}", self._address(state)
+        )
+
+    async def apply(self, state: GitState) -> list[str]:
+        """Apply all changes to the files of the checkout; return the files that changed."""
+        async with self._owner.client.git.diff(self.replica_id, state.repository) as parts:
+            patch = await read_patch(parts)
+        return await self._checkout().apply(patch, self._address(state)) if patch else []
+
+    async def commit(self, state: GitState, message: str) -> Committed:
+        """Commit all uncommitted changes in the replica."""
+        return await self._owner.client.git.commit(self.replica_id, state.repository, message)
+
+    async def push(self, state: GitState) -> Pushed:
+        """Push the branch to the source of the repository."""
+        return await self._owner.client.git.push(self.replica_id, state.repository)
+
+    @property
+    def patch(self) -> Path:
+        """The file that `save` writes, unless it exists."""
+        directory = self._owner.directory or Path.cwd()
+        return directory / f"{self.name.replace(os.sep, '-')}.patch"
+
+    async def save(self, state: GitState) -> Path:
+        """Write all changes to a new file and return its path."""
+        client = self._owner.client
+        async with client.git.diff(self.replica_id, state.repository) as parts:
+            file = await asyncio.to_thread(_create, self.patch)
+            path = Path(file.name)
+            try:
+                with file:
+                    async for part in parts:
+                        await asyncio.to_thread(file.write, part)
+            except BaseException:
+                await asyncio.to_thread(path.unlink, missing_ok=True)
+                raise
+        return path
+
+    def _address(self, state: GitState) -> str:
+        """Return the URL of a repository for git."""
+        return f"qd::{self.replica_id}/{state.repository}"
+
+    def _checkout(self) -> LocalCheckout:
+        if self.checkout is None:
+            raise NoRepositoryError(self.no_checkout)
+        return self.checkout
+
+
+def _create(wanted: Path) -> BinaryIO:
+    """Create a file with this name, or with the first free number."""
+    for number in range(1, MOST_COPIES):
+        path = wanted if number == 1 else wanted.with_name(f"{wanted.stem}-{number}.patch")
+        with suppress(FileExistsError):
+            return path.open("xb")
+    raise FileExistsError(EEXIST, "too many patches have this name", str(wanted))
+
+
+@dataclass(frozen=True)
+class RepositoryWish:
+    """A path or URL, and the branch to start from; None for the default branch."""
+
+    url: str
+    branch: str | None = None
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The binding of an environment: one repository, or a set."""
+
+    repository_id: UUID | None = None
+    repository_set_id: UUID | None = None
+
+    def fits(self, environment: Environment) -> bool:
+        """Return whether an environment has this binding."""
+        return (environment.repository_id, environment.repository_set_id) == (
+            self.repository_id,
+            self.repository_set_id,
+        )
+
+
+async def connected(
+    client: "Client", first: RepositoryWish, others: Sequence[RepositoryWish]
+) -> list[Repository]:
+    """Connect repositories.
+
+    Raises:
+        InvalidRequestError: one is not a repository, or is connected with another branch; `details`
+            starts with `url` or `branch` for the first, with `others` for the rest.
+        ClientError: refused or unreachable.
+    """
+    repositories = [await _connected(client, first)]
+    for wish in others:
+        try:
+            repositories.append(await _connected(client, wish))
+        except InvalidRequestError as error:
+            error.details = f"others: {wish.url}"
+            raise
+    return list({one.id: one for one in repositories}.values())
+
+
+async def _connected(client: "Client", wish: RepositoryWish) -> Repository:
+    body = ConnectRepository(url=wish.url, default_branch=wish.branch)
+    repository = await client.repositories.connect(body)
+    if wish.branch is not None and repository.default_branch != wish.branch:
+        raise InvalidRequestError(
+            f"{repository.name} is connected with the branch {repository.default_branch} already.",
+            status=400,
+            details="branch",
+            next_step="Leave the branch out, or disconnect the repository first.",
+        )
+    return repository
+
+
+async def binding(client: "Client", repositories: Sequence[Repository]) -> Binding:
+    """Return one repository, or the set of exactly these; the set is created when there is none.
+
+    Raises:
+        ClientError: refused or unreachable.
+    """
+    if len(repositories) == 1:
+        return Binding(repository_id=repositories[0].id)
+    wanted = [one.id for one in repositories]
+    sets = await client.repository_sets.list()
+    for one in sets:
+        if one.repositories == wanted:
+            return Binding(repository_set_id=one.id)
+    name = _free("-".join(one.name for one in repositories)[:80], {one.name for one in sets})
+    created = await client.repository_sets.create(
+        CreateRepositorySet(name=name, repositories=wanted)
+    )
+    return Binding(repository_set_id=created.id)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}-{number}"
+    return free

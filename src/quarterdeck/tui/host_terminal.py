@@ -1,0 +1,164 @@
+"""The terminal around the cockpit: its colors and signals.
+
+The sixteen colors of terminal programs, where the theme is ours and not the terminal's own.
+
+Textual's have several alike (red is magenta, bright is normal) and a white that is invisible on light.
+
+Ends the program when its terminal closes, or when a signal requests it.
+
+Textual's own reader would spin on the end of its input, and a killed program would leave the
+terminal in the alternate screen.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import select
+import signal
+import struct
+import sys
+import termios
+from collections.abc import Callable, Generator, Mapping
+
+from rich.terminal_theme import TerminalTheme
+
+SECONDS = 2.0
+"""Wraps a command that only passes something on."""
+
+ESCAPE = "\x1b"
+
+USUAL_ASPECT = 2.0
+"""Usual ratio of a cell's height to its width."""
+LEAST_ASPECT, MOST_ASPECT = 1.0, 4.0
+"""Reported values beyond these are wrong."""
+
+
+def cell_aspect() -> float:
+    """Return the ratio of a cell's height to its width as the terminal reports it; many do not report it."""
+    try:
+        size = fcntl.ioctl(sys.__stderr__.fileno(), termios.TIOCGWINSZ, bytes(8))  # pyright: ignore[reportOptionalMemberAccess]
+    except (OSError, ValueError, AttributeError):
+        return USUAL_ASPECT  # no terminal
+    return _aspect(*struct.unpack("HHHH", size))
+
+
+def _aspect(rows: int, columns: int, width: int, height: int) -> float:
+    if not (rows and columns and width and height):
+        return USUAL_ASPECT
+    aspect = (height / rows) / (width / columns)
+    return aspect if LEAST_ASPECT <= aspect <= MOST_ASPECT else USUAL_ASPECT
+
+
+def in_tmux(environment: Mapping[str, str]) -> bool:
+    """Return whether the cockpit runs in tmux."""
+    return bool(environment.get("TMUX"))
+
+
+def is_remote(environment: Mapping[str, str]) -> bool:
+    """Return whether the terminal is on another machine."""
+    return bool(environment.get("SSH_CONNECTION") or environment.get("SSH_TTY"))
+
+
+def through_tmux(sequence: str) -> str:
+    """Return a sequence for the terminal around tmux, in tmux's passthrough format."""
+    doubled = sequence.replace(ESCAPE, ESCAPE * 2)
+    return f"{ESCAPE}Ptmux;{doubled}{ESCAPE}\\"
+
+
+async def tmux_passes() -> bool:
+    """Return whether tmux passes sequences through from here."""
+    for options in ("-Apqv", "-gqv"):
+        found = await ask(["tmux", "show", options, "allow-passthrough"])
+        if found:
+            return found in ("on", "all")
+    return False
+
+
+async def ask(command: list[str]) -> str | None:
+    """Return the output of a program, None when it cannot be run or fails."""
+    return await _run(command, b"", asyncio.subprocess.PIPE)
+
+
+async def give(command: list[str], typed: bytes) -> bool:
+    """Pass input to a program; return whether it succeeded. It may continue in the background, as xclip does."""
+    return await _run(command, typed, asyncio.subprocess.DEVNULL) is not None
+
+
+async def _run(command: list[str], typed: bytes, output: int) -> str | None:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=output,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except OSError:
+        return None
+    try:
+        async with asyncio.timeout(SECONDS):
+            printed, _ = await process.communicate(typed)
+    except TimeoutError:
+        return None
+    finally:
+        if process.returncode is None:
+            process.kill()
+    return (printed or b"").decode(errors="replace").strip() if process.returncode == 0 else None
+
+
+Triplet = tuple[int, int, int]
+
+
+def _triplets(words: str) -> list[Triplet]:
+    """Return the eight colors in ANSI order."""
+    return [(int(one[:2], 16), int(one[2:4], 16), int(one[4:], 16)) for one in words.split()]
+
+
+DARK = TerminalTheme(
+    (12, 12, 12),
+    (217, 217, 217),
+    _triplets("1a1a1a e5484d 3fb950 d9a21b 4c8df6 c061cb 2ab7ca c8c8c0"),
+    _triplets("7f7f78 ff7b72 7ee787 f2cc60 82b1ff e39bf0 6fe3ee f6f6ef"),
+)
+LIGHT = TerminalTheme(
+    (247, 247, 247),
+    (0, 0, 0),
+    _triplets("1a1a1a b3261e 1b7a2b 8a5a00 1f56b5 8a2ba8 00708a 6a6a66"),
+    _triplets("565652 d0342c 2f8f20 a06800 2f74d9 b04ac6 1285a3 8c8c86"),
+)
+
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def ending_on_hangup(end: Callable[[], object]) -> Generator[None]:
+    """Call `end` in the running loop on SIGTERM, SIGHUP, and when the terminal hangs up."""
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, end)
+    try:
+        with _watching(loop, end):
+            yield
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _watching(loop: asyncio.AbstractEventLoop, end: Callable[[], object]) -> Generator[None]:
+    if not hasattr(select, "epoll"):
+        yield
+        return
+    with select.epoll() as watch:
+        # No event is requested: a hang-up is always reported, and typed keys do not wake this poll.
+        watch.register(sys.__stdin__.fileno() if sys.__stdin__ else 0, 0)
+
+        def hung_up() -> None:
+            loop.remove_reader(watch.fileno())
+            end()
+
+        loop.add_reader(watch.fileno(), hung_up)
+        try:
+            yield
+        finally:
+            loop.remove_reader(watch.fileno())

@@ -1,0 +1,43 @@
+"""Which keys apply at the focus."""
+
+from textual.message import Message
+from textual.widget import Widget
+
+from quarterdeck.tui.actions import KeyContext
+
+
+class KeyContextChanged(Message):
+    """The current keys have changed, though the focus has not moved."""
+
+
+class HasKeyContext:
+    """Mixin for a widget; whatever has the focus inside it uses these keys.
+
+    The nearest one around the focus applies.
+    """
+
+    @property
+    def place(self) -> KeyContext:
+        """The place whose keys apply here, for help and the bottom line."""
+        raise NotImplementedError
+
+    @property
+    def without(self) -> frozenset[str]:
+        """The actions of the place, by id, that currently have no effect."""
+        return frozenset[str]()
+
+
+def idle_actions_of(focused: Widget | None) -> frozenset[str]:
+    """Return the actions of the current place that currently have no effect."""
+    for node in focused.ancestors_with_self if focused is not None else ():
+        if isinstance(node, HasKeyContext):
+            return node.without
+    return frozenset[str]()
+
+
+def key_context_of(focused: Widget | None, otherwise: KeyContext) -> KeyContext:
+    """Return the place of the focused widget."""
+    for node in focused.ancestors_with_self if focused is not None else ():
+        if isinstance(node, HasKeyContext):
+            return node.place
+    return otherwise

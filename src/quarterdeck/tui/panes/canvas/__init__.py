@@ -1,1 +1,0 @@
-"""The canvas of a replica: plans, reports and other files, to be read, saved and put there."""

@@ -1,0 +1,272 @@
+"""The dialogs of the Chat tab."""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from textual.widget import Widget
+
+from quarterdeck.client.errors import ClientError
+from quarterdeck.store.chat_commands import ChatCommands
+from quarterdeck.store.chats import ChatState
+from quarterdeck.store.drafts import home_path
+from quarterdeck.store.exporting import export_chat, find_images, write_new
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.kit.prompts import (
+    AskField,
+    AskScreen,
+    Choice,
+    ChooseScreen,
+    WrongFieldError,
+)
+from quarterdeck.tui.panes.chat_status import ShownChat, chat_label
+from quarterdeck.tui.pictures.screen import saved_words
+from quarterdeck.tui.textual_ext.type_ahead import hold_keys
+from quarterdeck.tui.transcript_view import TranscriptView
+from quarterdeck.wire.chats import TOKEN_BUDGET_LIMIT
+
+LONGEST_NAME = 100
+OWN_CHOICE = "Agent default"
+ANOTHER = "another:"
+"""Prefix of an agent's id among models: choosing it creates another chat."""
+NO_GOALS = "This agent does not manage goals itself. Send a message in goal mode: ctrl+l."
+TAKEN = "There is such a file already, and it is not touched: choose another name."
+
+
+# chats
+
+
+async def choose_agent(asker: Widget, commands: ChatCommands) -> str | None:
+    """Ask for the agent of a new chat. For a worker of the caller, as all dialogs of this module.
+
+    Raises:
+        ClientError: the agents cannot be read.
+    """
+    with hold_keys(asker, "Reading the agents"):
+        agents = await commands.agents()
+    choices = [
+        Choice(one.id, one.name if one.available else f"{one.name}: {one.reason}", one.available)
+        for one in agents
+    ]
+    return await asker.app.push_screen_wait(ChooseScreen("New chat: which agent", choices))
+
+
+async def choose_model(asker: Widget, commands: ChatCommands, agent: str) -> str | None:
+    """Ask for the model of a new chat; empty for the agent's default, None when canceled.
+
+    Raises:
+        ClientError: the models cannot be read.
+    """
+    with hold_keys(asker, "Reading the models"):
+        offered = (await commands.models(agent)).models
+    if not offered:
+        return ""
+    choices = [Choice("", OWN_CHOICE), *(_choice(one.id, one.display_name) for one in offered)]
+    screen = ChooseScreen("New chat: which model", choices, free=True)
+    return await asker.app.push_screen_wait(screen)
+
+
+async def choose_model_or_agent(
+    asker: Widget, commands: ChatCommands, provider: str
+) -> tuple[str | None, str | None]:
+    """Ask for another model of a chat, or another agent, which needs another chat.
+
+    Returns:
+        Model and agent, of which at most one was chosen; an empty model is the agent's default.
+
+    Raises:
+        ClientError: the models or the agents cannot be read.
+    """
+    with hold_keys(asker, "Reading the models"):
+        offered = (await commands.models(provider)).models
+        agents = await commands.agents()
+    choices = [Choice("", OWN_CHOICE), *(_choice(one.id, one.display_name) for one in offered)]
+    choices += [
+        Choice(ANOTHER + one.id, f"agent {one.name}: makes another chat", one.available)
+        for one in agents
+        if one.id != provider
+    ]
+    screen = ChooseScreen("Model (from the next message)", choices, free=True)
+    chosen = await asker.app.push_screen_wait(screen)
+    if chosen is not None and chosen.startswith(ANOTHER):
+        return None, chosen.removeprefix(ANOTHER)
+    return chosen, None
+
+
+def _choice(id: str, name: str) -> Choice:
+    return Choice(id, id if name in ("", id) else f"{id}  {name}")
+
+
+async def ask_name(asker: Widget, shown: ShownChat) -> None:
+    """Ask for another name of the chat, and rename it."""
+    chat, chat_id = shown.state, shown.id
+    if chat is None:
+        return
+
+    async def rename(values: Mapping[str, str]) -> None:
+        name = values["name"]
+        if not 1 <= len(name) <= LONGEST_NAME:
+            raise WrongFieldError("name", f"A name has 1 to {LONGEST_NAME} characters.")
+        await shown.app_state.chat_commands.rename(shown.replica_id, chat_id, name)
+
+    field = AskField("name", "Name", one_line(chat.record.title or ""))
+    await asker.app.push_screen_wait(AskScreen("Rename the chat", [field], rename, "renames"))
+
+
+async def confirm_delete(asker: Widget, chat: ChatState) -> bool:
+    """Ask whether to delete a chat."""
+    from quarterdeck.tui.kit.dialogs import ConfirmScreen
+
+    return await asker.app.push_screen_wait(
+        ConfirmScreen(
+            f"Delete the chat {chat_label(chat)}?",
+            "Deletes this conversation and stops its current turn. Files are kept.",
+            "Delete",
+        )
+    )
+
+
+# the goal
+
+
+async def ask_goal(asker: Widget, shown: ShownChat) -> None:
+    """Ask for the goal of the chat and its budget, and set them."""
+    chat, chat_id = shown.state, shown.id
+    if chat is None:
+        return
+    goal = chat.record.goal
+    objective = one_line(goal.objective) if goal else ""
+    budget = str(goal.token_budget) if goal and goal.token_budget else ""
+
+    async def change(values: Mapping[str, str]) -> None:
+        wanted, most = values["objective"], budget_of(values["budget"])
+        if not wanted:
+            raise WrongFieldError("objective", "A goal needs an objective.")
+        # An objective starts the goal again, with its counters at zero: only a new one is sent.
+        renewed = wanted if wanted != objective else None
+        if renewed is None and (most is None or values["budget"] == budget):
+            return
+        commands = shown.app_state.chat_commands
+        if not await commands.set_goal(shown.replica_id, chat_id, renewed, most):
+            raise WrongFieldError("form", NO_GOALS)
+
+    fields = [
+        AskField("objective", "Objective", objective, "the objective"),
+        AskField("budget", "Token budget", budget, "none"),
+    ]
+    await asker.app.push_screen_wait(AskScreen("Goal of the chat", fields, change, "set"))
+
+
+def budget_of(typed: str) -> int | None:
+    """Return a number of tokens as users write it; `k` and `m` are thousands and millions. None for an empty text.
+
+    Raises:
+        WrongFieldError: not a number, or out of bounds.
+    """
+    text = typed.lower().replace(",", "").replace("_", "").replace(" ", "")
+    if not text:
+        return None
+    factor = {"k": 1_000, "m": 1_000_000}.get(text[-1], 1)
+    digits = text[:-1] if factor > 1 else text
+    if not (digits.isascii() and digits.isdigit()):
+        raise WrongFieldError("budget", "A budget is a number of tokens, such as 100k.")
+    budget = int(digits) * factor
+    if not 1 <= budget <= TOKEN_BUDGET_LIMIT:
+        raise WrongFieldError("budget", f"A budget is 1 to {TOKEN_BUDGET_LIMIT:,} tokens.")
+    return budget
+
+
+# files of the chat; existing files are never overwritten
+
+
+async def ask_export(asker: Widget, shown: ShownChat) -> None:
+    """Ask for a name, and write the whole chat to it."""
+    chat_id = shown.id
+
+    async def export(values: Mapping[str, str]) -> None:
+        path = _path(values["path"])
+        try:
+            await export_chat(shown.app_state.client, shown.replica_id, chat_id, path)
+        except OSError as error:
+            raise _wrong(error) from error
+        tell(asker, f"The chat is in {path}")
+
+    hint = "chat.md for markdown, chat.jsonl for its events"
+    field = AskField("path", "New file (.md or .jsonl)", f"{_stem(shown)}.md", hint)
+    await asker.app.push_screen_wait(AskScreen("Export the chat", [field], export, "writes it"))
+
+
+async def ask_to_save(
+    asker: Widget, shown: ShownChat, images: Sequence[tuple[str, bytes]], label: str
+) -> None:
+    """Ask for a name, and write images to it. They are pairs of a file suffix and the content."""
+
+    async def save(values: Mapping[str, str]) -> None:
+        names = _names(_path(values["path"]), images)
+        try:
+            for path, (_, content) in zip(names, images, strict=True):
+                write_new(path, content)
+        except OSError as error:
+            raise _wrong(error) from error
+        tell(asker, saved_words(names))
+
+    field = AskField("path", label, f"{_stem(shown)}-image")
+    title = f"Save {len(images)} image{'s' if len(images) > 1 else ''}"
+    await asker.app.push_screen_wait(AskScreen(title, [field], save, "writes them"))
+
+
+async def read_images(
+    asker: Widget, shown: ShownChat, view: TranscriptView
+) -> list[tuple[str, bytes]]:
+    """Return the images of the block under the cursor, with their file suffixes.
+
+    When there are none, or they cannot be read, the pane says so.
+    """
+    block = view.cursor_block
+    if block is None:
+        return []
+    blocks, at = view.transcript.blocks, view.transcript.position(block.id)
+    later = islice(blocks, len(blocks) if at is None else at + 1, None)
+    end = next((one.at for one in later if one.at > block.at), None)
+    client = shown.app_state.client
+    with hold_keys(asker, "Reading the images") as hold:
+        try:
+            images = await find_images(client, shown.replica_id, shown.id, block.at, end)
+        except ClientError as error:
+            hold.discard()
+            shown.refused("no images", error)
+            return []
+        if not images:
+            hold.discard()
+            shown.show_problem("There are no images in this block.")
+        return images
+
+
+def tell(asker: Widget, text: str) -> None:
+    """Show a notice that something was done."""
+    asker.app.notify(one_line(text), markup=False)
+
+
+def _stem(shown: ShownChat) -> str:
+    """Return a file name after the replica; names may contain anything."""
+    name = shown.replica.name if shown.replica else "chat"
+    kept = "".join(one if one.isalnum() or one in "-._" else "-" for one in name)
+    return kept.lstrip(".-")[:60] or "chat"
+
+
+def _path(typed: str) -> Path:
+    if not typed:
+        raise WrongFieldError("path", "A file needs a name.")
+    return home_path(typed)
+
+
+def _names(path: Path, images: Sequence[tuple[str, bytes]]) -> list[Path]:
+    if len(images) == 1:
+        return [path.with_name(f"{path.name}.{images[0][0]}")]
+    return [path.with_name(f"{path.name}-{n}.{end}") for n, (end, _) in enumerate(images, 1)]
+
+
+def _wrong(error: OSError) -> WrongFieldError:
+    if isinstance(error, FileExistsError):
+        return WrongFieldError("path", TAKEN)
+    return WrongFieldError("path", f"It cannot be written: {error.strerror}.")

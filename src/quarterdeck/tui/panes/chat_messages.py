@@ -1,0 +1,346 @@
+"""The messages that a user writes in the Chat tab: drafts, sending, the queue, attachments."""
+
+import contextlib
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+from uuid import UUID
+
+from textual.app import App
+
+from quarterdeck.client.errors import ClientError
+from quarterdeck.store.disk import OutgoingMessage
+from quarterdeck.store.drafts import DraftKeeper, PromptHistory
+from quarterdeck.store.outbox import Extras, QueuePlace
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.host_services import Attachment, FileRead, images_among
+from quarterdeck.tui.outside import OutsideError, edit, look_at, pager
+from quarterdeck.tui.panes.chat_status import ShownChat, asks_for_text
+from quarterdeck.tui.widgets.completions import Completion, Token
+from quarterdeck.tui.widgets.composer import Composer
+from quarterdeck.tui.widgets.queue_view import QueueView
+from quarterdeck.wire.chats import QueuedMessage, SlashCommand
+
+STARTED = "Already started; ctrl+x interrupts it."
+MOVES = {"up": -1, "down": 1}
+
+
+@dataclass
+class MessageDraft:
+    """The message being written in a chat.
+
+    `keeper` has the text. The modes are the composer's while the chat is shown.
+    """
+
+    keeper: DraftKeeper
+    plan_mode: bool = False
+    goal_mode: bool = False
+    attachments: list[Attachment] = field(default_factory=list[Attachment])
+    place: QueuePlace | None = None
+    """The position of the message before it was taken back into the composer."""
+
+
+class ChatMessages:
+    """Connects the composer and the queue with the chat that is shown."""
+
+    def __init__(self, shown: ShownChat, composer: Composer, queue: QueueView) -> None:
+        self._shown = shown
+        self._composer = composer
+        self._queue = queue
+        self._drafts: dict[UUID, MessageDraft] = {}
+        self.prompts = PromptHistory(shown.app_state.disk, shown.replica_id)
+
+    @property
+    def draft(self) -> MessageDraft:
+        """The draft of the chat that is shown."""
+        return self._draft(self._shown.id)
+
+    def _draft(self, chat_id: UUID) -> MessageDraft:
+        if chat_id not in self._drafts:
+            self._drafts[chat_id] = MessageDraft(DraftKeeper(self._shown.app_state.disk, chat_id))
+        return self._drafts[chat_id]
+
+    def _run(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
+        self._composer.run_worker(work, group=group)
+
+    # drafts
+
+    def leave_chat(self) -> None:
+        """Keep the composer's text as the draft of the chat shown until now."""
+        draft, composer = self.draft, self._composer
+        draft.keeper.text = composer.written
+        draft.plan_mode, draft.goal_mode = composer.plan_mode, composer.goal_mode
+        self.save_drafts()
+
+    def enter_chat(self) -> None:
+        """Fill the composer with the draft of the chat shown now."""
+        draft, composer = self.draft, self._composer
+        composer.plan_mode, composer.goal_mode = draft.plan_mode, draft.goal_mode
+        composer.text = draft.keeper.text
+        composer.move_cursor(composer.document.end)
+
+    def save_drafts(self) -> None:
+        """Write every draft that is not on disk yet."""
+        # There is no screen left to report a full disk; that was reported when the text was typed.
+        with contextlib.suppress(OSError):
+            for draft in self._drafts.values():
+                draft.keeper.keep()
+
+    def draft_changed(self) -> None:
+        """Save the text in the composer soon."""
+        if not self._composer.written:
+            self.draft.place = None  # what is written next is another message
+        self._run(partial(self._save_draft, self.draft.keeper, self._composer.written), "draft")
+
+    async def _save_draft(self, keeper: DraftKeeper, text: str) -> None:
+        try:
+            await keeper.keep_soon(text)
+        except OSError as error:
+            self._shown.show_problem(f"draft not kept: {error.strerror}. Free some disk space.")
+
+    def remember(self, text: str) -> None:
+        """Add a text to the earlier prompts."""
+        try:
+            self.prompts.add(text)
+        except OSError as error:
+            self._shown.show_problem(
+                f"not kept among your prompts: {error.strerror}. Free some disk space."
+            )
+
+    # sending
+
+    def submit(self, event: Composer.Submitted) -> None:
+        """Send the text, or answer the open question with it."""
+        question = asks_for_text(self._shown.state)
+        if question is None:
+            place, self.draft.place = self.draft.place, None
+            self.send(event.text, plan_mode=event.plan_mode, goal_mode=event.goal_mode, place=place)
+        else:
+            self.remember(event.text)
+            self._run(partial(self._answer, question.request_id, event.text), "respond")
+
+    def send(
+        self,
+        text: str,
+        *,
+        plan_mode: bool = False,
+        goal_mode: bool = False,
+        place: QueuePlace | None = None,
+    ) -> None:
+        """Send a text with all attachments; it goes to its previous position if it had one."""
+        chat, draft = self._shown.state, self.draft
+        attached, draft.attachments = draft.attachments, []
+        extras = Extras(
+            goal_mode=goal_mode,
+            model=chat.model if chat else None,
+            images=images_among(attached),
+            uploads=tuple(one.upload_id for one in attached if one.upload_id is not None),
+            place=place,
+        )
+        self.remember(text)
+        self._run(partial(self._send, self._shown.id, text, plan_mode, attached, extras), "send")
+        self._shown.refresh()
+
+    async def _send(
+        self, chat_id: UUID, text: str, plan_mode: bool, attached: list[Attachment], extras: Extras
+    ) -> None:
+        shown = self._shown
+        send = shown.app_state.outbox.send
+        try:
+            await send(shown.replica_id, chat_id, text, plan_mode=plan_mode, extras=extras)
+        except ClientError as error:
+            why = f"{error} {error.next_step}"
+        except OSError as error:
+            why = f"{error.strerror}. Free some disk space."
+        else:
+            return
+        draft = self._draft(chat_id)
+        draft.attachments = attached + draft.attachments
+        draft.place = extras.place or draft.place
+        if chat_id == shown.id:
+            self._composer.put_back(text, plan_mode, extras.goal_mode)
+            shown.show_problem(f"not sent: {why}")
+            return
+        draft.plan_mode = draft.plan_mode or plan_mode
+        draft.goal_mode = draft.goal_mode or extras.goal_mode
+        await draft.keeper.keep_soon(f"{text}\n{draft.keeper.text}".rstrip("\n"))
+        shown.show_problem(f"not sent, and kept as the other chat's draft: {why}")
+
+    async def _answer(self, request_id: str, text: str) -> None:
+        shown = self._shown
+        respond = shown.app_state.commands.respond
+        try:
+            await respond(shown.replica_id, shown.id, request_id, text=text)
+        except ClientError as error:
+            self._composer.put_back(text, plan_mode=False)
+            shown.refused("not answered", error)
+
+    # waiting messages
+
+    def change_queue(self, event: QueueView.Wanted) -> None:
+        """Edit, drop, move or send again a waiting message."""
+        chat = self._shown.state
+        queue = chat.queue if chat else []
+        queued = next((one for one in queue if str(one.id) == event.key), None)
+        if queued is not None:
+            self._run(partial(self._change_queued, event.action, queued), "queue")
+            return
+        waiting = self._shown.app_state.outbox.of_chat(self._shown.id)
+        message = next((one for one in waiting if one.key == event.key), None)
+        if message is not None and message.state != "sending":
+            self._change_outgoing(event.action, message)
+
+    def _change_outgoing(self, action: str, message: OutgoingMessage) -> None:
+        outbox = self._shown.app_state.outbox
+        match action:
+            case "resend":
+                self._run(partial(self._resend, message), "send")
+            case "up" | "down":
+                try:
+                    if outbox.move(message, MOVES[action]):
+                        self._queue.follow(message.key)
+                except OSError as error:
+                    self._shown.show_problem(f"not moved: {error.strerror}. Free some disk space.")
+            case "edit":
+                outbox.drop(message)
+                if message.state == "unsent":
+                    behind = None if message.behind is None else tuple(message.behind)
+                    self._keep_place(QueuePlace(behind=behind, moment=message.created_at))
+                draft = self.draft
+                draft.attachments += [Attachment("image", image=one) for one in message.images]
+                draft.attachments += [Attachment("file", upload_id=one) for one in message.uploads]
+                self._take_back(message.text, message.plan_mode, message.goal_mode)
+            case _:
+                outbox.drop(message)
+
+    def _keep_place(self, place: QueuePlace) -> None:
+        """Note the position that the draft is sent to; of several texts the first one's position counts."""
+        self.draft.place = self.draft.place or place
+
+    def _take_back(self, text: str, plan_mode: bool = False, goal_mode: bool = False) -> None:
+        self._composer.put_back(text, plan_mode, goal_mode)
+        self._composer.screen.set_focus(self._composer)
+
+    async def _resend(self, message: OutgoingMessage) -> None:
+        try:
+            await self._shown.app_state.outbox.resend(message)
+        except ClientError as error:
+            self._shown.refused("not sent", error)
+
+    async def _change_queued(self, action: str, message: QueuedMessage) -> None:
+        shown = self._shown
+        commands = shown.app_state.chat_commands
+        target = (shown.replica_id, shown.id, message)
+        order = [one.id for one in shown.state.queue] if shown.state else []
+        place = QueuePlace(
+            behind=tuple(order[: order.index(message.id)] if message.id in order else ())
+        )
+        try:
+            match action:
+                case "up" | "down":
+                    if await commands.move_queued(*target, MOVES[action]):
+                        self._queue.follow(str(message.id))
+                case "edit" | "drop" if not await commands.dequeue(*target):
+                    shown.show_problem(STARTED)
+                case "edit":
+                    self._keep_place(place)
+                    self._take_back(message.message)
+                case _:
+                    pass
+        except ClientError as error:
+            shown.refused("queue unchanged", error)
+
+    # files, and external programs
+
+    def attach_upload(self, name: str, upload_id: str) -> None:
+        """Attach a pending upload; it is sent with the next message, once."""
+        draft = self.draft
+        if all(one.upload_id != upload_id for one in draft.attachments):
+            draft.attachments.append(Attachment(name, upload_id=upload_id))
+        self._shown.refresh()
+
+    def detach(self) -> None:
+        """Remove all attachments."""
+        self.draft.attachments = []
+        self._shown.refresh()
+
+    async def attach(self, file: FileRead) -> None:
+        """Attach a file: an image in the message itself, any other file on the canvas.
+
+        Raises:
+            ClientError: it cannot be uploaded.
+        """
+        shown, path = self._shown, file.path
+        if file.image is not None:
+            self.draft.attachments.append(Attachment(path.name, image=file.image))
+        else:
+            upload = await shown.app_state.chat_commands.upload(
+                shown.replica_id, path, file.content
+            )
+            if upload.upload_id is not None:
+                # The message names it, so the agent knows about it.
+                self.draft.attachments.append(Attachment(path.name, upload_id=upload.upload_id))
+            else:
+                self._composer.insert_word(one_line(upload.file_path))
+        shown.refresh()
+
+    async def open_paste(self) -> None:
+        """Open the folded paste at the cursor in `$PAGER`."""
+        text = self._composer.paste_at_cursor
+        if text is None:
+            self._shown.show_problem("Put the cursor on a paste to read it.")
+            return
+        try:
+            data = text.encode(errors="replace")
+            await look_at(cast("App[Any]", self._composer.app), "paste.txt", data, pager)
+        except OutsideError as error:
+            self._shown.show_problem(str(error))
+
+    async def edit_outside(self) -> None:
+        """Edit the message in `$EDITOR`."""
+        composer = self._composer
+        before = composer.written
+        # Editors want a newline at a file's end, and add one.
+        whole = f"{before}\n" if before else ""
+        app = cast("App[Any]", composer.app)
+        try:
+            text = (await edit(app, "message.md", whole, "replace")).removesuffix("\n")
+        except OutsideError as error:
+            self._shown.show_problem(str(error))
+            return
+        self._shown.problem = ""
+        # A message that was refused meanwhile comes before it.
+        now = composer.written
+        refused = now.removesuffix(before) if now != before else ""
+        composer.text = refused + text
+        composer.move_cursor(composer.document.end)
+        self._shown.refresh()
+
+
+async def find_completions(shown: ShownChat, token: Token) -> list[Completion]:
+    """Return the completions of the word at the cursor.
+
+    Raises:
+        ClientError: commands or files cannot be read.
+    """
+    commands = shown.app_state.chat_commands
+    if token.kind == "command":
+        known = await commands.slash_commands(shown.replica_id, shown.id)
+        query = token.query.lower()
+        return [
+            _completion(one) for one in known if one.command.lstrip("/").lower().startswith(query)
+        ]
+    files = await commands.find_files(shown.replica_id, token.query)
+    return [
+        Completion(f"@{one_line(one.display_path)}", one.status)
+        for one in files
+        # A name with spaces could not be distinguished from the words after it.
+        if not any(character.isspace() for character in one.display_path)
+    ]
+
+
+def _completion(command: SlashCommand) -> Completion:
+    """Return a command, its arguments, and its description."""
+    hint = f"<{one_line(command.argument_hint)}> " if command.argument_hint else ""
+    return Completion(one_line(command.command), f"{hint}{one_line(command.description)}")

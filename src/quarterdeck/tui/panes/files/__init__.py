@@ -1,1 +1,0 @@
-"""The files of a replica: a finder over all of them, and one that is read."""

@@ -1,1 +1,0 @@
-"""What the hooks of a replica did, and what one does right now."""

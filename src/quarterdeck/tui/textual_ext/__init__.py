@@ -1,0 +1,1 @@
+"""Everything that uses private parts of Textual."""

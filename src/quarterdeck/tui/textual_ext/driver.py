@@ -1,0 +1,100 @@
+"""Output to the terminal, and the version of Textual that this was tested with.
+
+Output to a terminal that may go away.
+
+Textual writes from a thread with a queue of thirty pieces. Were the thread to end with the first
+piece that a vanished terminal refuses, the next ones would fill the queue, and the program would
+wait for it forever instead of ending.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+import textual
+from textual.app import App
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import LineFilter
+
+# pyright: reportPrivateUsage=false
+
+
+class Outlet:
+    """A terminal's output. Once it refuses a piece nothing more is written."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self.lost: OSError | None = None
+        """Why nothing is written any more; `hangup` ends the program for the same reason."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, text: str) -> int:
+        """Write while there is a terminal."""
+        if self.lost is None:
+            try:
+                return self._file.write(text)
+            except OSError as error:
+                self.lost = error
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush as `write` does."""
+        if self.lost is None:
+            try:
+                self._file.flush()
+            except OSError as error:
+                self.lost = error
+
+
+class OutletDriver(LinuxDriver):
+    """Textual's driver over an `Outlet`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._file = cast("Any", Outlet(cast("IO[str]", self._file)))
+
+
+def outlet_driver(found: type[Driver]) -> type[Driver]:
+    """Return the driver class to use where Textual would use `found`."""
+    return OutletDriver if found is LinuxDriver else found
+
+
+KNOWN_VERSION: Final = "8.2.8"
+
+
+@cache
+def is_known() -> bool:
+    """Return whether this version is supported; with another, private parts are not used."""
+    installed = Path(textual.__file__).parents[1] / f"textual-{KNOWN_VERSION}.dist-info"
+    if installed.is_dir():
+        return True
+    # Installed in another way; the lookup adds 25 ms to a start, so only then.
+    from importlib.metadata import version
+
+    return version("textual") == KNOWN_VERSION
+
+
+MOUSE_MODES = (1000, 1003, 1015, 1006)
+"""The mouse modes that Textual requests: presses, movement, and two encodings."""
+
+
+def take_mouse(app: App[Any], wanted: bool) -> None:
+    """Make the terminal report the mouse from now on, or stop it."""
+    driver = app._driver
+    if not isinstance(driver, LinuxDriver) or not is_known():
+        return
+    had = driver._mouse
+    # The driver disables and enables the mouse around suspensions, as this says.
+    driver._mouse = wanted
+    if had != wanted and not app.is_headless:
+        driver.write("".join(f"\x1b[?{mode}{'h' if wanted else 'l'}" for mode in MOUSE_MODES))
+        driver.flush()
+
+
+def replace_filter(app: App[Any], name: str, instead: LineFilter) -> None:
+    """Replace Textual's own line filter of a name by another one."""
+    app._filters[:] = [one for one in app._filters if type(one).__name__ != name]
+    app._filters.append(instead)

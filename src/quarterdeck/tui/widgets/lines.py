@@ -1,0 +1,271 @@
+"""Lines around the content: head, status, notes."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.strip import Strip
+from textual.suggester import SuggestFromList
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from quarterdeck.store.attention import WORDS
+from quarterdeck.store.hooks import LiveHook, said_name
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.transcript.text import clean, one_line
+from quarterdeck.tui.actions import KeyContext, eager_bindings, prompt_bindings
+from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.kit.key_context import HasKeyContext
+from quarterdeck.tui.text import fit
+from quarterdeck.tui.themes import PullMark, part_style, pull_mark
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+BOLD = Style(bold=True)
+SHORTEST_NAME = 8
+UNISOLATED = "⚠ not isolated"
+
+
+def distance_of(state: ReplicaState) -> str:
+    """Return how many commits the first repository's branch is ahead and behind; else nothing."""
+    first = next(iter(state.record.repository_statuses), None)
+    ahead, behind = (first.ahead or 0, first.behind or 0) if first else (0, 0)
+    return " ".join([*([f"↑{ahead}"] if ahead else []), *([f"↓{behind}"] if behind else [])])
+
+
+def facts_of(state: ReplicaState) -> list[str]:
+    """Return changed lines, agent, branch and its distance from the base, the most important first."""
+    chat = state.first_chat
+    added, removed = state.changed_lines
+    facts: list[str] = []
+    if added or removed or state.untracked:
+        untracked = f" ?{state.untracked}" if state.untracked else ""
+        facts.append(f"+{added} -{removed}{untracked}")
+    facts.append((chat.record.provider if chat else state.record.coding_agent) or "")
+    facts += [status.branch or "" for status in state.record.repository_statuses[:1]]
+    facts.append(distance_of(state))
+    return [one_line(fact) for fact in facts if fact]
+
+
+class HeadLine(Widget):
+    """One line; the name is shortened last but one, facts are dropped from the end."""
+
+    COMPONENT_CLASSES = {
+        "head--warning",
+        *(f"head--pull-{color}" for color in ("muted", "primary", "success", "warning", "error")),
+    }
+    DEFAULT_CSS = """
+    HeadLine {
+        height: 1;
+        background: $boost;
+        & > .head--warning { color: $text-warning; text-style: bold; }
+        & > .head--pull-muted { color: $text-muted; }
+        & > .head--pull-primary { color: $text-primary; }
+        & > .head--pull-success { color: $text-success; }
+        & > .head--pull-warning { color: $text-warning; }
+        & > .head--pull-error { color: $text-error; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[str, tuple[str, ...], str, PullMark | None] = ("", (), "", None)
+
+    def show(self, state: ReplicaState) -> None:
+        """Show a replica."""
+        warning = UNISOLATED if state.unisolated else ""
+        shown = (one_line(state.name), tuple(facts_of(state)), warning, pull_mark(state))
+        if shown != self._shown:
+            self._shown = shown
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        name, facts, warning, pull = self._shown
+        base, width = self.rich_style, self.size.width
+        warned = base + part_style(self, "head--warning")
+        room = max(0, width - 1 - (cell_len(warning) + 2 if warning else 0))
+        least = min(SHORTEST_NAME, cell_len(name))
+        # In words if everything else fits too; else as a sign, before all other facts.
+        in_words = pull is not None and _width_of([pull.words, *facts]) + cell_len(name) <= room
+        pull_text = (pull.words if in_words else pull.sign) if pull is not None else ""
+        shown_facts: list[str] = []
+        for fact in (pull_text, *facts):
+            if fact and _width_of([*shown_facts, fact]) + least <= room:
+                shown_facts.append(fact)
+        pull_text = pull_text if pull_text in shown_facts[:1] else ""
+        rest = "".join(f" · {fact}" for fact in shown_facts[1 if pull_text else 0 :])
+        space = max(0, room - _width_of(shown_facts))
+        segments = [Segment(f" {fit(name, min(cell_len(name), space))}", base + BOLD)]
+        if pull_text and pull is not None:
+            colored = base + part_style(self, f"head--pull-{pull.color}")
+            segments += [Segment(" · ", base), Segment(pull_text, colored)]
+        segments.append(Segment(rest, base))
+        if warning:
+            segments.append(Segment(f"  {warning}", warned))
+        return Strip(segments).crop(0, width).extend_cell_length(width, base)
+
+
+def _width_of(facts: Sequence[str]) -> int:
+    return sum(cell_len(f" · {fact}") for fact in facts)
+
+
+SUGGESTED = [f"is:{word}" for word in WORDS.values()]
+
+
+class NarrowLine(Vertical, HasKeyContext):
+    """Hidden while everything is shown and nothing marked."""
+
+    DEFAULT_CSS = """
+    NarrowLine {
+        height: auto;
+        & Input { display: none; background: $boost; }
+        & Static { display: none; padding: 0 1; color: $text-muted; }
+        &.typing Input { display: block; }
+        &.told Static { display: block; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(KeyContext.NARROWING)]
+
+    class Changed(Message):
+        """Other replicas should be shown."""
+
+        def __init__(self, typed: str) -> None:
+            super().__init__()
+            self.typed = typed
+
+    class Left(Message):
+        """The user goes back to the list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._field = Input(
+            placeholder="name, is:asking, env:, repo:, agent:, from:, !not",
+            suggester=SuggestFromList(SUGGESTED, case_sensitive=False),
+            compact=True,
+        )
+        self._field.cursor_blink = False
+        self._counts = Static(markup=False)
+
+    def compose(self) -> ComposeResult:
+        yield self._field
+        yield self._counts
+
+    @property
+    def place(self) -> KeyContext:
+        """Part of `HasKeyContext`."""
+        return KeyContext.NARROWING
+
+    @property
+    def typed(self) -> str:
+        """The filter of the list, as it was typed."""
+        return self._field.value
+
+    def start(self) -> None:
+        """Let the user type."""
+        self.add_class("typing")
+        self.screen.set_focus(self._field)
+
+    def show(self, shown: int, all_: int, marked: int) -> None:
+        """Show how many are shown, of how many, and how many are marked."""
+        parts = [f"{shown} of {all_}"] if self.typed.strip() else []
+        parts += [f"{marked} marked"] if marked else []
+        self.set_class(bool(parts), "told")
+        self._counts.update("  ".join(parts))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Changed(event.value))
+
+    def action_all(self) -> None:
+        """Show everything again."""
+        self._go(lambda: self._leave(""))
+
+    def action_leave_line(self) -> None:
+        """Go back to the list, which stays as it is."""
+        self._go(lambda: self._leave(self.typed))
+
+    def _go(self, leave: Callable[[], None]) -> None:
+        # Through the field's queue: what was typed before the key is in it by then.
+        self._field.call_later(leave)
+
+    def _leave(self, typed: str) -> None:
+        self._field.value = typed
+        self.set_class(bool(typed.strip()), "typing")
+        self.post_message(self.Left())
+
+
+class Note(Static, can_focus=True):
+    """Text in the place of content."""
+
+    DEFAULT_CSS = """
+    Note {
+        height: 1fr;
+        padding: 1 2;
+        color: $text-muted;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.NO_TERMINAL)]
+
+    def __init__(self, text: str, *, id: str | None = None) -> None:
+        super().__init__(text, id=id, markup=False)
+
+
+FAILED_STEP = (
+    "{replica.wake} retry (from the composer: {composer.transcript}, then {replica.wake}) · "
+    "{replica.delete} delete"
+)
+PREPARING = "Preparing: cloning and starting. Messages are queued until it is ready."
+LAST_LINES = 4
+"""Lines of a running hook's output that are shown in the chat; its tab has all of them."""
+
+
+class StateNote(Static):
+    """Hidden while the replica is active or at rest."""
+
+    DEFAULT_CSS = """
+    StateNote {
+        display: none;
+        height: auto;
+        max-height: 50%;
+        padding: 0 1;
+        color: $text-muted;
+        border: round $panel-lighten-2;
+        &.failed { color: $foreground; border: round $error; border-title-color: $text-error; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(markup=False)
+
+    def show(self, state: ReplicaState) -> None:
+        """Show the state of a replica."""
+        failed = state.status == WorkspaceStatus.ERROR
+        words = _words(state)
+        self.display = bool(words)
+        self.set_class(failed, "failed")
+        self.border_title = "✗ failed" if failed else "◌ preparing"
+        self.update(Text(words))
+
+
+def _words(state: ReplicaState) -> str:
+    match state.status:
+        case WorkspaceStatus.ERROR:
+            reason = clean(state.record.error or "The service gave no reason.").strip()
+            return f"{reason}\n{keyed(FAILED_STEP)}"
+        case WorkspaceStatus.PREPARING:
+            return "\n".join((PREPARING, *_hook_lines(state.hooks.running)))
+        case _:
+            return ""
+
+
+def _hook_lines(hook: LiveHook | None) -> list[str]:
+    if hook is None:
+        return []
+    output = [clean(line) for line in hook.last_lines(LAST_LINES)]
+    return [f"The hook {one_line(said_name(hook.name))} runs:", *output]

@@ -1,0 +1,123 @@
+"""What the command line says of agents that ask, work, fail and end; and how it answers them."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Installation, new_installation, serving
+from tests.support.waiting import pauses
+
+SECONDS = 60
+AGENT = Path(__file__).parents[1] / "fleet" / "scripted_agent.py"
+ORDERS = {
+    "one": ("ask", "asking"),
+    "hurt": ("fail", "failed"),
+    "busy": ("wait", "working"),
+    "over": ("hello", "done"),
+}
+"""Replicas: the message that each is sent, and the state that this leads to."""
+
+
+@pytest.fixture(scope="module")
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """A service whose replicas have agents that do as they are told."""
+    base = tmp_path_factory.mktemp("scripted")
+    program = base / "scripted"
+    program.write_text(f"#!{sys.executable} -IS\n{AGENT.read_text()}")
+    program.chmod(0o755)
+    made = new_installation(base / "home")
+    made.home.mkdir()
+    table = f'[agents.scripted]\nname = "Scripted"\ncommand = ["{program}"]\n'
+    (made.home / "config.toml").write_text(table)
+    with serving(made):
+        try:
+            for name in ORDERS:
+                created = made.qd("replica", "create", "--name", name, "--agent", "scripted")
+                assert created.code == 0, created.err
+            yield made
+        finally:
+            made.qd("replica", "rm", "--yes", *ORDERS)
+            made.qd("stop")
+
+
+def record(installation: Installation, name: str) -> dict[str, Any]:
+    """What `ls` says of a replica."""
+    found = installation.qd("replica", "ls", "--json").json["replicas"]
+    return next(one for one in found if one["name"] == name)
+
+
+def reach(installation: Installation, name: str, state: str, message: str | None = None) -> None:
+    """Wait until `ls` shows a replica in a state, which a message may lead to."""
+    if message is not None and record(installation, name)["state"] != state:
+        sent = installation.qd("replica", "send", name, message)
+        assert sent.code == 0, sent.err
+    end = time.monotonic() + SECONDS
+    for pause in pauses(0.1):
+        found = record(installation, name)["state"]
+        if found == state:
+            return
+        assert time.monotonic() < end, f"{name} is {found}, not {state}"
+        time.sleep(pause)
+
+
+def test_ls_shows_the_state_that_a_person_sees(scripted):
+    for name, (message, state) in ORDERS.items():
+        reach(scripted, name, state, message)
+    assert scripted.qd("replica", "create", "--name", "idle", "--wait").code == 0
+    header, *rows = scripted.qd("replica", "ls").out.splitlines()
+    assert header.split() == ["NAME", "STATE", "ACTIVE", "REPOSITORIES", "ID"]
+    shown = dict(row.split()[:2] for row in rows)
+    assert shown == {name: state for name, (_, state) in ORDERS.items()} | {"idle": "idle"}
+    assert record(scripted, "one")["status"] == "active"  # the service's record stays as it is
+    chats = scripted.qd("replica", "chats", "one").out.splitlines()
+    assert chats[1].split()[1:3] == ["scripted", "asking"]
+    only = scripted.qd("replica", "ls", "--state", "asking", "--json").json["replicas"]
+    assert [one["name"] for one in only] == ["one"]
+    assert scripted.qd("replica", "sleep", "idle", "over").code == 0
+    assert record(scripted, "idle")["state"] == "sleeping"
+    assert record(scripted, "over")["state"] == "done"  # nobody has looked at what it did
+    assert scripted.qd("replica", "wake", "over", "--wait").code == 0
+    assert scripted.qd("replica", "rm", "--yes", "idle").code == 0
+
+
+def test_what_the_cockpit_has_shown_is_not_done(scripted):
+    reach(scripted, "over", "done", "hello")
+    seen = scripted.home / "client" / "local" / "seen.json"
+    seen.parent.mkdir(parents=True)
+    seen.write_text(json.dumps({record(scripted, "over")["id"]: "2999-01-01T00:00:00Z"}))
+    assert record(scripted, "over")["state"] == "idle"
+    seen.unlink()
+
+
+def test_the_only_open_question_is_answered_without_its_id(scripted):
+    reach(scripted, "one", "asking", "ask")
+    shown = scripted.qd("replica", "respond", "one")
+    assert shown.code == 0, shown.err
+    assert "? ask" in shown.out and "Yes (yes)" in shown.out
+    (question,) = scripted.qd("replica", "respond", "one", "--json").json["questions"]
+    assert question["options"] == [{"optionId": "yes", "name": "Yes"}]
+    answered = scripted.qd("replica", "respond", "one", "--option", "yes")
+    assert (answered.code, answered.err) == (0, "Answered.\n")
+    reach(scripted, "one", "done")
+    for arguments in ((), ("--option", "yes")):
+        none = scripted.qd("replica", "respond", "one", *arguments)
+        assert none.code == 1 and "No question is open" in none.err
+
+
+def test_of_several_open_questions_one_has_to_be_named(scripted):
+    reach(scripted, "hurt", "asking", "ask 2")
+    refused = scripted.qd("replica", "respond", "hurt", "--option", "yes")
+    assert refused.code == 2 and "2 questions are open" in refused.err
+    assert scripted.qd("replica", "respond", "hurt", "--option", "a", "--text", "b").code == 2
+    questions = scripted.qd("replica", "respond", "hurt", "--json").json["questions"]
+    assert len(questions) == 2
+    for one in questions:
+        answer = ("respond", "hurt", one["requestId"], "--option", "yes")
+        answered = scripted.qd("replica", *answer)
+        assert answered.code == 0, answered.err
+    reach(scripted, "hurt", "done")

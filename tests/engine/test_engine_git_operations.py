@@ -1,0 +1,62 @@
+"""Checkpoints of a checkout, and going back to one."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.engine.git_operations import CheckoutOperations
+
+IDENTITY = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org"}
+ENVIRONMENT = {
+    **os.environ,
+    **IDENTITY,
+    **{name.replace("AUTHOR", "COMMITTER"): value for name, value in IDENTITY.items()},
+}
+
+
+def git(path: Path, *words: str) -> str:
+    command = ["git", *words]
+    done = subprocess.run(
+        command, cwd=path, env=ENVIRONMENT, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-q", "-b", "main")
+    (tmp_path / ".gitignore").write_text("ignored\n")
+    (tmp_path / "kept").write_text("one\n")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "Start")
+    return tmp_path
+
+
+async def test_files_and_branch_are_what_they_were(path: Path) -> None:
+    checkout = CheckoutOperations(path, ENVIRONMENT)
+    (path / "kept").write_text("two\n")
+    (path / "new").write_text("new\n")
+    (path / "ignored").write_text("mine\n")
+    before = git(path, "status", "--porcelain"), git(path, "rev-parse", "HEAD")
+    commit = await checkout.checkpoint("turns/1", "A turn")
+    assert (git(path, "status", "--porcelain"), git(path, "rev-parse", "HEAD")) == before
+    assert git(path, "rev-parse", "refs/qd/turns/1") == commit
+    git(path, "add", "-A")
+    git(path, "commit", "-qm", "More")
+    (path / "kept").unlink()
+    (path / "later").write_text("later\n")
+    assert await checkout.rewind("turns/1", "rewinds/1")
+    assert (git(path, "status", "--porcelain"), git(path, "rev-parse", "HEAD")) == before
+    assert (path / "kept").read_text() == "two\n" and not (path / "later").exists()
+    assert (path / "ignored").read_text() == "mine\n"
+    await checkout.rewind("rewinds/1", "rewinds/2")
+    assert not (path / "kept").exists() and (path / "later").read_text() == "later\n"
+    assert git(path, "log", "-1", "--format=%s") == "More"
+
+
+async def test_an_unknown_checkpoint_changes_nothing(path: Path) -> None:
+    (path / "kept").write_text("two\n")
+    assert not await CheckoutOperations(path, ENVIRONMENT).rewind("turns/none", "rewinds/1")
+    assert (path / "kept").read_text() == "two\n"

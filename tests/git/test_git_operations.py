@@ -1,0 +1,181 @@
+"""What a person does with the work of a replica: look, compare, commit, update."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.git.conftest import Shop, commit
+from tests.support.git import git, make_repository
+from tests.support.installation import command_of, refused
+from tests.support.waiting import until
+
+TWO_FILES = "echo new > 'a b.txt' && printf '\\0\\1' > binary && sed -i s/Open/Shut/ README"
+
+
+def test_the_state_tells_branch_commits_and_what_is_not_committed(lasting: Shop) -> None:
+    state = lasting.state()
+    start = git(lasting.checkout, "rev-parse", "HEAD")
+    assert (state["repository"], state["base_branch"], state["head"]) == ("shop", "main", start)
+    assert state["branch"].startswith("qd/")
+    assert (state["ahead"], state["behind"], state["commits"]) == (0, 0, [])
+    assert state["uncommitted"] == {"files": 0, "added": 0, "removed": 0}
+    lasting.run(
+        "git rm -q --cached README; echo one > kept; git add kept; git commit -qm 'Keep it'"
+    )
+    lasting.run("echo two >> kept; echo new > new")
+    state = lasting.state()
+    assert (state["ahead"], state["behind"]) == (1, 0)
+    assert [one["title"] for one in state["commits"]] == ["Keep it"]
+    assert state["commits"][0]["sha"] == state["head"] == lasting.run("git rev-parse HEAD").strip()
+    # The README is there, and no commit has it any more.
+    assert state["uncommitted"] == {"files": 3, "added": 4, "removed": 0}
+
+
+def test_hostile_commit_metadata_is_shown(lasting: Shop) -> None:
+    lasting.run(
+        """
+        for when in 99999999999999999999 253402300800 -99999999999 1; do
+          printf 'tree %s\\nparent %s\\nauthor A\\037B <a@b> %s +9999\\ncommitter C <c@d> 1 +0000\\n\\n%s' \\
+            "$(git rev-parse HEAD^{tree})" "$(git rev-parse HEAD)" "$when" \\
+            "$(printf 'A\\037title\\037'; printf '%04000d' 0)" > /tmp/commit
+          git reset -q "$(git hash-object -t commit -w --literally --stdin < /tmp/commit)"
+        done
+        git branch origin/main
+        """
+    )
+    state = lasting.state()
+    assert state["ahead"] == 4
+    assert {one["author"] for one in state["commits"]} == {"A\x1fB"}
+    assert {one["title"][:10] for one in state["commits"]} == {"A\x1ftitle\x1f00"}
+    assert {len(one["title"]) for one in state["commits"]} == {500}
+
+
+def test_conflicts_and_an_operation_that_waits_are_told(lasting: Shop) -> None:
+    lasting.run("git switch -qc other && echo other > README && git commit -qam other")
+    lasting.run("git switch -q - && echo mine > README && git commit -qam mine")
+    lasting.run("git merge other || true")
+    state = lasting.state()
+    assert (state["operation"], state["conflicts"]) == ("merge", ["README"])
+    patch = lasting.deck.ask("GET", f"{lasting.path}/shop/diff?against=uncommitted").text
+    assert "\n+<<<<<<< HEAD\n" in patch and "Unmerged" not in patch
+    lasting.run("git merge --abort")
+    assert (lasting.state()["operation"], lasting.state()["conflicts"]) == (None, [])
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+@pytest.mark.parametrize("then", ["true", "git add more"])
+def test_a_patch_makes_the_checkout_what_the_replica_is(
+    lasting: Shop, asleep: bool, then: str, tmp_path: Path
+) -> None:
+    lasting.run(f"{TWO_FILES} && git add -A && git commit -qm Two && echo more > more && rm binary")
+    lasting.run(then)
+    if asleep:
+        lasting.sleep()
+    patches = {
+        against: lasting.deck.ask("GET", f"{lasting.path}/shop/diff?against={against}").content
+        for against in ("base", "head", "uncommitted")
+    }
+    for steps in (["base"], ["head", "uncommitted"]):
+        copy = make_repository(tmp_path / "-".join(steps))
+        for against in steps:
+            command = ["git", "apply", "--index"]
+            subprocess.run(command, cwd=copy, input=patches[against], check=True)
+        assert (copy / "a b.txt").read_text() == "new\n"
+        assert "Shut" in (copy / "README").read_text()
+        assert (copy / "more").exists() and not (copy / "binary").exists()
+    one = lasting.deck.ask("GET", f"{lasting.path}/shop/diff?path=README").text
+    assert "README" in one and "a b.txt" not in one
+    if asleep:
+        assert lasting.deck.replica(lasting.id)["status"] == "sleeping"
+
+
+def test_closing_a_patch_early_ends_its_processes(lasting: Shop) -> None:
+    lasting.run("head -c 30000000 /dev/urandom > much")
+    for _ in range(3):
+        with (
+            lasting.deck.client(Authorization=f"Bearer {lasting.deck.key}") as client,
+            client.stream("GET", f"{lasting.path}/shop/diff") as answer,
+        ):
+            assert answer.status_code == 200
+            next(answer.iter_bytes(1))
+    until(
+        lambda: (
+            not any("git_tool" in command_of(pid) for pid in lasting.deck.processes(lasting.id))
+        ),
+        "the end of the git tools",
+    )
+
+
+def test_a_difference_of_an_unknown_repository_is_refused(lasting: Shop) -> None:
+    answer = lasting.deck.ask("GET", f"{lasting.path}/other/diff")
+    refused(answer, 404, "NOT_FOUND", "no repository other", "shop")
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_everything_or_some_files_are_committed(lasting: Shop, asleep: bool) -> None:
+    lasting.run(f"{TWO_FILES}; echo '*' > '*'")
+    if asleep:
+        lasting.sleep()
+    done = lasting.deck.post(
+        f"{lasting.path}/shop/commit", {"message": "A star\n\nAnd why.", "paths": ["*"]}
+    )
+    assert done["commit"]["title"] == "A star"
+    assert done["branch"] == lasting.state()["branch"]
+    state = lasting.state()
+    assert (state["ahead"], state["uncommitted"]["files"]) == (1, 3)
+    done = lasting.deck.post(f"{lasting.path}/shop/commit", {})
+    assert done["commit"]["title"] == lasting.deck.replica(lasting.id)["name"]
+    state = lasting.state()
+    assert (state["ahead"], state["uncommitted"]["files"]) == (2, 0)
+    assert state["head"] == done["commit"]["sha"]
+    answer = lasting.deck.ask("POST", f"{lasting.path}/shop/commit", {})
+    refused(answer, 409, "CONFLICT", "nothing to commit")
+    if asleep:
+        assert lasting.deck.replica(lasting.id)["status"] == "sleeping"
+
+
+def test_a_commit_runs_the_hooks_of_the_repository(lasting: Shop) -> None:
+    lasting.run(
+        "mkdir -p .git/hooks; printf '#!/bin/sh\\necho spaces >&2; exit 1\\n' > .git/hooks/pre-commit"
+    )
+    lasting.run("chmod +x .git/hooks/pre-commit; echo new > new")
+    answer = lasting.deck.ask("POST", f"{lasting.path}/shop/commit", {"message": "New"})
+    refused(answer, 409, "CONFLICT", "git refused", "spaces")
+
+
+@pytest.mark.parametrize("strategy", ["merge", "rebase"])
+def test_the_base_branch_comes_in(shop: Shop, strategy: str) -> None:
+    shop.run("echo mine > mine && git add -A && git commit -qm Mine && echo open > open")
+    theirs = commit(shop.checkout, "theirs", "theirs\n")
+    body = {"strategy": strategy, "autostash": True}
+    done = shop.deck.post(f"{shop.path}/shop/update", body)
+    assert (done["base"], done["changed"]) == (theirs, True)
+    state = shop.state()
+    assert (state["head"], state["behind"]) == (done["head"], 0)
+    assert state["ahead"] == (2 if strategy == "merge" else 1)
+    assert shop.run("cat mine theirs open") == "mine\ntheirs\nopen\n"
+    assert not shop.deck.post(f"{shop.path}/shop/update", body)["changed"]
+    # What came in is not the replica's own change.
+    patch = shop.deck.ask("GET", f"{shop.path}/shop/diff").text
+    assert "mine" in patch and "theirs" not in patch
+
+
+@pytest.mark.parametrize("strategy", ["merge", "rebase"])
+def test_a_conflict_leaves_everything_as_it_was(shop: Shop, strategy: str) -> None:
+    shop.run("echo mine > README && git commit -qam Mine && echo open > open && echo x >> README")
+    before = shop.run("git rev-parse HEAD; git status --porcelain; cat README open")
+    commit(shop.checkout, "README", "theirs\n")
+    body = {"strategy": strategy, "autostash": True}
+    answer = shop.deck.ask("POST", f"{shop.path}/shop/update", body)
+    assert answer.status_code == 409
+    assert answer.json()["conflicts"] == ["README"]
+    assert shop.run("git rev-parse HEAD; git status --porcelain; cat README open") == before
+    state = shop.state()
+    assert (state["behind"], state["operation"], state["conflicts"]) == (1, None, [])
+
+
+def test_a_source_that_is_away_is_told(shop: Shop) -> None:
+    shop.checkout.rename(shop.checkout.with_name("away"))
+    answer = shop.deck.ask("POST", f"{shop.path}/shop/update", {})
+    refused(answer, 409, "CONFLICT", "could not be fetched", "cannot be reached")
