@@ -206,12 +206,13 @@ def test_a_window_that_had_other_sizes_while_nothing_ran_is_drawn_again(
         program.type(key)
         program.wait_for(title)
         program.settle()
-        os.killpg(program.process.pid, signal.SIGSTOP)
+        # The cockpit alone: a child stopped between fork and exec would keep it from stopping.
+        os.kill(program.process.pid, signal.SIGSTOP)
         os.waitpid(program.process.pid, os.WUNTRACED)
         for columns, lines in ((20, 8), (80, 24)):
             program.resize(columns, lines)
         assert shown not in program.text
-        os.killpg(program.process.pid, signal.SIGCONT)
+        os.kill(program.process.pid, signal.SIGCONT)
         program.wait_for(shown)
 
 
