@@ -21,8 +21,16 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-WHOLE = ("quarterdeck.cli", "quarterdeck.client", "quarterdeck.store", "quarterdeck.transcript")
-"""Packages of which a verb reads what it needs when it needs it."""
+from quarterdeck.service.app import ROUTE_TRIE
+
+WHOLE = (
+    "quarterdeck.cli",
+    "quarterdeck.client",
+    "quarterdeck.sandboxes",
+    "quarterdeck.store",
+    "quarterdeck.transcript",
+)
+"""Packages of which a verb and the service read what they need when they need it."""
 PRELOADED = (
     "uvloop",
     "quarterdeck.agents.catalog",
@@ -46,6 +54,8 @@ def main(descriptor: int) -> None:
     gc.disable()
     for name in (*PRELOADED, *_modules()):
         __import__(name)
+    # The service builds it with its first request.
+    ROUTE_TRIE.find({"type": "http", "method": "GET", "path": "/"})
     gc.freeze()
     channel = socket.socket(fileno=descriptor)
     told: dict[int, int] = {}

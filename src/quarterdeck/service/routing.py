@@ -4,8 +4,7 @@ The framework tries one route after the other, each with a regular expression. H
 whose segments can match are tried, in the same order. The path alone decides: the first route with
 the request's path, and others of the same path, have all its methods.
 
-A route declares which bearers it accepts; roles are checked by its dependencies. It accepts keys,
-and
+A route declares which bearers it accepts; roles are checked by its dependencies. It accepts keys, and
 tokens that name an organization, unless it is marked otherwise:
 
     @router.post("/v1/previews", status_code=201)
