@@ -13,8 +13,8 @@ import pytest
 from quarterdeck.client.client import Client
 from quarterdeck.client.connection import Backoff, HttpConnection
 from quarterdeck.store.app_state import AppState
-from quarterdeck.store.changes import Change
 from quarterdeck.store.disk import ClientDisk
+from quarterdeck.store.signals import Change
 
 NOW = "2026-11-20T12:00:00.000Z"
 

@@ -8,7 +8,7 @@ import pytest
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.automation_state import AutomationState, Standing
-from quarterdeck.store.changes import AutomationsChanged
+from quarterdeck.store.signals import AutomationsChanged
 from quarterdeck.wire.base import utc_now
 from tests.store.automation_service import HOUR_LATER, AutomationService, automation, run
 from tests.store.conftest import NOW, Watched

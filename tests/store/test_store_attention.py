@@ -2,7 +2,7 @@
 
 import pytest
 
-from quarterdeck.store.attention import NEEDS_YOU, Attention, attention_of
+from quarterdeck.store.status import NEEDS_YOU, Attention, attention_of
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.changes import ConnectionChanged, ListChanged, Noticed, ReplicaGone
-from quarterdeck.store.connection import ConnectionPhase
 from quarterdeck.store.outbox import Extras, QueuePlace, place_after
+from quarterdeck.store.signals import ConnectionChanged, ListChanged, Noticed, ReplicaGone
+from quarterdeck.store.status import ConnectionPhase
 from tests.store.conftest import NOW, PlayedService, Watched
 
 

@@ -7,9 +7,8 @@ from uuid import UUID
 import pytest
 
 from quarterdeck.client.errors import NotConnectedError
-from quarterdeck.store.changes import ReplicaChanged
 from quarterdeck.store.exec_runs import MOST_RUNS, ExecRuns
-from quarterdeck.store.signals import KeyedTasks
+from quarterdeck.store.signals import KeyedTasks, ReplicaChanged
 from quarterdeck.wire.terminals import ExecResponse
 from tests.support.waiting import eventually
 

@@ -11,10 +11,9 @@ import pytest
 
 from quarterdeck.client.errors import ConflictError, RateLimitedError
 from quarterdeck.store import git as pull_requests
-from quarterdeck.store.changes import Change, ReplicaChanged
 from quarterdeck.store.git import PullRequestStore, fix_message
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.store.signals import KeyedTasks, Signal
+from quarterdeck.store.signals import Change, KeyedTasks, ReplicaChanged, Signal
 from quarterdeck.wire.git import FailedCheck, PullRequestChecks, PullRequestDetail
 from quarterdeck.wire.replicas import PullRequest, ReplicaDetail
 from tests.store.conftest import NOW

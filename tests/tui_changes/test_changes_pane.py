@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from quarterdeck.store.changes_diff import DiffSide
-from quarterdeck.store.connection import ConnectionPhase
 from quarterdeck.store.review import Review
+from quarterdeck.store.status import ConnectionPhase
 from quarterdeck.tui.changes.document import ItemAddress
 from quarterdeck.tui.changes.model import ItemKind, counts
 from tests.tui_changes.material import EVERYTHING, LOGIN, Reading, changing, take

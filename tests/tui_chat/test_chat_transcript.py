@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual.color import Color
 
-from quarterdeck.store.changes import ReplicaChanged, TranscriptChanged
+from quarterdeck.store.signals import ReplicaChanged, TranscriptChanged
 from quarterdeck.transcript import Transcript
 from quarterdeck.tui.widgets.completions import Completion, Completions
 from quarterdeck.wire.chats import Base64Source, Image, SendMessage

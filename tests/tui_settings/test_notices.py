@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.store.changes import ListChanged
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.signals import ListChanged
 from quarterdeck.tui.notices import (
     AttentionNotice,
     Messenger,

@@ -10,8 +10,8 @@ from textual.app import App
 from textual.dom import NoScreen
 
 from quarterdeck.store.chats import ChatState
-from quarterdeck.store.connection import ConnectionPhase
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.status import ConnectionPhase
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.app import Cockpit
 from quarterdeck.tui.options import Options

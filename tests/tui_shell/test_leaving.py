@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from quarterdeck.store.changes import AutomationsChanged, ConnectionChanged, ListChanged
+from quarterdeck.store.signals import AutomationsChanged, ConnectionChanged, ListChanged
 from quarterdeck.tui.screens.deck import DeckScreen
 from quarterdeck.tui.screens.page import PageScreen
 from quarterdeck.tui.settings.screen import SettingsScreen

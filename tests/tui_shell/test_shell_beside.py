@@ -5,8 +5,8 @@ from uuid import UUID
 import pytest
 from textual.pilot import Pilot
 
-from quarterdeck.store.changes import ReplicaChanged
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.signals import ReplicaChanged
 from quarterdeck.tui.screens import detail_pane as beside
 from quarterdeck.tui.screens.detail_pane import ReplicaHolder
 from tests.support.waiting import eventually

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from quarterdeck.store.changes import ListChanged
+from quarterdeck.store.signals import ListChanged
 from quarterdeck.tui.text import wrapped
 from quarterdeck.tui.widgets.lines import NarrowLine
 from quarterdeck.wire.environments import GLOBAL

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from quarterdeck.store.connection import ConnectionPhase
 from quarterdeck.store.creation import CreationChoices
 from quarterdeck.store.disk import OutgoingMessage
+from quarterdeck.store.status import ConnectionPhase
 from quarterdeck.tui.forms import create
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.base import utc_now

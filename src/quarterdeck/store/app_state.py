@@ -9,18 +9,8 @@ from uuid import UUID
 
 from quarterdeck.client.errors import ClientError, NotConnectedError
 from quarterdeck.store.automations import AutomationStore
-from quarterdeck.store.changes import (
-    Change,
-    ChatChange,
-    ConnectionChanged,
-    ListChanged,
-    ReplicaChanged,
-    ReplicaGone,
-)
-from quarterdeck.store.chat_commands import ChatCommands
-from quarterdeck.store.chats import ChatState
+from quarterdeck.store.chats import ChatCommands, ChatState
 from quarterdeck.store.commands import Commands
-from quarterdeck.store.connection import ConnectionPhase, ConnectionState
 from quarterdeck.store.connection_monitor import ConnectionMonitor, Revive
 from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.event_reducer import Subscriptions
@@ -28,7 +18,17 @@ from quarterdeck.store.git import PullRequestStore
 from quarterdeck.store.outbox import Outbox
 from quarterdeck.store.replica_list import Narrowing
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.store.signals import KeyedTasks, Signal
+from quarterdeck.store.signals import (
+    Change,
+    ChatChange,
+    ConnectionChanged,
+    KeyedTasks,
+    ListChanged,
+    ReplicaChanged,
+    ReplicaGone,
+    Signal,
+)
+from quarterdeck.store.status import ConnectionPhase, ConnectionState
 from quarterdeck.store.terminals import TerminalMemory
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.replicas import Replica

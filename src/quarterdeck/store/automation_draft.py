@@ -58,7 +58,7 @@ from quarterdeck.wire.triggers import ACTOR, EXPRESSION, ZONE, MergeRequestEvent
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
-    from quarterdeck.store.automation_commands import AutomationCommands
+    from quarterdeck.store.automations import AutomationCommands
 
 
 SHOWN = 5

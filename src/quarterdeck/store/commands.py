@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from quarterdeck.client.errors import NotFoundError
-from quarterdeck.store.changes import TranscriptChanged
 from quarterdeck.store.event_reducer import PAGE, ReplicaFeed
 from quarterdeck.store.replica_list import on_each
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.wire.git import Checkpoint, Rewound
 from quarterdeck.wire.replicas import ForkReplica, ReplicaDetail
 

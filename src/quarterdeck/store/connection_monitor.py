@@ -13,7 +13,7 @@ from quarterdeck.client.errors import (
     RequestTimeoutError,
     UnreachableError,
 )
-from quarterdeck.store.connection import ConnectionPhase
+from quarterdeck.store.status import ConnectionPhase
 
 if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState

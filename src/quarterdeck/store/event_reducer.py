@@ -18,17 +18,17 @@ from uuid import UUID
 
 from quarterdeck.client.errors import ClientError, ForbiddenError, NotFoundError, UnauthorizedError
 from quarterdeck.client.stream_events import ConnectionLost, ConnectionRestored, Malformed, Received
-from quarterdeck.store.changes import (
+from quarterdeck.store.chats import ChatState
+from quarterdeck.store.replicas import RUNNING, ReplicaState
+from quarterdeck.store.signals import (
     Change,
     ChatChange,
+    KeyedTasks,
     ListChanged,
     Noticed,
     ReplicaChanged,
     TranscriptChanged,
 )
-from quarterdeck.store.chats import ChatState
-from quarterdeck.store.replicas import RUNNING, ReplicaState
-from quarterdeck.store.signals import KeyedTasks
 from quarterdeck.wire.events import (
     ChatChanged,
     ChatDeleted,

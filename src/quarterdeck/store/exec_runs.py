@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.changes import ReplicaChanged
-from quarterdeck.store.signals import KeyedTasks
+from quarterdeck.store.signals import KeyedTasks, ReplicaChanged
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.terminals import ExecResponse
 

@@ -31,9 +31,8 @@ from quarterdeck.local.checkout import (
     read_patch,
 )
 from quarterdeck.local.repository import CheckoutError, CheckoutState, NoRepositoryError
-from quarterdeck.store.changes import Change, ListChanged, ReplicaChanged
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.store.signals import KeyedTasks
+from quarterdeck.store.signals import Change, KeyedTasks, ListChanged, ReplicaChanged
 from quarterdeck.wire.environments import Environment
 from quarterdeck.wire.git import (
     Committed,

@@ -18,8 +18,8 @@ from quarterdeck.client.errors import (
     NotConnectedError,
     NotFoundError,
 )
-from quarterdeck.store.changes import ChatChange, Noticed
 from quarterdeck.store.disk import OutgoingMessage
+from quarterdeck.store.signals import ChatChange, Noticed
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.chats import Image, MessageAccepted, SendMessage
 from quarterdeck.wire.history import AgentEventType

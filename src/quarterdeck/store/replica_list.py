@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.attention import WORDS
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.status import WORDS
 
 Names = Mapping[UUID, str]
 """Environments' names by their ids."""

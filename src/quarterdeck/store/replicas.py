@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from quarterdeck.store.attention import Attention, attention_of
-from quarterdeck.store.changes import ReplicaChanged
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.hooks import HookWatch
+from quarterdeck.store.signals import ReplicaChanged
+from quarterdeck.store.status import Attention, attention_of
 from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.events import Preview
 from quarterdeck.wire.git import PullRequestDetail

@@ -1,12 +1,15 @@
-"""Read events of the Agent Client Protocol as steps of a transcript."""
+"""Read events of the Agent Client Protocol as steps of a transcript.
+
+The records are the parts of its updates that a transcript shows.
+"""
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
 
-from quarterdeck.transcript import acp_shapes as shapes
 from quarterdeck.transcript.blocks import (
     DiffPart,
     EchoBlock,
@@ -40,6 +43,113 @@ from quarterdeck.wire.history import (
     UserMessage,
 )
 
+
+class AcpRecord(BaseModel):
+    """Tolerant: an agent may send unknown fields, and be newer than this."""
+
+    model_config = ConfigDict(
+        extra="ignore", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+    )
+
+
+class Content(AcpRecord):
+    """A content block: text, or something that can only be named."""
+
+    type: str = "text"
+    text: str | None = None
+    uri: str | None = None
+    name: str | None = None
+    mime_type: str | None = None
+    resource: dict[str, Any] | None = None
+
+
+class MessageChunk(AcpRecord):
+    """A piece of a message."""
+
+    content: Content
+    message_id: str | None = None
+
+
+class ToolContent(AcpRecord):
+    """One item of a tool call's content."""
+
+    type: str
+    content: Content | None = None
+    path: str | None = None
+    old_text: str | None = None
+    new_text: str | None = None
+    terminal_id: str | None = None
+
+
+class ToolLocation(AcpRecord):
+    """A file, and perhaps a line of it."""
+
+    path: str
+    line: int | None = None
+
+
+class ToolCall(AcpRecord):
+    """`tool_call`, `tool_call_update`, and the call inside a permission request."""
+
+    tool_call_id: str
+    title: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    content: list[ToolContent] | None = None
+    locations: list[ToolLocation] | None = None
+    raw_input: Any = None
+    raw_output: Any = None
+
+
+class PlanStep(AcpRecord):
+    """An entry of a plan."""
+
+    content: str
+    status: str = "pending"
+    priority: str = "medium"
+
+
+class Plan(AcpRecord):
+    """`plan`: the whole list each time."""
+
+    entries: list[PlanStep]
+
+
+class PermissionOptionRecord(AcpRecord):
+    """One answer offered."""
+
+    option_id: str
+    name: str = ""
+    kind: str = ""
+
+
+class PermissionRequestRecord(AcpRecord):
+    """`acp-permission_request`."""
+
+    request_id: str
+    tool_call: ToolCall | None = None
+    title: str | None = None
+    options: list[PermissionOptionRecord] = []
+    accepts_text: bool = False
+    secret: bool = False
+
+
+class PermissionDecision(AcpRecord):
+    """How a permission request ended. `text`: the answer, if written instead of chosen."""
+
+    outcome: str
+    option_id: str | None = None
+    text: str | None = None
+
+
+class PermissionOutcome(AcpRecord):
+    """`acp-permission_outcome`; a bare outcome word is accepted too."""
+
+    request_id: str
+    outcome: PermissionDecision | str
+    option_id: str | None = None
+
+
 _EXIT_KEYS = ("exitCode", "exit_code", "exit", "returncode")
 _OUTPUT_KEYS = (
     "output",
@@ -55,7 +165,7 @@ _LONGEST_COMMAND = 8_000
 _NESTED = ("metadata", "result", "exitStatus")
 
 
-def _tool_call_update(call: shapes.ToolCall, *, opens: bool = False) -> ToolCallUpdate:
+def _tool_call_update(call: ToolCall, *, opens: bool = False) -> ToolCallUpdate:
     """Return the step for an update of a tool call."""
     return ToolCallUpdate(
         tool_id=call.tool_call_id,
@@ -74,7 +184,7 @@ def _tool_call_update(call: shapes.ToolCall, *, opens: bool = False) -> ToolCall
     )
 
 
-def _parts(items: Iterable[shapes.ToolContent]) -> Iterable[Part]:
+def _parts(items: Iterable[ToolContent]) -> Iterable[Part]:
     for item in items:
         match item.type:
             case "diff":
@@ -88,7 +198,7 @@ def _parts(items: Iterable[shapes.ToolContent]) -> Iterable[Part]:
                 yield TextPart(f"[{one_line(item.type)}]")
 
 
-def content_text(content: shapes.Content) -> str:
+def content_text(content: Content) -> str:
     """Return a content block as text, not yet cleaned; other content by its name."""
     if content.text is not None:
         return content.text
@@ -203,20 +313,20 @@ def _update(payload: Payload) -> Sequence[Step] | None:
     if not isinstance(kind, str):
         return None
     if speaker := _SPEAKERS.get(kind):
-        chunk = shapes.MessageChunk.model_validate(payload)
+        chunk = MessageChunk.model_validate(payload)
         return (TextChunk(speaker, content_text(chunk.content), chunk.message_id),)
     match kind:
         case "tool_call":
-            return (_tool_call_update(shapes.ToolCall.model_validate(payload), opens=True),)
+            return (_tool_call_update(ToolCall.model_validate(payload), opens=True),)
         case "tool_call_update":
-            return (_tool_call_update(shapes.ToolCall.model_validate(payload)),)
+            return (_tool_call_update(ToolCall.model_validate(payload)),)
         case "plan":
-            return (_plan(shapes.Plan.model_validate(payload)),)
+            return (_plan(Plan.model_validate(payload)),)
         case _:
             return () if kind in _SILENT else None
 
 
-def _plan(plan: shapes.Plan) -> PlanUpdate:
+def _plan(plan: Plan) -> PlanUpdate:
     return PlanUpdate(
         tuple(PlanEntry(one_line(s.content), _state(s.status), s.priority) for s in plan.entries)
     )
@@ -230,7 +340,7 @@ def _state(status: str) -> PlanState:
 
 
 def _permission_request(payload: Payload) -> Sequence[Step]:
-    request = shapes.PermissionRequestRecord.model_validate(payload)
+    request = PermissionRequestRecord.model_validate(payload)
     call = _tool_call_update(request.tool_call) if request.tool_call else None
     raw_title = request.title or (request.tool_call.title if request.tool_call else None)
     title = one_line(raw_title) if raw_title else (call.command if call else None)
@@ -250,11 +360,11 @@ def _permission_request(payload: Payload) -> Sequence[Step]:
 
 
 def _permission_outcome(payload: Payload) -> Sequence[Step]:
-    outcome = shapes.PermissionOutcome.model_validate(payload)
+    outcome = PermissionOutcome.model_validate(payload)
     match outcome.outcome:
         case str() as word:
             return (QuestionResolved(outcome.request_id, one_line(word), outcome.option_id),)
-        case shapes.PermissionDecision() as decision:
+        case PermissionDecision() as decision:
             text = None if decision.text is None else one_line(decision.text)
             return (
                 QuestionResolved(

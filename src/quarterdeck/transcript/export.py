@@ -20,8 +20,10 @@ from quarterdeck.transcript.blocks import (
     ThoughtBlock,
     ToolBlock,
     UserBlock,
+    duration_text,
+    outcome_text,
+    result_text,
 )
-from quarterdeck.transcript.labels import duration_text, outcome_text, result_text
 
 _CHECKS = {PlanState.PENDING: " ", PlanState.IN_PROGRESS: "-", PlanState.COMPLETED: "x"}
 

@@ -201,7 +201,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     def _watch(self) -> None:
         """Show a notification about replicas that are not on the screen."""
-        from quarterdeck.store.changes import Change, ListChanged
+        from quarterdeck.store.signals import Change, ListChanged
         from quarterdeck.tui.notices import NoticeWatch
 
         app_state, watch = self.app_state, NoticeWatch()

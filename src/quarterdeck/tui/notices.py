@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from quarterdeck.store.attention import Attention
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.status import Attention
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.host_terminal import ESCAPE, in_tmux, through_tmux, tmux_passes
 

@@ -24,7 +24,7 @@ from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES, Theme
 from textual.widget import Widget
 
-from quarterdeck.store.attention import WORDS, Attention
+from quarterdeck.store.status import WORDS, Attention
 from quarterdeck.tui import host_terminal
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.textual_ext.driver import replace_filter, take_mouse

@@ -18,7 +18,7 @@ from quarterdeck.cli.output import (
     print_text,
 )
 from quarterdeck.cli.target import Target, find_target
-from quarterdeck.store.attention import WORDS, attention_of
+from quarterdeck.store.status import WORDS, attention_of
 from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.git_state import RepositoryStatus
 from quarterdeck.wire.replicas import Replica, ReplicaDetail

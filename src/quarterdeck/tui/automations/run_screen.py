@@ -14,7 +14,7 @@ from quarterdeck.client.errors import ClientError, NotFoundError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.automation_draft import FORM, Wrong, composed_prompt, refused, trigger_of
 from quarterdeck.store.automation_state import AutomationState, under_way
-from quarterdeck.store.changes import AutomationsChanged, Change, ListChanged
+from quarterdeck.store.signals import AutomationsChanged, Change, ListChanged
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, bindings, brief_keys
 from quarterdeck.tui.actions.pages import APPROVE, CANCEL, OF_A_RUN, RETRY

@@ -20,8 +20,8 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.automation_state import AutomationState
 from quarterdeck.store.automations import AutomationStore
-from quarterdeck.store.changes import AutomationsChanged, Change, ListChanged
 from quarterdeck.store.creation import choices
+from quarterdeck.store.signals import AutomationsChanged, Change, ListChanged
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, bindings
 from quarterdeck.tui.actions.sentences import keyed

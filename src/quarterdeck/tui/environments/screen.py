@@ -13,8 +13,8 @@ from textual.widgets import Static
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
-from quarterdeck.store.changes import Change, ConnectionChanged
 from quarterdeck.store.environments import parts_text, scope_of
+from quarterdeck.store.signals import Change, ConnectionChanged
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, eager_bindings
 from quarterdeck.tui.actions.sentences import keyed

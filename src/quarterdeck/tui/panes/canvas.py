@@ -21,10 +21,11 @@ from textual.widgets import Static
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
-from quarterdeck.store.canvas import CanvasState, OpenItem
 from quarterdeck.store.files import (
+    CanvasState,
     FileThereError,
     LocalFileError,
+    OpenItem,
     local_path,
     read_local,
     save_local,

@@ -19,9 +19,9 @@ from textual.widgets import Static
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
-from quarterdeck.store.changes import TranscriptChanged
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.transcript import plain_lines
 from quarterdeck.transcript.export import markdown_of
 from quarterdeck.transcript.fold import Transcript

@@ -7,8 +7,7 @@ from pathlib import Path
 from textual.widget import Widget
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.chat_commands import ChatCommands
-from quarterdeck.store.chats import ChatState
+from quarterdeck.store.chats import ChatCommands, ChatState
 from quarterdeck.store.drafts import home_path
 from quarterdeck.store.exporting import export_chat, find_images, write_new
 from quarterdeck.transcript.text import one_line

@@ -7,8 +7,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.transcript.blocks import PlanState, QuestionBlock
-from quarterdeck.transcript.labels import duration_text
+from quarterdeck.transcript.blocks import PlanState, QuestionBlock, duration_text
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.wire.chats import ChatGoal

@@ -19,7 +19,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.hooks import HookRun, LiveHook, read_runs, said_name
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.transcript.labels import duration_text
+from quarterdeck.transcript.blocks import duration_text
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, eager_bindings
 from quarterdeck.tui.actions.sentences import keyed

@@ -18,10 +18,10 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from quarterdeck.store.app_state import AppState
-from quarterdeck.store.changes import Change, Noticed, ReplicaGone, TranscriptChanged
-from quarterdeck.store.connection import ConnectionPhase
 from quarterdeck.store.replica_list import Narrowing
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.signals import Change, Noticed, ReplicaGone, TranscriptChanged
+from quarterdeck.store.status import ConnectionPhase
 from quarterdeck.transcript.blocks import UserBlock
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, bindings, brief_keys

@@ -20,7 +20,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from quarterdeck.store.app_state import AppState
-from quarterdeck.store.changes import (
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.signals import (
     AutomationsChanged,
     Change,
     ChatChange,
@@ -30,7 +31,6 @@ from quarterdeck.store.changes import (
     ReplicaGone,
     TranscriptChanged,
 )
-from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.panes.replica import ReplicaPane
 from quarterdeck.tui.terminal.host import EmulatorHost

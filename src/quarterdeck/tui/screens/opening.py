@@ -4,7 +4,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.screen import Screen
 
-from quarterdeck.store.connection import ConnectionState
+from quarterdeck.store.status import ConnectionState
 from quarterdeck.tui.actions import BY_STATE, KeyContext, brief_keys
 from quarterdeck.tui.widgets.key_line import KeyLine
 from quarterdeck.tui.widgets.status_line import StatusLine

@@ -16,7 +16,7 @@ from textual.containers import Vertical
 from textual.widget import Widget
 
 from quarterdeck.store.app_state import AppState
-from quarterdeck.store.changes import Change, ConnectionChanged, ListChanged, Noticed
+from quarterdeck.store.signals import Change, ConnectionChanged, ListChanged, Noticed
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, bindings, brief_keys
 from quarterdeck.tui.frames import SettledLayout

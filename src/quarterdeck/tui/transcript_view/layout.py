@@ -17,7 +17,7 @@ from quarterdeck.transcript import (
     ToolBlock,
     UserBlock,
 )
-from quarterdeck.transcript.labels import outcome_text, question_text, result_text
+from quarterdeck.transcript.blocks import outcome_text, question_text, result_text
 from quarterdeck.tui.kit.spans import (
     Emphasis,
     Line,

@@ -3,8 +3,8 @@
 from rich.cells import cell_len
 
 from quarterdeck.transcript import DiffPart, Part, TerminalPart, TextPart, ToolBlock, ToolState
+from quarterdeck.transcript.blocks import duration_text
 from quarterdeck.transcript.export import unfenced
-from quarterdeck.transcript.labels import duration_text
 from quarterdeck.tui.kit.spans import Line, Span, TextRole, fit, indent, line, wrap_hard
 from quarterdeck.tui.transcript_view.blocks import diff_rows
 from quarterdeck.tui.transcript_view.shapes import BlockShape, glance

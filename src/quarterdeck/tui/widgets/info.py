@@ -12,7 +12,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.replicas import ReplicaState, is_missing, read_info
-from quarterdeck.transcript.labels import duration_text
+from quarterdeck.transcript.blocks import duration_text
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, eager_bindings
 from quarterdeck.tui.clipboard import copy_text

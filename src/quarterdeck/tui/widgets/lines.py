@@ -16,9 +16,9 @@ from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from quarterdeck.store.attention import WORDS
 from quarterdeck.store.hooks import LiveHook, said_name
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.status import WORDS
 from quarterdeck.transcript.text import clean, one_line
 from quarterdeck.tui.actions import KeyContext, eager_bindings, prompt_bindings
 from quarterdeck.tui.actions.sentences import keyed

@@ -15,7 +15,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from quarterdeck.store.attention import Attention
+from quarterdeck.store.status import Attention
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, prompt_bindings
 from quarterdeck.tui.kit.key_context import HasKeyContext

@@ -9,8 +9,7 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from quarterdeck.store.attention import NEEDS_YOU, Attention
-from quarterdeck.store.connection import ConnectionPhase, ConnectionState
+from quarterdeck.store.status import NEEDS_YOU, Attention, ConnectionPhase, ConnectionState
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.text import fit
 from quarterdeck.tui.themes import part_style

@@ -1,8 +1,29 @@
-"""The order of the replica list: which replicas need the person."""
+"""States that the status line shows: of the connection, and of replicas in the order of the list."""
 
-from enum import IntEnum
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
 
 from quarterdeck.wire.states import WorkspaceStatus
+
+
+class ConnectionPhase(StrEnum):
+    """The phase of the connection."""
+
+    CONNECTING = "connecting"
+    ONLINE = "online"
+    RECONNECTING = "reconnecting"
+    REFUSED = "refused"
+
+
+@dataclass
+class ConnectionState:
+    """`problem` is a sentence; `retry_in` is the seconds between two tries."""
+
+    endpoint: str
+    phase: ConnectionPhase = ConnectionPhase.CONNECTING
+    latency_ms: float | None = None
+    problem: str | None = None
+    retry_in: float | None = None
 
 
 class Attention(IntEnum):
