@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from quarterdeck.client.errors import NotConnectedError
 from quarterdeck.store.creation import CreationChoices
 from quarterdeck.tui.automations import form, run_screen, screen
-from quarterdeck.tui.automations.webhook_screen import WebhookScreen
+from quarterdeck.tui.automations.form import WebhookScreen
 from quarterdeck.wire.automation_runs import Execution
 from tests.tui_automations.sample import add, check, fill, moment, offered, run
 from tests.tui_shell.frozen import FrozenCockpit

@@ -16,8 +16,7 @@ from quarterdeck.tui.changes.document import (
     matches,
 )
 from quarterdeck.tui.changes.drawing import Colors
-from quarterdeck.tui.changes.model import DiffSection, ItemKind, sections_of
-from quarterdeck.tui.changes.visible import visible
+from quarterdeck.tui.changes.model import DiffSection, ItemKind, sections_of, visible
 from quarterdeck.tui.kit.highlight import language_of
 from quarterdeck.tui.kit.spans import Span, plain
 from tests.tui_changes.material import EVERYTHING

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.tui.host_services import Attachment
-from quarterdeck.tui.kit.prompts import AskField, AskScreen, Choice, ChooseScreen
+from quarterdeck.tui.kit.dialogs import AskField, AskScreen, Choice, ChooseScreen
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.panes.chat_dialogs import tell
 from quarterdeck.tui.screens.deck import DeckScreen

@@ -18,11 +18,16 @@ from textual.widgets import Static
 
 from quarterdeck.tui import host_terminal as outer
 from quarterdeck.tui.app import Cockpit
-from quarterdeck.tui.frames.cells import CellMaker
-from quarterdeck.tui.frames.sgr import Pens
-from quarterdeck.tui.pictures.decoding import BACKDROP, LONGEST_SIDE, decoded
-from quarterdeck.tui.pictures.half_blocks import UPPER, fitted, half_blocks
-from quarterdeck.tui.pictures.screen import NotShownError, PictureScreen, PictureView
+from quarterdeck.tui.frames.cells import CellMaker, Pens
+from quarterdeck.tui.picture_decoder import BACKDROP, LONGEST_SIDE, decoded
+from quarterdeck.tui.pictures import (
+    UPPER,
+    NotShownError,
+    PictureScreen,
+    PictureView,
+    fitted,
+    half_blocks,
+)
 from quarterdeck.tui.screens.deck import DeckScreen
 from quarterdeck.wire.chats import Base64Source, Image, SendMessage
 from tests.support.waiting import eventually

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
-from quarterdeck.tui.panes.exec_output import output_rows
+from quarterdeck.tui.panes.exec import output_rows
 
 PLAIN = Style.parse("white on black")
 HOSTILE_PARTS = (

@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from quarterdeck.client.errors import InvalidRequestError, PayloadTooLargeError
 from quarterdeck.store.creation import CreationRequest
-from quarterdeck.tui.forms.create_errors import place_error
+from quarterdeck.tui.forms.create_fields import place_error
 from quarterdeck.wire.git import GitState
 from tests.support.git import git
 from tests.support.installation import snapshot

@@ -8,7 +8,7 @@ from PIL import Image as Pillow
 
 from quarterdeck.client.errors import InvalidRequestError, PayloadTooLargeError
 from quarterdeck.store.creation import CreationRequest
-from quarterdeck.tui.forms.create_errors import check_message, place_error
+from quarterdeck.tui.forms.create_fields import check_message, place_error
 from tests.support.waiting import eventually
 from tests.tui_shell.conftest import fixed_clock_zone as fixed_clock_zone
 from tests.tui_shell.conftest import installation as installation

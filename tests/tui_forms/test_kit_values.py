@@ -14,13 +14,16 @@ from quarterdeck.client.errors import (
 from quarterdeck.tui.forms.kit.spec import (
     Field,
     FieldKind,
+    FormValues,
+    Refusal,
     Shown,
     UnsupportedFieldError,
+    model_errors,
     read,
+    refusal_of,
     shown,
     spec_of,
 )
-from quarterdeck.tui.forms.kit.values import FormValues, Refusal, model_errors, refusal_of
 from quarterdeck.wire.automations import ChangeAutomation, CreateAutomation
 from quarterdeck.wire.environment_parts import (
     ChangeVariable,

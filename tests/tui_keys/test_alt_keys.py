@@ -7,7 +7,7 @@ from textual import events
 from textual.widgets import TextArea
 
 from quarterdeck.tui.terminal.input import encode_key
-from quarterdeck.tui.textual_ext.alt_keys import AltKeyParser
+from quarterdeck.tui.textual_ext.driver import AltKeyParser
 
 
 def keys(*reads: str) -> list[events.Message]:

@@ -1,6 +1,6 @@
 """A few letters find what was meant."""
 
-from quarterdeck.tui.palette.fuzzy import fit, ranked
+from quarterdeck.tui.fuzzy import fit, ranked
 
 
 def best(query: str, *texts: str) -> list[str]:

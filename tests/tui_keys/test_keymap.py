@@ -3,9 +3,9 @@
 import pytest
 
 from quarterdeck.tui.actions import ACTIONS, KeyContext, brief_keys, shown_keys
-from quarterdeck.tui.actions.anywhere import CHAT
 from quarterdeck.tui.actions.keys import InvalidKeyNameError, key_name, shown_name, use_keys
-from quarterdeck.tui.keymap import clashes, places_of, read_keymap
+from quarterdeck.tui.actions.model import CHAT
+from quarterdeck.tui.options import clashes, places_of, read_keymap
 
 
 def test_the_table_itself_has_no_clash() -> None:

@@ -7,10 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import quarterdeck.tui
+from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.actions.keys import use_keys
-from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.keymap import all_ids
-from quarterdeck.tui.options import read_options
+from quarterdeck.tui.options import all_ids, read_options
 from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit
 from tests.tui_shell.live import Desk

@@ -7,8 +7,8 @@ from textual.pilot import Pilot
 
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import ReplicaChanged
-from quarterdeck.tui.screens import detail_pane as beside
-from quarterdeck.tui.screens.detail_pane import ReplicaHolder
+from quarterdeck.tui.panes import replica as pane_module
+from quarterdeck.tui.panes.replica import ReplicaHolder
 from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit
 
@@ -40,7 +40,7 @@ async def test_what_was_shown_stays_until_the_next_one_is_read(
     two: tuple[ReplicaState, ReplicaState],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(beside, "SETTLE_SECONDS", NEVER)
+    monkeypatch.setattr(pane_module, "SETTLE_SECONDS", NEVER)
     known, unread = two
     async with frozen.run_test(size=(80, 24)) as pilot:
         await eventually(lambda: shown(frozen) == known.id)
@@ -66,8 +66,8 @@ async def test_back_again_before_the_next_one_is_read(
     two: tuple[ReplicaState, ReplicaState],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(beside, "SETTLE_SECONDS", NEVER)
-    monkeypatch.setattr(beside, "RESTING", 0.0)
+    monkeypatch.setattr(pane_module, "SETTLE_SECONDS", NEVER)
+    monkeypatch.setattr(pane_module, "RESTING", 0.0)
     known, unread = two
     async with frozen.run_test(size=(80, 24)) as pilot:
         await eventually(lambda: shown(frozen) == known.id)
@@ -84,7 +84,7 @@ async def test_a_pane_that_is_worked_in_stays_and_is_the_one_looked_at(
     two: tuple[ReplicaState, ReplicaState],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(beside, "SETTLE_SECONDS", NEVER)
+    monkeypatch.setattr(pane_module, "SETTLE_SECONDS", NEVER)
     known, unread = two
     async with frozen.run_test(size=(80, 24)) as pilot:
         await eventually(lambda: shown(frozen) == known.id)
@@ -99,7 +99,7 @@ async def test_who_goes_to_work_in_the_pane_meanwhile_keeps_it(
     two: tuple[ReplicaState, ReplicaState],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(beside, "SETTLE_SECONDS", NEVER)
+    monkeypatch.setattr(pane_module, "SETTLE_SECONDS", NEVER)
     known, unread = two
     async with frozen.run_test(size=(80, 24)) as pilot:
         await eventually(lambda: shown(frozen) == known.id)

@@ -13,8 +13,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 import pytest
 
 from quarterdeck.tui.terminal.channel import FrameDelta
-from quarterdeck.tui.terminal.host import EmulatorHost
-from quarterdeck.tui.terminal.output import Exited, OutputEvent, Replay, Resized, SourceItem
+from quarterdeck.tui.terminal.host import (
+    EmulatorHost,
+    Exited,
+    OutputEvent,
+    Replay,
+    Resized,
+    SourceItem,
+)
 from tests.support.waiting import eventually
 
 ENVIRONMENT = {

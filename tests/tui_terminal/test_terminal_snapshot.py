@@ -5,8 +5,7 @@ import asyncio
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from quarterdeck.tui.terminal.host import EmulatorHost
-from quarterdeck.tui.terminal.output import Exited, OutputEvent, Replay, StreamLost
+from quarterdeck.tui.terminal.host import EmulatorHost, Exited, OutputEvent, Replay, StreamLost
 from quarterdeck.tui.terminal.view import TerminalView
 
 SCREEN = (

@@ -13,9 +13,8 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from quarterdeck.tui.terminal.channel import FrameDelta
-from quarterdeck.tui.terminal.host import EmulatorHost
-from quarterdeck.tui.terminal.input import ResizeDebounce
-from quarterdeck.tui.terminal.output import (
+from quarterdeck.tui.terminal.host import (
+    EmulatorHost,
     OutputEvent,
     Replay,
     Resized,
@@ -23,6 +22,7 @@ from quarterdeck.tui.terminal.output import (
     StreamRestored,
     TerminalSource,
 )
+from quarterdeck.tui.terminal.input import ResizeDebounce
 from quarterdeck.tui.terminal.view import TerminalView
 
 

@@ -9,8 +9,7 @@ from textual.app import App, ComposeResult
 from textual.message import Message
 
 from quarterdeck.tui.terminal.core import Step
-from quarterdeck.tui.terminal.host import EmulatorHost
-from quarterdeck.tui.terminal.output import OutputEvent, Replay, TerminalSource
+from quarterdeck.tui.terminal.host import EmulatorHost, OutputEvent, Replay, TerminalSource
 from quarterdeck.tui.terminal.view import TerminalView
 
 LINES = b"".join([b"line %d needle\r\n" % n for n in range(200)])

@@ -6,7 +6,7 @@ from rich.palette import Palette
 from rich.style import Style
 from textual.app import App
 
-from quarterdeck.tui.frames.sgr import Pens, nearest
+from quarterdeck.tui.frames.cells import Pens, nearest
 from tests.support.contrast import contrast
 
 _CHANNELS = (0, 95, 135, 175, 215, 255)

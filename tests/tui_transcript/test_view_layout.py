@@ -18,8 +18,7 @@ from quarterdeck.tui.kit.spans import (
     wrap_hard,
 )
 from quarterdeck.tui.transcript_view.blocks import typed_rows
-from quarterdeck.tui.transcript_view.inline import safe_link
-from quarterdeck.tui.transcript_view.markdown import Prose, draw, parse
+from quarterdeck.tui.transcript_view.markdown import Prose, draw, parse, safe_link
 from quarterdeck.tui.transcript_view.viewport import Heights
 
 TEXT = """# Title

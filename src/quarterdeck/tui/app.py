@@ -27,12 +27,12 @@ from quarterdeck.tui.frames import DiffedFrames
 from quarterdeck.tui.host_terminal import ending_on_hangup
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.outside import say_later
-from quarterdeck.tui.screens.opening import OpeningScreen
-from quarterdeck.tui.textual_ext import alt_keys, toasts
-from quarterdeck.tui.textual_ext.driver import outlet_driver
+from quarterdeck.tui.textual_ext import toasts
+from quarterdeck.tui.textual_ext.driver import install_alt_keys, outlet_driver
 from quarterdeck.tui.textual_ext.type_ahead import KeyHold, TypeAhead
 from quarterdeck.tui.textual_ext.worker_cleanup import WorkerCleanup
 from quarterdeck.tui.themes import Appearance
+from quarterdeck.tui.widgets.status_line import OpeningScreen
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -184,7 +184,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     def action_help_quit(self) -> None:
         """Part of `App`: what ctrl+c does where nothing else takes it."""
-        from quarterdeck.tui.actions.sentences import keyed
+        from quarterdeck.tui.actions import keyed
         from quarterdeck.tui.widgets.composer import QUITTING
 
         self.notify(keyed(QUITTING), markup=False)
@@ -195,7 +195,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     @work(exclusive=True, group="palette")
     async def _find_command(self) -> None:
-        from quarterdeck.tui.palette.run import run_palette
+        from quarterdeck.tui.palette import run_palette
 
         await run_palette(self, self.app_state)
 
@@ -352,7 +352,7 @@ def run(
     service again when it has ended. `directory` is offered as the repository of new replicas. `options`
     are the user's settings for the cockpit; `surroundings` give access to the machine.
     """
-    alt_keys.install()
+    install_alt_keys()
     sys.setswitchinterval(SWITCH_SECONDS)
     app = Cockpit(
         client_factory,

@@ -16,9 +16,9 @@ from quarterdeck.client.stream_events import Malformed, TerminalItem, TerminalRe
 from quarterdeck.store.drafts import NotReadableError, home_path, image_of, read_file
 from quarterdeck.store.terminals import TerminalLink
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.kit.prompts import AskField, AskScreen, WrongFieldError
-from quarterdeck.tui.terminal.output import (
+from quarterdeck.tui.actions import keyed
+from quarterdeck.tui.kit.dialogs import AskField, AskScreen, WrongFieldError
+from quarterdeck.tui.terminal.host import (
     Exited,
     OutputEvent,
     Replay,

@@ -1,10 +1,160 @@
-"""The user's settings for the cockpit itself: its look, its notices, its keys."""
+"""The user's settings for the cockpit itself: its look, its notices, its keys.
 
-from collections.abc import Mapping
+    [keys]
+    "replica.delete" = "D"
+    "replica.open" = ["enter", "z"]
+    "app.quit" = []                      # no key; the palette still has it
+
+Errors are reported as sentences; those settings and actions keep their defaults.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any, cast
 
-from quarterdeck.tui.keymap import Keymap, read_keymap
+from quarterdeck.tui.actions import ACTIONS, Action, KeyContext
+from quarterdeck.tui.actions.keys import InvalidKeyNameError, is_text, key_name, shown_name
+from quarterdeck.tui.actions.model import AROUND, TYPING
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Keymap:
+    """Configured keys, by action; errors of the file are in `faults`."""
+
+    instead: Mapping[str, Keys] = field(default_factory=dict[str, Keys])
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class KeyConflict:
+    """A key of several actions in one place."""
+
+    where: KeyContext
+    key: str
+    ids: tuple[str, ...]
+
+
+def read_keymap(table: Mapping[str, object]) -> Keymap:
+    """Return the keymap of the file's table, without its invalid entries."""
+    instead: dict[str, Keys] = {}
+    faults: list[str] = []
+    for action_id, value in _flat(table):
+        try:
+            instead[action_id] = _keys(action_id, value)
+        except ValueError as fault:
+            faults.append(str(fault))
+    return _without_clashes(instead, faults)
+
+
+def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
+    """Yield ids and values: TOML reads an id without quotes as nested tables."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(cast("dict[str, object]", value), f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+def _keys(action_id: str, value: object) -> Keys:
+    """Return the keys of one line.
+
+    Raises:
+        ValueError: the line is invalid; the message is a sentence about it.
+    """
+    if not places_of(action_id):
+        close = get_close_matches(action_id, all_ids(), n=1, cutoff=0.6)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise ValueError(f"There is no action {action_id}.{hint}")
+    if any(action.fixed for _, action in places_of(action_id)):
+        raise ValueError(f"{action_id} cannot be another key.")
+    written = _written(action_id, value)
+    keys = tuple(dict.fromkeys(_key(action_id, one) for one in written))
+    if any(place in TYPING for place, _ in places_of(action_id)):
+        for key in filter(is_text, keys):
+            shown = shown_name(key)
+            raise ValueError(f"{action_id} cannot be {shown}: where it works, {shown} is typed.")
+    return keys
+
+
+def _written(action_id: str, value: object) -> list[str]:
+    if isinstance(value, str):
+        # A list in one text, in the format of Textual's own keymaps; a comma alone is a key.
+        return [one for one in value.split(",") if one.strip()] if len(value) > 1 else [value]
+    many = cast("list[object]", value) if isinstance(value, list) else [value]
+    if not all(isinstance(one, str) for one in many):
+        raise ValueError(f"The keys of {action_id} are neither a text nor a list of texts.")
+    return cast("list[str]", many)
+
+
+def _key(action_id: str, written: str) -> str:
+    try:
+        return key_name(written)
+    except InvalidKeyNameError as why:
+        raise ValueError(f"{action_id} cannot be {written!r}: {why}.") from why
+
+
+def all_ids() -> list[str]:
+    """Return the ids of all actions, each once."""
+    return list(dict.fromkeys(one.id for actions in ACTIONS.values() for one in actions))
+
+
+def places_of(action_id: str) -> list[tuple[KeyContext, Action]]:
+    """Return the places of an action, and what it is there."""
+    return [
+        (where, action)
+        for where, actions in ACTIONS.items()
+        for action in actions
+        if action.id == action_id
+    ]
+
+
+def _without_clashes(instead: dict[str, Keys], faults: list[str]) -> Keymap:
+    """Remove clashing keys until there are none: a restored key may clash in its turn."""
+    while found := clashes(instead):
+        back = {one for clash in found for one in clash.ids if one in instead}
+        if not back:
+            break
+        faults += _clash_sentences(found)
+        for action_id in back:
+            del instead[action_id]
+    return Keymap(instead, tuple(dict.fromkeys(faults)))
+
+
+def _clash_sentences(found: list[KeyConflict]) -> list[str]:
+    """Return a sentence for each key and its actions, naming the first place where they clash."""
+    first = {(clash.key, clash.ids): clash for clash in reversed(found)}
+    return [
+        f"{shown_name(one.key)} is {' and '.join(one.ids)} at once ({one.where.value})."
+        for one in reversed(first.values())
+    ]
+
+
+def clashes(instead: Mapping[str, Keys]) -> list[KeyConflict]:
+    """Return the keys with several actions in one place."""
+    found: list[KeyConflict] = []
+    for where in ACTIONS:
+        owners: dict[str, list[str]] = {}
+        for action in _active(where):
+            for key in () if action.fixed else instead.get(action.id, action.default):
+                ids = owners.setdefault(key, [])
+                if action.id not in ids:
+                    ids.append(action.id)
+        found += [
+            KeyConflict(where, key, tuple(sorted(ids)))
+            for key, ids in owners.items()
+            if len(ids) > 1
+        ]
+    return found
+
+
+def _active(where: KeyContext) -> Iterator[Action]:
+    """Yield the actions of a place."""
+    for place in (where, *AROUND.get(where, (KeyContext.ANYWHERE,))):
+        yield from ACTIONS[place]
+
 
 THEMES = ("dark", "light", "ansi")
 MOTIONS = ("auto", "full", "reduced")
@@ -60,7 +210,7 @@ def _settings(table: object, faults: list[str]) -> dict[str, Any]:
         if allowed is None:
             faults.append(f"cockpit.{name} is not a setting; known: {', '.join(CHOICES)}.")
         elif not _is_one_of(value, allowed):
-            choices = ", ".join(_written(one) for one in allowed)
+            choices = ", ".join(_toml(one) for one in allowed)
             faults.append(f"cockpit.{name} is not one of {choices}.")
         else:
             settings[name] = value
@@ -72,5 +222,5 @@ def _is_one_of(value: object, allowed: tuple[str | bool, ...]) -> bool:
     return any(type(value) is type(one) and value == one for one in allowed)
 
 
-def _written(value: str | bool) -> str:
+def _toml(value: str | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else value

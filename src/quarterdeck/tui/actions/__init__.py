@@ -2,15 +2,16 @@
 
 The same table makes the bindings, the bottom line, the help and the palette, so none of them can
 disagree with the others. A user may rebind actions in the configuration file
-(`quarterdeck.tui.keymap`); `keys_of`, `shown_key` and `action_id_of` use the current keys.
+(`quarterdeck.tui.options`); `keys_of`, `shown_key` and `action_id_of` use the current keys.
 """
 
+import re
 from collections.abc import Collection
+from functools import cache
 from typing import TYPE_CHECKING
 
-from quarterdeck.tui.actions.anywhere import PLACES
 from quarterdeck.tui.actions.keys import keys_of, shown_key, shown_keys
-from quarterdeck.tui.actions.model import OWN, Action, KeyContext
+from quarterdeck.tui.actions.model import OWN, SHARED_PLACES, Action, KeyContext
 from quarterdeck.tui.actions.pages import (
     AUTOMATION_PLACES,
     ENVIRONMENT_PLACES,
@@ -32,15 +33,18 @@ from quarterdeck.tui.actions.tabs import (
 if TYPE_CHECKING:
     from textual.binding import Binding
 
+
 __all__ = [
     "ACTIONS",
     "BY_STATE",
     "Action",
     "KeyContext",
     "action_id_of",
+    "action_named",
     "bindings",
     "brief_keys",
     "eager_bindings",
+    "keyed",
     "keys_of",
     "pressed",
     "prompt_bindings",
@@ -64,7 +68,7 @@ ACTIONS: dict[KeyContext, tuple[Action, ...]] = {
     **EXEC_PLACES,
     **AUTOMATION_PLACES,
     **SETTINGS_PLACES,
-    **PLACES,
+    **SHARED_PLACES,
 }
 
 
@@ -131,3 +135,30 @@ def action_id_of(where: KeyContext, key: str) -> str:
 def pressed(key: str, action: Action) -> bool:
     """Return whether a key is bound to an action, for widgets that handle keys themselves."""
     return key in keys_of(action)
+
+
+_ID = re.compile(r"\{([a-z]+[.-][a-z0-9._-]+)\}")
+PALETTE = "the palette"
+"""Where to find an action that has no key."""
+
+
+@cache
+def action_named(action_id: str) -> Action:
+    """Return the action with an id.
+
+    Raises:
+        KeyError: no such action.
+    """
+    for actions in ACTIONS.values():
+        for action in actions:
+            if action.id == action_id:
+                return action
+    raise KeyError(action_id)
+
+
+def keyed(sentence: str) -> str:
+    """Insert the keys of actions into a sentence, as in `{replica.wake} wakes it`.
+
+    Call this when the sentence is shown, not earlier: a user may have rebound keys.
+    """
+    return _ID.sub(lambda found: shown_key(action_named(found[1])) or PALETTE, sentence)

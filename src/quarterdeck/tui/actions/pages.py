@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from quarterdeck.tui.actions.anywhere import BACK, HELP
-from quarterdeck.tui.actions.model import Action, KeyContext
+from quarterdeck.tui.actions.model import BACK, HELP, Action, KeyContext
 from quarterdeck.tui.actions.tabs import ATTACH, DETACH
 
 RUN = Action("automation.run", "r", "screen.run", "Start a run now (asks first)", "run")

@@ -2,8 +2,16 @@
 
 from dataclasses import replace
 
-from quarterdeck.tui.actions.anywhere import CHAT, HELP, INTERRUPT, TERMINAL, TO_LIST, WAKE
-from quarterdeck.tui.actions.model import Action, KeyContext
+from quarterdeck.tui.actions.model import (
+    CHAT,
+    HELP,
+    INTERRUPT,
+    TERMINAL,
+    TO_LIST,
+    WAKE,
+    Action,
+    KeyContext,
+)
 
 GET_CHANGES = Action(
     "replica.get-changes",

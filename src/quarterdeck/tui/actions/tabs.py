@@ -2,8 +2,16 @@
 
 from dataclasses import replace
 
-from quarterdeck.tui.actions.anywhere import CHAT, HELP, INTERRUPT, TERMINAL, TO_LIST, WAKE
-from quarterdeck.tui.actions.model import Action, KeyContext
+from quarterdeck.tui.actions.model import (
+    CHAT,
+    HELP,
+    INTERRUPT,
+    TERMINAL,
+    TO_LIST,
+    WAKE,
+    Action,
+    KeyContext,
+)
 from quarterdeck.tui.actions.replicas import FIX, GET_CHANGES, PULL_REQUEST, REWIND
 
 ATTACH = Action("composer.attach", "ctrl+o", "attach", "Attach a file")

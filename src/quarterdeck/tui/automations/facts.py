@@ -12,8 +12,7 @@ from textual.binding import BindingType
 from quarterdeck.store.automation_draft import coming_of, webhook_call, webhook_path, webhook_url
 from quarterdeck.store.automation_state import AutomationState, Standing, under_way
 from quarterdeck.transcript.text import clean, one_line
-from quarterdeck.tui.actions import KeyContext, prompt_bindings
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, keyed, prompt_bindings
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.pages import WrappedPage
 from quarterdeck.tui.kit.rows import ROLES, ColumnCell, columns

@@ -16,9 +16,8 @@ from quarterdeck.store.automation_draft import FORM, Wrong, composed_prompt, ref
 from quarterdeck.store.automation_state import AutomationState, under_way
 from quarterdeck.store.signals import AutomationsChanged, Change, ListChanged
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, bindings, brief_keys
+from quarterdeck.tui.actions import KeyContext, bindings, brief_keys, keyed
 from quarterdeck.tui.actions.pages import APPROVE, CANCEL, OF_A_RUN, RETRY
-from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.automations.facts import StoryView
 from quarterdeck.tui.automations.runs import READING, RunStory, payload_text, story_lines
 from quarterdeck.tui.clipboard import copy_text
@@ -27,7 +26,7 @@ from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.kit.dialogs import Dialog
 from quarterdeck.tui.screens.commands import work_words
 from quarterdeck.tui.screens.page import PageScreen
-from quarterdeck.tui.widgets.key_line import KeyLine
+from quarterdeck.tui.widgets.status_line import KeyLine
 from quarterdeck.wire.automation_runs import Execution, ExecutionStatus, Triggered
 
 NO_PLACE = "waits for its turn"

@@ -1,4 +1,4 @@
-"""Runs of an automation."""
+"""The lists of automations, those that need the user first, and of their runs."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,12 +9,14 @@ from uuid import UUID
 
 from textual.binding import BindingType
 
-from quarterdeck.store.automation_state import knows_payload
+from quarterdeck.store.automation_state import AutomationState, knows_payload
 from quarterdeck.transcript.text import clean
-from quarterdeck.tui.actions import KeyContext, prompt_bindings
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, keyed, prompt_bindings
 from quarterdeck.tui.automations.facts import (
+    STANDINGS,
     Fact,
+    last_words,
+    next_words,
     run_mark,
     run_trigger,
     skipped_words,
@@ -24,7 +26,7 @@ from quarterdeck.tui.automations.facts import (
 )
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.rows import ROLES, ColumnCell, ListRow, RowList, columns
-from quarterdeck.tui.kit.spans import Line, TextRole
+from quarterdeck.tui.kit.spans import Emphasis, Line, TextRole
 from quarterdeck.wire.automation_runs import Execution, SkippedMoments
 
 
@@ -239,3 +241,64 @@ def _payload(run: Execution) -> Iterator[Fact]:
     if not text:
         yield Fact("None.", "muted")
     yield from (Fact(line, hard=True) for line in clean(text).splitlines())
+
+
+NEXT = 11
+"""Width of what comes next, in cells."""
+
+
+@dataclass(frozen=True)
+class AutomationRow:
+    """Two lines: name and next run, then the last run, or the reason of the failure."""
+
+    key: UUID
+    sign: str
+    color: str
+    name: str
+    next: str
+    last: str
+    last_color: str
+
+    def lines(self, width: int, height: int) -> Sequence[Line]:
+        return (
+            columns(
+                width,
+                ColumnCell(f" {self.sign} ", ROLES[self.color]),
+                ColumnCell(
+                    self.name,
+                    width=-1,
+                    marks=Emphasis.BOLD if self.last_color == "error" else Emphasis.NONE,
+                ),
+                ColumnCell(" "),
+                ColumnCell(f"{self.next:>{NEXT}}", TextRole.DIM, NEXT),
+                ColumnCell(" "),
+            ),
+            columns(width, ColumnCell("   "), ColumnCell(self.last, ROLES[self.last_color], -1)),
+        )
+
+
+def row_of(state: AutomationState, now: datetime) -> AutomationRow:
+    """Return the row of an automation."""
+    mark, problem = STANDINGS[state.standing], state.problem
+    return AutomationRow(
+        state.id,
+        mark.sign,
+        mark.color,
+        state.name,
+        next_words(state, now),
+        problem or last_words(state, now),
+        "error" if problem else "muted",
+    )
+
+
+class AutomationList(AutomationRows):
+    """The list, with the keys of the screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.AUTOMATIONS)]
+
+    @property
+    def place(self) -> KeyContext:
+        return KeyContext.AUTOMATIONS
+
+    def row_height(self, width: int) -> int:
+        return 2

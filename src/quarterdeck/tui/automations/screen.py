@@ -23,12 +23,10 @@ from quarterdeck.store.automations import AutomationStore
 from quarterdeck.store.creation import choices
 from quarterdeck.store.signals import AutomationsChanged, Change, ListChanged
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, bindings
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.automations.facts import FactsView, NameLookup, facts_of
 from quarterdeck.tui.automations.form import StepsScreen
-from quarterdeck.tui.automations.listing import AutomationList, row_of
-from quarterdeck.tui.automations.runs import RunList, run_row, skipped_row
+from quarterdeck.tui.automations.runs import AutomationList, RunList, row_of, run_row, skipped_row
 from quarterdeck.tui.kit.rows import RowList
 from quarterdeck.wire.automation_runs import Execution
 from quarterdeck.wire.base import utc_now

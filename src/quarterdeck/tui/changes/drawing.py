@@ -40,8 +40,8 @@ from quarterdeck.tui.changes.model import (
     comment_head,
     kind_of,
     path_of,
+    visible,
 )
-from quarterdeck.tui.changes.visible import visible
 from quarterdeck.tui.kit.highlight import code_lines, language_of
 from quarterdeck.tui.kit.spans import Line, Span, TextRole, line
 from quarterdeck.tui.kit.spans import line as whole_line

@@ -1,21 +1,24 @@
-"""The state of the Changes tab.
+"""The state of the Changes tab, and its lines with invisible characters spelled out.
 
 The content of the view, independent of its width: sections of items.
 
 Review --> sections_of --> Section (a repository's head, or a file) --> Item (one line, one comment)
 """
 
+import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum, auto
+from functools import lru_cache
 from typing import NamedTuple
 
 from quarterdeck.store.changes_comments import Comment, find_lines
 from quarterdeck.store.changes_diff import ChangeKind, FileChange, Hunk, Numbered, RepositoryChange
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.review import MergeConflict, Review
-from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.transcript.text import clean, one_line
+from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.themes import checks_words
 from quarterdeck.wire.git import Against
 from quarterdeck.wire.git_state import RepositoryStatus
@@ -378,3 +381,49 @@ def sections_of(
                 )
             )
     return sections
+
+
+TAB = 4
+LONGEST = 2_000
+"""Characters of a line that are shown."""
+
+# Control and format characters, ends of lines and paragraphs within a line, half characters, and those
+# unknown to Python's tables; then the spaces that look like nothing.
+_CATEGORIES = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
+_INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0]")
+
+
+def visible(text: str) -> str:
+    """Return a line without its end, harmless and in full.
+
+    Characters that a terminal must not receive are not left out, as they are elsewhere, but spelled out:
+    a review has to find changes of invisible characters.
+    """
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]} ... {len(text) - LONGEST} more characters"
+    if text.isascii() and text.isprintable():
+        return text
+    return _spelled(text)
+
+
+@lru_cache(maxsize=2048)
+def _spelled(text: str) -> str:
+    ends = text.endswith("\r")
+    text = text.removesuffix("\r").expandtabs(TAB) + ("\u240d" if ends else "")
+    if text.isascii() and text.isprintable():
+        return text
+    # Stacked or joined characters are thinned as everywhere.
+    return clean("".join(_shown(character) for character in text))
+
+
+def _shown(character: str) -> str:
+    if " " <= character <= "~":
+        return character
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    if unicodedata.category(character) in _CATEGORIES or _INVISIBLE.match(character):
+        return f"<U+{code:04X}>"
+    return character

@@ -26,11 +26,9 @@ from quarterdeck.store.changes_comments import Comment, Lines, lines_of, whole_f
 from quarterdeck.store.changes_diff import Numbered
 from quarterdeck.store.review import Review
 from quarterdeck.tui.actions import KeyContext
-from quarterdeck.tui.changes.document import Document, ItemAddress
+from quarterdeck.tui.changes.document import Document, DocumentSearch, ItemAddress
 from quarterdeck.tui.changes.drawing import COMPONENTS, CSS, ChangesDrawing, Shades
-from quarterdeck.tui.changes.finding import DocumentSearch
-from quarterdeck.tui.changes.model import DiffSection, Item, ItemKind, sections_of
-from quarterdeck.tui.changes.visible import visible
+from quarterdeck.tui.changes.model import DiffSection, Item, ItemKind, sections_of, visible
 from quarterdeck.tui.panes.tabs import PaneKeys, pane_bindings
 from quarterdeck.tui.text import fit, wrapped
 from quarterdeck.tui.themes import part_style

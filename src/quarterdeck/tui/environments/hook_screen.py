@@ -14,8 +14,7 @@ from textual.worker import Worker
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.environments import Ending, HookTestRun
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, eager_bindings
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, eager_bindings, keyed
 from quarterdeck.tui.environments.section import Parts
 from quarterdeck.tui.forms.kit import FILL, settled
 from quarterdeck.tui.forms.kit.controls import Editor

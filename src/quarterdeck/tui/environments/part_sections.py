@@ -6,14 +6,19 @@ from typing import Any, ClassVar, cast
 from textual.binding import BindingType
 
 from quarterdeck.store.environments import HookPair, InheritedPart
-from quarterdeck.tui.actions import KeyContext, eager_bindings
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, eager_bindings, keyed
 from quarterdeck.tui.environments import dialogs
 from quarterdeck.tui.environments.hook_screen import HookScreen
-from quarterdeck.tui.environments.part_forms import McpScreen, SkillSearch
-from quarterdeck.tui.environments.paste import PasteScreen
-from quarterdeck.tui.environments.rows import HIDDEN, TableRow, day, moment, size_of, wrapped
-from quarterdeck.tui.environments.section import Section
+from quarterdeck.tui.environments.part_forms import McpScreen, PasteScreen, SkillSearch
+from quarterdeck.tui.environments.section import (
+    HIDDEN,
+    Section,
+    TableRow,
+    day,
+    moment,
+    size_of,
+    wrapped,
+)
 from quarterdeck.tui.forms.kit.form import edited_outside
 from quarterdeck.wire.environment_parts import (
     CONTENT_LIMIT,

@@ -1,8 +1,9 @@
-"""The screen of environments: the list next to the details of the chosen one."""
+"""The screen of environments: the list next to the sections of the chosen one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 from uuid import UUID
 
 from textual import events, on, work
@@ -16,18 +17,201 @@ from quarterdeck.store.app_state import AppState
 from quarterdeck.store.environments import parts_text, scope_of
 from quarterdeck.store.signals import Change, ConnectionChanged
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, eager_bindings
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, eager_bindings, keyed
 from quarterdeck.tui.environments import dialogs
-from quarterdeck.tui.environments.kinds import KINDS, SectionName
-from quarterdeck.tui.environments.rows import TITLES, Table, TableRow, pool_note
-from quarterdeck.tui.environments.section import Parts, Section
+from quarterdeck.tui.environments.part_sections import (
+    FilesSection,
+    HooksSection,
+    McpsSection,
+    SkillsSection,
+    VariablesSection,
+)
+from quarterdeck.tui.environments.section import (
+    TITLES,
+    Parts,
+    Section,
+    Table,
+    TableRow,
+    counted,
+    moment,
+    pool_note,
+    size_of,
+    wrapped,
+)
 from quarterdeck.tui.kit.dialogs import ConfirmScreen
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.screens.page import PageScreen
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
-from quarterdeck.wire.environments import Environment
+from quarterdeck.wire.environments import Environment, PooledWorkspace, WarmPool
+
+OFF = "Off: replicas are created on demand. enter turns it on."
+
+
+class PoolSection(Section):
+    """Its size, its state, why it waits, and its content."""
+
+    where = KeyContext.ENVIRONMENT_POOL
+    widths = (14, 18)
+    BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(KeyContext.ENVIRONMENT_POOL)]
+
+    def forget(self) -> None:
+        self._pool: WarmPool | None = None
+        self._waiting: list[PooledWorkspace] = []
+
+    async def load(self, environment: Environment) -> None:
+        self._pool = await self.parts.book.read_pool(environment.id)
+        self._waiting = await self.parts.book.pooled(self._pool) if self._pool else []
+
+    def lines(self, environment: Environment) -> Sequence[TableRow]:
+        pool = self._pool
+        if pool is None:
+            return [TableRow("state", (OFF,), "muted")]
+        rows = [
+            TableRow("state", ("Pool", "on" if pool.enabled else "off")),
+            TableRow("", ("Target size", counted(pool.target_size, "workspace"))),
+            TableRow("", ("Now", _now(pool))),
+            TableRow("", ("Version", f"{pool.generation} (bumped by each saved warm hook)")),
+        ]
+        if pool.last_failure_reason is not None:
+            at = moment(pool.last_failure_at) if pool.last_failure_at else ""
+            rows.append(
+                TableRow(
+                    "",
+                    ("Failed", f"{at}, {keyed('{pool.retry}')} to retry now".lstrip(", ")),
+                    "error",
+                )
+            )
+            lines = wrapped(pool.last_failure_reason, self.room)
+            rows += [TableRow("", ("", line), "error") for line in lines]
+        if self._waiting:
+            rows.append(TableRow("", ("WORKSPACE", "SINCE", "STATE"), "heading"))
+            rows += [_row(one) for one in self._waiting]
+        return rows
+
+    def action_edit(self) -> None:
+        self.action_switch()
+
+    def action_switch(self) -> None:
+        on = not (self._pool is not None and self._pool.enabled)
+        self._switch(on, "The pool is on: workspaces are being prepared." if on else "Off.")
+
+    def action_retry(self) -> None:
+        if self._pool is None or not self._pool.enabled:
+            self.say("Off. enter turns it on.")
+            return
+        self._switch(True, "Retrying now.")
+
+    def _switch(self, on: bool, done: str) -> None:
+        if (environment := self.environment) is not None:
+            self.act(self.parts.book.switch_pool(environment.id, on), done)
+
+
+def _now(pool: WarmPool) -> str:
+    parts = [f"{pool.ready_count} ready", f"{pool.warming_count} being prepared"]
+    if pool.stale_count:
+        parts.append(f"{pool.stale_count} of an older version")
+    return ", ".join(parts)
+
+
+def _row(one: PooledWorkspace) -> TableRow:
+    style = "error" if one.state == "failed" else "plain"
+    return TableRow(str(one.id), (str(one.id)[:8], moment(one.created_at), one.state), style)
+
+
+SHOWN_LINES = 200
+"""Lines of a prompt that are shown here; its editor shows all."""
+LOCKED = "The global environment stays as it is; what it carries can be changed."
+
+
+class GeneralSection(Section):
+    """Its fields, and the prompts in full."""
+
+    where = KeyContext.ENVIRONMENT_GENERAL
+    widths = (13,)
+    BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(KeyContext.ENVIRONMENT_GENERAL)]
+
+    def lines(self, environment: Environment) -> Sequence[TableRow]:
+        book = self.parts.book
+        source = book.get(environment.source_environment_id or environment.id)
+        rows = [
+            TableRow("name", ("Name", environment.name)),
+            TableRow("scope", ("Scope", str(scope_of(environment)))),
+            TableRow("bound", ("Repositories", book.bound_to(environment))),
+            TableRow("carries", ("Contents", _carries(environment)), "muted"),
+            TableRow("changed", ("Updated", moment(environment.updated_at)), "muted"),
+        ]
+        if environment.description:
+            rows.insert(1, TableRow("description", ("Description", environment.description)))
+        if source is not None and source.id != environment.id:
+            rows.insert(2, TableRow("source", ("Inherits from", source.name)))
+        for title, text in (
+            ("System prompt", environment.system_prompt),
+            ("Push", environment.push),
+            ("Co-author", environment.co_author),
+            ("Preferences", environment.personal_preferences),
+        ):
+            rows += _text(title, text, self.room)
+        return rows
+
+    def action_edit(self) -> None:
+        environment = self.environment
+        if environment is None:
+            return
+        if environment.is_global:
+            self.say(LOCKED, is_error=True)
+            return
+        self.open(lambda: dialogs.change_environment(self.parts.book, environment))
+
+    def action_prompt(self) -> None:
+        environment = self.environment
+        if environment is None:
+            return
+        if environment.is_global or environment.source_environment_id is not None:
+            self.say(LOCKED if environment.is_global else "Its source says what it is.")
+            return
+        self.open(lambda: dialogs.change_prompt(self.parts.book, environment))
+
+
+def _carries(environment: Environment) -> str:
+    return ", ".join(
+        (
+            counted(environment.variable_count, "variable"),
+            counted(environment.file_count, "file"),
+            counted(environment.skill_count, "skill"),
+            f"{environment.mcp_count} MCP",
+        )
+    )
+
+
+def _text(title: str, text: str | None, room: int) -> list[TableRow]:
+    if not text:
+        return [TableRow(title, (title, "none"), "muted")]
+    lines = wrapped(text, room)
+    rest = [TableRow("", ("", line)) for line in lines[:SHOWN_LINES]]
+    return [TableRow(title, (title, size_of(text)), "heading"), *rest]
+
+
+SectionName = Literal["general", "variables", "files", "skills", "mcps", "hooks", "pool"]
+
+
+@dataclass(frozen=True)
+class SectionKind:
+    """The label in the bar, and the factory of the section."""
+
+    label: str
+    make: Callable[[Parts], Section]
+
+
+KINDS: dict[SectionName, SectionKind] = {
+    "general": SectionKind("General", GeneralSection),
+    "variables": SectionKind("Variables", VariablesSection),
+    "files": SectionKind("Files", FilesSection),
+    "skills": SectionKind("Skills", SkillsSection),
+    "mcps": SectionKind("MCP", McpsSection),
+    "hooks": SectionKind("Hooks", HooksSection),
+    "pool": SectionKind("Pool", PoolSection),
+}
 
 
 class EnvironmentList(HasKeyContext, Table):

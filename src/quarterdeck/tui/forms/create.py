@@ -1,9 +1,10 @@
-"""The dialog that creates a replica."""
+"""The dialogs that create a replica: a new one, or a fork."""
 
 from collections.abc import Sequence
 from typing import ClassVar, cast
 from uuid import UUID
 
+from pydantic import BaseModel
 from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
@@ -14,30 +15,30 @@ from textual.widgets import Button, Input, Label, OptionList, Select, Static, Te
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
+from quarterdeck.store.commands import Commands
 from quarterdeck.store.creation import CreationChoices, CreationRequest, choices, create, models_of
+from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, bindings
-from quarterdeck.tui.actions.sentences import keyed
-from quarterdeck.tui.forms.create_errors import (
-    FORM,
-    FieldError,
-    check_message,
-    check_name,
-    place_error,
-)
+from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.forms.create_fields import (
     FIELDS,
+    FORM,
     BaseField,
+    FieldError,
     MessageField,
     More,
     Typed,
     WrongBaseError,
+    check_message,
+    check_name,
     in_full,
     more_form,
+    place_error,
     unused_repositories,
     with_more,
 )
-from quarterdeck.tui.forms.kit import ModelForm, refusal_of, settled
+from quarterdeck.tui.forms.kit import Field, FormScreen, ModelForm, refusal_of, settled
+from quarterdeck.tui.forms.kit.spec import FieldKind
 from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.host_services import (
     Attachment,
@@ -46,10 +47,9 @@ from quarterdeck.tui.host_services import (
     attached_words,
     images_among,
 )
-from quarterdeck.tui.kit.dialogs import Dialog
-from quarterdeck.tui.kit.prompts import WrongFieldError
+from quarterdeck.tui.kit.dialogs import Dialog, WrongFieldError
 from quarterdeck.wire.agents import BUILTIN, Agent
-from quarterdeck.wire.replicas import ReplicaDetail
+from quarterdeck.wire.replicas import ForkReplica, ReplicaDetail
 
 STYLE = """
 CreateScreen {
@@ -231,7 +231,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         select.value = chosen if any(value == chosen for _, value in options) else OWN
 
     def _select(self, name: str) -> Select[str]:
-        return cast(Select[str], self.query_one(f"#{name}", Select))
+        return cast("Select[str]", self.query_one(f"#{name}", Select))
 
     def _text(self, name: str) -> str:
         return self.query_one(f"#{name}", Input).value.strip()
@@ -382,3 +382,30 @@ def _input(name: str, value: str, placeholder: str) -> Input:
 
 def _select(name: str, words: str, value: str) -> Select[str]:
     return Select([(words, value)], value=value, allow_blank=False, id=name, compact=True)
+
+
+KEPT = (
+    "The new replica has the same files, branches and uncommitted changes.\n"
+    "The newest chat continues there if its agent supports that;\n"
+    "otherwise it is copied to a file next to the repositories."
+)
+
+
+class ForkScreen(FormScreen[ReplicaDetail]):
+    """Dismissed with the new replica, or with None."""
+
+    def __init__(self, commands: Commands, state: ReplicaState) -> None:
+        fields = (
+            Field("message", "Prompt (optional)", kind=FieldKind.LINES, rows=4),
+            Field("name", placeholder=f"{one_line(state.name)}-fork", rule="no spaces"),
+        )
+
+        async def save(body: BaseModel) -> ReplicaDetail:
+            return await commands.fork(state.id, cast("ForkReplica", body))
+
+        title = f"Fork {one_line(state.name)}"
+        super().__init__(title, ModelForm(ForkReplica, fields), save, verb="Fork")
+
+    def extra(self) -> ComposeResult:
+        """Part of `FormScreen`."""
+        yield Static(KEPT, markup=False)

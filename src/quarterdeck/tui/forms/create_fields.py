@@ -1,4 +1,4 @@
-"""Fields of the dialog that creates a replica."""
+"""Fields of the dialog that creates a replica, and the errors shown next to them."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,7 +13,16 @@ from textual.containers import Horizontal, Vertical
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Label, Static, TextArea
 
-from quarterdeck.client.errors import ClientError
+from quarterdeck.client.errors import (
+    ApiError,
+    ClientError,
+    ConflictError,
+    InvalidRequestError,
+    LinkError,
+    NotConnectedError,
+    NotFoundError,
+    PayloadTooLargeError,
+)
 from quarterdeck.local.repository import (
     CheckoutError,
     CheckoutStart,
@@ -25,8 +34,7 @@ from quarterdeck.store.app_state import AppState
 from quarterdeck.store.creation import CreationChoices, CreationRequest, Size, branches_of
 from quarterdeck.store.git import RepositoryWish
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, action_id_of
-from quarterdeck.tui.forms.create_errors import FieldError
+from quarterdeck.tui.actions import KeyContext, action_id_of, keyed
 from quarterdeck.tui.forms.kit import Field, FieldKind, ModelForm, Refusal
 from quarterdeck.tui.forms.kit.controls import OnOff
 from quarterdeck.wire.base import ONE_LINE, Body, Switch
@@ -35,6 +43,71 @@ from quarterdeck.wire.replicas import UNCOMMITTED_LIMIT, LifecyclePolicy, Replic
 
 if TYPE_CHECKING:
     from quarterdeck.tui.host_services import Attachment
+
+
+FORM = "form"
+"""The place of errors that concern no single field."""
+
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """An error and the field that it is shown next to."""
+
+    field: str
+    text: str
+
+
+def check_name(name: str) -> FieldError | None:
+    """Return what is wrong with a name, before the service is asked."""
+    if any(character.isspace() for character in name):
+        return FieldError("name", "Names cannot contain spaces; use - instead.")
+    if one_line(name) != name:
+        return FieldError("name", "A name has no control characters.")
+    if len(name) > LONGEST_NAME:
+        return FieldError("name", f"A name has at most {LONGEST_NAME} characters.")
+    return None
+
+
+def check_message(message: str, images: int) -> FieldError | None:
+    """Return what is wrong with the first message, before the service is asked."""
+    if images and not message:
+        return FieldError("message", "Images need a message: say what to do with them.")
+    return None
+
+
+def place_error(error: ClientError, wish: CreationRequest) -> FieldError:
+    """Show a refusal next to the field that it names."""
+    details = error.details or "" if isinstance(error, ApiError) else ""
+    about, _, more = details.partition(":")
+    text = one_line(str(error))
+    match error:
+        case ConflictError():
+            return FieldError("name", f"{text} Choose another one, or leave it empty.")
+        case NotFoundError():
+            return FieldError("environment", f"{text} It may have been deleted: choose another.")
+        case PayloadTooLargeError() if wish.uncommitted is not None and not wish.images:
+            return FieldError("base", f"{text} {one_line(more)}".strip())
+        case InvalidRequestError() | PayloadTooLargeError() if about.startswith("images"):
+            return FieldError("message", f"{text} {one_line(more)}".strip())
+        case InvalidRequestError() if about == "url" or (about == "" and wish.repository_url):
+            reason = one_line(more)
+            return FieldError("repository", f"{text} {reason}".strip())
+        case InvalidRequestError() if about in ("config.base", "config.uncommitted"):
+            return FieldError("base", f"{text} {one_line(more)}".strip())
+        case InvalidRequestError() if about == "coding_agent":
+            return FieldError("agent", text)
+        case InvalidRequestError() if about == "model":
+            return FieldError("model", text)
+        case InvalidRequestError() if about == "name":
+            return FieldError("name", text)
+        case NotConnectedError():
+            return FieldError(FORM, f"{text} " + keyed("Your input is kept; {form.save} to retry."))
+        case LinkError():
+            return FieldError(FORM, f"{text} It may already exist; check the list before retrying.")
+        case _:
+            return FieldError(FORM, f"{text} {one_line(error.next_step)}")
 
 
 _SHORT = 10

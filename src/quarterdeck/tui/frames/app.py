@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, RenderableType
@@ -10,14 +10,58 @@ from textual import events
 from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from textual.driver import Driver
 from textual.screen import Screen
 
-from quarterdeck.tui.frames.cells import CellMaker
+from quarterdeck.tui.frames.cells import CellMaker, Pens
 from quarterdeck.tui.frames.screen import ShownScreen, Update, placed_strips
-from quarterdeck.tui.frames.sgr import Pens
-from quarterdeck.tui.frames.styles import KeptStylesheet
 from quarterdeck.tui.textual_ext.driver import is_known
+
+# Rule sets are put into a set for each widget that is styled, hundreds at a time; Textual's own hash is
+# the same but written in Python.
+RuleSet.__hash__ = object.__hash__
+
+
+class KeptStylesheet(Stylesheet):
+    """Caches all parsed sources, for each set of variables.
+
+    Textual caches 64 parsed sources, and the cockpit has more: each widget class is one. Beyond that
+    number, every dialog that adds a new class would parse all of them again.
+    """
+
+    _of_variables: ClassVar[dict[frozenset[tuple[str, str]], dict[Any, list[RuleSet]]]] = {}
+    _parsed: dict[Any, list[RuleSet]]
+
+    def __init__(self, *, variables: dict[str, str] | None = None) -> None:
+        super().__init__(variables=variables)
+        self._choose(variables or {})
+
+    def set_variables(self, variables: dict[str, str]) -> None:
+        super().set_variables(variables)
+        self._choose(variables)
+
+    def reparse(self) -> None:
+        """Parse again here; the base parses with a stylesheet that has parsed nothing yet."""
+        self.parse()
+
+    def _choose(self, variables: dict[str, str]) -> None:
+        self._parsed = self._of_variables.setdefault(frozenset(variables.items()), {})
+
+    def _parse_rules(
+        self,
+        css: str,
+        read_from: tuple[str, str],
+        is_default_rules: bool = False,
+        tie_breaker: int = 0,
+        scope: str = "",
+    ) -> list[RuleSet]:
+        key = (css, read_from, is_default_rules, tie_breaker, scope)
+        if key not in self._parsed:
+            self._parsed[key] = super()._parse_rules(*key)
+        return self._parsed[key]
+
 
 SWITCH: Final = "QD_FRAMES"
 """Environment variable: `off` leaves Textual's output as it is."""

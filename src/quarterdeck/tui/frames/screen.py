@@ -7,9 +7,8 @@ from typing import NamedTuple
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.strip import Strip
 
-from quarterdeck.tui.frames.cells import UNKNOWN, Cell, CellMaker
+from quarterdeck.tui.frames.cells import PLAIN, UNKNOWN, Cell, CellMaker, Pen, change, pen_of_blank
 from quarterdeck.tui.frames.layout import Shift, find_shift, pays
-from quarterdeck.tui.frames.sgr import PLAIN, Pen, change, pen_of_blank
 
 _GAP = 5
 """Unchanged cells drawn again between two changes: a cursor movement is as long."""

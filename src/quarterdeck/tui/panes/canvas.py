@@ -33,14 +33,13 @@ from quarterdeck.store.files import (
 )
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, eager_bindings
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, eager_bindings, keyed
 from quarterdeck.tui.kit.fields import PathField
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.pages import MarkdownPage, OutputPage, SourcePage
-from quarterdeck.tui.kit.reader import ColoredReader, ForwardsToPane, PaneAction
 from quarterdeck.tui.kit.rows import Row, RowList
 from quarterdeck.tui.kit.spans import Span, TextRole
+from quarterdeck.tui.kit.text_view import ColoredReader, ForwardsToPane, PaneAction
 from quarterdeck.tui.panes.tabs import ReadingTab
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.wire.canvas import CANVAS_LIMIT, CanvasItem, CanvasUpload, display_path

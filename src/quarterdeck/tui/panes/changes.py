@@ -21,8 +21,7 @@ from quarterdeck.store.app_state import AppState
 from quarterdeck.store.changes_comments import Comment
 from quarterdeck.store.review import READABLE, MergeConflict, Strategy
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, keyed
 from quarterdeck.tui.changes.model import (
     ItemKind,
     against_words,

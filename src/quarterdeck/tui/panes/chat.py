@@ -25,34 +25,33 @@ from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.transcript import plain_lines
 from quarterdeck.transcript.export import markdown_of
 from quarterdeck.transcript.fold import Transcript
-from quarterdeck.tui.actions import KeyContext, bindings, prompt_bindings
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, bindings, keyed, prompt_bindings
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.host_services import ask_for_file, attached_words
 from quarterdeck.tui.kit.key_context import HasKeyContext, KeyContextChanged
 from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
 from quarterdeck.tui.panes import chat_dialogs
-from quarterdeck.tui.panes.chat_messages import ChatMessages, find_completions
-from quarterdeck.tui.panes.chat_status import (
+from quarterdeck.tui.panes.chat_messages import (
+    ChatMessages,
     ShownChat,
     chat_label,
     destination,
+    find_completions,
     goal_words,
     plan_ready_words,
     secret_question,
     turn_words,
 )
-from quarterdeck.tui.pictures.screen import PictureScreen, why_none
+from quarterdeck.tui.pictures import PictureScreen, why_none
 from quarterdeck.tui.textual_ext.type_ahead import TakesKeys, hold_keys
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.tui.transcript_view.blocks import not_offered, place_of
 from quarterdeck.tui.transcript_view.view import ReadingPosition
 from quarterdeck.tui.widgets.completions import Completions, Token
-from quarterdeck.tui.widgets.composer import Composer
+from quarterdeck.tui.widgets.composer import Composer, SecretField
 from quarterdeck.tui.widgets.find_line import FindLine
 from quarterdeck.tui.widgets.lines import StateNote
 from quarterdeck.tui.widgets.queue_view import QueueView
-from quarterdeck.tui.widgets.secret_field import SecretField
 from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
 from quarterdeck.wire.chats import GoalStatus
 

@@ -11,15 +11,15 @@ from quarterdeck.store.chats import ChatCommands, ChatState
 from quarterdeck.store.drafts import home_path
 from quarterdeck.store.exporting import export_chat, find_images, write_new
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.kit.prompts import (
+from quarterdeck.tui.kit.dialogs import (
     AskField,
     AskScreen,
     Choice,
     ChooseScreen,
     WrongFieldError,
 )
-from quarterdeck.tui.panes.chat_status import ShownChat, chat_label
-from quarterdeck.tui.pictures.screen import saved_words
+from quarterdeck.tui.panes.chat_messages import ShownChat, chat_label
+from quarterdeck.tui.pictures import saved_words
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.chats import TOKEN_BUDGET_LIMIT

@@ -25,15 +25,14 @@ from quarterdeck.store.app_state import AppState
 from quarterdeck.store.files import FileFinder, OpenFile, content_words, read_file, size_words
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.text import clean, one_line
-from quarterdeck.tui.actions import KeyContext, bindings, eager_bindings
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, bindings, eager_bindings, keyed
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.kit.fields import LineInput
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.pages import OutputPage, SourcePage
-from quarterdeck.tui.kit.reader import ColoredReader, ForwardsToPane, PaneAction
 from quarterdeck.tui.kit.rows import Row, RowList
 from quarterdeck.tui.kit.spans import Emphasis, Line, Span, TextRole
+from quarterdeck.tui.kit.text_view import ColoredReader, ForwardsToPane, PaneAction
 from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
 from quarterdeck.tui.panes.tabs import ReadingTab
 from quarterdeck.tui.textual_ext.type_ahead import KeyHold, hold_keys

@@ -21,13 +21,12 @@ from quarterdeck.store.hooks import HookRun, LiveHook, read_runs, said_name
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.blocks import duration_text
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, eager_bindings
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, eager_bindings, keyed
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.pages import OutputPage, SourcePage
-from quarterdeck.tui.kit.reader import ForwardsToPane, PaneAction, Reader
 from quarterdeck.tui.kit.rows import Row, RowList
 from quarterdeck.tui.kit.spans import Line, Span, TextRole
+from quarterdeck.tui.kit.text_view import ForwardsToPane, PaneAction, Reader
 from quarterdeck.tui.panes.tabs import ReadingTab
 from quarterdeck.wire.replicas import WorkspaceStatus
 

@@ -1,16 +1,37 @@
-"""The right side of the main screen: one replica's head line, its chat and its terminals."""
+"""The right side of the main screen: one replica's head line, its chat and its terminals; or a text.
+
+The pane follows the list's cursor. A replica that was not shown before is read first, and the previous
+one stays meanwhile: one picture is sent, not an empty one and then a full one.
+"""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from time import monotonic
 from uuid import UUID
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.message import Message
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
 from quarterdeck.store.app_state import AppState
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.signals import (
+    AutomationsChanged,
+    Change,
+    ChatChange,
+    ConnectionChanged,
+    ListChanged,
+    ReplicaChanged,
+    ReplicaGone,
+    TranscriptChanged,
+)
 from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.panes.tabs import CHAT, TABS, TabPane, kind_of
 from quarterdeck.tui.terminal.host import EmulatorHost
@@ -159,3 +180,184 @@ class ReplicaPane(Vertical):
     async def _tab_chosen(self, event: TabBar.Chosen) -> None:
         event.stop()
         await self.show(event.key)
+
+
+@dataclass
+class PendingUpdate:
+    """The visible changes since the last frame."""
+
+    listing: bool = False
+    connection: bool = False
+    replica: bool = False
+    folds: list[TranscriptChanged] = field(default_factory=list[TranscriptChanged])
+    removed: list[ReplicaGone] = field(default_factory=list[ReplicaGone])
+
+    def add(self, change: Change, shown: UUID | None) -> bool:
+        """Add a change; return False when nothing of it is visible. `shown` is the replica shown."""
+        match change:
+            case ListChanged() | AutomationsChanged():
+                self.listing = True
+            case ConnectionChanged():
+                self.connection = True
+            case ReplicaGone():
+                self.removed.append(change)
+            case TranscriptChanged() if change.replica_id == shown:
+                self.folds.append(change)
+            case ReplicaChanged() | ChatChange() if change.replica_id == shown:
+                self.replica = True
+            case _:
+                return False
+        return True
+
+
+RESTING = 0.12
+"""Seconds between two moves of the cursor below which it is still moving."""
+SETTLE_SECONDS = 0.15
+"""Seconds that reading a replica may take before its empty pane is shown."""
+CHOOSE = "No replica selected."
+
+
+class ReplicaHolder(Vertical):
+    """Holds the `ReplicaPane` that is shown, at most one."""
+
+    DEFAULT_CSS = """
+    ReplicaHolder {
+        width: 1fr;
+        & #words { padding: 1 2; color: $text-muted; }
+    }
+    """
+
+    class Shown(Message):
+        """Another replica is shown than before, or none."""
+
+    def __init__(self, app_state: AppState, host: EmulatorHost) -> None:
+        super().__init__(id="main")
+        self._app_state = app_state
+        self._host = host
+        self._lock = asyncio.Lock()
+        """Keys, timers and frames come from different queues: none of them may see half a pane."""
+        self._moved_at = 0.0
+        self._wanted: UUID | None = None
+        self._reading = False
+        self._timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield _words(keyed(CHOOSE))
+
+    def on_mount(self) -> None:
+        self._stop_watching = self._app_state.changed.watch(self._note_change)
+
+    def on_unmount(self) -> None:
+        self._stop_watching()
+
+    @property
+    def pane(self) -> ReplicaPane | None:
+        """The replica that is shown."""
+        # Called with every event of a stream: so not by a search through all widgets.
+        return next((one for one in self.children if isinstance(one, ReplicaPane)), None)
+
+    async def show(self, replica_id: UUID) -> ReplicaPane:
+        """Return the pane of a replica, created if another one is shown."""
+        self._want(None)
+        async with self._lock:
+            pane = self.pane
+            if pane is None or pane.replica_id != replica_id:
+                pane = ReplicaPane(self._app_state, self._host, replica_id)
+                await self._replace(pane)
+        self._app_state.look_at(replica_id)
+        self.post_message(self.Shown())
+        return pane
+
+    async def say(self, words: str = "") -> None:
+        """Show a text and no replica: when there is none, how to choose one."""
+        self._want(None)
+        async with self._lock:
+            await self._replace(_words(words or keyed(CHOOSE)))
+        self.post_message(self.Shown())
+
+    async def follow(self, replica_id: UUID | None) -> None:
+        """Note that the cursor moved to a replica, or to none. A pane that has the focus stays."""
+        self._want(replica_id)
+        if replica_id is None:
+            if not self.has_focus_within:
+                await self.say()
+            return
+        now = monotonic()
+        if now - self._moved_at < RESTING:
+            # A key is held down: the pane waits for the cursor to rest.
+            self._after(RESTING, self._arrive)
+        else:
+            await self._arrive()
+        self._moved_at = now
+
+    async def take(self, frame: PendingUpdate) -> None:
+        """Update the replica that is shown after a change of the store."""
+        async with self._lock:
+            if (pane := self.pane) is None:
+                return
+            await pane.parts_ready.wait()
+            if frame.replica or frame.connection:
+                await pane.show_state()
+            if frame.connection and self._app_state.online:
+                pane.come_online()
+            if (chat := pane.chat) is None:
+                return
+            chat.take([change for change in frame.folds if change.chat_id == chat.chat_id])
+
+    def _note_change(self, change: Change) -> None:
+        if not self._reading or not isinstance(change, ReplicaChanged | ChatChange):
+            return
+        if change.replica_id == self._wanted and (state := self._awaited) and state.presentable:
+            self._reading = False
+            self.call_later(self._show_wanted)
+
+    @property
+    def _awaited(self) -> ReplicaState | None:
+        return self._app_state.replicas.get(self._wanted) if self._wanted else None
+
+    def _want(self, replica_id: UUID | None) -> None:
+        self._wanted = replica_id
+        self._reading = False
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def _after(self, seconds: float, do: Callable[[], Awaitable[None]]) -> None:
+        # Not in the timer itself, which is stopped, together with its callback, when that is done.
+        self._timer = self.set_timer(seconds, lambda: self.call_later(do))
+
+    async def _arrive(self) -> None:
+        state = self._awaited
+        if state is None or self.has_focus_within:
+            return
+        if state.presentable or not self._app_state.online:
+            await self.show(state.id)
+        else:
+            self._read(state)
+
+    def _read(self, state: ReplicaState) -> None:
+        self._reading = True
+        self._app_state.look_at(state.id)
+        self._after(SETTLE_SECONDS, self._show_wanted)
+
+    async def _show_wanted(self) -> None:
+        state, pane = self._awaited, self.pane
+        if state is not None and not self.has_focus_within:
+            await self.show(state.id)
+            return
+        if pane is not None and self._app_state.on_screen != pane.replica_id:
+            # The user went to work in the pane while the other was read.
+            self._app_state.look_at(pane.replica_id)
+        self._want(None)
+
+    async def _replace(self, content: Widget) -> None:
+        if (pane := self.pane) is not None:
+            await pane.parts_ready.wait()
+        # One frame for both, and none of a widget that has left the screen already.
+        with self.app.batch_update():
+            await self.remove_children()
+            await self.mount(content)
+
+
+def _words(text: str) -> Static:
+    return Static(text, id="words", markup=False)

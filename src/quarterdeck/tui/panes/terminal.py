@@ -29,10 +29,11 @@ from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.host_services import LinkSource
 from quarterdeck.tui.kit.key_context import KeyContextChanged
 from quarterdeck.tui.panes.tabs import TabPane
-from quarterdeck.tui.panes.terminal_keys import (
+from quarterdeck.tui.panes.terminal_reading import (
     MOST_OPEN,
     OPENING,
     TerminalPrompt,
+    TerminalReader,
     ended_words,
     failed_words,
     inactive_words,
@@ -42,7 +43,6 @@ from quarterdeck.tui.panes.terminal_keys import (
     offer_words,
     prefix_key,
 )
-from quarterdeck.tui.panes.terminal_reading import TerminalReader
 from quarterdeck.tui.terminal.host import EmulatorHost, Offers
 from quarterdeck.tui.terminal.view import TerminalView
 from quarterdeck.tui.textual_ext.type_ahead import TakesKeys, discard_keys, hold_keys

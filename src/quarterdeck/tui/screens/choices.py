@@ -16,8 +16,7 @@ from textual.worker import Worker
 
 from quarterdeck.store.git import Failed, OperationFailure, failure_of
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import Action, shown_key
-from quarterdeck.tui.actions.sentences import action_named, keyed
+from quarterdeck.tui.actions import Action, action_named, keyed, shown_key
 from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.kit.dialogs import Dialog
 

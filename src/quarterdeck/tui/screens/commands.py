@@ -354,7 +354,7 @@ class CommandScreen(SettledLayout[None]):
     @work
     async def action_fork(self) -> None:
         """Ask for the name of a fork with the same files, create and open it."""
-        from quarterdeck.tui.screens.fork import ForkScreen
+        from quarterdeck.tui.forms.create import ForkScreen
 
         if (state := self.chosen) is None:
             return

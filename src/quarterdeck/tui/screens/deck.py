@@ -24,20 +24,17 @@ from quarterdeck.store.signals import Change, Noticed, ReplicaGone, TranscriptCh
 from quarterdeck.store.status import ConnectionPhase
 from quarterdeck.transcript.blocks import UserBlock
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, bindings, brief_keys
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, bindings, brief_keys, keyed
 from quarterdeck.tui.kit.key_context import KeyContextChanged, idle_actions_of, key_context_of
-from quarterdeck.tui.panes.replica import ReplicaPane
+from quarterdeck.tui.panes.replica import PendingUpdate, ReplicaHolder, ReplicaPane
 from quarterdeck.tui.panes.tabs import CHAT, TabPane
 from quarterdeck.tui.screens.commands import CommandScreen, pointless
-from quarterdeck.tui.screens.detail_pane import PendingUpdate, ReplicaHolder
 from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.info import InfoPanel
-from quarterdeck.tui.widgets.key_line import KeyLine
 from quarterdeck.tui.widgets.lines import NarrowLine
 from quarterdeck.tui.widgets.replica_list import ReplicaList
-from quarterdeck.tui.widgets.status_line import StatusLine
+from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine
 from quarterdeck.tui.widgets.tab_bar import PageLinks
 
 WELCOME = (

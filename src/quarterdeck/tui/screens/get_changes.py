@@ -21,9 +21,8 @@ from quarterdeck.store.git import (
     local_branch,
 )
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, bindings
+from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.actions.replicas import GETTING
-from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.kit.dialogs import ConfirmScreen
 from quarterdeck.tui.screens.choices import ActionChoice, ActionScreen, named_files, refusal_words
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys

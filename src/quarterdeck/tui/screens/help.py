@@ -13,8 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from quarterdeck.tui.actions import ACTIONS, KeyContext, bindings, shown_key, shown_keys
-from quarterdeck.tui.actions.anywhere import ALL_KEYS
-from quarterdeck.tui.actions.model import AROUND
+from quarterdeck.tui.actions.model import ALL_KEYS, AROUND
 
 ALWAYS = (KeyContext.TABS, KeyContext.ANYWHERE)
 AUTOMATION_PAGE = (KeyContext.AUTOMATIONS, KeyContext.AUTOMATION_FACTS, KeyContext.AUTOMATION_RUNS)

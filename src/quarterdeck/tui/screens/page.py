@@ -21,8 +21,7 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, bindings, brief_keys
 from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.kit.key_context import KeyContextChanged, key_context_of
-from quarterdeck.tui.widgets.key_line import KeyLine
-from quarterdeck.tui.widgets.status_line import StatusLine
+from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine
 
 
 class PageScreen(SettledLayout[UUID | None]):

@@ -12,9 +12,8 @@ from textual.widgets import Static
 from quarterdeck.store.git import PullRequestStore
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, bindings
+from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.actions.replicas import MERGING
-from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.forms.kit import Field, FormScreen, ModelForm
 from quarterdeck.tui.forms.kit.spec import FieldKind

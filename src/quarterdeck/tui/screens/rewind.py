@@ -14,8 +14,7 @@ from quarterdeck.store.commands import Commands
 from quarterdeck.store.git import failure_of
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, bindings
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.kit.dialogs import ConfirmScreen, Dialog
 from quarterdeck.tui.kit.rows import Row, RowList

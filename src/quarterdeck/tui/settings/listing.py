@@ -9,9 +9,8 @@ from textual.binding import BindingType
 
 from quarterdeck.store.settings import ServiceSettings
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, prompt_bindings, shown_keys
+from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, keyed, prompt_bindings, shown_keys
 from quarterdeck.tui.actions.keys import is_rebound
-from quarterdeck.tui.actions.sentences import keyed
 from quarterdeck.tui.host_services import KnownService
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.rows import ColumnCell, RowList, columns

@@ -32,7 +32,7 @@ from quarterdeck.tui.terminal.core import (
     TerminalMode,
 )
 from quarterdeck.tui.terminal.emulator import Emulator
-from quarterdeck.tui.terminal.output import TerminalSource
+from quarterdeck.tui.terminal.host import TerminalSource
 
 _SHIFT, _ALT, _CTRL = 1, 2, 4
 _MODIFIERS = {"shift": _SHIFT, "alt": _ALT, "meta": _ALT, "ctrl": _CTRL}

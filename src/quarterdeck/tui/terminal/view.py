@@ -29,7 +29,7 @@ from quarterdeck.tui.actions import keys_of
 from quarterdeck.tui.actions.tabs import PREFIX as PREFIX_ACTION
 from quarterdeck.tui.terminal.channel import FrameDelta
 from quarterdeck.tui.terminal.core import Reading, Step, TerminalMode
-from quarterdeck.tui.terminal.host import EmulatorHost
+from quarterdeck.tui.terminal.host import EmulatorHost, LinkChange, OutputPump, TerminalSource
 from quarterdeck.tui.terminal.input import (
     InputQueue,
     MouseInput,
@@ -38,7 +38,6 @@ from quarterdeck.tui.terminal.input import (
     encode_key,
     paste_text,
 )
-from quarterdeck.tui.terminal.output import LinkChange, OutputPump, TerminalSource
 from quarterdeck.tui.terminal.render import Overlay, ScreenRenderer, TerminalScreen
 
 PULL_SECONDS = 0.05

@@ -1,12 +1,21 @@
-"""Drawing of each kind of block."""
+"""Shapes of blocks, keys of questions, and drawings that several kinds of blocks share."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
 
-from quarterdeck.transcript import DiffPart, QuestionBlock
-from quarterdeck.transcript.export import diff_lines
-from quarterdeck.tui.actions import KeyContext, shown_key
-from quarterdeck.tui.actions.sentences import action_named
+from quarterdeck.transcript import (
+    Block,
+    DiffPart,
+    Part,
+    QuestionBlock,
+    TextPart,
+    ThoughtBlock,
+    ToolBlock,
+    ToolState,
+)
+from quarterdeck.transcript.export import diff_lines, unfenced
+from quarterdeck.tui.actions import KeyContext, action_named, shown_key
 from quarterdeck.tui.actions.tabs import CHOICES, PERMISSIONS
 from quarterdeck.tui.kit.spans import Emphasis, Line, Span, TextRole, fit, line, wrap, wrap_hard
 from quarterdeck.tui.transcript_view.markdown import code_rows
@@ -114,3 +123,115 @@ def _pieces(text: str) -> Iterator[tuple[str, str | None]]:
             lines.append(row)
     if lines or fence:
         yield "\n".join(lines), info if fence else None
+
+
+_RUNNING = frozenset({ToolState.PENDING, ToolState.IN_PROGRESS})
+
+
+class BlockShape(Enum):
+    """FOLDED: one line. LIVE, REASON: one line and the end of the output. OPEN: everything."""
+
+    FOLDED = auto()
+    LIVE = auto()
+    REASON = auto()
+    OPEN = auto()
+
+
+def can_open(block: Block) -> bool:
+    """Return whether a block can be folded."""
+    return isinstance(block, ToolBlock | ThoughtBlock)
+
+
+def natural(block: Block) -> BlockShape:
+    """Return the shape of a block that the user has neither opened nor folded."""
+    match block:
+        case ToolBlock() if block.state in _RUNNING:
+            return BlockShape.LIVE
+        case ToolBlock() if block.state is ToolState.FAILED:
+            return BlockShape.REASON
+        case _:
+            return BlockShape.FOLDED
+
+
+class Shapes:
+    """The shapes of a transcript's blocks.
+
+    A block that the user opened or folded stays so. A running call that ends while somebody reads
+    around it keeps its rows until it is out of view, so that nothing moves while they read.
+    """
+
+    def __init__(self) -> None:
+        self._chosen_shapes: dict[int, BlockShape] = {}
+        self._held: frozenset[int] = frozenset()
+
+    def of(self, block: Block) -> BlockShape:
+        """Return the shape to draw a block in."""
+        wanted = self._chosen_shapes.get(block.id)
+        if wanted is not None:
+            return wanted
+        shape = natural(block)
+        return BlockShape.LIVE if shape is BlockShape.FOLDED and block.id in self._held else shape
+
+    def toggle(self, block: Block) -> None:
+        """Open a block in full, or fold it when it is open."""
+        is_open = self.of(block) is BlockShape.OPEN
+        self._chosen_shapes[block.id] = BlockShape.FOLDED if is_open else BlockShape.OPEN
+
+    @property
+    def wanted(self) -> dict[int, BlockShape]:
+        """The blocks that the user opened or folded."""
+        return dict(self._chosen_shapes)
+
+    def want(self, wanted: dict[int, BlockShape]) -> None:
+        """Set which blocks the user opened or folded before."""
+        self._chosen_shapes = dict(wanted)
+
+    def hold(self, blocks: frozenset[int]) -> bool:
+        """Let only these keep the rows that they would lose; return whether others may lose theirs."""
+        released = bool(self._held - blocks)
+        self._held = blocks
+        return released
+
+    def clear(self) -> None:
+        """Forget the shapes of the previous transcript."""
+        self._chosen_shapes.clear()
+        self._held = frozenset()
+
+
+_LARGEST_CHANGE = 40_000
+"""Characters that are compared by default."""
+
+
+def glance(block: ToolBlock, width: int, most: int) -> list[Line]:
+    """Return at most `most` rows; none when there is nothing to see yet."""
+    parts = block.shown_parts
+    changes = [part for part in parts if isinstance(part, DiffPart)]
+    return _change(changes[0], width, most) if changes else _tail(parts, width, most)
+
+
+def _tail(parts: Sequence[Part], width: int, most: int) -> list[Line]:
+    rows: list[Line] = []
+    for part in reversed(parts):
+        if isinstance(part, TextPart) and len(rows) < most:
+            rows = [*_last_rows(part.text, width, most - len(rows)), *rows]
+    return rows
+
+
+def _last_rows(text: str, width: int, most: int) -> list[Line]:
+    text = unfenced(text).rstrip()
+    if not text:
+        return []
+    rows: list[Line] = []
+    for part in text.rsplit("\n", most)[-most:]:
+        # Of an endless line only the visible part is wrapped.
+        rows += wrap_hard([Span(part[-width * most :], TextRole.DIM)], width)
+    return rows[-most:]
+
+
+def _change(part: DiffPart, width: int, most: int) -> list[Line]:
+    if len(part.old or "") + len(part.new) > _LARGEST_CHANGE:
+        return [line(part.path, TextRole.DIM)]
+    rows = diff_rows(part, width)
+    if len(rows) <= most:
+        return rows
+    return [*rows[: most - 1], line(f"\u2026 {len(rows) - most + 1:,} more lines", TextRole.DIM)]

@@ -1,4 +1,4 @@
-"""Move, select and search in a transcript.
+"""Move, select and search in a transcript, and the keys for it.
 
 A place of a selection is an offset for Textual: the character in the row, and a number for the block and
 the row in it, so that it stays when the window moves.
@@ -6,11 +6,12 @@ the row in it, so that it stays when the window moves.
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.binding import Binding
 from textual.geometry import Offset
 from textual.selection import Selection
 from textual.strip import Strip
@@ -25,10 +26,65 @@ from quarterdeck.transcript import (
     UserBlock,
     plain_lines,
 )
-from quarterdeck.tui.kit.spans import plain
-from quarterdeck.tui.transcript_view.drawings import MARGIN
-from quarterdeck.tui.transcript_view.shapes import BlockShape, can_open
-from quarterdeck.tui.transcript_view.view_model import TranscriptReader
+from quarterdeck.tui.actions import ACTIONS, KeyContext
+from quarterdeck.tui.actions.tabs import CHOICES, PERMISSIONS
+from quarterdeck.tui.kit.spans import ROLE_COMPONENTS, plain, role_css
+from quarterdeck.tui.transcript_view.blocks import BlockShape, can_open
+from quarterdeck.tui.transcript_view.view_model import MARGIN, TranscriptReader
+
+COMPONENTS: Final[set[str]] = ROLE_COMPONENTS | {
+    f"transcript--{name}" for name in ("cursor", "below", "found", "found-here")
+}
+
+ANSWERS: Final = [
+    Binding(
+        action.keys, f"answer('{action.id}')", action.help, show=False, priority=True, id=action.id
+    )
+    for place in (KeyContext.PERMISSION, KeyContext.CHOICE)
+    for action in ACTIONS[place]
+    if action.id in {*PERMISSIONS.values(), *CHOICES}
+    and (place is KeyContext.PERMISSION or action.id == CHOICES[0])
+]
+"""Before the keys of the transcript: on a question a letter is an answer."""
+
+BINDINGS: Final = [
+    Binding("up,k", "line(-1)", "Up", show=False, id="transcript.up"),
+    Binding("down,j", "line(1)", "Down", show=False, id="transcript.down"),
+    Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, id="transcript.page-up"),
+    Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, id="transcript.page-down"),
+    Binding("home,g", "top", "Top", show=False, id="transcript.top"),
+    Binding("end", "bottom", "End", show=False, id="transcript.bottom"),
+    Binding(
+        "left_square_bracket",
+        "prompt(-1)",
+        "Previous prompt",
+        show=False,
+        id="transcript.previous-prompt",
+    ),
+    Binding(
+        "right_square_bracket", "prompt(1)", "Next prompt", show=False, id="transcript.next-prompt"
+    ),
+    Binding("enter", "activate", "Open or answer", show=False, id="transcript.toggle"),
+    Binding("y", "copy", "Copy", show=False, id="transcript.copy"),
+]
+
+CSS: Final = """
+TranscriptView {
+    background: $background;
+    color: $foreground;
+    overflow-x: hidden;
+    overflow-y: scroll;
+    scrollbar-size-vertical: 1;
+}
+TranscriptView > .transcript--cursor { color: $text-primary; }
+TranscriptView > .transcript--found { background: $warning 40%; }
+TranscriptView > .transcript--found-here {
+    background: $warning;
+    color: $background;
+    text-style: bold;
+}
+TranscriptView > .transcript--below { color: $text-primary; text-style: reverse; }
+""" + role_css("TranscriptView")
 
 
 def step(reader: TranscriptReader, by: int) -> None:

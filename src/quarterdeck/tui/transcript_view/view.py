@@ -16,6 +16,7 @@ from rich.style import Style
 from textual import events
 from textual.binding import BindingType
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.reactive import Reactive, reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -23,12 +24,17 @@ from textual.strip import Strip
 
 from quarterdeck.transcript import Block, BlockChanges, QuestionBlock, Transcript, plain_lines
 from quarterdeck.tui.kit.spans import SpanPainter, TextRole
-from quarterdeck.tui.transcript_view import messages, navigation
-from quarterdeck.tui.transcript_view.blocks import answer_ids
+from quarterdeck.tui.transcript_view import navigation
+from quarterdeck.tui.transcript_view.blocks import BlockShape, answer_ids
 from quarterdeck.tui.transcript_view.layout import OPTION, TOGGLE
-from quarterdeck.tui.transcript_view.navigation import MatchPosition, Search
-from quarterdeck.tui.transcript_view.painter import ANSWERS, BINDINGS, COMPONENTS, CSS
-from quarterdeck.tui.transcript_view.shapes import BlockShape
+from quarterdeck.tui.transcript_view.navigation import (
+    ANSWERS,
+    BINDINGS,
+    COMPONENTS,
+    CSS,
+    MatchPosition,
+    Search,
+)
 from quarterdeck.tui.transcript_view.view_model import TranscriptReader
 from quarterdeck.tui.transcript_view.viewport import Window
 
@@ -73,10 +79,44 @@ class TranscriptView(ScrollView, can_focus=True):
     working_since: reactive[datetime | None] = reactive[datetime | None](None)
     """Start of the running turn; shown after the last block."""
 
-    Answered = messages.Answered
-    CopyWanted = messages.CopyWanted
-    NewBelow = messages.NewBelow
-    OlderWanted = messages.OlderWanted
+    class ViewMessage(Message):
+        """A message of the view to its owner; `control` is the view."""
+
+        def __init__(self, view: "TranscriptView") -> None:
+            super().__init__()
+            # Some are sent while the screen draws; a message whose sender is the screen would end there.
+            self.set_sender(view)
+            self.view = view
+
+        @property
+        def control(self) -> "TranscriptView":
+            """The view that sent it."""
+            return self.view
+
+    class Answered(ViewMessage):
+        """The user chose an option of a question."""
+
+        def __init__(self, view: "TranscriptView", request_id: str, option_id: str) -> None:
+            super().__init__(view)
+            self.request_id = request_id
+            self.option_id = option_id
+
+    class OlderWanted(ViewMessage):
+        """The reader is at the top, and `has_older`. Answer with a change of a prepended page."""
+
+    class NewBelow(ViewMessage):
+        """`count` blocks below the window are new or changed; 0: the reader is at the end."""
+
+        def __init__(self, view: "TranscriptView", count: int) -> None:
+            super().__init__(view)
+            self.count = count
+
+    class CopyWanted(ViewMessage):
+        """The user wants this text on the clipboard."""
+
+        def __init__(self, view: "TranscriptView", text: str) -> None:
+            super().__init__(view)
+            self.text = text
 
     def __init__(
         self,

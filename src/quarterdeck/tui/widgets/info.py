@@ -20,7 +20,7 @@ from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.rows import ROLES, Row, RowList
 from quarterdeck.tui.kit.spans import Emphasis, Line, Span, TextRole, indent, line, wrap
 from quarterdeck.tui.themes import MARKS
-from quarterdeck.tui.transcript_view.inline import safe_link
+from quarterdeck.tui.transcript_view.markdown import safe_link
 from quarterdeck.wire.git_state import RepositoryStatus
 from quarterdeck.wire.replicas import AUTO_STOP_MINUTES, ReplicaEnvironment
 

@@ -20,8 +20,7 @@ from quarterdeck.store.hooks import LiveHook, said_name
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.status import WORDS
 from quarterdeck.transcript.text import clean, one_line
-from quarterdeck.tui.actions import KeyContext, eager_bindings, prompt_bindings
-from quarterdeck.tui.actions.sentences import keyed
+from quarterdeck.tui.actions import KeyContext, eager_bindings, keyed, prompt_bindings
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.text import fit
 from quarterdeck.tui.themes import PullMark, part_style, pull_mark

@@ -1,21 +1,87 @@
 """The top line: the service, the connection to it, and who needs the user."""
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.events import Click, Key
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
 from quarterdeck.store.status import NEEDS_YOU, Attention, ConnectionPhase, ConnectionState
 from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import BY_STATE, KeyContext, brief_keys
+from quarterdeck.tui.actions.keys import key_name
 from quarterdeck.tui.text import fit
 from quarterdeck.tui.themes import part_style
 
 if TYPE_CHECKING:
     from quarterdeck.store.replicas import ReplicaState
+
+
+class KeyLine(Widget):
+    """Keys and their labels, as many as fit. A click on one is equivalent to the key."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES = {"keys--key", "keys--text"}
+    DEFAULT_CSS = """
+    KeyLine {
+        height: 1;
+        background: $panel;
+        & > .keys--key { color: $text-accent; text-style: bold; }
+        & > .keys--text { color: $text-muted; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: tuple[tuple[str, str], ...] = ()
+
+    def on_click(self, event: Click) -> None:
+        """Press the key under the mouse."""
+        end = 0
+        for key, text in self._fitting():
+            end += _room(key, text)
+            if event.x < end:
+                name = key_name(key)
+                self.app.post_message(Key(name, key if len(key) == 1 else None))
+                return
+
+    def show(self, keys: tuple[tuple[str, str], ...]) -> None:
+        """Show pairs of a key and its label, the important ones first."""
+        if keys != self._keys:
+            self._keys = keys
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        base = self.rich_style
+        key_style = base + part_style(self, "keys--key")
+        text_style = base + self.get_component_rich_style("keys--text")
+        segments: list[Segment] = []
+        for key, text in self._fitting():
+            segments += [Segment(f" {key}", key_style), Segment(f" {text} ", text_style)]
+        return Strip(segments).extend_cell_length(self.size.width, base)
+
+    def _fitting(self) -> Iterator[tuple[str, str]]:
+        """Yield those that fit."""
+        room = self.size.width
+        for key, text in self._keys:
+            room -= _room(key, text)
+            if room < 0:
+                return
+            yield key, text
+
+
+def _room(key: str, text: str) -> int:
+    """Return the width of a key with its label."""
+    return len(key) + len(text) + 3
+
 
 BOLD = Style(bold=True)
 NAME = "quarterdeck"
@@ -97,3 +163,24 @@ class StatusLine(Widget):
             ]
         )
         return strip.crop(0, width).extend_cell_length(width, base)
+
+
+class OpeningScreen(Screen[None]):
+    """Replaces the main screen while its parts, half of the program, are being loaded."""
+
+    DEFAULT_CSS = """
+    OpeningScreen Vertical { height: 1fr; }
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__()
+        self._endpoint = endpoint
+
+    def compose(self) -> ComposeResult:
+        yield StatusLine()
+        yield Vertical()
+        yield KeyLine()
+
+    def on_mount(self) -> None:
+        self.query_one(StatusLine).show(ConnectionState(self._endpoint), [])
+        self.query_one(KeyLine).show(brief_keys(KeyContext.LIST, without=BY_STATE))

@@ -7,10 +7,16 @@ refusal next to its field, and asks before typed values are dropped. What the mo
 shown next to the field before a request is sent.
 """
 
-from quarterdeck.tui.forms.kit.form import ModelForm, settled
-from quarterdeck.tui.forms.kit.screen import FormScreen
-from quarterdeck.tui.forms.kit.spec import FILL, Field, FieldKind, Spec
-from quarterdeck.tui.forms.kit.values import InvalidValueError, Refusal, refusal_of
+from quarterdeck.tui.forms.kit.form import FormScreen, ModelForm, settled
+from quarterdeck.tui.forms.kit.spec import (
+    FILL,
+    Field,
+    FieldKind,
+    InvalidValueError,
+    Refusal,
+    Spec,
+    refusal_of,
+)
 
 __all__ = [
     "FILL",

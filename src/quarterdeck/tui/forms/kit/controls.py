@@ -22,7 +22,6 @@ from textual.widgets.selection_list import Selection
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, action_id_of
 from quarterdeck.tui.forms.kit.spec import FILL, FieldKind, Option, Shown, Spec, shown
-from quarterdeck.tui.forms.kit.style import FIELD
 from quarterdeck.tui.kit.fields import LineInput
 
 _BULLET = "•"
@@ -310,7 +309,26 @@ class FoldLine(Static, can_focus=True):
 class FieldRow(Vertical):
     """Show one field and report each change."""
 
-    DEFAULT_CSS = FIELD
+    DEFAULT_CSS = """
+    FieldRow {
+        height: auto;
+        & > Horizontal { height: auto; }
+        & .label { width: 16; color: $text-muted; }
+        & .bounds { width: auto; max-width: 24; color: $text-muted; padding: 0 0 0 1; }
+        & FieldInput, & ChoiceField, & SeveralField { width: 1fr; }
+        & OnOff { width: 1fr; padding: 0 1; &:focus { text-style: reverse; } }
+        & Editor { border: round $panel-lighten-2; padding: 0 1; }
+        & Editor { border-title-color: $text-muted; border-subtitle-color: $text-muted; }
+        & Editor:focus { border: round $border; }
+        & .error { color: $text-error; height: auto; display: none; margin-left: 16; }
+        & .note { color: $text-muted; height: auto; display: none; margin-left: 16; }
+        &.lines .error, &.lines .note { margin-left: 2; }
+        &.tall { height: 1fr; min-height: 6; }
+        &.-changed .label { color: $text-warning; }
+        &.-changed Editor { border-title-color: $text-warning; }
+        &.-wrong Editor { border: round $error; }
+    }
+    """
 
     class Changed(Message):
         """The value of the field has changed."""

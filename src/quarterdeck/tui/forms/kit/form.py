@@ -1,24 +1,39 @@
-"""A form and what it does with what was entered."""
+"""A form of fields, and the dialog around it, which saves and asks before typed values are dropped."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import BaseModel
-from textual import events, on
+from rich.text import Text
+from textual import events, on, work
 from textual.app import App, ComposeResult
-from textual.containers import Vertical, VerticalScroll
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Button, Input, Static
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.forms.kit.controls import ChoiceField, Editor, FieldRow, FoldLine, SeveralField
-from quarterdeck.tui.forms.kit.spec import FILL, Field, Option, Shown, spec_of
-from quarterdeck.tui.forms.kit.style import FORM
-from quarterdeck.tui.forms.kit.values import FormValues, Refusal, refusal_of
+from quarterdeck.tui.forms.kit.spec import (
+    FILL,
+    Field,
+    FormValues,
+    InvalidValueError,
+    Option,
+    Refusal,
+    Shown,
+    refusal_of,
+    spec_of,
+)
+from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.kit.dialogs import Dialog, Unsaved, UnsavedScreen
 from quarterdeck.tui.outside import OutsideError, edit
+from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 
 
 async def settled(*widgets: Widget) -> None:
@@ -36,7 +51,19 @@ class ModelForm(Vertical):
     typed.
     """
 
-    DEFAULT_CSS = FORM
+    DEFAULT_CSS = """
+    ModelForm {
+        height: auto;
+        & > VerticalScroll { height: auto; scrollbar-size-vertical: 1; }
+        & .fold { color: $text-muted; }
+        & .fold:focus { color: $text; text-style: reverse; }
+        & .folded { height: auto; }
+        & .help { color: $text-muted; height: auto; min-height: 1; max-height: 2; }
+        & .general { color: $text-error; height: auto; display: none; }
+        &.tall { height: 1fr; }
+        &.tall > VerticalScroll { height: 1fr; }
+    }
+    """
 
     class Changed(Message):
         """The value of a field has changed; `path` names it."""
@@ -270,3 +297,137 @@ async def edited_outside(widget: Widget, name: str, text: str) -> str | None:
 
 def _notify(widget: Widget, text: str) -> None:
     widget.app.notify(one_line(text), severity="warning", markup=False)
+
+
+R = TypeVar("R")
+AROUND = 7
+"""Lines of a dialog that are not fields: borders, margins, help, errors, buttons."""
+
+
+class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
+    """Dismissed with the result of `save`, or with None when nothing was saved.
+
+    `save` is given the checked body and raises the client's errors, or `InvalidValueError`; a refusal is shown next to its
+    field and the dialog stays open.
+    """
+
+    DEFAULT_CSS = """
+    FormScreen {
+        align: center middle;
+        & > Vertical {
+            width: 90;
+            max-width: 98%;
+            height: auto;
+            max-height: 98%;
+            padding: 0 2;
+            background: $surface;
+            border: round $primary;
+        }
+        & > Vertical.tall { height: 98%; width: 98%; }
+        & #foot { height: 1; }
+        & #keys { width: 1fr; color: $text-muted; }
+        & Button { margin-left: 2; min-width: 10; }
+    }
+    """
+    place: ClassVar[KeyContext] = KeyContext.FORM
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # Escape closes the open list of a choice first.
+        *(replace(one, priority=one.key != "escape") for one in bindings(KeyContext.FORM)),
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        form: ModelForm,
+        save: Callable[[BaseModel], Awaitable[R]],
+        *,
+        verb: str = "Save",
+    ) -> None:
+        super().__init__()
+        self._title = title
+        self.form = form
+        self._save = save
+        self._verb = verb
+        self._busy = False
+
+    def compose(self) -> ComposeResult:
+        box = Vertical(classes="tall" if self.form.has_class("tall") else "")
+        box.border_title = Text(one_line(self._title))
+        with box:
+            yield self.form
+            yield from self.extra()
+            with Horizontal(id="foot"):
+                yield Static(self._keys(), id="keys", markup=False)
+                yield Button("Cancel", id="cancel", compact=True)
+                yield Button(self._verb, id="save", variant="primary", compact=True)
+
+    def extra(self) -> ComposeResult:
+        """Return what is below the form."""
+        return iter(())
+
+    def _keys(self) -> str:
+        reveal = " · {form.reveal} show hidden" if self.form.has_secrets else ""
+        verb = self._verb.lower()
+        return keyed(f"{{form.save}} {verb} · {{form.close}} close{reveal}")
+
+    def on_mount(self) -> None:
+        self.form.focus_first()
+
+    @on(Button.Pressed, "#save")
+    def action_save(self) -> None:
+        if not self._busy:
+            self._saving()
+
+    @on(Input.Submitted)
+    def _next_field(self) -> None:
+        self.focus_next()
+
+    @work(exclusive=True, group="saving")
+    async def _saving(self) -> None:
+        self._show_busy(True)
+        try:
+            await self.form.settle()
+            body = self.form.check()
+            if body is not None:
+                self.dismiss(await self._save(body))
+        except ClientError as error:
+            self.form.refuse(error)
+        except InvalidValueError as error:
+            self.form.show_refusal(error.refusal)
+        finally:
+            self._show_busy(False)
+
+    def _show_busy(self, busy: bool) -> None:
+        self._busy = busy
+        if self.is_mounted:
+            self.query_one("#save", Button).label = f"{self._verb} …" if busy else self._verb
+
+    @on(Button.Pressed, "#cancel")
+    def action_close(self) -> None:
+        self._ask_and_close()
+
+    @work(exclusive=True, group="close")
+    async def _ask_and_close(self) -> None:
+        with hold_keys(self, "Closing"):
+            await self.form.settle()
+        if not self.form.dirty:
+            self.dismiss(None)
+            return
+        names = ", ".join(self.form.row(path).spec.label.lower() for path in self.form.changed)
+        answer = await self.app.push_screen_wait(UnsavedScreen(names))
+        if answer is Unsaved.DROP:
+            self.dismiss(None)
+        elif answer is Unsaved.SAVE:
+            self.action_save()
+
+    def action_reveal(self) -> None:
+        self.form.reveal()
+
+    async def action_editor(self) -> None:
+        editor = self.form.editor
+        if editor is not None:
+            await edit_outside(editor, self.form.name_outside(editor) or self._title)
+
+    def on_resize(self) -> None:
+        """Leave the lines that the parts around the fields need; the fields scroll."""
+        self.form.limit(self.size.height - AROUND)

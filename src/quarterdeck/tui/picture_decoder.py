@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageOps
 
-from quarterdeck.tui.pictures.screen import NotShownError
+from quarterdeck.tui.pictures import NotShownError
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 MOST_PIXELS = 40_000_000

@@ -1,29 +1,40 @@
-"""Entries of the palette."""
+"""The command palette: actions, replicas and pages, found by a few of their letters.
+
+Loaded when it is first opened.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.app import App
+from textual import on
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
 from textual.dom import DOMNode
 from textual.events import Click
 from textual.message import Message
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.widgets import Input
 
+from quarterdeck.store.app_state import AppState
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, keys_of, shown_key
+from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, keys_of, prompt_bindings, shown_key
 from quarterdeck.tui.actions.model import AROUND, OWN
+from quarterdeck.tui.fuzzy import FuzzyMatch, ranked
+from quarterdeck.tui.kit.dialogs import Dialog
 from quarterdeck.tui.kit.key_context import key_context_of
-from quarterdeck.tui.palette.fuzzy import FuzzyMatch
 from quarterdeck.tui.screens.commands import ARCHIVE, INTERRUPT, SLEEP, WAKE, ReplicaAction
+from quarterdeck.tui.screens.deck import DeckScreen
 from quarterdeck.tui.screens.page import PAGES
 from quarterdeck.tui.text import fit
+from quarterdeck.tui.textual_ext.type_ahead import TypeAhead, hold_keys
 from quarterdeck.tui.themes import MARKS, part_style
 
 SELF = "app.palette"
@@ -157,7 +168,7 @@ class PaletteChoices(Widget):
 
     COMPONENT_CLASSES = {"choices--cursor", "choices--dim"}
     DEFAULT_CSS = """
-    Choices {
+    PaletteChoices {
         height: 1fr;
         & > .choices--cursor {
             background: $block-cursor-background;
@@ -235,3 +246,114 @@ def _line(
     segments += [Segment(one, base + FOUND if n in places else base) for n, one in enumerate(text)]
     note = f" {entry.note} "
     return [*segments, Segment(fit(note, max(0, width - len(kind) - room)), dim)]
+
+
+class PaletteScreen(Dialog[PaletteEntry | None]):
+    """Dismissed with the chosen entry."""
+
+    DEFAULT_CSS = """
+    PaletteScreen {
+        align: center top;
+        & > Vertical {
+            width: 76;
+            max-width: 96%;
+            height: 22;
+            max-height: 90%;
+            margin-top: 1;
+            padding: 0 1;
+            background: $surface;
+            border: round $primary;
+        }
+        & Input { background: $boost; margin-bottom: 1; }
+    }
+    """
+    place: ClassVar[KeyContext] = KeyContext.PALETTE
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.PALETTE)]
+
+    def __init__(self, entries: list[PaletteEntry]) -> None:
+        super().__init__()
+        self._entries = entries
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            field = Input(placeholder="Search commands and replicas", compact=True)
+            field.cursor_blink = False
+            yield field
+            yield PaletteChoices()
+
+    def on_mount(self) -> None:
+        self._show("")
+        self.set_focus(self.query_one(Input))
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._show(event.value)
+
+    def _show(self, query: str) -> None:
+        self._choices.show(ranked(query, self._entries, lambda entry: entry.text))
+
+    @property
+    def _choices(self) -> PaletteChoices:
+        return self.query_one(PaletteChoices)
+
+    def action_move(self, by: int) -> None:
+        """Move to another line."""
+        self._choices.move(by)
+
+    @on(PaletteChoices.Chosen)
+    def action_run(self) -> None:
+        """Choose the entry under the cursor."""
+        # Through the queue: what was typed before Enter is in the field by then.
+        self.call_later(self._run)
+
+    def _run(self) -> None:
+        query = self.query_one(Input).value
+        found = ranked(query, self._entries, lambda entry: entry.text)
+        chosen = self._choices.chosen
+        if chosen is None or all(entry is not chosen for entry, _ in found):
+            # The field is ahead of the lines that are shown.
+            chosen = found[0][0] if found else None
+        if chosen is not None:
+            self.dismiss(chosen)
+
+    def action_close(self) -> None:
+        """Close."""
+        self.dismiss(None)
+
+
+async def run_palette(app: App[Any], app_state: AppState) -> None:
+    """Ask for an entry, and carry it out where the user was."""
+    screen: Screen[object] = app.screen
+    chosen = await app.push_screen_wait(
+        PaletteScreen(entries(screen, app_state.ordered(), _meant(screen)))
+    )
+    if chosen is None:
+        return
+    with hold_keys(screen, chosen.text):
+        if chosen.replica_id is not None:
+            (await _deck_screen(app)).go_to(chosen.replica_id)
+        elif chosen.page:
+            (await _deck_screen(app)).action_page(chosen.page)
+        else:
+            await _act(app, screen, chosen)
+
+
+def _meant(screen: Screen[object]) -> list[ReplicaState]:
+    return screen.meant if isinstance(screen, DeckScreen) else []
+
+
+async def _deck_screen(app: App[Any]) -> DeckScreen:
+    """Return the main screen, with nothing over it."""
+    while not isinstance(app.screen, DeckScreen):
+        await app.pop_screen()
+    return app.screen
+
+
+async def _act(app: App[Any], screen: Screen[object], entry: PaletteEntry) -> None:
+    action, node = entry.action, entry.node
+    if action is None or node is None or app.screen is not screen:
+        return
+    if action.method:
+        await app.run_action(action.method.removeprefix("own."), default_namespace=node)
+    elif isinstance(app, TypeAhead):
+        app.press_next(keys_of(action)[0])
