@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from textual.app import App, ComposeResult
 
-from quarterdeck.transcript import Transcript
+from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.history import AgentEvent, AgentEventType
 from tests.bench.table import resident_mb

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.transcript import (
+from quarterdeck.transcript.blocks import (
     MessageBlock,
     NoteBlock,
     PlanBlock,
@@ -14,9 +14,9 @@ from quarterdeck.transcript import (
     ThoughtBlock,
     ToolBlock,
     ToolState,
-    Transcript,
     UserBlock,
 )
+from quarterdeck.transcript.fold import Transcript
 from quarterdeck.wire.history import AgentEvent
 
 RECORDED = Path(__file__).parent / "recorded"

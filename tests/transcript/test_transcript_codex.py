@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.service.transcripts import TurnFold
-from quarterdeck.transcript import (
+from quarterdeck.transcript.blocks import (
     DiffPart,
     MessageBlock,
     NoteBlock,
@@ -14,9 +14,9 @@ from quarterdeck.transcript import (
     ResultBlock,
     ThoughtBlock,
     ToolBlock,
-    Transcript,
-    plain_lines,
 )
+from quarterdeck.transcript.export import plain_lines
+from quarterdeck.transcript.fold import Transcript
 from quarterdeck.wire.history import AgentEvent
 
 RECORDED = Path(__file__).parent / "recorded" / "codex.jsonl"

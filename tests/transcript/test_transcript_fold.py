@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.transcript import (
-    BlockChanges,
+from quarterdeck.transcript.blocks import (
     DiffPart,
     MessageBlock,
     NoteBlock,
@@ -17,10 +16,10 @@ from quarterdeck.transcript import (
     ThoughtBlock,
     ToolBlock,
     ToolState,
-    Transcript,
     UserBlock,
-    plain_lines,
 )
+from quarterdeck.transcript.export import plain_lines
+from quarterdeck.transcript.fold import BlockChanges, Transcript
 
 
 def only(transcript: Transcript, kind: type[Any]) -> Any:

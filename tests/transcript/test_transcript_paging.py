@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.transcript import Block, SpeechBlock, Transcript, Turn
+from quarterdeck.transcript.blocks import Block, SpeechBlock, Turn
+from quarterdeck.transcript.fold import Transcript
 from quarterdeck.wire.history import AgentEvent
 
 

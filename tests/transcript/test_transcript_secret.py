@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from quarterdeck.transcript import Transcript
+from quarterdeck.transcript.fold import Transcript
 from quarterdeck.wire.history import AgentEvent
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)

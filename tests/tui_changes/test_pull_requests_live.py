@@ -9,7 +9,7 @@ import pytest
 
 from quarterdeck.local.home import Home
 from quarterdeck.store import git as pull_requests
-from quarterdeck.transcript import NoteBlock
+from quarterdeck.transcript.blocks import NoteBlock
 from quarterdeck.wire.chats import SendMessage
 from quarterdeck.wire.environments import CreateEnvironment
 from quarterdeck.wire.replicas import CreateReplica
@@ -82,7 +82,7 @@ async def ready(desk: Desk, name: str = "alpha") -> None:
     """Wait until the agent has done its work, and the list takes the keys."""
     await desk.see(name)
     await eventually(lambda: desk.replica(name).done_at)
-    await eventually(lambda: desk.focus == "ReplicaList")
+    await eventually(lambda: desk.focus == "ReplicaListView")
 
 
 async def test_a_pull_request_is_opened_made_green_and_merged(

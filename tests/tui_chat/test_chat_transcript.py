@@ -11,7 +11,7 @@ import pytest
 from textual.color import Color
 
 from quarterdeck.store.signals import ReplicaChanged, TranscriptChanged
-from quarterdeck.transcript import Transcript
+from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.widgets.completions import Completion, Completions
 from quarterdeck.wire.chats import Base64Source, Image, SendMessage
 from tests.support.waiting import eventually, pauses
@@ -217,7 +217,7 @@ async def test_escape_closes_the_search_before_it_leaves(frozen: FrozenCockpit) 
         assert not frozen.screen.query_one("FindLine").display
         assert type(frozen.focused).__name__ == "ChatTranscript"
         await pilot.press("escape")
-        await eventually(lambda: type(frozen.focused).__name__ == "ReplicaList")
+        await eventually(lambda: type(frozen.focused).__name__ == "ReplicaListView")
 
 
 async def test_what_comes_and_goes_below_the_transcript_does_not_wrap_it_again(

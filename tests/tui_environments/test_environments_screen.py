@@ -300,4 +300,4 @@ async def test_a_narrow_window_shows_one_part_at_a_time(live: Installation) -> N
         await desk.press("escape")
         await desk.see("Everywhere")
         await desk.press("escape")
-        await eventually(lambda: desk.focus == "ReplicaList")
+        await eventually(lambda: desk.focus == "ReplicaListView")

@@ -185,4 +185,4 @@ async def test_a_click_on_the_bottom_line_is_as_good_as_the_key(tmp_path: Path) 
         await desk.see("m write")
         assert desk.focus == "ChatTranscript"
         await click("esc list")
-        await eventually(lambda: desk.focus == "ReplicaList")
+        await eventually(lambda: desk.focus == "ReplicaListView")

@@ -15,7 +15,7 @@ from quarterdeck.store.creation import CreationChoices
 from quarterdeck.tui.automations import form, run_screen, screen
 from quarterdeck.tui.forms import create
 from quarterdeck.tui.options import Options
-from quarterdeck.tui.widgets.replica_list import ReplicaList
+from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.wire.automation_runs import Execution
 from quarterdeck.wire.replicas import ReplicaDetail
 from tests.support.waiting import eventually
@@ -96,8 +96,8 @@ class Walker:
     async def home(self) -> None:
         """Back to the first line of the list, whatever is open."""
         for _ in range(8):
-            if isinstance(self.app.focused, ReplicaList):
+            if isinstance(self.app.focused, ReplicaListView):
                 break
             await self.press("escape")
         await self.press("escape", "home")
-        assert isinstance(self.app.focused, ReplicaList), screen_text(self.app)
+        assert isinstance(self.app.focused, ReplicaListView), screen_text(self.app)

@@ -103,7 +103,7 @@ async def back_to_list(desk: Desk) -> None:
         await desk.pilot.pause()
         if isinstance(desk.app.screen, UnsavedScreen):
             await desk.press("d")
-        elif desk.focus == "ReplicaList" and not desk.app.screen.is_modal:
+        elif desk.focus == "ReplicaListView" and not desk.app.screen.is_modal:
             return
         elif desk.focus == "TerminalView":
             await desk.press("ctrl+g", "l")

@@ -29,7 +29,7 @@ async def test_words_narrow_the_list_while_they_are_typed(frozen: FrozenCockpit)
         assert "fix-login" in screen_text(frozen) and "flaky" not in screen_text(frozen)
         assert words(frozen) == "2 of 4"
         await pilot.press("enter", "j")
-        assert type(frozen.focused).__name__ == "ReplicaList"
+        assert type(frozen.focused).__name__ == "ReplicaListView"
         assert frozen.screen.listing.selected == frozen.app_state.ordered()[1].id
         await pilot.press("slash", *" zzz")
         assert "No matches" in screen_text(frozen)

@@ -18,7 +18,7 @@ async def test_a_closed_page_hears_nothing_more(live: Installation, key: str, wo
         await desk.see(words)
         assert len(desk.app.app_state.changed._watchers) == watching + 1
         await desk.press("escape")
-        await eventually(lambda: desk.focus == "ReplicaList", "the list")
+        await eventually(lambda: desk.focus == "ReplicaListView", "the list")
         await eventually(
             lambda: len(desk.app.app_state.changed._watchers) == watching, "its silence"
         )

@@ -79,7 +79,7 @@ async def test_sleep_wake_and_delete_with_a_question(live: Installation) -> None
         assert "alpha" in desk.text
         await desk.press("d", "y")
         await desk.see("No replicas yet")
-        assert desk.focus == "ReplicaList"
+        assert desk.focus == "ReplicaListView"
 
 
 async def test_a_replica_that_is_deleted_elsewhere_says_so_and_leaves_the_keys_usable(
@@ -94,7 +94,7 @@ async def test_a_replica_that_is_deleted_elsewhere_says_so_and_leaves_the_keys_u
         async with live.client() as client:
             await client.replicas.delete(made.id)
         await desk.see("Deleted from")
-        await eventually(lambda: desk.focus == "ReplicaList")
+        await eventually(lambda: desk.focus == "ReplicaListView")
         await desk.see("No replicas yet")
         await desk.press("n")
         await desk.see("New replica")

@@ -29,7 +29,7 @@ async def test_a_terminal_is_typed_in_ended_and_opened_again(
         await desk.see("st7ill")  # it is the terminal that has the keys
         assert desk.focus == "TerminalView"
         await desk.press("ctrl+g", "l")
-        await eventually(lambda: desk.focus == "ReplicaList")
+        await eventually(lambda: desk.focus == "ReplicaListView")
 
 
 async def test_keys_typed_in_one_burst_go_where_they_were_meant(live: Installation) -> None:
@@ -84,7 +84,7 @@ async def test_the_mouse_chooses_replicas_and_tabs(live: Installation) -> None:
         # Which of the two was active first decides their order.
         names = [state.name for state in desk.app.app_state.ordered()]
         other = next(name for name in names if f"{name} · builtin" not in desk.text)
-        await desk.pilot.click("ReplicaList", offset=(3, names.index(other)))
+        await desk.pilot.click("ReplicaListView", offset=(3, names.index(other)))
         await desk.see(f"{other} · builtin")
         await desk.pilot.click("#tabs", offset=(11, 0))
         await desk.see("workspace$")

@@ -8,7 +8,7 @@ from quarterdeck.tui.outside import opener, shown_address
 from quarterdeck.tui.panes import terminal_reading
 from quarterdeck.tui.panes.terminal import TerminalPane
 from quarterdeck.tui.terminal.host import Offers
-from quarterdeck.tui.widgets.replica_list import ReplicaList
+from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from tests.support.waiting import eventually
 from tests.tui_shell.conftest import fixed_clock_zone, installation, live
 from tests.tui_shell.live import Desk, Installation
@@ -27,7 +27,7 @@ def run(desk: Desk, text: str) -> None:
 
 async def open_terminals(desk: Desk, name: str) -> None:
     """As a person does from the list."""
-    desk.app.screen.query_one(ReplicaList).select(desk.replica(name).id)
+    desk.app.screen.query_one(ReplicaListView).select(desk.replica(name).id)
     await desk.press("t")
 
 
@@ -60,12 +60,12 @@ async def test_up_to_eight_are_chosen_named_and_found_again(live: Installation) 
         await desk.press("ctrl+g", "p", "ctrl+g", "p", "ctrl+g", "n")
         await desk.see("[8 bash")
         await desk.press("ctrl+g", "3", "ctrl+g", "9", "ctrl+g", "l")
-        await eventually(lambda: desk.focus == "ReplicaList")
+        await eventually(lambda: desk.focus == "ReplicaListView")
         # Back from another replica: the one chosen last, and the name.
         await open_terminals(desk, "beta")
         await desk.see("beta · builtin", "[1 bash 1]", "workspace$")
         await desk.press("ctrl+g", "l")
-        await eventually(lambda: desk.focus == "ReplicaList")
+        await eventually(lambda: desk.focus == "ReplicaListView")
         await open_terminals(desk, "alpha")
         await desk.see("[3 bash", "1 build")
         await eventually(lambda: desk.focus == "TerminalView")

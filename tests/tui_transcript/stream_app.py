@@ -10,7 +10,7 @@ from pathlib import Path
 from textual.app import App, ComposeResult
 from textual.widgets import Input
 
-from quarterdeck.transcript import Transcript
+from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.frames import DiffedFrames
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.history import AgentEvent

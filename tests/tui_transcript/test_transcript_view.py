@@ -3,7 +3,8 @@
 import pytest
 from textual.widgets import Input
 
-from quarterdeck.transcript import MessageBlock, ToolBlock, Transcript, UserBlock
+from quarterdeck.transcript.blocks import MessageBlock, ToolBlock, UserBlock
+from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.transcript_view import TranscriptView
 from tests.support.shown import shown_strips
 from tests.tui_transcript.view_app import (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from quarterdeck.transcript import ToolBlock
+from quarterdeck.transcript.blocks import ToolBlock
 from quarterdeck.wire.history import AgentEvent
 from tests.tui_transcript.view_app import Host, event, say, settle, talk, tool, user
 

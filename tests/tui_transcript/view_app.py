@@ -7,7 +7,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from quarterdeck.transcript import Transcript
+from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.history import AgentEvent
 from tests.support.shown import shown_strips

@@ -12,7 +12,8 @@ import pytest
 from quarterdeck.agents.acp.session import AcpSession
 from quarterdeck.agents.catalog import default_catalog
 from quarterdeck.agents.port import AgentSession, Prompt, SessionSpec, TurnOutcome
-from quarterdeck.transcript import ToolBlock, Transcript
+from quarterdeck.transcript.blocks import ToolBlock
+from quarterdeck.transcript.fold import Transcript
 from quarterdeck.wire.history import AgentEvent
 from quarterdeck.wire.setup import McpServer
 from tests.agents.conftest import Heard

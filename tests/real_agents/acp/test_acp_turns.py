@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from quarterdeck.agents.port import StopReason
-from quarterdeck.transcript import ToolState
+from quarterdeck.transcript.blocks import ToolState
 from tests.real_agents.acp.place import ALLOW, REJECT, Talk, Waiter
 from tests.real_agents.model.dialect import USAGE
 

@@ -35,7 +35,7 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, keyed
 from quarterdeck.tui.automations.facts import ON_SUCCESS, PUSH, both_clocks
 from quarterdeck.tui.automations.run_screen import RunSteps
-from quarterdeck.tui.automations.runs import AutomationList, RunList
+from quarterdeck.tui.automations.runs import AutomationListView, RunList
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.forms.kit import FormScreen, ModelForm
 from quarterdeck.tui.forms.kit.spec import Field, FieldKind
@@ -387,7 +387,7 @@ class StepsScreen(RunSteps):
         raise NotImplementedError
 
     @property
-    def listing(self) -> AutomationList:
+    def listing(self) -> AutomationListView:
         """The list of automations."""
         raise NotImplementedError
 

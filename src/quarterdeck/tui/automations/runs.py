@@ -291,7 +291,7 @@ def row_of(state: AutomationState, now: datetime) -> AutomationRow:
     )
 
 
-class AutomationList(AutomationRows):
+class AutomationListView(AutomationRows):
     """The list, with the keys of the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.AUTOMATIONS)]

@@ -26,7 +26,13 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.automations.facts import FactsView, NameLookup, facts_of
 from quarterdeck.tui.automations.form import StepsScreen
-from quarterdeck.tui.automations.runs import AutomationList, RunList, row_of, run_row, skipped_row
+from quarterdeck.tui.automations.runs import (
+    AutomationListView,
+    RunList,
+    row_of,
+    run_row,
+    skipped_row,
+)
 from quarterdeck.tui.kit.rows import RowList
 from quarterdeck.wire.automation_runs import Execution
 from quarterdeck.wire.base import utc_now
@@ -62,7 +68,7 @@ class AutomationsScreen(StepsScreen):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyContext.AUTOMATIONS)]
-    AUTO_FOCUS = "AutomationList"
+    AUTO_FOCUS = "AutomationListView"
     home = KeyContext.AUTOMATIONS
 
     def __init__(self, app_state: AppState) -> None:
@@ -80,7 +86,7 @@ class AutomationsScreen(StepsScreen):
         yield Static(id="automations-problem", markup=False)
         with Horizontal(id="automations-body"):
             with Vertical(id="automations-side"):
-                yield AutomationList(id="automations-list")
+                yield AutomationListView(id="automations-list")
             with Vertical(id="automations-main"):
                 yield FactsView(id="facts")
                 yield Static("Runs", id="runs-title", markup=False)
@@ -99,8 +105,8 @@ class AutomationsScreen(StepsScreen):
         return self._app_state.automations
 
     @property
-    def listing(self) -> AutomationList:
-        return self.query_one(AutomationList)
+    def listing(self) -> AutomationListView:
+        return self.query_one(AutomationListView)
 
     @property
     def runs(self) -> RunList:
@@ -257,7 +263,7 @@ class AutomationsScreen(StepsScreen):
     def watch_focused(self, focused: Widget | None) -> None:
         super().watch_focused(focused)
         if focused is not None:
-            inside = not isinstance(focused, AutomationList)
+            inside = not isinstance(focused, AutomationListView)
             self.set_class(inside, "in-pane", update=self.has_class("-narrow"))
 
     @on(RowList.Chosen, "#automations-list")

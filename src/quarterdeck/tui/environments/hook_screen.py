@@ -52,11 +52,11 @@ class LinesPage:
         return self.lines[index].expandtabs(4)
 
 
-class HookLog(TextView):
+class HookLogView(TextView):
     """The lines of a test; it follows the end unless the user has scrolled away."""
 
     DEFAULT_CSS = """
-    HookLog {
+    HookLogView {
         border-top: solid $panel-lighten-2;
         border-title-color: $text-muted;
         &:focus { border-top: solid $border; }
@@ -96,7 +96,7 @@ class HookScreen(SettledLayout[object], Dialog[object]):
         }
         & Editor { height: 1fr; border: round $panel-lighten-2; }
         & Editor:focus { border: round $border; }
-        & HookLog { height: 1fr; display: none; }
+        & HookLogView { height: 1fr; display: none; }
         & .words { height: auto; max-height: 4; color: $text-muted; }
         & .words.trouble { color: $text-error; }
         & .words.good { color: $text-success; }
@@ -126,7 +126,7 @@ class HookScreen(SettledLayout[object], Dialog[object]):
             editor.show_line_numbers = True
             editor.soft_wrap = False
             yield editor
-            yield HookLog()
+            yield HookLogView()
             yield Static(keyed(KEYS), classes="words", markup=False)
 
     def _title(self) -> str:
@@ -186,7 +186,7 @@ class HookScreen(SettledLayout[object], Dialog[object]):
     @work(exclusive=True, group="test")
     async def _test(self) -> None:
         await settled(self.query_one(Editor))
-        log = self.query_one(HookLog)
+        log = self.query_one(HookLogView)
         log.display = True
         log.border_title = " Output "
         log.set_classes("")
@@ -212,12 +212,12 @@ class HookScreen(SettledLayout[object], Dialog[object]):
 
     def _show_run(self, run: HookTestRun) -> None:
         self._scheduled = False
-        self.query_one(HookLog).show(run)
+        self.query_one(HookLogView).show(run)
 
     # navigation
 
     def action_other(self) -> None:
-        log, editor = self.query_one(HookLog), self.query_one(Editor)
+        log, editor = self.query_one(HookLogView), self.query_one(Editor)
         self.set_focus(log if editor.has_focus and log.display else editor)
 
     async def action_editor(self) -> None:

@@ -58,7 +58,7 @@ FIELDS = (
 )
 
 
-class McpServer(Body):
+class McpServerEntry(Body):
     """Every field that the dialog may show; which apply depends on the transport."""
 
     name: McpName
@@ -81,7 +81,7 @@ class McpServer(Body):
         try:
             return model.model_validate(given).model_dump()
         except ValidationError as error:
-            specs = [spec_of(McpServer, field) for field in FIELDS]
+            specs = [spec_of(McpServerEntry, field) for field in FIELDS]
             raise InvalidValueError(model_errors(error, specs)) from None
 
 
@@ -92,7 +92,7 @@ class McpScreen(FormScreen[object]):
         self._parts = parts
         self._environment = environment
         self._mcp = mcp
-        form = ModelForm(McpServer, FIELDS, _start(mcp))
+        form = ModelForm(McpServerEntry, FIELDS, _start(mcp))
         title = mcp.name if mcp else f"New MCP server of {environment.name}"
         super().__init__(title, form, self._keep, verb="Save" if mcp else "Add")
 
@@ -108,7 +108,7 @@ class McpScreen(FormScreen[object]):
             self.form.row(path).display = not stdio
 
     async def _keep(self, body: BaseModel) -> object:
-        assert isinstance(body, McpServer)
+        assert isinstance(body, McpServerEntry)
         config, contents = body.config(), self._parts.contents
         if self._mcp is None:
             new = CreateMcp(name=body.name, transport=body.transport, config=config)

@@ -214,7 +214,7 @@ KINDS: dict[SectionName, SectionKind] = {
 }
 
 
-class EnvironmentList(HasKeyContext, Table):
+class EnvironmentListView(HasKeyContext, Table):
     """The environments, by owner."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(KeyContext.ENVIRONMENTS)]
@@ -240,7 +240,7 @@ class EnvironmentsScreen(PageScreen):
         &.-narrow.in-section #main { display: block; }
     }
     """
-    AUTO_FOCUS = "EnvironmentList"
+    AUTO_FOCUS = "EnvironmentListView"
     home = KeyContext.ENVIRONMENTS
 
     def __init__(self, app_state: AppState) -> None:
@@ -253,7 +253,7 @@ class EnvironmentsScreen(PageScreen):
     def body(self) -> ComposeResult:
         with Horizontal(id="body"):
             with Vertical(id="side"):
-                yield EnvironmentList()
+                yield EnvironmentListView()
                 yield Static(id="list-words", markup=False)
             with Vertical(id="main"):
                 yield TabBar()
@@ -307,9 +307,9 @@ class EnvironmentsScreen(PageScreen):
     # showing
 
     @property
-    def listing(self) -> EnvironmentList:
+    def listing(self) -> EnvironmentListView:
         """The list of environments."""
-        return self.query_one(EnvironmentList)
+        return self.query_one(EnvironmentListView)
 
     @property
     def section(self) -> Section:
@@ -349,11 +349,11 @@ class EnvironmentsScreen(PageScreen):
         if self.is_mounted:
             self._show_tabs()
 
-    @on(Table.Highlighted, "EnvironmentList")
+    @on(Table.Highlighted, "EnvironmentListView")
     def _highlighted(self) -> None:
         self._show_chosen(rest=True)
 
-    @on(Table.Chosen, "EnvironmentList")
+    @on(Table.Chosen, "EnvironmentListView")
     def _clicked(self) -> None:
         self.action_to_section()
 
@@ -382,7 +382,7 @@ class EnvironmentsScreen(PageScreen):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Show the part with the focus, where a narrow window has room for one."""
-        self._come_in(not isinstance(event.widget, EnvironmentList))
+        self._come_in(not isinstance(event.widget, EnvironmentListView))
 
     def _come_in(self, inside: bool = True) -> None:
         self.set_class(inside, "in-section", update=self.has_class("-narrow"))

@@ -22,8 +22,7 @@ from quarterdeck.store.app_state import AppState
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import TranscriptChanged
-from quarterdeck.transcript import plain_lines
-from quarterdeck.transcript.export import markdown_of
+from quarterdeck.transcript.export import markdown_of, plain_lines
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.actions import KeyContext, bindings, keyed, prompt_bindings
 from quarterdeck.tui.clipboard import copy_text

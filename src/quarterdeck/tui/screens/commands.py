@@ -19,7 +19,7 @@ from quarterdeck.tui.forms.create_fields import Typed
 from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.kit.key_context import idle_actions_of
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
-from quarterdeck.tui.widgets.replica_list import ReplicaList
+from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.wire.replicas import Replica, WorkspaceStatus
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class CommandScreen(SettledLayout[None]):
         raise NotImplementedError
 
     @property
-    def listing(self) -> ReplicaList:
+    def listing(self) -> ReplicaListView:
         """The list of replicas."""
         raise NotImplementedError
 

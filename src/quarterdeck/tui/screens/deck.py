@@ -33,7 +33,7 @@ from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.info import InfoPanel
 from quarterdeck.tui.widgets.lines import NarrowLine
-from quarterdeck.tui.widgets.replica_list import ReplicaList
+from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine
 from quarterdeck.tui.widgets.tab_bar import PageLinks
 
@@ -76,7 +76,7 @@ class DeckScreen(CommandScreen):
         *bindings(KeyContext.TABS),
         *bindings(KeyContext.ANYWHERE),
     ]
-    AUTO_FOCUS = "ReplicaList"
+    AUTO_FOCUS = "ReplicaListView"
 
     def __init__(self, app_state: AppState, host: EmulatorHost, directory: Path | None) -> None:
         super().__init__(app_state, directory)
@@ -92,7 +92,7 @@ class DeckScreen(CommandScreen):
         with Horizontal(id="body"):
             with Vertical(id="side"):
                 yield NarrowLine()
-                yield ReplicaList()
+                yield ReplicaListView()
                 yield PageLinks()
             yield self._beside
             yield InfoPanel(self._app_state)
@@ -130,7 +130,7 @@ class DeckScreen(CommandScreen):
     async def _show_frame(self) -> None:
         self._scheduled = False
         self._shown_at = monotonic()
-        if not self.query(ReplicaList):
+        if not self.query(ReplicaListView):
             return  # the screen is being closed: its parts are removed before it
         frame, self._frame = self._frame, PendingUpdate()
         for removed in frame.removed:
@@ -154,7 +154,7 @@ class DeckScreen(CommandScreen):
         self.query_one(PageLinks).show(self._app_state.automations.summary().text)
         self._show_narrowing()
 
-    @on(ReplicaList.MarksChanged)
+    @on(ReplicaListView.MarksChanged)
     def _show_narrowing(self) -> None:
         listing, line = self.listing, self.query_one(NarrowLine)
         line.show(listing.count, len(self._app_state.replicas), len(listing.marked))
@@ -196,8 +196,8 @@ class DeckScreen(CommandScreen):
     # the current replica and place
 
     @property
-    def listing(self) -> ReplicaList:
-        return self.query_one(ReplicaList)
+    def listing(self) -> ReplicaListView:
+        return self.query_one(ReplicaListView)
 
     @property
     def info(self) -> InfoPanel:
@@ -280,8 +280,8 @@ class DeckScreen(CommandScreen):
         """Return the pane of a replica, created if another one is shown."""
         return await self._beside.show(replica_id)
 
-    @on(ReplicaList.Opened)
-    def _opened(self, event: ReplicaList.Opened) -> None:
+    @on(ReplicaListView.Opened)
+    def _opened(self, event: ReplicaListView.Opened) -> None:
         self._open(event.replica_id)
 
     @work
@@ -292,8 +292,8 @@ class DeckScreen(CommandScreen):
             self._come_in()
             pane.focus_tab()
 
-    @on(ReplicaList.Highlighted)
-    async def _highlighted(self, event: ReplicaList.Highlighted) -> None:
+    @on(ReplicaListView.Highlighted)
+    async def _highlighted(self, event: ReplicaListView.Highlighted) -> None:
         self._show_keys()
         replica_id = event.replica_id
         if replica_id != self.listing.selected or self.has_class("-narrow"):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 
-from quarterdeck.transcript import (
+from quarterdeck.transcript.blocks import (
     Block,
     DiffPart,
     Part,

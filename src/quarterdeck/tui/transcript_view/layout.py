@@ -5,7 +5,7 @@ from datetime import datetime
 
 from rich.cells import cell_len
 
-from quarterdeck.transcript import (
+from quarterdeck.transcript.blocks import (
     Block,
     DiffPart,
     EchoBlock,
@@ -23,8 +23,11 @@ from quarterdeck.transcript import (
     ToolBlock,
     ToolState,
     UserBlock,
+    duration_text,
+    outcome_text,
+    question_text,
+    result_text,
 )
-from quarterdeck.transcript.blocks import duration_text, outcome_text, question_text, result_text
 from quarterdeck.transcript.export import unfenced
 from quarterdeck.tui.kit.spans import (
     Emphasis,

@@ -16,7 +16,7 @@ from textual.geometry import Offset
 from textual.selection import Selection
 from textual.strip import Strip
 
-from quarterdeck.transcript import (
+from quarterdeck.transcript.blocks import (
     Block,
     DiffPart,
     QuestionBlock,
@@ -24,8 +24,8 @@ from quarterdeck.transcript import (
     TextPart,
     ToolBlock,
     UserBlock,
-    plain_lines,
 )
+from quarterdeck.transcript.export import plain_lines
 from quarterdeck.tui.actions import ACTIONS, KeyContext
 from quarterdeck.tui.actions.tabs import CHOICES, PERMISSIONS
 from quarterdeck.tui.kit.spans import ROLE_COMPONENTS, plain, role_css

@@ -22,7 +22,9 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from quarterdeck.transcript import Block, BlockChanges, QuestionBlock, Transcript, plain_lines
+from quarterdeck.transcript.blocks import Block, QuestionBlock
+from quarterdeck.transcript.export import plain_lines
+from quarterdeck.transcript.fold import BlockChanges, Transcript
 from quarterdeck.tui.kit.spans import SpanPainter, TextRole
 from quarterdeck.tui.transcript_view import navigation
 from quarterdeck.tui.transcript_view.blocks import BlockShape, answer_ids

@@ -12,14 +12,8 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from textual.strip import Strip
 
-from quarterdeck.transcript import (
-    Block,
-    BlockChanges,
-    MessageBlock,
-    QuestionBlock,
-    ToolBlock,
-    Transcript,
-)
+from quarterdeck.transcript.blocks import Block, MessageBlock, QuestionBlock, ToolBlock
+from quarterdeck.transcript.fold import BlockChanges, Transcript
 from quarterdeck.tui.kit.spans import Line, Span, SpanPainter
 from quarterdeck.tui.transcript_view.blocks import BlockShape, Shapes, can_open
 from quarterdeck.tui.transcript_view.layout import BlockStyle, guess, is_compact, rows_of

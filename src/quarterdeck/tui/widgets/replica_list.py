@@ -77,7 +77,7 @@ def row_of(state: "ReplicaState", *, marked: bool = False) -> ReplicaRow:
     )
 
 
-class ReplicaList(ScrollView, HasKeyContext, can_focus=True):
+class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
     """A line-API list: the cost depends only on the visible rows."""
 
     COMPONENT_CLASSES = {
@@ -88,7 +88,7 @@ class ReplicaList(ScrollView, HasKeyContext, can_focus=True):
         *(f"list--{mark.color}" for mark in MARKS.values()),
     }
     DEFAULT_CSS = """
-    ReplicaList {
+    ReplicaListView {
         scrollbar-size-vertical: 1;
         overflow-x: hidden;
         & > .list--cursor {
