@@ -11,18 +11,23 @@ from quarterdeck.store.disk import ClientDisk
 from quarterdeck.wire.base import Timestamp
 
 
-class Comment(BaseModel):
-    """A comment on one line, on consecutive lines, or on a whole file."""
+class Lines(BaseModel):
+    """The target of a comment: lines of one file, or the whole file."""
 
-    key: str
     repository: str
     path: str
     side: DiffSide
     start: int
     end: int
-    """Numbers of its first and last line on its side, as last seen."""
+    """Numbers of the first and the last line on their side, as last seen."""
     quoted: list[str]
     """The lines with their signs; empty for a whole file."""
+
+
+class Comment(Lines):
+    """A comment on one line, on consecutive lines, or on a whole file."""
+
+    key: str
     text: str = ""
     unfinished: bool = False
     """It is being written: shown and kept, but not sent."""
@@ -35,17 +40,6 @@ class Comment(BaseModel):
             return "as a whole"
         lines = f"line {self.start}" if self.start == self.end else f"lines {self.start}-{self.end}"
         return lines + (" before the change" if self.side == DiffSide.OLD else "")
-
-
-class Lines(BaseModel):
-    """The target of a comment: lines of one file, or the whole file."""
-
-    repository: str
-    path: str
-    side: DiffSide
-    start: int
-    end: int
-    quoted: list[str]
 
 
 def whole_file(repository: str, path: str) -> Lines:

@@ -14,6 +14,21 @@ from quarterdeck.tui.actions.model import (
 )
 from quarterdeck.tui.actions.replicas import FIX, GET_CHANGES, PULL_REQUEST, REWIND
 
+_NEW_LINE = Action("composer.newline", "ctrl+j,alt+enter,shift+enter", "", "New line", "line")
+
+
+def _moving(place: str, *, end: str) -> tuple[Action, ...]:
+    """Return the keys that move the cursor in a place of many lines."""
+    return (
+        Action(f"{place}.down", "down,j", "move(1)", "Down"),
+        Action(f"{place}.up", "up,k", "move(-1)", "Up"),
+        Action(f"{place}.page-down", "pagedown,ctrl+f", "page(1)", "Page down"),
+        Action(f"{place}.page-up", "pageup,ctrl+b", "page(-1)", "Page up"),
+        Action(f"{place}.top", "home,g", "edge(False)", "Top"),
+        Action(f"{place}.end", end, "edge(True)", "Bottom"),
+    )
+
+
 ATTACH = Action("composer.attach", "ctrl+o", "attach", "Attach a file")
 DETACH = Action("composer.detach", "alt+d", "detach", "Remove attachments")
 
@@ -136,13 +151,7 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     ),
     KeyContext.COMPOSER: (
         Action("composer.send", "enter", "", "Send, or queue after the running turn", "send"),
-        Action(
-            "composer.newline",
-            "ctrl+j,alt+enter,shift+enter",
-            "",
-            "New line (also \\ + send key)",
-            "line",
-        ),
+        replace(_NEW_LINE, help="New line (also \\ + send key)"),
         Action("composer.plan", "ctrl+t", "", "Toggle plan mode for the next message", "plan"),
         Action("composer.goal", "ctrl+l", "", "Toggle goal mode for the next message"),
         Action("composer.interrupt", "ctrl+x", "interrupt", "Interrupt", "interrupt"),
@@ -304,12 +313,7 @@ CHANGES_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         FIX,
         Action("changes.read", "r", "read", "Refresh"),
         WAKE,
-        Action("changes.down", "down,j", "move(1)", "Down"),
-        Action("changes.up", "up,k", "move(-1)", "Up"),
-        Action("changes.page-down", "pagedown,ctrl+f", "page(1)", "Page down"),
-        Action("changes.page-up", "pageup,ctrl+b", "page(-1)", "Page up"),
-        Action("changes.top", "home,g", "edge(False)", "Top"),
-        Action("changes.end", "end", "edge(True)", "Bottom"),
+        *_moving("changes", end="end"),
         Action("changes.back", "escape", "back", "Cancel / back", "list"),
         Action("changes.list", "left", "screen.to_list", "Back to list"),
         CHAT,
@@ -317,17 +321,17 @@ CHANGES_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     ),
     KeyContext.COMMENT: (
         Action("comment.keep", "enter", "", "Save comment", "keep"),
-        Action("comment.newline", "ctrl+j,alt+enter,shift+enter", "", "New line", "line"),
+        replace(_NEW_LINE, id="comment.newline"),
         Action("comment.leave", "escape", "", "Keep as draft", "leave"),
     ),
     KeyContext.SUMMARY: (
         Action("summary.send", "enter", "", "Send the comments as one message", "send"),
-        Action("summary.newline", "ctrl+j,alt+enter,shift+enter", "", "New line", "line"),
+        replace(_NEW_LINE, id="summary.newline"),
         Action("summary.leave", "escape", "", "Keep as draft", "not yet"),
     ),
     KeyContext.COMMIT: (
         Action("commit.send", "enter", "", "Commit", "commit"),
-        Action("commit.newline", "ctrl+j,alt+enter,shift+enter", "", "New line", "line"),
+        replace(_NEW_LINE, id="commit.newline"),
         Action("commit.leave", "escape", "", "Cancel", "cancel"),
     ),
     KeyContext.SEARCH: (
@@ -362,12 +366,7 @@ EXEC_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("exec.copy", "y", "copy", "Copy the output", "copy"),
         Action("exec.clear", "X", "clear", "Clear output"),
         WAKE,
-        Action("exec.down", "down,j", "move(1)", "Down"),
-        Action("exec.up", "up,k", "move(-1)", "Up"),
-        Action("exec.page-down", "pagedown,ctrl+f", "page(1)", "Page down"),
-        Action("exec.page-up", "pageup,ctrl+b", "page(-1)", "Page up"),
-        Action("exec.top", "home,g", "edge(False)", "Top"),
-        Action("exec.end", "end,G", "edge(True)", "Bottom"),
+        *_moving("exec", end="end,G"),
         CHAT,
         TO_LIST,
         HELP,

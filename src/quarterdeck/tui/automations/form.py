@@ -50,14 +50,10 @@ class WebhookScreen(Dialog[None]):
 
     DEFAULT_CSS = """
     WebhookScreen {
-        align: center middle;
         & > Vertical {
             width: 84;
             max-width: 96%;
-            height: auto;
             padding: 1 2;
-            background: $surface;
-            border: round $primary;
         }
         & #call { margin: 1 0; color: $text-accent; }
         & .muted { color: $text-muted; }

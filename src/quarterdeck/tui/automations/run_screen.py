@@ -12,7 +12,7 @@ from textual.widgets import Button, Input, Label, Static, TextArea
 
 from quarterdeck.client.errors import ClientError, NotFoundError
 from quarterdeck.store.app_state import AppState
-from quarterdeck.store.automation_draft import FORM, Wrong, composed_prompt, refused, trigger_of
+from quarterdeck.store.automation_draft import Wrong, composed_prompt, refused, trigger_of
 from quarterdeck.store.automation_state import AutomationState, under_way
 from quarterdeck.store.signals import AutomationsChanged, Change, ListChanged
 from quarterdeck.transcript.text import one_line
@@ -282,16 +282,7 @@ class RunDialog(SettledLayout[Triggered | None], Dialog[Triggered | None]):
 
     DEFAULT_CSS = """
     RunDialog {
-        align: center middle;
-        & > VerticalScroll {
-            width: 72;
-            max-width: 98%;
-            height: auto;
-            max-height: 98%;
-            padding: 0 2;
-            background: $surface;
-            border: round $primary;
-        }
+        & > VerticalScroll { width: 72; }
         & Label { color: $text-muted; }
         & TextArea { height: 6; border: round $panel-lighten-2; padding: 0 1; }
         & TextArea:focus { border: round $border; }
@@ -359,13 +350,14 @@ class RunDialog(SettledLayout[Triggered | None], Dialog[Triggered | None]):
         typed = self.query_one("#payload", TextArea).text
         body = trigger_of(typed, self.query_one("#pr", Input).value)
         if isinstance(body, Wrong):
-            self._show_error(body)
+            self.show_error(body.field, body.text)
             return
         self._set_busy(True)
         try:
             started = await self._app_state.automations.commands.start(self._state.id, body)
         except ClientError as error:
-            self._show_error(refused(error))
+            wrong = refused(error)
+            self.show_error(wrong.field, wrong.text)
         else:
             self.dismiss(started)
         finally:
@@ -375,15 +367,6 @@ class RunDialog(SettledLayout[Triggered | None], Dialog[Triggered | None]):
         self._busy = busy
         if self.is_mounted:
             self.query_one("#begin", Button).label = "Starting …" if busy else _run_words()
-
-    def _show_error(self, wrong: Wrong) -> None:
-        error_line = self.query_one(f"#{wrong.field}-error", Static)
-        error_line.update(one_line(wrong.text))
-        error_line.display = True
-        if wrong.field == FORM:
-            self.call_after_refresh(error_line.scroll_visible, animate=False)
-        else:
-            self.set_focus(self.query_one(f"#{wrong.field}"))
 
     @on(Button.Pressed, "#cancel")
     def action_cancel(self) -> None:

@@ -134,14 +134,9 @@ class SkillSearch(SettledLayout[object], Dialog[object]):
 
     DEFAULT_CSS = """
     SkillSearch {
-        align: center middle;
         & > Vertical {
             width: 96;
-            max-width: 98%;
             height: 90%;
-            padding: 0 2;
-            background: $surface;
-            border: round $primary;
         }
         & Table { height: 1fr; margin-top: 1; }
         & .about { height: auto; max-height: 3; color: $text-muted; }
@@ -258,14 +253,9 @@ class PasteScreen(SettledLayout[object], Dialog[object]):
 
     DEFAULT_CSS = """
     PasteScreen {
-        align: center middle;
         & > Vertical {
             width: 90;
-            max-width: 98%;
             height: 94%;
-            padding: 0 2;
-            background: $surface;
-            border: round $primary;
         }
         & Editor { border: round $panel-lighten-2; padding: 0 1; border-title-color: $text-muted; }
         & Editor:focus { border: round $border; }

@@ -24,7 +24,6 @@ from quarterdeck.tui.forms.create_fields import (
     FIELDS,
     FORM,
     BaseField,
-    FieldError,
     MessageField,
     More,
     Typed,
@@ -53,16 +52,7 @@ from quarterdeck.wire.replicas import ForkReplica, ReplicaDetail
 
 STYLE = """
 CreateScreen {
-    align: center middle;
-    & > VerticalScroll {
-        width: 76;
-        max-width: 98%;
-        height: auto;
-        max-height: 98%;
-        padding: 0 2;
-        background: $surface;
-        border: round $primary;
-    }
+    & > VerticalScroll { width: 76; }
     & Label { width: 14; color: $text-muted; }
     & .row, & BaseField { height: auto; }
     & Input, & Select { width: 1fr; }
@@ -181,7 +171,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         try:
             self._choices = await choices(self._app_state.client)
         except ClientError as error:
-            self._show_error(FieldError(FORM, f"Could not load options: {error}"))
+            self.show_error(FORM, f"Could not load options: {error}")
             return
         self._offer_agents(self._choices.agents)
         self._offer_environments()
@@ -302,7 +292,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         if wrong is None and wish.name:
             wrong = check_name(wish.name)
         if wrong is not None:
-            self._show_error(wrong)
+            self.show_error(wrong.field, wrong.text)
             return
         self._set_busy(True)
         try:
@@ -310,7 +300,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
             names = [state.name for state in self._app_state.replicas.values()]
             created = await create(self._app_state.client, wish, names)
         except WrongBaseError as wrong_base:
-            self._show_error(wrong_base.error)
+            self.show_error(wrong_base.error.field, wrong_base.error.text)
         except ClientError as error:
             self._refuse(error, wish)
             self._read_choices()
@@ -329,7 +319,8 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         if rare.beside:
             self.more.show_refusal(rare)
         else:
-            self._show_error(place_error(error, wish))
+            wrong = place_error(error, wish)
+            self.show_error(wrong.field, wrong.text)
 
     @property
     def more(self) -> ModelForm:
@@ -340,15 +331,6 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         self._busy = busy
         if self.is_mounted:
             self.query_one("#create", Button).label = "Creating …" if busy else "Create"
-
-    def _show_error(self, error: FieldError) -> None:
-        error_line = self.query_one(f"#{error.field}-error", Static)
-        error_line.update(Text(one_line(error.text)))
-        error_line.display = True
-        if error.field == FORM:
-            self.call_after_refresh(error_line.scroll_visible, animate=False)
-        else:
-            self.set_focus(self.query_one(f"#{error.field}"))
 
     @on(Button.Pressed, "#cancel")
     def action_cancel(self) -> None:

@@ -29,8 +29,32 @@ R = TypeVar("R")
 class Dialog(ModalScreen[R], Generic[R]):
     """`place` selects the keys that its help shows, as far as the dialog has them."""
 
+    DEFAULT_CSS = """
+    Dialog {
+        align: center middle;
+        & > Vertical, & > VerticalScroll {
+            max-width: 98%;
+            height: auto;
+            max-height: 98%;
+            padding: 0 2;
+            background: $surface;
+            border: round $primary;
+        }
+    }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyContext.DIALOG)]
     place: ClassVar[KeyContext]
+
+    def show_error(self, field: str, text: str) -> None:
+        """Show an error below the field of this id, or below the form for one that has no field."""
+        error_line = self.query_one(f"#{field}-error", Static)
+        error_line.update(Text(one_line(text)))
+        error_line.display = True
+        fields = self.query(f"#{field}")
+        if fields:
+            self.set_focus(fields.first())
+        else:
+            self.call_after_refresh(error_line.scroll_visible, animate=False)
 
     def action_help(self) -> None:
         """Show the keys; what was typed is kept."""
@@ -58,13 +82,10 @@ class QuestionScreen(Dialog[R], Generic[R]):
 
     DEFAULT_CSS = """
     QuestionScreen {
-        align: center middle;
         & > Vertical {
             width: 64;
             max-width: 94%;
-            height: auto;
             padding: 1 2;
-            background: $surface;
             border: round $warning;
         }
         & Horizontal { height: auto; margin-top: 1; align-horizontal: right; }
@@ -172,15 +193,9 @@ class AskScreen(SettledLayout[bool], Dialog[bool]):
 
     DEFAULT_CSS = """
     AskScreen {
-        align: center middle;
         & > VerticalScroll {
             width: 72;
-            max-width: 98%;
-            height: auto;
-            max-height: 98%;
             padding: 0 2 1 2;
-            background: $surface;
-            border: round $primary;
         }
         & Label { color: $text-muted; margin-top: 1; }
         & .error { color: $text-error; height: auto; display: none; }
@@ -245,20 +260,13 @@ class AskScreen(SettledLayout[bool], Dialog[bool]):
         try:
             await self._submit({line.id or "": line.value.strip() for line in self.query(Input)})
         except WrongFieldError as error:
-            self._show_error(error.field, str(error))
+            self.show_error(error.field, str(error))
         except ClientError as error:
-            self._show_error("form", f"{error} {error.next_step}")
+            self.show_error("form", f"{error} {error.next_step}")
         else:
             self.dismiss(True)
         finally:
             self._busy = False
-
-    def _show_error(self, field: str, text: str) -> None:
-        error_line = self.query_one(f"#{field}-error", Static)
-        error_line.update(one_line(text))
-        error_line.display = True
-        if field != "form":
-            self.set_focus(self.query_one(f"#{field}"))
 
     def action_cancel(self) -> None:
         self.dismiss(False)
@@ -278,15 +286,10 @@ class ChooseScreen(SettledLayout["str | None"], Dialog["str | None"]):
 
     DEFAULT_CSS = """
     ChooseScreen {
-        align: center middle;
         & > Vertical {
             width: 72;
-            max-width: 98%;
-            height: auto;
             max-height: 90%;
             padding: 0 1;
-            background: $surface;
-            border: round $primary;
         }
         & OptionList { height: auto; max-height: 14; border: none; background: $surface; }
         & Static { color: $text-muted; }

@@ -89,28 +89,24 @@ _WORDS = re.compile(r"[^\S\u00a0]+|[^\s]+|\s+")
 
 def wrap(spans: Iterable[Span], width: int) -> list[Line]:
     """Return rows of at most `width` cells, broken between words; longer words are cut."""
-    width = max(2, width)
-    rows = _Rows(width)
-    for span in spans:
-        text = untabbed(span.text)
-        if rows.used + len(text) <= width and text.isascii():
-            rows.put(span, text, len(text))
-            continue
-        for word in _WORDS.findall(text):
-            rows.word(span, word)
-    return rows.finish()
+    return _laid_out(spans, width, _Rows.words)
 
 
 def wrap_hard(spans: Iterable[Span], width: int) -> list[Line]:
     """Return rows cut at exactly the width: code and output, where spaces count."""
-    width = max(2, width)
-    rows = _Rows(width)
+    return _laid_out(spans, width, _Rows.cut)
+
+
+def _laid_out(
+    spans: Iterable[Span], width: int, break_up: "Callable[[_Rows, Span, str], None]"
+) -> list[Line]:
+    rows = _Rows(max(2, width))
     for span in spans:
         text = untabbed(span.text)
-        if rows.used + len(text) <= width and text.isascii():
+        if rows.used + len(text) <= rows.width and text.isascii():
             rows.put(span, text, len(text))
         else:
-            rows.cut(span, text)
+            break_up(rows, span, text)
     return rows.finish()
 
 
@@ -138,7 +134,7 @@ def fit(spans: Line, width: int) -> Line:
 
 class _Rows:
     def __init__(self, width: int) -> None:
-        self._width = width
+        self.width = width
         self._rows: list[Line] = []
         self._row: list[Span] = []
         self.used = 0
@@ -152,13 +148,17 @@ class _Rows:
             self._row.append(span._replace(text=text))
         self.used += cells
 
-    def word(self, span: Span, word: str) -> None:
+    def words(self, span: Span, text: str) -> None:
+        for word in _WORDS.findall(text):
+            self._word(span, word)
+
+    def _word(self, span: Span, word: str) -> None:
         cells = cell_len(word)
-        if self.used + cells <= self._width:
+        if self.used + cells <= self.width:
             self.put(span, word, cells)
         elif word.isspace():
             self._break()
-        elif cells > self._width or (cells > len(word) and cells > self._width - self.used):
+        elif cells > self.width or (cells > len(word) and cells > self.width - self.used):
             # Scripts without spaces break anywhere, so the row is filled first.
             self.cut(span, word)
         else:
@@ -166,13 +166,13 @@ class _Rows:
             self.put(span, word, cells)
 
     def cut(self, span: Span, text: str) -> None:
-        left = self._width - self.used
+        left = self.width - self.used
         # A row holds few characters, so only as many are scanned.
         first = (chop_cells(text[: left * 4 + 8], left) or [""])[0] if left > 1 else ""
         if cell_len(first) > left:
             first = ""
         self.put(span, first, cell_len(first))
-        for piece in chop_cells(text[len(first) :], self._width):
+        for piece in chop_cells(text[len(first) :], self.width):
             self._break()
             self.put(span, piece, cell_len(piece))
 

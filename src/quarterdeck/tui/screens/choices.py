@@ -75,14 +75,9 @@ class ActionScreen(SettledLayout[R], Dialog[R]):
 
     DEFAULT_CSS = """
     ActionScreen {
-        align: center middle;
         & > VerticalScroll {
-            max-width: 98%;
-            height: auto;
             max-height: 100%;
             padding: 0 1;
-            background: $surface;
-            border: round $primary;
             border-subtitle-color: $text-muted;
         }
         & #choices { height: auto; }

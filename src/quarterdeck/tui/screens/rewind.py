@@ -44,15 +44,10 @@ class RewindScreen(SettledLayout[None], Dialog[None]):
 
     DEFAULT_CSS = """
     RewindScreen {
-        align: center middle;
         & > Vertical {
             width: 84;
-            max-width: 98%;
-            height: auto;
             max-height: 90%;
             padding: 0 1;
-            background: $surface;
-            border: round $primary;
             border-subtitle-color: $text-muted;
         }
         & RowList { height: auto; min-height: 3; max-height: 16; background: $surface; }

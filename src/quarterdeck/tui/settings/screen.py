@@ -38,14 +38,10 @@ class AskValueScreen(AskScreen, inherit_bindings=False):
     DEFAULT_CSS = """
     AskValueScreen { background: $background 60%; &:ansi { background: transparent; } }
     AskValueScreen, SecretScreen {
-        align: center middle;
         & > Vertical {
             width: 72;
             max-width: 96%;
-            height: auto;
             padding: 1 2;
-            background: $surface;
-            border: round $primary;
         }
         & Input { margin: 1 0; background: $boost; }
         & .title { text-style: bold; }

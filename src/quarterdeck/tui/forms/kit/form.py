@@ -313,16 +313,7 @@ class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
 
     DEFAULT_CSS = """
     FormScreen {
-        align: center middle;
-        & > Vertical {
-            width: 90;
-            max-width: 98%;
-            height: auto;
-            max-height: 98%;
-            padding: 0 2;
-            background: $surface;
-            border: round $primary;
-        }
+        & > Vertical { width: 90; }
         & > Vertical.tall { height: 98%; width: 98%; }
         & #foot { height: 1; }
         & #keys { width: 1fr; color: $text-muted; }
