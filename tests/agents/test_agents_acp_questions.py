@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.agents.acp.questions import FormQuestion
+from quarterdeck.agents.acp.link import FormQuestion
 from quarterdeck.agents.port import AgentError, Prompt, StopReason
 
 HELLO = Prompt("m1", "hello")

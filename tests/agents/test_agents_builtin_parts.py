@@ -3,7 +3,7 @@
 import pytest
 
 from quarterdeck.agents.builtin.runner import parse
-from quarterdeck.agents.builtin.sessions import (
+from quarterdeck.agents.builtin.turn import (
     HISTORY_LIMIT,
     SessionStore,
     UnknownSessionError,

@@ -152,7 +152,7 @@ async def test_a_run_that_cannot_be_stored_leaves_no_receipt(
     def fails(*_: object) -> str:
         raise RuntimeError("the machine stops here")
 
-    monkeypatch.setattr("quarterdeck.service.hosts.receiver.take_event", fails)
+    monkeypatch.setattr("quarterdeck.service.automations.dispatch.take_event", fails)
     assert (await hosting.call(A, BODY, signed(BODY))).status_code == 500
     monkeypatch.undo()
     assert await receipts(hosting) == 0

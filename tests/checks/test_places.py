@@ -7,7 +7,7 @@ import pytest
 
 from quarterdeck.sandboxes.port import Login
 from quarterdeck.service.automations.prompts import TriggerEvent
-from quarterdeck.service.checks.places import place_of
+from quarterdeck.service.checks.calls import place_of
 from quarterdeck.service.hosts.settings import HostSettings, HostsSettings, login_of, serves
 from quarterdeck.wire.automation_runs import PullRequestRef
 from quarterdeck.wire.repositories import Repository

@@ -2,8 +2,7 @@
 
 import pytest
 
-from quarterdeck.cli.doctor import check_home
-from quarterdeck.cli.machine import Level
+from quarterdeck.cli.doctor import Level, check_home
 from quarterdeck.local.home import Home
 
 

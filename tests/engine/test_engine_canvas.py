@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from quarterdeck.engine.canvas import CanvasStore
-from quarterdeck.wire.canvas import kind_of, type_of
+from quarterdeck.wire.files import kind_of, type_of
 
 NAME = PurePosixPath("plan.md")
 

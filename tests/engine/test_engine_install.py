@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
+from quarterdeck.engine.setup.boot import install
 from quarterdeck.engine.setup.home import SetupError
-from quarterdeck.engine.setup.install import install
 from quarterdeck.wire.engine import OpenChat
 from quarterdeck.wire.setup import McpServer, Setup, SetupFile, SetupSkill, SkillFile
 from quarterdeck.wire.terminals import ExecRequest

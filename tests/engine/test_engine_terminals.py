@@ -12,8 +12,8 @@ import pytest
 
 from quarterdeck.engine import terminals
 from quarterdeck.engine.errors import EngineRefusedError
-from quarterdeck.engine.input_order import InputOrder
 from quarterdeck.engine.link import EngineLink
+from quarterdeck.engine.terminal import InputOrder
 from quarterdeck.wire.engine import TerminalFrame
 from quarterdeck.wire.terminals import (
     REPLAY_BYTES,

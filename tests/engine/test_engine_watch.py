@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from quarterdeck.engine import watcher as watch
+from quarterdeck.engine import daemon as watch
 from quarterdeck.wire.engine import ChangeGoal, OpenChat
 
 HOUR = 3600.0

@@ -11,7 +11,7 @@ from time import monotonic
 from quarterdeck.agents.catalog import PresetCatalog
 from quarterdeck.agents.port import AgentDriver
 from quarterdeck.agents.presets import Preset
-from quarterdeck.engine import watcher as watch
+from quarterdeck.engine import daemon as watch
 from quarterdeck.engine.daemon import run
 from tests.engine.fake_agents import FakeDriver
 from tests.fleet.doubles import AHEAD

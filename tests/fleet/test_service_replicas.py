@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.service.environments.bundle import bundle_for_start
+from quarterdeck.service.environments.setup import bundle_for_start
 from quarterdeck.service.first_start import owner_of
 from quarterdeck.service.replicas.rows import find_workspace
 from tests.conftest import DATABASES

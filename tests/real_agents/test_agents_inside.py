@@ -25,7 +25,7 @@ SKILL = "---\nname: pear-peeling\ndescription: How a pear is peeled here.\n---\n
 INSTALL = """
 import os, sys
 from pathlib import Path
-from quarterdeck.engine.setup.install import install
+from quarterdeck.engine.setup.boot import install
 from quarterdeck.wire.setup import Setup
 install(Setup.model_validate_json(sys.stdin.read()), Path.home(), Path("/var/lib/replica"))
 """

@@ -8,7 +8,7 @@ import pytest
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.port import SandboxDriver
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.environments.bundle import bundle_for_start
+from quarterdeck.service.environments.setup import bundle_for_start
 from quarterdeck.service.start import open_service
 from quarterdeck.wire.agents import Agent
 from tests.service.callers import Callers, Client

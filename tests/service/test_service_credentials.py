@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.environments.bundle import bundle_for_start
+from quarterdeck.service.environments.setup import bundle_for_start
 from quarterdeck.wire.agents import NO_PROVIDERS
 from tests.service.callers import Callers, Client, environment, refused
 

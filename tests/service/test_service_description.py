@@ -20,7 +20,7 @@ from quarterdeck.wire.automations import AUTOMATION_PAYLOADS
 from quarterdeck.wire.errors import STATUS_OF, ErrorCode
 from quarterdeck.wire.events import PAYLOADS
 from quarterdeck.wire.history import AGENT_PAYLOADS
-from quarterdeck.wire.webhooks import WEBHOOK_DATA, WebhookType
+from quarterdeck.wire.replicas import WEBHOOK_DATA, WebhookType
 from tests.service.conftest import Mirrors
 
 Object = dict[str, Any]

@@ -6,8 +6,8 @@ from uuid import uuid4
 import pytest
 
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.environments.bundle import Bundle, compose_bundle
 from quarterdeck.service.environments.service import repositories_for
+from quarterdeck.service.environments.setup import Bundle, compose_bundle
 from quarterdeck.service.errors import ApiError
 from tests.service.callers import Callers, Client, environment, made, repository
 

@@ -13,10 +13,10 @@ from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import settings, workspaces
 from quarterdeck.service.errors import HomeUnusableError
 from quarterdeck.service.forwarding import workspace_named
+from quarterdeck.service.http_protocol import MARK, for_caller, for_owner
 from quarterdeck.service.identity.service import Caller, CallerKind
 from quarterdeck.service.ownership import address_of, adopt, home_id
 from quarterdeck.service.previews.rows import kept_port
-from quarterdeck.service.proxy_headers import MARK, for_caller, for_owner
 from quarterdeck.service.replicas.rows import removals_left
 
 SOME = "3f0c0f0e-2b9b-4f0e-9a51-4f8d8c1c1d11"

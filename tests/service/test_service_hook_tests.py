@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.environments.hook_tests import follow_test
+from quarterdeck.service.environments.hooks import follow_test
 from quarterdeck.service.environments.setup import TESTED
 from quarterdeck.service.event_rows import NewEvent, StoredEvent
 from quarterdeck.service.fleet.fleet import Fleet

@@ -8,9 +8,15 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
-from quarterdeck.service.db.database import Database, writing_engine
+from quarterdeck.service.db.database import (
+    HEAD,
+    REVISIONS,
+    Database,
+    prepare,
+    stored_revision,
+    writing_engine,
+)
 from quarterdeck.service.db.migrations import configuration, upgrade
-from quarterdeck.service.db.schema import HEAD, REVISIONS, prepare, stored_revision
 from quarterdeck.service.db.tables import metadata
 from quarterdeck.service.errors import NewerDatabaseError, StorageError
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from quarterdeck.service.db import sqlite
 from quarterdeck.service.db.database import Database, sqlite_url
 from quarterdeck.service.errors import DatabaseLockedError, StorageError
 
@@ -28,7 +27,7 @@ def put(name: str):
 async def test_a_database_held_by_another_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("quarterdeck.service.db.database.BUSY_SECONDS", 0.1)
     path = tmp_path / "held"
     database = await Database.open(sqlite_url(path))
     other = sqlite3.connect(path)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.service.transcripts import TurnFold
+from quarterdeck.service.chats.history import TurnFold
 from quarterdeck.transcript.blocks import (
     DiffPart,
     MessageBlock,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from quarterdeck.client.errors import NotFoundError
 from quarterdeck.store.environments import KEPT_LINES, Ending, HookEditor, HookTestRun
-from quarterdeck.wire.hook_tests import HookTest, HookTestEvent
+from quarterdeck.wire.environment_parts import HookTest, HookTestEvent
 from quarterdeck.wire.setup import HookKind
 
 

@@ -7,10 +7,9 @@ from uuid import UUID
 
 from quarterdeck.wire.account import ApiKey, ChatappConnection
 from quarterdeck.wire.agents import BUILTIN, Agent, CredentialStatus
-from quarterdeck.wire.canvas import CanvasFile, CanvasItem
 from quarterdeck.wire.environment_parts import FoundSkill
 from quarterdeck.wire.events import Preview
-from quarterdeck.wire.files import FileContent, FoundFile, FoundFiles
+from quarterdeck.wire.files import CanvasFile, CanvasItem, FileContent, FoundFile, FoundFiles
 from quarterdeck.wire.setup import HookLog, HookLogList, HookLogs
 from tests.tui_environments.still import still_client
 from tests.tui_shell.frozen import START

@@ -204,7 +204,7 @@ async def test_a_failed_refresh_keeps_the_last_index(world: RealWorld, made: str
     real = world.fleet.of(made).call
 
     async def broken(*words: Any, **more: Any) -> Any:
-        from quarterdeck.service.fleet.engine_channel import unreachable
+        from quarterdeck.service.fleet.runtime import unreachable
 
         raise unreachable("The engine is gone.")
 

@@ -9,6 +9,7 @@ end with a syntax error, which does not say what to do.
 """
 
 import asyncio
+import json
 import os
 import re
 import select
@@ -22,13 +23,37 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
-from quarterdeck.agents.manifest import manifest_of
 from quarterdeck.agents.objects import as_object
 from quarterdeck.agents.port import AgentUnavailableError, SessionSpec
 from quarterdeck.agents.presets import Preset
 from quarterdeck.agents.session.process import AgentProcess
 from quarterdeck.local.processes import kill_group
+
+
+def manifest_of(program: Path) -> dict[str, Any]:
+    """Return the manifest of a program's package; empty when it is not in a package."""
+    target = program.resolve()
+    if "node_modules" not in target.parts:
+        return {}
+    for directory in target.parents:
+        if directory.name == "node_modules":
+            return {}
+        if manifest := _read(directory / "package.json"):
+            return manifest
+    return {}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return a manifest; those without a version only mark a directory and do not count."""
+    try:
+        parsed: Any = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    manifest = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
+    return manifest if isinstance(manifest.get("version"), str) else {}
+
 
 _SECONDS = 5.0
 """How long a program may take to print its version."""

@@ -14,7 +14,7 @@ from quarterdeck.agents.availability import (
     no_key,
     not_installed,
 )
-from quarterdeck.agents.codex.driver import CodexDriver
+from quarterdeck.agents.codex.session import CodexDriver
 from quarterdeck.agents.port import AgentCatalog, AgentDriver, AgentStatus, AgentUnavailableError
 from quarterdeck.agents.presets import AgentProtocol, Preset, load_presets
 from quarterdeck.wire.agents import BUILTIN, OwnAgent

@@ -14,9 +14,9 @@ import click
 
 from quarterdeck.cli.background import answers
 from quarterdeck.cli.errors import FailedError, UsageError
-from quarterdeck.cli.lazy import LazyGroup, Verb
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import print_json, print_message, print_table
+from quarterdeck.cli.program import LazyGroup, Verb
 from quarterdeck.cli.target import Target, config_path, find_target
 from quarterdeck.local.home import Home, find_home
 from quarterdeck.local.programs import find_program, person_path

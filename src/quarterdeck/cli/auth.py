@@ -8,9 +8,9 @@ import click
 
 from quarterdeck.cli.clients import fresh_token, run_with, run_with_token, with_client
 from quarterdeck.cli.errors import NoServiceError, UsageError
-from quarterdeck.cli.lazy import LazyGroup, Verb
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import print_json, print_message, print_table, print_text
+from quarterdeck.cli.program import LazyGroup, Verb
 from quarterdeck.cli.target import (
     Target,
     delete_stored_key,

@@ -6,9 +6,9 @@ import click
 
 from quarterdeck.cli.clients import with_inside_client
 from quarterdeck.cli.errors import FailedError
-from quarterdeck.cli.lazy import LazyGroup, Verb
 from quarterdeck.cli.options import Common, common_options, text_or_stdin
 from quarterdeck.cli.output import print_json, print_message, print_text
+from quarterdeck.cli.program import LazyGroup, Verb
 from quarterdeck.wire.automation_runs import ReportCheck
 from quarterdeck.wire.previews import LAST_PORT, PreviewAnswer, PreviewClosed
 

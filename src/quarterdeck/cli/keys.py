@@ -8,7 +8,6 @@ import click
 
 from quarterdeck.cli.clients import run_with, run_with_token, with_client
 from quarterdeck.cli.errors import UsageError
-from quarterdeck.cli.lazy import LazyGroup, Verb
 from quarterdeck.cli.options import Common, common_options, read_secret
 from quarterdeck.cli.output import (
     ago,
@@ -18,6 +17,7 @@ from quarterdeck.cli.output import (
     print_table,
     print_text,
 )
+from quarterdeck.cli.program import LazyGroup, Verb
 from quarterdeck.cli.target import find_target
 
 if TYPE_CHECKING:

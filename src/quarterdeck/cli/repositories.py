@@ -9,10 +9,10 @@ import click
 
 from quarterdeck.cli.clients import run_with, with_client
 from quarterdeck.cli.errors import UsageError
-from quarterdeck.cli.lazy import LazyGroup, Verb
 from quarterdeck.cli.lookup import find_repository, find_repository_set
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import print_json, print_message, print_success, print_table, print_text
+from quarterdeck.cli.program import LazyGroup, Verb
 from quarterdeck.cli.target import Target, find_target
 
 if TYPE_CHECKING:

@@ -37,8 +37,13 @@ from quarterdeck.wire.environment_parts import (
     EnvironmentVariableList,
     FoundSkill,
     FoundSkills,
+    HookTest,
+    HookTestAnswer,
+    HookTestEvent,
+    SavedHookTest,
     SaveHook,
     StartHookAnswer,
+    TestHook,
     WarmHookAnswer,
     WarmHookState,
 )
@@ -53,13 +58,6 @@ from quarterdeck.wire.environments import (
     PooledWorkspaceList,
     WarmPool,
     WarmPoolAnswer,
-)
-from quarterdeck.wire.hook_tests import (
-    HookTest,
-    HookTestAnswer,
-    HookTestEvent,
-    SavedHookTest,
-    TestHook,
 )
 
 PATH = "/v1/environments"

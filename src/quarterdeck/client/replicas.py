@@ -7,9 +7,18 @@ from uuid import UUID
 
 from quarterdeck.client.connection import HttpConnection
 from quarterdeck.wire.base import Success
-from quarterdeck.wire.canvas import CanvasFile, CanvasItem, CanvasList, CanvasUpload
 from quarterdeck.wire.events import Preview
-from quarterdeck.wire.files import DEFAULT_FILES, MOST_FILES, FileContent, FoundFile, FoundFiles
+from quarterdeck.wire.files import (
+    DEFAULT_FILES,
+    MOST_FILES,
+    CanvasFile,
+    CanvasItem,
+    CanvasList,
+    CanvasUpload,
+    FileContent,
+    FoundFile,
+    FoundFiles,
+)
 from quarterdeck.wire.previews import OpenPreview, PreviewAnswer, PreviewClosed, PreviewList
 from quarterdeck.wire.replicas import (
     CreateReplica,

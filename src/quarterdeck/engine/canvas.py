@@ -19,7 +19,9 @@ from pathlib import Path, PurePosixPath
 from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.files import open_inside
 from quarterdeck.wire.base import meant, shown
-from quarterdeck.wire.canvas import (
+from quarterdeck.wire.engine import CanvasCall, CanvasWritten, WriteCanvas
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.files import (
     CANVAS_LIMIT,
     CANVAS_NAME_LIMIT,
     CanvasFile,
@@ -27,8 +29,6 @@ from quarterdeck.wire.canvas import (
     file_of,
     items_of,
 )
-from quarterdeck.wire.engine import CanvasCall, CanvasWritten, WriteCanvas
-from quarterdeck.wire.errors import ErrorCode
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -25,7 +25,6 @@ from quarterdeck.engine.errors import (
 )
 from quarterdeck.engine.framing import LineReader, Message, call_line, decode, refusal_of
 from quarterdeck.wire.base import Id
-from quarterdeck.wire.canvas import CanvasFile, CanvasList
 from quarterdeck.wire.chats import EventChat
 from quarterdeck.wire.engine import (
     Answer,
@@ -60,7 +59,7 @@ from quarterdeck.wire.engine import (
     TurnInterrupted,
     WriteCanvas,
 )
-from quarterdeck.wire.files import FileContent
+from quarterdeck.wire.files import CanvasFile, CanvasList, FileContent
 from quarterdeck.wire.git_state import ReposChanged, RepositoryDiffs
 from quarterdeck.wire.setup import ClaimWorkspace
 from quarterdeck.wire.terminals import (

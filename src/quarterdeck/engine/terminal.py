@@ -20,16 +20,16 @@ import termios
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 from uuid import UUID
 
 from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.exec import kill_session, members_of, signal_session, wait_for_exit
-from quarterdeck.engine.input_order import InputFate, InputOrder
-from quarterdeck.engine.output_buffer import OutputBuffer
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.engine import TerminalFrame
 from quarterdeck.wire.terminals import (
+    REPLAY_BYTES,
     TerminalEvent,
     TerminalExit,
     TerminalInput,
@@ -38,6 +38,83 @@ from quarterdeck.wire.terminals import (
     TerminalResized,
     TerminalSession,
 )
+
+_SLACK = 1 << 17
+
+
+class OutputBuffer:
+    """Keeps at least the last `capacity` bytes. Offsets count from the terminal's first byte."""
+
+    def __init__(self, capacity: int = REPLAY_BYTES) -> None:
+        self._capacity = capacity
+        self._data = bytearray()
+        self.start = 0
+        """Offset of the oldest retained byte."""
+
+    @property
+    def end(self) -> int:
+        """Offset after the newest byte."""
+        return self.start + len(self._data)
+
+    def append(self, data: bytes) -> None:
+        self._data += data
+        if len(self._data) > self._capacity + _SLACK:
+            surplus = len(self._data) - self._capacity
+            del self._data[:surplus]
+            self.start += surplus
+
+    def read(self, offset: int, limit: int | None = None) -> bytes:
+        """Return the bytes from a retained offset on."""
+        begin = offset - self.start
+        return bytes(self._data[begin : None if limit is None else begin + limit])
+
+
+GAP_SECONDS = 5.0
+
+
+class InputFate(Enum):
+    """The outcome of one numbered input."""
+
+    APPLY = auto()
+    DROP = auto()
+    """It was typed before, or belongs to an older generation."""
+    GAP = auto()
+    """Earlier input did not arrive in time."""
+
+
+class InputOrder:
+    """Puts numbered inputs into their order. A higher generation starts again at sequence 0."""
+
+    def __init__(self, gap_seconds: float = GAP_SECONDS) -> None:
+        self._gap_seconds = gap_seconds
+        self._generation = 0
+        self._expected = 0
+        self._moved = asyncio.Event()
+
+    async def turn(self, generation: int, sequence: int) -> InputFate:
+        """Wait for an input's turn. On APPLY the caller types it before it waits for anything."""
+        if generation > self._generation:
+            self._move(generation, 0)
+        try:
+            async with asyncio.timeout(self._gap_seconds):
+                while (fate := self._look(generation, sequence)) is None:
+                    await self._moved.wait()
+        except TimeoutError:
+            return InputFate.GAP
+        if fate is InputFate.APPLY:
+            self._move(generation, sequence + 1)
+        return fate
+
+    def _look(self, generation: int, sequence: int) -> InputFate | None:
+        if generation < self._generation or sequence < self._expected:
+            return InputFate.DROP
+        return InputFate.APPLY if sequence == self._expected else None
+
+    def _move(self, generation: int, expected: int) -> None:
+        self._generation, self._expected = generation, expected
+        self._moved.set()
+        self._moved = asyncio.Event()
+
 
 _IN_DIRECTORY = 'cd -- "$1" || exit 1; shift; exec "$@"'
 _NO_SHELLS = ("nologin", "false", "sync")

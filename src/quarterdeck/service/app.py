@@ -17,22 +17,17 @@ from quarterdeck.service.automations.routes import (
     host_webhooks_router,
 )
 from quarterdeck.service.chats.routes import chats_router, history_router, messages_router
-from quarterdeck.service.environments.file_routes import router as environment_files_router
-from quarterdeck.service.environments.hook_routes import router as environment_hooks_router
-from quarterdeck.service.environments.mcp_routes import router as environment_mcps_router
+from quarterdeck.service.environments.part_routes import environment_parts_router
 from quarterdeck.service.environments.routes import (
     environments_router,
     hook_tests_router,
     warm_pools_router,
 )
-from quarterdeck.service.environments.skill_routes import router as environment_skills_router
-from quarterdeck.service.environments.variable_routes import router as environment_variables_router
-from quarterdeck.service.error_handlers import install_handlers
 from quarterdeck.service.forwarding import Forwarding
 from quarterdeck.service.git.origin_routes import origin_router
 from quarterdeck.service.git.routes import git_router, pull_requests_router
 from quarterdeck.service.identity.routes import api_keys_router, auth_router, users_router
-from quarterdeck.service.middleware import AuthMiddleware, ErrorMiddleware, Head
+from quarterdeck.service.middleware import AuthMiddleware, ErrorMiddleware, Head, install_handlers
 from quarterdeck.service.notifications.routes import chatapp_router
 from quarterdeck.service.previews.routes import previews_router
 from quarterdeck.service.replicas.file_routes import canvas_router, repo_files_router
@@ -58,11 +53,7 @@ ROUTERS = (
     agents_router,
     repositories_router,
     environments_router,
-    environment_variables_router,
-    environment_files_router,
-    environment_skills_router,
-    environment_mcps_router,
-    environment_hooks_router,
+    environment_parts_router,
     replicas_router,
     workspaces_router,
     history_router,

@@ -34,12 +34,17 @@ from quarterdeck.service.notifications.sender import HEADER
 from quarterdeck.service.routing import Access, access_of
 from quarterdeck.wire.account import TokenRequest
 from quarterdeck.wire.automations import AUTOMATION_PAYLOADS, AutomationEvent
-from quarterdeck.wire.environment_parts import RemoteConfig, StdioConfig
+from quarterdeck.wire.environment_parts import HookTestEvent, RemoteConfig, StdioConfig
 from quarterdeck.wire.errors import STATUS_OF, ErrorCode, ErrorObject
 from quarterdeck.wire.events import PAYLOADS, Event
 from quarterdeck.wire.history import AGENT_PAYLOADS, AgentEvent, AspTurn
-from quarterdeck.wire.hook_tests import HookTestEvent
-from quarterdeck.wire.replicas import INCLUDES, RepositoryDiff
+from quarterdeck.wire.replicas import (
+    INCLUDES,
+    WEBHOOK_DATA,
+    RepositoryDiff,
+    WebhookCall,
+    WebhookType,
+)
 from quarterdeck.wire.terminals import (
     TerminalError,
     TerminalExit,
@@ -47,7 +52,6 @@ from quarterdeck.wire.terminals import (
     TerminalReplay,
     TerminalResized,
 )
-from quarterdeck.wire.webhooks import WEBHOOK_DATA, WebhookCall, WebhookType
 
 MEANINGS = {
     400: "Missing or invalid parameters, or a malformed body.",

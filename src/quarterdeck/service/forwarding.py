@@ -24,12 +24,12 @@ from quarterdeck.local.sockets import socket_address
 from quarterdeck.service.caches import Remembered
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.database import Database
-from quarterdeck.service.error_handlers import error_response
 from quarterdeck.service.errors import ApiError, ServiceError
 from quarterdeck.service.event_log import PING_SECONDS
+from quarterdeck.service.http_protocol import MARK, for_caller, for_owner
 from quarterdeck.service.identity.service import Caller, CallerKind
+from quarterdeck.service.middleware import error_response
 from quarterdeck.service.ownership import ALIVE, UNIX
-from quarterdeck.service.proxy_headers import MARK, for_caller, for_owner
 from quarterdeck.service.streams import EVENT_STREAM
 from quarterdeck.service.system_rows import Owner, ServiceRow, find_service, owner_of
 from quarterdeck.wire.errors import ErrorCode

@@ -38,12 +38,12 @@ from sqlalchemy import Connection, update
 
 from quarterdeck.local.home import Home
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.db.tables import settings, webhook_deliveries, workspaces
 from quarterdeck.service.errors import DatabaseClosedError, HomeUnusableError, StorageError
 from quarterdeck.service.listeners import is_loopback
 from quarterdeck.service.previews.rows import PORT_SETTING, port_setting
 from quarterdeck.service.replicas.rows import NOTE, WorkspaceRow
-from quarterdeck.service.retry import log_storage_error
 from quarterdeck.service.system_rows import all_services, announce, take_over_deliveries
 from quarterdeck.service.vault import read_key_file, write_key_file
 from quarterdeck.wire.account import Service

@@ -28,19 +28,19 @@ from quarterdeck.service.chats.rows import (
     move_message,
     order_waiting,
 )
+from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.db.tables import chats
 from quarterdeck.service.errors import StorageError, UnknownWorkspaceError
 from quarterdeck.service.event_log import EventLog, LogWriter
 from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.formats import moment_text, storable_json
-from quarterdeck.service.replicas.record import keep_pull_requests
 from quarterdeck.service.replicas.rows import (
     add_hook_log,
     change_workspace,
     journal_index_of,
     keep_journal_index,
+    keep_pull_requests,
 )
-from quarterdeck.service.retry import retry_until_stored
 from quarterdeck.wire.chats import EventChat
 from quarterdeck.wire.engine import JournalEntry
 from quarterdeck.wire.events import (

@@ -26,8 +26,8 @@ from quarterdeck.service.hosts.api import HostApis
 from quarterdeck.service.hosts.settings import NO_HOSTS, HostsSettings
 from quarterdeck.service.identity.authentication import Authenticator
 from quarterdeck.service.identity.tokens import NO_SETTINGS, IdentitySettings
+from quarterdeck.service.notifications.rows import store_calls
 from quarterdeck.service.notifications.sender import NotificationService
-from quarterdeck.service.notifications.webhooks import store_calls
 from quarterdeck.service.ownership import ServiceHeartbeat, adopt, home_id
 from quarterdeck.service.previews.service import PreviewService
 from quarterdeck.service.replicas.file_search import FileSearch

@@ -10,8 +10,8 @@ from starlette.routing import BaseRoute
 
 from quarterdeck import __version__
 from quarterdeck.service.context import Context
-from quarterdeck.service.error_handlers import RETRY_AFTER_SECONDS, answer
 from quarterdeck.service.errors import ApiError, StorageError
+from quarterdeck.service.middleware import RETRY_AFTER_SECONDS, answer
 from quarterdeck.service.ownership import services_known
 from quarterdeck.service.routing import admits
 from quarterdeck.wire.account import OK, UNAVAILABLE, Health, ServiceList

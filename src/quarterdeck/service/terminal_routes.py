@@ -12,8 +12,8 @@ from quarterdeck.service.context import Context, Workspace
 from quarterdeck.service.description import stream_of
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import PING_SECONDS
-from quarterdeck.service.fleet.engine_channel import api_error
 from quarterdeck.service.fleet.fleet import FleetDep
+from quarterdeck.service.fleet.runtime import api_error
 from quarterdeck.service.routing import both_families, replica_router
 from quarterdeck.service.streams import StreamResponse, TerminalFeed
 from quarterdeck.wire.base import GivenId, Success

@@ -23,7 +23,7 @@ from quarterdeck.wire.history import AgentEvent, AgentEventType, History
 if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
     from quarterdeck.wire.agents import Agent, AgentModels
-    from quarterdeck.wire.canvas import CanvasUpload
+    from quarterdeck.wire.files import CanvasUpload
 
 
 _USAGE_UPDATE = "usage_update"

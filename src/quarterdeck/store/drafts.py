@@ -6,8 +6,8 @@ from pathlib import Path
 from uuid import UUID
 
 from quarterdeck.store.disk import ClientDisk
-from quarterdeck.wire.canvas import CANVAS_LIMIT
 from quarterdeck.wire.chats import Base64Source, Image, media_type_of
+from quarterdeck.wire.files import CANVAS_LIMIT
 
 DELAY = 0.5
 """Seconds from the first unsaved key until the draft is saved."""

@@ -28,6 +28,7 @@ from quarterdeck.wire.environment_parts import (
     EnvironmentSkill,
     EnvironmentVariable,
     FoundSkill,
+    HookTestEvent,
 )
 from quarterdeck.wire.environments import (
     ChangeEnvironment,
@@ -36,7 +37,6 @@ from quarterdeck.wire.environments import (
     PooledWorkspace,
     WarmPool,
 )
-from quarterdeck.wire.hook_tests import HookTestEvent
 from quarterdeck.wire.repositories import ConnectRepository, Repository, RepositorySet
 from quarterdeck.wire.setup import HookKind
 

@@ -21,8 +21,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from quarterdeck.wire.canvas import CanvasFile, CanvasItem, CanvasKind, CanvasUpload
-from quarterdeck.wire.files import MOST_FILES, FileContent, FoundFile, FoundFiles
+from quarterdeck.wire.files import (
+    MOST_FILES,
+    CanvasFile,
+    CanvasItem,
+    CanvasKind,
+    CanvasUpload,
+    FileContent,
+    FoundFile,
+    FoundFiles,
+)
 
 if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from quarterdeck.agents.codex.driver import CodexDriver
-from quarterdeck.agents.codex.session import CodexSession
+from quarterdeck.agents.codex.session import CodexDriver, CodexSession
 from quarterdeck.agents.port import SessionSpec
 from quarterdeck.agents.presets import load_presets
 from quarterdeck.agents.session.recorder import Timeouts

@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from quarterdeck.agents.acp.content import prompt_blocks
 from quarterdeck.agents.acp.driver import AcpHandshake, start_process
 from quarterdeck.agents.acp.link import AgentLink, describe_error, describe_text_error
 from quarterdeck.agents.acp.options import NotOfferedError, OptionRequest
@@ -21,7 +20,28 @@ from quarterdeck.agents.presets import Preset
 from quarterdeck.agents.session.process import AgentProcess, RefusedError
 from quarterdeck.agents.session.recorder import Timeouts
 from quarterdeck.agents.session.session import CANCELLED, EngineTurn, ProcessSession
+from quarterdeck.wire.chats import Base64Source, Image
 from quarterdeck.wire.history import AgentEventType
+
+
+def prompt_blocks(prompt: Prompt, images_welcome: bool) -> list[dict[str, Any]]:
+    """Return the blocks of a prompt: its text, then its images.
+
+    Raises:
+        NotOfferedError: there are images and the agent does not accept any.
+    """
+    if prompt.images and not images_welcome:
+        raise NotOfferedError("it does not accept images. Send the message without them.")
+    text = [{"type": "text", "text": prompt.text}] if prompt.text or not prompt.images else []
+    return [*text, *(_image_block(image) for image in prompt.images)]
+
+
+def _image_block(image: Image) -> dict[str, Any]:
+    source = image.source
+    if isinstance(source, Base64Source):
+        return {"type": "image", "mimeType": source.media_type, "data": source.data}
+    name = source.url.rstrip("/").rpartition("/")[2] or source.url
+    return {"type": "resource_link", "uri": source.url, "name": name}
 
 
 class AcpSession(ProcessSession[AgentLink]):

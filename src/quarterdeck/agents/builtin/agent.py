@@ -17,8 +17,13 @@ from quarterdeck import __version__
 from quarterdeck.agents.acp.sdk import PROTOCOL_VERSION, Connection, RequestError
 from quarterdeck.agents.acp.shapes import AcpShape
 from quarterdeck.agents.builtin.runner import Runner
-from quarterdeck.agents.builtin.sessions import SessionStore, StoredSession, UnknownSessionError
-from quarterdeck.agents.builtin.turn import BlockFailure, BuiltinTurn
+from quarterdeck.agents.builtin.turn import (
+    BlockFailure,
+    BuiltinTurn,
+    SessionStore,
+    StoredSession,
+    UnknownSessionError,
+)
 from quarterdeck.agents.session.process import LineTransport, Message
 
 

@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from quarterdeck.agents.builtin import replies
 from quarterdeck.agents.builtin.runner import (
     Parsed,
     Ran,
@@ -18,8 +17,166 @@ from quarterdeck.agents.builtin.runner import (
     check_variables,
     parse,
 )
-from quarterdeck.agents.builtin.sessions import SessionStore, StoredSession
 from quarterdeck.agents.processes import Tree, new_mark
+
+if TYPE_CHECKING:
+    from quarterdeck.agents.port import AgentStatus
+    from quarterdeck.wire.agents import KnownAgents
+
+
+from pydantic import BaseModel, ValidationError
+
+from quarterdeck.local.files import write_file
+
+_HELP = """\
+I am the built-in agent. I have no model, so I cannot answer questions or write code by myself. \
+I run the shell blocks of a message in order, in the workspace, and stop at the first command \
+that fails. Write one like this:
+
+````
+```sh
+git status
+```
+````
+
+In plan mode I list what I would run and run nothing.
+
+"""
+
+
+def help_text(parsed: Parsed) -> str:
+    """Return the answer to a message without a shell block."""
+    skipped = ""
+    if parsed.skipped:
+        languages = ", ".join(sorted(set(parsed.skipped)))
+        skipped = f"I did not run the block in `{languages}`: I only run shell blocks.\n\n"
+    return skipped + _HELP + _agents()
+
+
+def planned(blocks: list[ShellBlock], directory: str) -> str:
+    """Return the blocks that would be run."""
+    steps = "\n\n".join(
+        f"{_fence(block)}{block.shell}\n{block.script}{_fence(block)}" for block in blocks
+    )
+    return (
+        f"I would run this in `{directory}`, and stop at the first command that fails:\n\n{steps}"
+        "\n\nNothing was run. Send the message without plan mode to run it."
+    )
+
+
+def summary(blocks: list[ShellBlock], runs: list[Ran], skipped: list[str], changes: str) -> str:
+    """Return the results of the blocks and the changes."""
+    last = runs[-1]
+    lines: list[str] = []
+    if last.exit_code != 0:
+        lines.append(f"`{blocks[len(runs) - 1].title}` failed with exit code {last.exit_code}.")
+    if left := len(blocks) - len(runs):
+        lines.append(f"{left} {_noun(left)} after it {'was' if left == 1 else 'were'} not run.")
+    if skipped:
+        lines.append(f"Not run: not a shell block: `{', '.join(sorted(set(skipped)))}`.")
+    if last.exit_code == 0:
+        lines.append(f"{len(runs)} {_noun(len(runs))} ran without an error.")
+    return " ".join(lines) + "\n\n" + changes
+
+
+def _agents() -> str:
+    # Imported here: only this answer needs it, and every start would pay 0.15 s for it.
+    from quarterdeck.agents.catalog import default_catalog
+
+    agents = _known_agents()
+    catalog = default_catalog(own=agents.own, keyed=agents.keyed)
+    others = [status for status in catalog.statuses() if status.id != "builtin"]
+    return "Other agents here:\n\n" + "\n".join(map(_agent, others))
+
+
+def _known_agents() -> "KnownAgents":
+    """Return the agents given by the engine; none when they cannot be read."""
+    from pydantic import ValidationError
+
+    from quarterdeck.wire.agents import AGENTS_VARIABLE, KnownAgents
+
+    try:
+        return KnownAgents.model_validate_json(os.environ.get(AGENTS_VARIABLE, "{}"))
+    except ValidationError:
+        return KnownAgents()
+
+
+def _agent(status: "AgentStatus") -> str:
+    version = f" {status.version}" if status.version else ""
+    return f"- **{status.name}**{version} (`{status.id}`): {status.reason or 'available'}"
+
+
+def _noun(count: int) -> str:
+    return "block" if count == 1 else "blocks"
+
+
+def _fence(block: ShellBlock) -> str:
+    """Return a fence that does not occur in the script."""
+    fence = "```"
+    while fence in block.script:
+        fence += "`"
+    return fence
+
+
+HISTORY_LIMIT = 300
+"""Updates kept for a reload, counted from the end."""
+
+
+class StoredSession(BaseModel):
+    """A session as it is stored. `history` holds the protocol's update objects."""
+
+    id: str
+    directory: str
+    mode: str = "default"
+    history: list[dict[str, Any]] = []
+
+
+class UnknownSessionError(Exception):
+    """No session has this id, or its file cannot be read."""
+
+
+class SessionStore:
+    """The session files of one state directory. Blocking: call it from a thread."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def create(self, working_directory: str) -> StoredSession:
+        """Create and store a new session."""
+        session = StoredSession(id=str(uuid.uuid4()), directory=working_directory)
+        self.save(session)
+        return session
+
+    def load(self, session_id: str) -> StoredSession:
+        """Read a session back.
+
+        Raises:
+            UnknownSessionError: there is none.
+        """
+        try:
+            text = self._path(session_id).read_text("utf-8")
+            return StoredSession.model_validate_json(text)
+        except (OSError, ValidationError, ValueError) as error:
+            raise UnknownSessionError(session_id) from error
+
+    def save(self, session: StoredSession) -> None:
+        """Store a session in one step.
+
+        Raises:
+            OSError: the disk is full, or the directory cannot be written.
+        """
+        del session.history[:-HISTORY_LIMIT]
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_file(self._path(session.id), session.model_dump_json())
+
+    def script(self, session: StoredSession) -> Path:
+        """Return the file for the session's running block."""
+        return self._directory / f"{session.id}.block"
+
+    def _path(self, session_id: str) -> Path:
+        # Through UUID: an id from outside must not become a path.
+        return self._directory / f"{uuid.UUID(session_id)}.json"
+
 
 _DEPTHS = (".git", "*/.git", "*/*/.git")
 _REPOSITORIES = 20
@@ -256,7 +413,7 @@ class BuiltinTurn:
 
     async def _answer(self, parsed: Parsed) -> BlockFailure | None:
         if not parsed.blocks:
-            await self._emit(agent_message(await asyncio.to_thread(replies.help_text, parsed)))
+            await self._emit(agent_message(await asyncio.to_thread(help_text, parsed)))
         elif self._session.mode == "plan":
             await self._plan(parsed.blocks)
         else:
@@ -265,7 +422,7 @@ class BuiltinTurn:
 
     async def _plan(self, blocks: list[ShellBlock]) -> None:
         await self._emit(plan(blocks))
-        await self._emit(agent_message(replies.planned(blocks, self._session.directory)))
+        await self._emit(agent_message(planned(blocks, self._session.directory)))
 
     async def _work(self, parsed: Parsed) -> BlockFailure | None:
         before = await take_snapshots(self._session.directory)
@@ -274,7 +431,7 @@ class BuiltinTurn:
             return None
         after = await take_snapshots(self._session.directory)
         changed = await describe(self._session.directory, before, after)
-        text = replies.summary(parsed.blocks, runs, parsed.skipped, changed)
+        text = summary(parsed.blocks, runs, parsed.skipped, changed)
         await self._emit(agent_message(text))
         if runs[-1].exit_code == 0:
             return None

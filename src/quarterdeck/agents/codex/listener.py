@@ -1,16 +1,264 @@
 """Dispatches codex's messages about one thread: to the narrator, a person, or a waiting caller."""
 
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
+from quarterdeck.agents.codex import items
 from quarterdeck.agents.codex.link import Reply
-from quarterdeck.agents.codex.narration import Narrator
 from quarterdeck.agents.codex.questions import Approvals
 from quarterdeck.agents.codex.turns import NativeGoal, ThreadTurns
 from quarterdeck.agents.objects import as_object
+from quarterdeck.agents.output import SHOWN_LIVE, OutputTail
 from quarterdeck.agents.session.permissions import PermissionRequests
 from quarterdeck.agents.session.recorder import Recorder
+from quarterdeck.wire.history import AgentEventType
+
+Show = Callable[[str], Awaitable[None]]
+
+
+class LiveOutput:
+    """The output of one command. `end` stops showing it."""
+
+    def __init__(self, show: Show) -> None:
+        self._show = show
+        self._output = OutputTail()
+        self._showing: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._news = False
+        self.shown = False
+
+    def add(self, text: str) -> None:
+        """Add output; it is shown a little later, together with further output."""
+        self._output.add(text.encode(errors="replace"))
+        self._news = True
+        if self._showing is None or self._showing.done():
+            self._showing = asyncio.create_task(self._show_news(), name="codex output")
+
+    async def end(self) -> None:
+        """Stop showing output; wait for a running `show`."""
+        self._ended.set()
+        if self._showing is not None:
+            await asyncio.wait({self._showing})
+
+    async def _show_news(self) -> None:
+        while self._news:
+            try:
+                async with asyncio.timeout(self._output.pause()):
+                    await self._ended.wait()
+            except TimeoutError:
+                self._news, self.shown = False, True
+                await self._show(self._output.text(SHOWN_LIVE))
+            else:
+                return
+
 
 Params = dict[str, Any]
+
+_PLAN_STATUS = {"inProgress": "in_progress"}
+PLAN_MARK = {"_meta": {"item": "plan"}}
+"""Marks the chunks of a proposed plan, which is sent like a message."""
+
+
+class Narrator:
+    """Reports one thread as events. Text that was sent in pieces is not sent again whole."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._sent_in_pieces: set[str] = set()
+        self._calls: dict[str, LiveOutput] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._warned: set[str] = set()
+
+    @property
+    def warnings(self) -> list[str]:
+        """Codex's warnings."""
+        return sorted(self._warned)
+
+    async def calls_closed(self) -> None:
+        """Wait until no call is running."""
+        await self._idle.wait()
+
+    async def hear(self, method: str, params: Params) -> None:
+        """Handle a notification of the thread; those without content for a person are skipped."""
+        handle = _HANDLERS.get(method)
+        if handle is not None:
+            await handle(self, params)
+
+    async def remark(self, line: str) -> None:
+        """Send a remark in the agent's place, set apart from its messages."""
+        await self._chunk("agent_message_chunk", f"*{line}*\n\n", None)
+
+    async def close_calls(self) -> None:
+        """Close calls that are still open: their end will not be reported."""
+        for item_id in list(self._calls):
+            await self._end_output(item_id)
+            await self._update(items.cut_off(item_id))
+
+    # Talk
+
+    async def _message(self, params: Params) -> None:
+        await self._piece("agent_message_chunk", params, str(params.get("itemId")))
+
+    async def _plan(self, params: Params) -> None:
+        await self._piece("agent_message_chunk", params, str(params.get("itemId")), PLAN_MARK)
+
+    async def _summary(self, params: Params) -> None:
+        part = f"{params.get('itemId')}.{params.get('summaryIndex', 0)}"
+        await self._piece("agent_thought_chunk", params, part)
+
+    async def _thought(self, params: Params) -> None:
+        part = f"{params.get('itemId')}.raw.{params.get('contentIndex', 0)}"
+        await self._piece("agent_thought_chunk", params, part)
+
+    async def _piece(
+        self, kind: str, params: Params, part: str, mark: Params | None = None
+    ) -> None:
+        self._sent_in_pieces.add(str(params.get("itemId")))
+        await self._chunk(kind, str(params.get("delta", "")), part, mark)
+
+    async def _chunk(
+        self, kind: str, text: str, part: str | None, mark: Params | None = None
+    ) -> None:
+        named = {"messageId": part} if part else {}
+        content = {"type": "text", "text": text}
+        await self._update({"sessionUpdate": kind, "content": content, **named, **(mark or {})})
+
+    async def _whole(self, item: items.Item) -> None:
+        """Send a complete item of text, unless it was sent in pieces."""
+        item_id, kind = str(item["id"]), item["type"]
+        if item_id in self._sent_in_pieces:
+            self._sent_in_pieces.discard(item_id)
+        elif kind == "reasoning":
+            for number, text in enumerate(cast("list[object]", item.get("summary") or [])):
+                await self._chunk("agent_thought_chunk", str(text), f"{item_id}.{number}")
+        elif text := str(item.get("text") or ""):
+            mark = PLAN_MARK if kind == "plan" else None
+            await self._chunk("agent_message_chunk", text, item_id, mark)
+
+    # Calls
+
+    async def _started(self, params: Params) -> None:
+        item = _item(params)
+        if item is None or item["type"] in items.TALK | items.MODEL_ONLY:
+            return
+        item_id = str(item["id"])
+        self._calls[item_id] = LiveOutput(lambda text: self._show_output(item_id, text))
+        self._idle.clear()
+        await self._update(items.started(item))
+
+    async def _ended(self, params: Params) -> None:
+        item = _item(params)
+        if item is None or item["type"] in items.MODEL_ONLY:
+            return
+        if item["type"] in items.TALK:
+            return await self._whole(item)
+        item_id = str(item["id"])
+        if item_id not in self._calls:
+            await self._update(items.started(item))
+        shown = await self._end_output(item_id)
+        await self._update(items.ended(item, shown))
+
+    async def _printed(self, params: Params) -> None:
+        output = self._calls.get(str(params.get("itemId")))
+        if output is not None:
+            output.add(str(params.get("delta", "")))
+
+    async def _patched(self, params: Params) -> None:
+        content = items.patch_content(items.changes_of(params))
+        await self._update(items.progressed(str(params.get("itemId")), content))
+
+    async def _progress(self, params: Params) -> None:
+        content = [items.text_part(str(params.get("message", "")))]
+        await self._update(items.progressed(str(params.get("itemId")), content))
+
+    async def _show_output(self, item_id: str, text: str) -> None:
+        if not self._recorder.open:
+            return  # a server left running prints between turns; its end reports all output
+        await self._update(items.progressed(item_id, [items.text_part(text)]))
+
+    async def _end_output(self, item_id: str) -> bool:
+        output = self._calls.pop(item_id, None)
+        if output is None:
+            return False
+        await output.end()
+        if not self._calls:
+            self._idle.set()
+        return output.shown
+
+    # The rest
+
+    async def _steps(self, params: Params) -> None:
+        steps = [as_object(step) for step in cast("list[object]", params.get("plan") or [])]
+        entries = [
+            {
+                "content": str(step.get("step", "")),
+                "priority": "medium",
+                "status": _PLAN_STATUS.get(str(step.get("status")), str(step.get("status"))),
+            }
+            for step in steps
+        ]
+        await self._update({"sessionUpdate": "plan", "entries": entries})
+
+    async def _usage(self, params: Params) -> None:
+        usage = as_object(params.get("tokenUsage"))
+        used = as_object(usage.get("last")).get("totalTokens") or 0
+        size = usage.get("modelContextWindow") or 0
+        await self._update({"sessionUpdate": "usage_update", "used": used, "size": size})
+
+    async def _error(self, params: Params) -> None:
+        if params.get("willRetry"):  # else the end of the turn reports it
+            message = as_object(params.get("error")).get("message")
+            await self._chunk("agent_thought_chunk", f"{message}\n\n", None)
+
+    async def _warning(self, params: Params) -> None:
+        parts = [params.get("message") or params.get("summary"), params.get("details")]
+        text = "\n".join(str(part) for part in parts if part)
+        if text in self._warned:
+            return  # codex repeats some in every turn
+        self._warned.add(text)
+        await self._chunk("agent_thought_chunk", f"{text}\n\n", None)
+
+    async def _rerouted(self, params: Params) -> None:
+        text = f"The model {params.get('toModel')} answers in place of {params.get('fromModel')}."
+        await self._chunk("agent_thought_chunk", f"{text}\n\n", None)
+
+    async def _server(self, params: Params) -> None:
+        if params.get("status") == "failed":
+            why = f": {params['error']}" if params.get("error") else ""
+            await self.remark(f"The MCP server {params.get('name')} did not start{why}.")
+
+    async def _update(self, update: items.Update) -> None:
+        await self._recorder.record(AgentEventType.SESSION_UPDATE, update)
+
+    HANDLERS: "dict[str, Callable[[Narrator, Params], Awaitable[None]]]" = {
+        "item/agentMessage/delta": _message,
+        "item/plan/delta": _plan,
+        "item/reasoning/summaryTextDelta": _summary,
+        "item/reasoning/textDelta": _thought,
+        "item/started": _started,
+        "item/completed": _ended,
+        "item/commandExecution/outputDelta": _printed,
+        "item/fileChange/patchUpdated": _patched,
+        "item/mcpToolCall/progress": _progress,
+        "turn/plan/updated": _steps,
+        "thread/tokenUsage/updated": _usage,
+        "error": _error,
+        "warning": _warning,
+        "guardianWarning": _warning,
+        "configWarning": _warning,
+        "model/rerouted": _rerouted,
+        "mcpServer/startupStatus/updated": _server,
+    }
+
+
+_HANDLERS = Narrator.HANDLERS
+
+
+def _item(params: Params) -> items.Item | None:
+    item = as_object(params.get("item"))
+    return item if isinstance(item.get("id"), str) and isinstance(item.get("type"), str) else None
 
 
 class ThreadListener:

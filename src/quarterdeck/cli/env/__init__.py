@@ -2,7 +2,7 @@
 
 import click
 
-from quarterdeck.cli.lazy import LazyGroup, Verb
+from quarterdeck.cli.program import LazyGroup, Verb
 
 _HERE = "quarterdeck.cli.env"
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         EnvironmentHook,
         EnvironmentMcp,
         EnvironmentSkill,
+        HookTest,
     )
-    from quarterdeck.wire.hook_tests import HookTest
 
 
 path_argument = click.argument("path", metavar="PATH")

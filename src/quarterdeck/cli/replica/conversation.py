@@ -9,7 +9,6 @@ import click
 
 from quarterdeck.cli.clients import with_client
 from quarterdeck.cli.errors import FailedError, UsageError
-from quarterdeck.cli.lazy import LazyGroup, Verb
 from quarterdeck.cli.lookup import find_chat, find_replica, with_replica
 from quarterdeck.cli.options import (
     Common,
@@ -27,6 +26,7 @@ from quarterdeck.cli.output import (
     print_text,
     safe_line,
 )
+from quarterdeck.cli.program import LazyGroup, Verb
 from quarterdeck.cli.replica.events import TurnFilter, event_printer, follow_turn
 from quarterdeck.wire.chats import (
     TOKEN_BUDGET_LIMIT,

@@ -8,15 +8,16 @@ from uuid import UUID
 import click
 
 from quarterdeck.cli.errors import FailedError, UsageError
-from quarterdeck.cli.lazy import LazyGroup, Verb
 from quarterdeck.cli.lookup import with_replica
 from quarterdeck.cli.options import Common, common_options, replica_argument
 from quarterdeck.cli.output import print_json, print_message, print_table, print_text
-from quarterdeck.wire.canvas import CANVAS_LIMIT, CanvasList
+from quarterdeck.cli.program import LazyGroup, Verb
 from quarterdeck.wire.files import (
+    CANVAS_LIMIT,
     CONTENT_LIMIT,
     DEFAULT_FILES,
     MOST_FILES,
+    CanvasList,
     FileStatus,
     FoundFile,
     FoundFiles,

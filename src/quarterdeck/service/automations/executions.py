@@ -13,20 +13,19 @@ from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping
 
-from quarterdeck.service.automations.describe import execution_record, skipped_record
-from quarterdeck.service.automations.rows import skips_between
+from quarterdeck.service.automations.rows import execution_record, skipped_record, skips_between
 from quarterdeck.service.automations.run_rows import change_execution, moment_of, page_of_executions
 from quarterdeck.service.automations.service import reach_automation, reach_execution
 from quarterdeck.service.chats.messages import remove_queued
 from quarterdeck.service.chats.rows import WAITING, MessageState, find_chat, last_position, state_of
 from quarterdeck.service.chats.service import interrupt_chat
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.service import Caller
 from quarterdeck.service.replicas.rows import WorkspaceRow, find_workspace
-from quarterdeck.service.retry import retry_until_stored
 from quarterdeck.wire.automation_runs import Execution, ExecutionList, ExecutionStatus
 from quarterdeck.wire.chats import Chat, GoalStatus
 from quarterdeck.wire.replicas import WorkspaceStatus

@@ -4,8 +4,11 @@ Starts a waiting run: its workspace, chat and message are stored together with i
 run has one workspace, whichever process is killed, and however many services look for work.
 """
 
+import json
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Annotated
 from uuid import UUID
 
@@ -13,19 +16,33 @@ from fastapi import Depends, Request
 from sqlalchemy import Connection, RowMapping
 from sqlalchemy.exc import IntegrityError
 
-from quarterdeck.service.automations.grouping import ALONE, RunGroup, company_of, put_off, refuse
 from quarterdeck.service.automations.prompts import Ticket, TriggerEvent, compose_prompt
 from quarterdeck.service.automations.rows import find_automation
-from quarterdeck.service.automations.run_rows import find_execution, may_start
-from quarterdeck.service.automations.runs import AWAITED, mark_creating, mark_running, occasion_of
+from quarterdeck.service.automations.run_rows import (
+    STARTED,
+    change_execution,
+    earlier_pending,
+    find_execution,
+    may_start,
+    newest_of_group,
+)
+from quarterdeck.service.automations.runs import (
+    AWAITED,
+    finish,
+    mark_creating,
+    mark_running,
+    occasion_of,
+)
 from quarterdeck.service.automations.service import caller_for, head_starts, modes_of, replica_for
 from quarterdeck.service.chats.messages import begin_delivery, plan_message, store_message
+from quarterdeck.service.chats.rows import find_chat
 from quarterdeck.service.checks.service import OpenedCheck
 from quarterdeck.service.checks.sync_worker import CheckSender
 from quarterdeck.service.context import Context, ServiceContext, parts
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.fleet.fleet import Fleet, FleetDep
+from quarterdeck.service.formats import moment_text
 from quarterdeck.service.hosts.settings import address_of
 from quarterdeck.service.ownership import ALIVE
 from quarterdeck.service.replicas.create import (
@@ -44,6 +61,94 @@ from quarterdeck.wire.replicas import WorkspaceStatus
 from quarterdeck.wire.repositories import Repository
 
 Row = RowMapping
+
+SAME = ("environment_id", "agent_provider", "workspace_size")
+"""The settings that must match for a later run to use the workspace."""
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """The runs that a run depends on: one that it waits for, or one whose workspace it joins."""
+
+    before: Row | None = None
+    joined: Row | None = None
+
+
+ALONE = RunGroup()
+
+
+def company_of(connection: Connection, execution: Row, automation: Row, home_id: str) -> RunGroup:
+    """Return the group of a waiting run; `ALONE` when its trigger does not group.
+
+    `home_id` is the home of the calling service.
+    """
+    group = execution["group_key"]
+    if group is None or not occasion_of(execution).joins:
+        return ALONE
+    before = earlier_pending(connection, execution)
+    if before is not None:
+        return RunGroup(before=before)
+    newest = newest_of_group(connection, automation["id"], group)
+    if newest is None or not _fits(connection, newest, automation, home_id):
+        return ALONE
+    return RunGroup(joined=newest)
+
+
+def _fits(connection: Connection, run: Row, automation: Row, home_id: str) -> bool:
+    kept = json.loads(run["config_json"])
+    if any(kept.get(name) != automation[name] for name in SAME):
+        return False
+    workspace = find_workspace(connection, run["workspace_id"])
+    if workspace is None or find_chat(connection, workspace.id, run["chat_id"]) is None:
+        return False
+    if run["status"] in STARTED:
+        return workspace.status != WorkspaceStatus.ERROR
+    if workspace.status != WorkspaceStatus.ACTIVE:
+        return False
+    return _is_attended(connection, workspace.id, home_id)
+
+
+def _is_attended(connection: Connection, workspace_id: str, home_id: str) -> bool:
+    """Return whether the service that owns a workspace is alive: nothing waits for a dead one."""
+    owner = owner_of(connection, workspace_id)
+    if owner is None or owner.home_id in (None, home_id):
+        return True
+    service = find_service(connection, owner.home_id, ALIVE)
+    return service is not None and service.alive
+
+
+NO_PLACE_SECONDS = 20
+"""Seconds before a run that was over the limit is tried again."""
+
+log = logging.getLogger(__name__)
+
+
+async def put_off(
+    context: ServiceContext, execution_id: str, seconds: float, not_before: str | None = None
+) -> None:
+    """Postpone a run by some seconds, from now or from a later moment."""
+    now = context.clock()
+    since = now if not_before is None else max(now, datetime.fromisoformat(not_before))
+    due = moment_text(since + timedelta(seconds=seconds))
+    waiting = (ExecutionStatus.PENDING,)
+    await context.database.write(lambda c: change_execution(c, execution_id, waiting, due_at=due))
+
+
+async def refuse(context: ServiceContext, execution_id: str, error: ApiError) -> None:
+    """Postpone a run that is over the limit; end any other with the reason."""
+    now = context.clock()
+    again = moment_text(now + timedelta(seconds=NO_PLACE_SECONDS))
+
+    def run(connection: Connection) -> None:
+        if error.code in (ErrorCode.WORKSPACE_LIMIT_REACHED, ErrorCode.ENGINE_UNREACHABLE):
+            change_execution(connection, execution_id, (ExecutionStatus.PENDING,), due_at=again)
+        else:
+            why = error.message if error.details is None else f"{error.message} ({error.details})"
+            finish(connection, execution_id, why, moment_text(now))
+
+    log.info("A run was not started: %s", error.message)
+    await context.database.write(run)
+
 
 BEHIND_SECONDS = 1
 """Seconds between the checks of a run that waits for another run of its group."""

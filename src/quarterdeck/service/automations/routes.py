@@ -14,6 +14,7 @@ from quarterdeck.service.automations.dispatch import (
     approve,
     cancel,
     retry,
+    take_host_webhook,
     take_webhook,
     too_large,
     trigger_by_hand,
@@ -37,7 +38,6 @@ from quarterdeck.service.description import fails, stream_of
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.formats import IfMatch
 from quarterdeck.service.hosts.api import HostApis
-from quarterdeck.service.hosts.receiver import take_host_webhook
 from quarterdeck.service.hosts.settings import HOST_A, HOST_B
 from quarterdeck.service.hosts.webhooks import delivery_id, is_from_host_a, is_from_host_b
 from quarterdeck.service.identity.service import Caller, CallerDep

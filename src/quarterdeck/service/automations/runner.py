@@ -45,6 +45,7 @@ from quarterdeck.service.automations.scheduler import (
 )
 from quarterdeck.service.checks.sync_worker import CheckSender
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.faults import log_storage_error, retry_until_stored
 from quarterdeck.service.errors import ApiError, DatabaseClosedError, StorageError
 from quarterdeck.service.event_rows import StoredEvent
 from quarterdeck.service.fleet.fleet import Fleet
@@ -53,7 +54,6 @@ from quarterdeck.service.git.operations import GitOperations
 from quarterdeck.service.git.pull_requests import PullRequestService
 from quarterdeck.service.hosts.api import HostApis
 from quarterdeck.service.replicas.rows import WorkspaceRow, find_workspace
-from quarterdeck.service.retry import log_storage_error, retry_until_stored
 from quarterdeck.service.system_rows import forget_receipts
 from quarterdeck.wire.automation_runs import ExecutionStatus, Published
 from quarterdeck.wire.automations import OnSuccess

@@ -23,9 +23,12 @@ from uuid import uuid4
 from sqlalchemy import Connection, RowMapping
 
 from quarterdeck.service.automations.changes import store_change
-from quarterdeck.service.automations.describe import execution_record
 from quarterdeck.service.automations.prompts import TriggerEvent
-from quarterdeck.service.automations.rows import change_automation_row, find_automation
+from quarterdeck.service.automations.rows import (
+    change_automation_row,
+    execution_record,
+    find_automation,
+)
 from quarterdeck.service.automations.run_rows import (
     OPEN,
     STARTED,

@@ -15,11 +15,11 @@ from sqlalchemy import Connection, RowMapping
 from quarterdeck.sandboxes.port import StartPoint
 from quarterdeck.service.agents.service import usable_agent
 from quarterdeck.service.automations.changes import store_change
-from quarterdeck.service.automations.describe import automation_record
 from quarterdeck.service.automations.prompts import TriggerEvent
 from quarterdeck.service.automations.rows import (
     AutomationFilter,
     add_automation,
+    automation_record,
     change_automation_row,
     find_automation,
     page_of_automations,
@@ -27,7 +27,7 @@ from quarterdeck.service.automations.rows import (
 )
 from quarterdeck.service.automations.run_rows import bring_forward, find_execution
 from quarterdeck.service.automations.runs import end_waiting, store_automation_change
-from quarterdeck.service.automations.triggers import (
+from quarterdeck.service.automations.scheduler import (
     check_triggers,
     coming,
     new_token,

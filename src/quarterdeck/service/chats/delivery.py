@@ -17,11 +17,11 @@ from pydantic_core import from_json
 from quarterdeck.engine.link import EngineLink, EngineRefusedError
 from quarterdeck.service.chats.rows import UPLOADS, Undelivered, find_chat, undelivered
 from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.errors import UnknownWorkspaceError
 from quarterdeck.service.event_log import EventLog
 from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.replicas.queued_canvas import find_uploads, write_queued
-from quarterdeck.service.retry import retry_until_stored
 from quarterdeck.wire.chats import Chat, EventGoal
 from quarterdeck.wire.engine import DeliverMessage, OpenChat
 from quarterdeck.wire.events import EventType

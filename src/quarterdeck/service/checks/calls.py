@@ -15,14 +15,14 @@ None counts once a later run for the same pull request was started.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from sqlalchemy import Connection, RowMapping
 
-from quarterdeck.service.checks.places import CheckPlace
+from quarterdeck.service.automations.prompts import TriggerEvent
 from quarterdeck.service.checks.rows import (
     ABANDONED,
     OPEN,
@@ -37,11 +37,94 @@ from quarterdeck.service.checks.rows import (
     open_of_automation,
 )
 from quarterdeck.service.formats import storable
-from quarterdeck.service.hosts.settings import LOCAL
-from quarterdeck.wire.automation_runs import UNCOUNTED_REASONS, ExecutionStatus, ReportCheck
+from quarterdeck.service.hosts.settings import HOSTS, LOCAL, HostsSettings, hosts_of
+from quarterdeck.wire.automation_runs import (
+    UNCOUNTED_REASONS,
+    ExecutionStatus,
+    PullRequestRef,
+    ReportCheck,
+)
+from quarterdeck.wire.repositories import Repository
 
 if TYPE_CHECKING:
     import httpx
+
+
+@dataclass(frozen=True)
+class CheckPlace:
+    """Where a check is shown.
+
+    `repository` is the full name at the host; of a local check, the run's name for it. `number` is
+    None without a pull request. `why_here` says why the configured host does not keep the check.
+    """
+
+    host: str
+    repository: str
+    number: int | None
+    head_sha: str | None
+    why_here: str | None = None
+
+
+def wants_check(automation: RowMapping, occasion: TriggerEvent) -> bool:
+    """Return whether a run has a check.
+
+    With a pull request it has one unless its trigger says otherwise; without one, when its
+    automation requires a report.
+    """
+    if occasion.pull_request is None:
+        return json.loads(automation["config_json"]).get("report") is True
+    for trigger in json.loads(automation["triggers_json"]):
+        config = trigger.get("config", {})
+        if (trigger.get("type"), config.get("event")) == (occasion.type, occasion.event):
+            return config.get("check", True)
+    return True
+
+
+def place_of(
+    hosts: HostsSettings, occasion: TriggerEvent, repositories: Sequence[Repository]
+) -> CheckPlace:
+    """Return where the check of an occasion is kept; without a pull request, here.
+
+    Only a connected repository selects a host: the token belongs to the installation, and may write
+    to more than its organizations have connected. A host keeps checks of commits, so one whose
+    commit is not known is kept here.
+    """
+    about = occasion.pull_request
+    if about is None:
+        return CheckPlace(LOCAL, "", None, None)
+    location = host_of(hosts, occasion, about, repositories)
+    if location is None:
+        return CheckPlace(LOCAL, about.repository, about.number, about.head_sha)
+    host, full_name = location
+    return CheckPlace(
+        LOCAL if about.head_sha is None else host, full_name, about.number, about.head_sha
+    )
+
+
+def host_of(
+    hosts: HostsSettings,
+    occasion: TriggerEvent,
+    about: PullRequestRef,
+    repositories: Sequence[Repository],
+) -> tuple[str, str] | None:
+    """Return the host of a pull request's repository and its name there; None without a host."""
+    for repository in repositories:
+        found = _at_host(hosts, occasion, about, repository)
+        if found is not None:
+            return found
+    return None
+
+
+def _at_host(
+    hosts: HostsSettings, occasion: TriggerEvent, about: PullRequestRef, repository: Repository
+) -> tuple[str, str] | None:
+    for host, full_name in hosts_of(hosts, repository.url):
+        if about.repository.lower() not in (repository.name.lower(), full_name.lower()):
+            continue
+        expected = occasion.type not in HOSTS or host == occasion.type
+        if expected and hosts.of(host).writable:
+            return host, full_name
+    return None
 
 
 ANSWER_BYTES = 4 << 20

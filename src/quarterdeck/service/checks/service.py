@@ -17,9 +17,16 @@ from sqlalchemy import Connection, RowMapping
 from quarterdeck.service.automations.prompts import Ticket, TriggerEvent
 from quarterdeck.service.automations.run_rows import find_execution
 from quarterdeck.service.automations.runs import store_run_change
-from quarterdeck.service.checks.calls import HostCall, HostError, give_out, make, open_check, report
+from quarterdeck.service.checks.calls import (
+    HostCall,
+    HostError,
+    give_out,
+    make,
+    open_check,
+    place_of,
+    report,
+)
 from quarterdeck.service.checks.hosts import headers_of_host_a, headers_of_host_b
-from quarterdeck.service.checks.places import place_of
 from quarterdeck.service.checks.rows import (
     change_check,
     checks_named,

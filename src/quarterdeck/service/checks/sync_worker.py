@@ -18,9 +18,8 @@ from sqlalchemy import Connection, RowMapping
 
 from quarterdeck.service.automations.prompts import Ticket, TriggerEvent
 from quarterdeck.service.checks import service
-from quarterdeck.service.checks.calls import HostError
+from quarterdeck.service.checks.calls import HostError, host_of, wants_check
 from quarterdeck.service.checks.hosts import report_to_host_a, report_to_host_b
-from quarterdeck.service.checks.places import host_of, wants_check
 from quarterdeck.service.checks.rows import due_checks, find_check, next_due_check
 from quarterdeck.service.checks.service import (
     TOKEN_BYTES,
@@ -32,13 +31,13 @@ from quarterdeck.service.checks.service import (
     open_known,
 )
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.errors import DatabaseClosedError
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.hosts.settings import HOST_A
 from quarterdeck.service.notifications.http_client import open_client
 from quarterdeck.service.notifications.sender import InflightTasks
 from quarterdeck.service.repositories.rows import list_repositories
-from quarterdeck.service.retry import retry_until_stored
 
 if TYPE_CHECKING:
     import httpx

@@ -8,22 +8,347 @@ savepoint, and answered after the commit: durable when the caller continues.
 """
 
 import asyncio
-from collections.abc import Callable
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    String,
+    Table,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    select,
+)
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import NullPool
 
-from quarterdeck.service.db import sqlite
-from quarterdeck.service.db.faults import Outage
-from quarterdeck.service.db.schema import bring_up_to_date
-from quarterdeck.service.db.workers import DatabaseWorker, JobQueue, ReadWorker, Writer
-from quarterdeck.service.errors import StorageError
+from quarterdeck.service.db.faults import Outage, as_storage_error, spoils_transaction
+from quarterdeck.service.db.tables import metadata
+from quarterdeck.service.errors import DatabaseClosedError, NewerDatabaseError, StorageError
+
+T = TypeVar("T")
+
+GROUP_LIMIT = 256
+"""Maximum number of writes in one commit."""
+
+
+@dataclass
+class Job:
+    """One function to run, and the future of its result."""
+
+    fn: Callable[[Connection], Any]
+    future: asyncio.Future[Any]
+    after: Callable[[Any], None] | None
+    ended: Callable[[BaseException | None], None]
+    result: Any = None
+    error: BaseException | None = None
+
+    def finish(self) -> None:
+        """Set the result, on the event loop."""
+        self.ended(self.error)
+        if self.error is None and self.after is not None:
+            self.after(self.result)
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class JobQueue:
+    """Jobs from the event loop to threads."""
+
+    def __init__(self, outage: Outage) -> None:
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._outage = outage
+        self._closed = False
+
+    async def put(self, fn: Callable[[Connection], T], after: Callable[[T], None] | None) -> T:
+        """Submit a function, and wait for its result.
+
+        Raises:
+            DatabaseClosedError: `close` was called.
+            DatabaseLostError: the server is unreachable, and was tried just before.
+        """
+        if self._closed:
+            raise DatabaseClosedError("The database is closed.")
+        ended = partial(self._outage.ended, self._outage.admit())
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.put(Job(fn, future, after, ended))
+        return await future
+
+    def close(self, readers: int = 1) -> None:
+        """End each of the queue's threads after the earlier jobs."""
+        if not self._closed:
+            self._closed = True
+            for _ in range(readers):
+                self._queue.put(None)
+
+    def take(self) -> Job | None:
+        """Wait for one job; None at the end."""
+        return self._queue.get()
+
+    def take_group(self) -> list[Job | None]:
+        """Wait for one job and return it with all others that wait."""
+        group = [self._queue.get()]
+        try:
+            while len(group) < GROUP_LIMIT and group[-1] is not None:
+                group.append(self._queue.get_nowait())
+        except Empty:
+            pass
+        return group
+
+
+def answer(jobs: list[Job]) -> None:
+    """Finish jobs on their event loop, in order, with one wake-up."""
+    if not jobs:
+        return
+    loop = jobs[0].future.get_loop()
+
+    def finish() -> None:
+        for job in jobs:
+            job.finish()
+
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(finish)
+
+
+class DatabaseWorker(threading.Thread):
+    """A thread with its own connection."""
+
+    def __init__(self, name: str, engine: Engine, queue: JobQueue) -> None:
+        super().__init__(name=name, daemon=True)
+        self._engine = engine
+        self._queue = queue
+
+    def run(self) -> None:
+        """Work until the queue ends."""
+        connection: Connection | None = None
+        try:
+            while jobs := self._next():
+                connection = connection or self._connect(jobs)
+                if connection is not None:
+                    self._work(connection, jobs)
+                    answer(jobs)
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _next(self) -> list[Job]:
+        job = self._queue.take()
+        return [] if job is None else [job]
+
+    def _connect(self, jobs: list[Job]) -> Connection | None:
+        try:
+            return self._engine.connect()
+        except DBAPIError as e:
+            fault = as_storage_error(e)
+            for job in jobs:
+                job.error = fault
+            answer(jobs)
+            return None
+
+    def _work(self, connection: Connection, jobs: list[Job]) -> None:
+        raise NotImplementedError
+
+
+class ReadWorker(DatabaseWorker):
+    """Runs one job at a time, each in a transaction that is rolled back."""
+
+    def __init__(self, engine: Engine, queue: JobQueue) -> None:
+        super().__init__("database-reader", engine, queue)
+
+    def _work(self, connection: Connection, jobs: list[Job]) -> None:
+        for job in jobs:
+            run_alone(connection, job)
+
+
+class Writer(DatabaseWorker):
+    """Runs all waiting jobs as one transaction; the only thread that writes."""
+
+    def __init__(self, engine: Engine, queue: JobQueue) -> None:
+        super().__init__("database-writer", engine, queue)
+        self._ended = False
+
+    def _next(self) -> list[Job]:
+        if self._ended:
+            return []
+        group = self._queue.take_group()
+        self._ended = group[-1] is None
+        return [job for job in group if job is not None]
+
+    def _work(self, connection: Connection, jobs: list[Job]) -> None:
+        if len(jobs) == 1 or not _run_group(connection, jobs):
+            for job in jobs:
+                run_alone(connection, job)
+
+
+def run_alone(connection: Connection, job: Job) -> None:
+    """Run a job in its own transaction; a second time when a connection had been lost."""
+    if not _attempt(connection, job):
+        _attempt(connection, job)
+
+
+def _attempt(connection: Connection, job: Job) -> bool:
+    """Return False when the connection was lost before the commit.
+
+    The connection is reopened automatically when it is used again.
+    """
+    job.error = None
+    committing = False
+    try:
+        with connection.begin():
+            job.result = job.fn(connection)
+            committing = True
+    except DBAPIError as e:
+        job.error = as_storage_error(e)
+        return committing or not e.connection_invalidated
+    except BaseException as e:  # noqa: BLE001 - it belongs to who asked
+        job.error = e
+    return True
+
+
+def _run_group(connection: Connection, jobs: list[Job]) -> bool:
+    """Run jobs in one transaction; False when it failed and nothing was committed."""
+    committing = False
+    try:
+        with connection.begin():
+            for job in jobs:
+                _run_in_savepoint(connection, job)
+            committing = True
+    except DBAPIError as e:
+        if not (committing and e.connection_invalidated):
+            return False
+        # They may have been committed: to run them again could do everything twice.
+        for job in jobs:
+            job.error = job.error or as_storage_error(e)
+    return True
+
+
+def _run_in_savepoint(connection: Connection, job: Job) -> None:
+    job.error = None
+    try:
+        with connection.begin_nested():
+            job.result = job.fn(connection)
+    except DBAPIError as e:
+        if spoils_transaction(e):
+            raise
+        job.error = as_storage_error(e)
+    except BaseException as e:  # noqa: BLE001 - it belongs to who asked
+        job.error = e
+
+
+REVISIONS: Sequence[str] = ("0.1.0",)
+"""All revisions, oldest first."""
+
+HEAD = REVISIONS[-1]
+
+_marks = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+
+
+def prepare(engine: Engine) -> None:
+    """Create the tables, or migrate those of an older version; one process at a time.
+
+    Raises:
+        NewerDatabaseError: a newer version of the program wrote the database.
+        StorageError: it cannot be opened, is not a database, or belongs to another program.
+    """
+    try:
+        with engine.connect() as connection, connection.begin():
+            bring_up_to_date(connection)
+    except DBAPIError as e:
+        raise as_storage_error(e) from e
+
+
+def bring_up_to_date(connection: Connection) -> None:
+    """Prepare within a running transaction of a writing connection."""
+    match stored_revision(connection):
+        case None:
+            _create(connection)
+        case revision if revision == HEAD:
+            return
+        case revision if revision in REVISIONS:
+            from quarterdeck.service.db.migrations import upgrade  # slow to import, rarely needed
+
+            upgrade(connection)
+        case revision:
+            raise NewerDatabaseError(
+                f"The database has revision {revision}, and this version of quarterdeck knows revisions "
+                f"up to {HEAD}: a newer version wrote it, or one from before the first release. Install "
+                "the version that wrote it, or choose another database."
+            )
+
+
+def stored_revision(connection: Connection) -> str | None:
+    """Return the revision that a database has, None when it has none."""
+    if not inspect(connection).has_table(_marks.name):
+        return None
+    return connection.execute(select(_marks.c.version_num)).scalar_one_or_none()
+
+
+def _create(connection: Connection) -> None:
+    if inspect(connection).get_table_names():
+        raise StorageError("The database holds tables of another program; choose another one.")
+    metadata.create_all(connection, checkfirst=False)
+    _marks.create(connection)
+    connection.execute(insert(_marks).values(version_num=HEAD))
+
+
+BUSY_SECONDS = 5.0
+CACHE_KIB = 4096
+
+
+def writing(url: URL) -> Engine:
+    """Return an engine whose transactions are the only writers from their first moment."""
+    return _engine(url, "BEGIN IMMEDIATE", {})
+
+
+def reading(url: URL) -> Engine:
+    """Return an engine whose statements cannot write."""
+    return _engine(url, "BEGIN", {"query_only": "ON"})
+
+
+def _engine(url: URL, begin: str, pragmas: dict[str, str]) -> Engine:
+    # Each thread keeps its own connection; there is nothing to pool.
+    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+    # synchronous=FULL: with NORMAL a power loss can lose acknowledged commits of a WAL database.
+    settings = {
+        "journal_mode": "WAL",
+        "synchronous": "FULL",
+        "foreign_keys": "ON",
+        "cache_size": f"-{CACHE_KIB}",
+        **pragmas,
+    }
+
+    def on_connect(raw: sqlite3.Connection, _: Any) -> None:
+        # The driver's own BEGIN is deferred and comes late; transactions are started below instead.
+        raw.isolation_level = None
+        for name, value in settings.items():
+            raw.execute(f"PRAGMA {name}={value}").close()
+
+    def on_begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    event.listen(engine, "connect", on_connect)
+    event.listen(engine, "begin", on_begin)
+    return engine
+
 
 SQLITE = "sqlite"
 POSTGRESQL = "postgresql"
@@ -69,7 +394,7 @@ def writing_engine(text: str, home_id: str | None = None) -> Engine:
     """
     url = parse_url(text)
     if url.get_backend_name() == SQLITE:
-        return sqlite.writing(url)
+        return writing(url)
     return _postgresql().writing(url, home_id)
 
 
@@ -81,7 +406,7 @@ def reading_engine(text: str) -> Engine:
     """
     url = parse_url(text)
     if url.get_backend_name() == SQLITE:
-        return sqlite.reading(url)
+        return reading(url)
     return _postgresql().reading(url)
 
 
@@ -93,8 +418,6 @@ def _postgresql() -> ModuleType:
         )
     return import_module("quarterdeck.service.db.postgresql")  # rarely needed
 
-
-T = TypeVar("T")
 
 READERS = 2
 

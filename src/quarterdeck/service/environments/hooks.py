@@ -1,14 +1,37 @@
-"""The hooks of an environment: saved and activated, not run here."""
+"""Test a hook in a separate workspace."""
+
+import json
+import secrets
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from uuid import uuid4
 
 from sqlalchemy import Connection, RowMapping
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.rows import active_hook, drop_active_hook, save_hook
-from quarterdeck.service.environments.service import reach, reach_to_change
-from quarterdeck.service.environments.warm_pool_rows import find_pool, make_pools_stale
+from quarterdeck.service.environments.service import reach, reach_to_change, repositories_for
+from quarterdeck.service.environments.setup import TESTED, Trial
+from quarterdeck.service.environments.warm_pool_rows import WarmState, find_pool, make_pools_stale
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.event_log import LogWriter
+from quarterdeck.service.event_rows import StoredEvent
+from quarterdeck.service.fleet.fleet import Fleet
+from quarterdeck.service.fleet.transitions import append_status_event
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.service import Caller
-from quarterdeck.wire.environment_parts import EnvironmentHook, WarmHookState
+from quarterdeck.service.replicas.rows import add_workspace, find_workspace, list_hook_logs
+from quarterdeck.service.streams import PING
+from quarterdeck.wire.environment_parts import (
+    EnvironmentHook,
+    HookTest,
+    HookTestEvent,
+    WarmHookState,
+)
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.events import EventType
+from quarterdeck.wire.replicas import WorkspaceStatus
 from quarterdeck.wire.setup import HookKind
 
 
@@ -99,3 +122,184 @@ def hook_record(row: RowMapping) -> EnvironmentHook:
 def _in_force(connection: Connection, environment: str, kind: HookKind) -> EnvironmentHook | None:
     row = active_hook(connection, environment, kind)
     return None if row is None else hook_record(row)
+
+
+SECRET_BYTES = 32
+
+
+@dataclass(frozen=True)
+class HookTestRequest:
+    """The hook to test; without content the active version."""
+
+    caller: Caller
+    environment: str
+    kind: HookKind
+    content: str | None
+
+
+async def make_workspace(context: ServiceContext, request: HookTestRequest) -> str:
+    """Store the workspace of a test; return its id.
+
+    Raises:
+        ApiError: NOT_FOUND when there is no such environment, INVALID_REQUEST when there is
+            nothing to test.
+    """
+    workspace_id, now = str(uuid4()), moment_text(context.clock())
+    await context.event_log.write(
+        lambda writer: _store(writer, request, workspace_id, context.home_id, now)
+    )
+    return workspace_id
+
+
+def _store(
+    writer: LogWriter, request: HookTestRequest, workspace_id: str, home_id: str, now: str
+) -> None:
+    connection, caller = writer.connection, request.caller
+    of = reach(connection, caller, request.environment)
+    organization, user = caller.organization_id, caller.user_id
+    add_workspace(
+        connection,
+        workspace_id,
+        repositories_for(connection, organization, user, of) or [],
+        home_id=home_id,
+        organization_id=organization,
+        environment_id=of,
+        user_id=user,
+        name=f"test-{workspace_id}",
+        source="api",
+        lifecycle_policy="default",
+        size="small",
+        config_json=_trial(connection, of, request).as_json(),
+        engine_secret=secrets.token_hex(SECRET_BYTES),
+        warm_state=WarmState.TESTING,
+        created_at=now,
+        last_activity_at=now,
+    )
+    append_status_event(writer, workspace_id, WorkspaceStatus.PREPARING)
+
+
+def _trial(connection: Connection, environment_id: str, request: HookTestRequest) -> Trial:
+    own = {kind: active_hook(connection, environment_id, kind) for kind in HookKind}
+    content, active = request.content, own[request.kind]
+    if content is None and active is not None:
+        content = str(active["content"])
+    if content is None:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, "There is no hook yet. Give its content.", "content"
+        )
+    return Trial(
+        kind=request.kind,
+        content=content,
+        own_warm=own[HookKind.WARM] is not None,
+        own_start=own[HookKind.START] is not None,
+    )
+
+
+BATCH = 500
+
+
+async def run_test(context: ServiceContext, fleet: Fleet, request: HookTestRequest) -> HookTest:
+    """Run a test to its end.
+
+    Raises:
+        ApiError: as `make_workspace`; CONFLICT when the workspace could not be set up, or an
+            earlier hook failed.
+    """
+    workspace_id = await make_workspace(context, request)
+    async with aclosing(follow_test(context, fleet, workspace_id)) as events:
+        async for event in events:
+            if event is None:
+                continue
+            if event.type == "error":
+                raise ApiError(ErrorCode.CONFLICT, "The hook could not be tested.", event.message)
+            if event.type == "complete":
+                return HookTest(
+                    exit_code=event.exit_code,
+                    output=event.output or "",
+                    timed_out=bool(event.timed_out),
+                )
+    raise ApiError(ErrorCode.INTERNAL_ERROR, "The service stops; the hook was not tested.")
+
+
+async def follow_test(
+    context: ServiceContext, fleet: Fleet, workspace_id: str
+) -> AsyncGenerator[HookTestEvent | None, None]:
+    """Start a test in its workspace and yield its progress; then delete the workspace.
+
+    Yields None from time to time when there is no progress, as a sign of life.
+    """
+    fleet.pools.keep_trial(workspace_id)
+    try:
+        subscription = await context.event_log.subscribe(workspace_id, 0)
+        async with aclosing(subscription):
+            yield HookTestEvent(type="progress", message="Creating a replica.")
+            fleet.of(workspace_id).begin()
+            seen = 0
+            async for chunk in subscription:
+                if chunk == PING:
+                    yield None
+                # Read first: the hook's output is stored before its end is.
+                end = await context.database.read(lambda c: _end(c, workspace_id))
+                while batch := await context.event_log.read_after(workspace_id, seen, BATCH):
+                    seen = batch[-1].index
+                    for hook_event in _hook_events(batch):
+                        yield hook_event
+                if end is not None:
+                    yield end
+                    return
+    finally:
+        await fleet.pools.end_trial(workspace_id)
+
+
+def _hook_events(batch: list[StoredEvent]) -> Iterator[HookTestEvent]:
+    for event in batch:
+        payload = json.loads(event.payload_json)
+        name = payload.get("hookName")
+        match event.type:
+            case EventType.HOOKS_PROGRESS if name == TESTED:
+                yield HookTestEvent(type="output", output=payload.get("output"))
+            case EventType.HOOKS_PROGRESS:
+                yield HookTestEvent(type="progress", message=payload.get("output"))
+            case EventType.HOOKS_STARTED:
+                names = ", ".join(payload.get("running") or [])
+                yield HookTestEvent(type="progress", message=f"Running hooks: {names}.")
+            case _:
+                pass
+
+
+def _end(connection: Connection, workspace_id: str) -> HookTestEvent | None:
+    """Return the end of the test; None while it runs."""
+    row = find_workspace(connection, workspace_id)  # first: a failure is stored after its log
+    for log in list_hook_logs(connection, workspace_id):
+        if log["hookName"] == TESTED:
+            return HookTestEvent(
+                type="complete",
+                exit_code=log["exitCode"],
+                output=log["output"],
+                timed_out=log["timedOut"],
+            )
+    if row is None or row.status == WorkspaceStatus.ERROR:
+        reason = row.error if row is not None else "The replica of the test was deleted."
+        return HookTestEvent(type="error", message=reason)
+    return None
+
+
+async def save_tested(
+    context: ServiceContext, caller: Caller, environment: str, content: str, passed: bool
+) -> EnvironmentHook:
+    """Store the next version of the warm hook, active only when its test passed.
+
+    Raises:
+        ApiError: NOT_FOUND when there is no such environment.
+    """
+    now = moment_text(context.clock())
+
+    def run(connection: Connection) -> EnvironmentHook:
+        of = reach_to_change(connection, caller, environment)
+        organization = caller.organization_id
+        row = save_hook(connection, organization, of, HookKind.WARM, content, now, active=passed)
+        if passed:
+            make_pools_stale(connection, organization, of, now)
+        return hook_record(row)
+
+    return await context.database.write(run)

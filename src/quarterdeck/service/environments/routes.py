@@ -9,7 +9,7 @@ from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidato
 
 from quarterdeck.service.context import Context, ServiceContext
 from quarterdeck.service.description import fails, stream_of
-from quarterdeck.service.environments.hook_tests import (
+from quarterdeck.service.environments.hooks import (
     HookTestRequest,
     follow_test,
     make_workspace,
@@ -31,7 +31,7 @@ from quarterdeck.service.formats import IfMatch
 from quarterdeck.service.identity.service import CallerDep
 from quarterdeck.service.streams import PING, StreamResponse
 from quarterdeck.wire.base import GivenId, Success
-from quarterdeck.wire.environment_parts import SaveHook
+from quarterdeck.wire.environment_parts import HookTestAnswer, SavedHookTest, SaveHook, TestHook
 from quarterdeck.wire.environments import (
     ChangeEnvironment,
     ChangeWarmPool,
@@ -43,7 +43,6 @@ from quarterdeck.wire.environments import (
     WarmPoolAnswer,
 )
 from quarterdeck.wire.errors import ErrorCode
-from quarterdeck.wire.hook_tests import HookTestAnswer, SavedHookTest, TestHook
 from quarterdeck.wire.setup import HookKind
 
 PREFIX = "/v1/environments/{environment_id}"

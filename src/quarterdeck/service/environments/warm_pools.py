@@ -17,6 +17,7 @@ from sqlalchemy import Connection, RowMapping
 
 from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.environments.rows import layers_of
 from quarterdeck.service.environments.service import reach, reach_to_change, repositories_for
 from quarterdeck.service.environments.warm_pool_rows import (
@@ -35,7 +36,6 @@ from quarterdeck.service.fleet.transitions import append_status_event
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.service import Caller
 from quarterdeck.service.replicas.rows import BUSY, add_workspace, find_workspace
-from quarterdeck.service.retry import log_storage_error
 from quarterdeck.wire.environments import PooledWorkspace, WarmPool
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.replicas import WorkspaceStatus

@@ -29,6 +29,7 @@ from quarterdeck.sandboxes.port import (
 from quarterdeck.service.chats.history import find_thread, read_payloads
 from quarterdeck.service.chats.rows import change_chat, find_chat, list_chats, newest_message_chat
 from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.environments.setup import ComposedSetup, compose, way_out
 from quarterdeck.service.environments.warm_pool_rows import note_failure
 from quarterdeck.service.errors import DatabaseClosedError, UnknownWorkspaceError
@@ -47,7 +48,6 @@ from quarterdeck.service.replicas.rows import (
     find_workspace,
     uncommitted_of,
 )
-from quarterdeck.service.retry import retry_until_stored
 from quarterdeck.wire.chats import Chat, EventChat
 from quarterdeck.wire.engine import EngineConfig
 from quarterdeck.wire.errors import ErrorCode

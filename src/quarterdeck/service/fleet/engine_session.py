@@ -8,7 +8,8 @@ from typing import Any
 from quarterdeck.engine.link import EngineError, EngineLink, EngineRefusedError
 from quarterdeck.service.chats.delivery import open_chat
 from quarterdeck.service.chats.rows import list_chats
-from quarterdeck.service.environments.bundle import bundle_for_start
+from quarterdeck.service.db.faults import retry_until_stored
+from quarterdeck.service.environments.setup import bundle_for_start
 from quarterdeck.service.environments.warm_pool_rows import POOLED, mark_ready
 from quarterdeck.service.fleet.reconcile import settle
 from quarterdeck.service.fleet.runtime import BootMonitor, WorkspaceRuntime, feel_pulse, open_link
@@ -19,7 +20,6 @@ from quarterdeck.service.replicas.rows import (
     branch_of,
     change_workspace,
 )
-from quarterdeck.service.retry import retry_until_stored
 from quarterdeck.wire.engine import EngineHello, JournalEntry
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.replicas import WorkspaceStatus

@@ -2,30 +2,229 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Coroutine
+from datetime import datetime, timedelta
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from sqlalchemy import Connection
 
+from quarterdeck.engine.link import EngineError, EngineLink
 from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.chats.rows import has_undelivered
 from quarterdeck.service.context import ServiceContext, parts
+from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.environments.warm_pool_rows import WarmState
 from quarterdeck.service.environments.warm_pools import PoolKeeper
-from quarterdeck.service.errors import DatabaseClosedError, StorageError
+from quarterdeck.service.errors import (
+    DatabaseClosedError,
+    DatabaseLostError,
+    ServiceError,
+    StorageError,
+)
 from quarterdeck.service.event_log import LogWriter
-from quarterdeck.service.fleet.idle_reaper import IdleReaper
-from quarterdeck.service.fleet.runtime import Dependencies
+from quarterdeck.service.fleet.runtime import Dependencies, WorkspaceRuntime
 from quarterdeck.service.fleet.settings import FleetSettings
 from quarterdeck.service.fleet.transitions import enter_sleeping, finish_removals, forget
 from quarterdeck.service.fleet.workspace_manager import WorkspaceManager
 from quarterdeck.service.formats import moment_text
-from quarterdeck.service.replicas.rows import BUSY, WorkspaceRow, workspaces_in
+from quarterdeck.service.replicas.rows import (
+    BUSY,
+    UNCLAIMED_KEPT,
+    WorkspaceRow,
+    active_workspaces,
+    asleep_since,
+    drop_unclaimed,
+    has_unclaimed,
+    is_unused,
+    unused_since,
+    work_of,
+    workspaces_in,
+)
 from quarterdeck.service.repositories.rows import needed_repositories
-from quarterdeck.service.retry import log_storage_error
+from quarterdeck.wire.engine import EngineReport
+from quarterdeck.wire.replicas import AUTO_STOP_MINUTES
+
+ANSWER_WITHIN = timedelta(hours=24)
+"""A chat that waits longer for an answer keeps no workspace awake (docs/interface.md 11)."""
+SLEEPS_WHEN_DONE = "sleep_when_done"
+ARCHIVED_WHEN_DONE = "archive_when_done"
+
+
+class Idleness:
+    """Checks one workspace, first by its rows, then by its engine's current report."""
+
+    def __init__(self, site: WorkspaceRuntime, row: WorkspaceRow, now: datetime) -> None:
+        self._site = site
+        self._auto_stop = timedelta(minutes=row.auto_stop_minutes or AUTO_STOP_MINUTES)
+        self._ends_when_done = row.lifecycle_policy in (SLEEPS_WHEN_DONE, ARCHIVED_WHEN_DONE)
+        self._now = now
+        self._age = timedelta()
+        """Minimum age of the report."""
+        self.done = False
+        """The work is done, which is the reason to rest."""
+
+    async def suspected(self) -> bool:
+        """Return whether it may be time to rest, by the database alone."""
+        pulse = self._site.pulse
+        if pulse.last_seen is not None:
+            self._age = max(self._now - pulse.last_seen, timedelta())
+        return pulse.report is not None and await self._due(pulse.report)
+
+    async def confirmed(self) -> bool:
+        """Return whether it is time to rest. Nothing is delivered to the engine in the meantime."""
+        self._age = timedelta()
+        report = await self._read_report()
+        return report is not None and await self._due(report)
+
+    async def _due(self, report: EngineReport) -> bool:
+        if report.hooks_running or report.terminals_attached:
+            return False
+        work = await self._site.tools.context.database.read(lambda c: work_of(c, self._site.id))
+        if work is None or work.pending or report.chats_processing > len(work.asked_at):
+            return False
+        if any(asked_at > moment_text(self._now - ANSWER_WITHIN) for asked_at in work.asked_at):
+            return False
+        done = (
+            not work.asked_at
+            and self._ends_when_done
+            and (work.done or self._site.pulse.turn_ended)
+        )
+        self.done = done
+        pause = timedelta(seconds=self._site.tools.settings.done_pause) if done else self._auto_stop
+        if work.last_activity_at > moment_text(self._now - pause):
+            return False
+        return self._unused(report) + self._age >= pause
+
+    def _unused(self, report: EngineReport) -> timedelta:
+        """Return for how long nobody had used the engine when it reported."""
+        if report.idle_seconds is not None:
+            return timedelta(seconds=report.idle_seconds)
+        # An engine of an earlier version reports the moment, by its clock.
+        used = report.last_activity_at
+        return self._now - used if used is not None else timedelta.max / 2
+
+    async def _read_report(self) -> EngineReport | None:
+        """Return the engine's current report; None, which proves nothing, if it fails."""
+        link: EngineLink | None = self._site.line.link
+        if link is None:
+            return None
+        try:
+            async with asyncio.timeout(self._site.tools.settings.call_limit):
+                return await link.status()
+        except (EngineError, TimeoutError):
+            return None
+
+
+ARCHIVE_AFTER = timedelta(days=7)
+DELETE_AFTER = timedelta(hours=24)
+AGAIN_AFTER = timedelta(hours=1)
+"""How long a failed change, for instance on a full disk, is not tried again."""
 
 log = logging.getLogger(__name__)
+
+
+class IdleReaper:
+    """The one owner of all automatic changes of workspaces."""
+
+    def __init__(
+        self,
+        tools: Dependencies,
+        of: Callable[[str], WorkspaceManager],
+        delete: Callable[[str, Callable[[Connection], bool]], Coroutine[Any, Any, bool]],
+    ) -> None:
+        self._tools = tools
+        self._of = of
+        self._delete = delete
+        self._doing: dict[str, asyncio.Task[None]] = {}
+        self._not_before: dict[str, datetime] = {}
+        self._packing = asyncio.Semaphore(1)
+
+    async def run(self) -> None:
+        """Check all workspaces forever."""
+        try:
+            while True:
+                await self.round()
+                await asyncio.sleep(self._tools.settings.upkeep_interval)
+        except DatabaseClosedError:
+            return
+        finally:
+            await self._end()
+
+    async def round(self) -> None:
+        """Check every workspace of this home once, and start due changes; see `settled`."""
+        now = self._tools.context.clock()
+        try:
+            await self._look(now)
+        except DatabaseClosedError:
+            raise
+        except StorageError as e:
+            log_storage_error(log, "Workspaces could not be looked at", e)
+        except ServiceError:
+            log.exception("Workspaces could not be looked at")
+
+    async def settled(self) -> None:
+        """Wait until the started changes have ended."""
+        while self._doing:
+            await asyncio.wait(self._doing.values())
+            await asyncio.sleep(0)
+
+    async def _look(self, now: datetime) -> None:
+        read, home = self._tools.context.database.read, self._tools.context.home_id
+        for row in await read(lambda c: active_workspaces(c, home)):
+            idleness = Idleness(self._of(row.id).site, row, now)
+            if await idleness.suspected():
+                self._begin(row.id, now, self._rest(row, idleness))
+        old = moment_text(now - UNCLAIMED_KEPT)
+        if await read(lambda c: has_unclaimed(c, old)):
+            await self._tools.context.database.write(lambda c: drop_unclaimed(c, old))
+        unused, asleep = moment_text(now - DELETE_AFTER), moment_text(now - ARCHIVE_AFTER)
+        for workspace_id in await read(lambda c: unused_since(c, home, unused)):
+            self._begin(workspace_id, now, self._remove(workspace_id, unused))
+        for workspace_id in await read(lambda c: asleep_since(c, home, asleep)):
+            self._begin(workspace_id, now, self._archive(workspace_id))
+
+    def _begin(self, workspace_id: str, now: datetime, work: Coroutine[Any, Any, None]) -> None:
+        due = self._not_before.get(workspace_id)
+        if workspace_id in self._doing or (due is not None and now < due):
+            work.close()
+            return
+        task = asyncio.create_task(self._carry_out(workspace_id, now, work), name="upkeep")
+        self._doing[workspace_id] = task
+        task.add_done_callback(lambda _: self._doing.pop(workspace_id, None))
+
+    async def _carry_out(
+        self, workspace_id: str, now: datetime, work: Coroutine[Any, Any, None]
+    ) -> None:
+        self._not_before.pop(workspace_id, None)
+        try:
+            await work
+        except DatabaseLostError:
+            return  # the next check finds it due again
+        except (ServiceError, SandboxError) as e:
+            self._not_before[workspace_id] = now + AGAIN_AFTER
+            log.warning("Workspace %s could not be put to rest: %s", workspace_id, e)
+
+    async def _rest(self, row: WorkspaceRow, idleness: Idleness) -> None:
+        supervisor = self._of(row.id)
+        if row.lifecycle_policy == ARCHIVED_WHEN_DONE and idleness.done:
+            async with self._packing:
+                await supervisor.archive(idleness.confirmed)
+        else:
+            await supervisor.sleep(idleness.confirmed)
+
+    async def _archive(self, workspace_id: str) -> None:
+        async with self._packing:
+            await self._of(workspace_id).archive()
+
+    async def _remove(self, workspace_id: str, unused: str) -> None:
+        if await self._delete(workspace_id, lambda c: is_unused(c, workspace_id, unused)):
+            log.info("Workspace %s was deleted: nobody used it", workspace_id)
+
+    async def _end(self) -> None:
+        for task in self._doing.values():
+            task.cancel()
+        await asyncio.gather(*self._doing.values(), return_exceptions=True)
 
 
 class Fleet:

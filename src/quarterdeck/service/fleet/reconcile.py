@@ -28,10 +28,10 @@ from quarterdeck.service.chats.rows import (
     waiting_ids,
 )
 from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.fleet.runtime import WorkspaceRuntime
-from quarterdeck.service.retry import retry_until_stored
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.chats import EventChat
 from quarterdeck.wire.engine import (

@@ -33,7 +33,7 @@ from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.formats import moment_text, storable
-from quarterdeck.service.notifications.webhooks import store_deleted
+from quarterdeck.service.notifications.rows import store_deleted
 from quarterdeck.service.ownership import unreachable_since
 from quarterdeck.service.replicas.rows import (
     BUSY,

@@ -11,7 +11,6 @@ from quarterdeck.engine.link import EngineError, EngineGoneError, EngineLink
 from quarterdeck.service.chats.rows import Deletion, has_undelivered, last_position
 from quarterdeck.service.errors import ApiError, StorageError
 from quarterdeck.service.event_log import LogWriter
-from quarterdeck.service.fleet.engine_channel import unreachable
 from quarterdeck.service.fleet.engine_lifecycle import EngineLifecycle
 from quarterdeck.service.fleet.reconcile import end_chat
 from quarterdeck.service.fleet.runtime import (
@@ -20,6 +19,7 @@ from quarterdeck.service.fleet.runtime import (
     WorkspaceRuntime,
     new_site,
     open_link,
+    unreachable,
 )
 from quarterdeck.service.fleet.transitions import (
     RESTING,

@@ -26,8 +26,12 @@ from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.reconcile import give_notices
 from quarterdeck.service.git.inside import GitInside, git_inside, unreadable
 from quarterdeck.service.hosts.events import as_line
-from quarterdeck.service.replicas.record import keep_pull_requests, seen_repositories
-from quarterdeck.service.replicas.rows import WorkspaceRow, change_workspace
+from quarterdeck.service.replicas.rows import (
+    WorkspaceRow,
+    change_workspace,
+    keep_pull_requests,
+    seen_repositories,
+)
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.git import (

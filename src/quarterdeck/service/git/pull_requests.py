@@ -22,8 +22,12 @@ from quarterdeck.service.hosts.pull_requests import (
     together,
 )
 from quarterdeck.service.hosts.settings import HOST_A, HOST_B, address_of, hosts_of
-from quarterdeck.service.replicas.record import pull_requests_of, seen_repositories
-from quarterdeck.service.replicas.rows import WorkspaceRow, find_workspace
+from quarterdeck.service.replicas.rows import (
+    WorkspaceRow,
+    find_workspace,
+    pull_requests_of,
+    seen_repositories,
+)
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.git import (
     LONGEST_BODY,

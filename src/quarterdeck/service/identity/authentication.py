@@ -17,6 +17,7 @@ from fastapi import Depends, Request
 from quarterdeck.service.caches import Remembered
 from quarterdeck.service.context import ServiceContext, parts
 from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.errors import ApiError, StorageError
 from quarterdeck.service.formats import now_text
 from quarterdeck.service.identity.rows import KeyRow, find_key, store_uses
@@ -36,7 +37,6 @@ from quarterdeck.service.identity.tokens import (
     is_token,
 )
 from quarterdeck.service.replicas.rows import find_workspace
-from quarterdeck.service.retry import log_storage_error
 from quarterdeck.service.routing import Access, FoundRoute
 from quarterdeck.wire.base import CANONICAL_ID
 from quarterdeck.wire.errors import ErrorCode

@@ -21,12 +21,12 @@ from sqlalchemy import Connection, select
 
 from quarterdeck.service.chats.rows import find_chat
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.db.tables import messages
 from quarterdeck.service.errors import DatabaseClosedError, StorageError
 from quarterdeck.service.event_rows import StoredEvent
 from quarterdeck.service.notifications.rows import NotificationTarget, targets_of
 from quarterdeck.service.replicas.rows import WorkspaceRow, find_workspace
-from quarterdeck.service.retry import log_storage_error
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.replicas import WorkspaceStatus
 

@@ -29,6 +29,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from quarterdeck import __version__
 from quarterdeck.service.context import ServiceContext, parts
+from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.db.tables import settings
 from quarterdeck.service.errors import DatabaseClosedError
 from quarterdeck.service.event_rows import StoredEvent
@@ -36,14 +37,13 @@ from quarterdeck.service.formats import moment_text
 from quarterdeck.service.notifications.http_client import open_client
 from quarterdeck.service.notifications.notifier import Notifier
 from quarterdeck.service.notifications.rows import (
+    REPORTED,
     WebhookDelivery,
     drop_delivery,
     due_deliveries,
     next_moment,
     put_off,
 )
-from quarterdeck.service.notifications.webhooks import REPORTED
-from quarterdeck.service.retry import retry_until_stored
 from quarterdeck.service.vault import Vault
 
 if TYPE_CHECKING:

@@ -28,6 +28,8 @@ from quarterdeck.service.http_protocol import (
     Acceptor,
     AdmittedPeer,
     Connections,
+    Header,
+    end_to_end,
     limits_here,
 )
 from quarterdeck.service.listeners import Bound, Entrance, PreviewListener, bind
@@ -38,7 +40,6 @@ from quarterdeck.service.previews.rows import (
     keep_port,
     kept_port,
 )
-from quarterdeck.service.proxy_headers import Header, end_to_end
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.replicas import WorkspaceStatus
 

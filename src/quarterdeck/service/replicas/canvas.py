@@ -40,7 +40,9 @@ from quarterdeck.service.replicas.queued_canvas import (
 )
 from quarterdeck.service.replicas.rows import WorkspaceRow, find_workspace
 from quarterdeck.wire.base import meant, shown
-from quarterdeck.wire.canvas import (
+from quarterdeck.wire.engine import WriteCanvas
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.files import (
     CANVAS_DIRECTORY,
     CANVAS_LIMIT,
     CANVAS_NAME_LIMIT,
@@ -51,8 +53,6 @@ from quarterdeck.wire.canvas import (
     file_of,
     items_of,
 )
-from quarterdeck.wire.engine import WriteCanvas
-from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 

@@ -18,12 +18,13 @@ from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.runtime import WorkspaceHealth
 from quarterdeck.service.ownership import unreachable_since
-from quarterdeck.service.replicas.record import replica_record, seen_repositories
 from quarterdeck.service.replicas.rows import (
     WorkspaceFilter,
     WorkspaceRow,
     find_workspace,
     page_of_workspaces,
+    replica_record,
+    seen_repositories,
 )
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.git_state import EventRepository, RepositoryStatus

@@ -17,9 +17,18 @@ from quarterdeck.service.replicas.canvas import (
 from quarterdeck.service.replicas.file_search import FileQuery, FileSearch
 from quarterdeck.service.routing import both_families, replica_router
 from quarterdeck.wire.base import DIGITS
-from quarterdeck.wire.canvas import CANVAS_LIMIT, CanvasFile, CanvasList, CanvasUpload
 from quarterdeck.wire.errors import ErrorCode
-from quarterdeck.wire.files import DEFAULT_FILES, LONGEST_PATH, MOST_FILES, FileContent, FoundFiles
+from quarterdeck.wire.files import (
+    CANVAS_LIMIT,
+    DEFAULT_FILES,
+    LONGEST_PATH,
+    MOST_FILES,
+    CanvasFile,
+    CanvasList,
+    CanvasUpload,
+    FileContent,
+    FoundFiles,
+)
 
 LONGEST_QUERY = 1_000
 

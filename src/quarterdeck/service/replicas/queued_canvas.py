@@ -11,13 +11,13 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, sel
 
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.db.tables import canvas_uploads
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.formats import moment_text
-from quarterdeck.service.retry import retry_until_stored
-from quarterdeck.wire.canvas import display_path
 from quarterdeck.wire.engine import WriteCanvas
 from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.files import display_path
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any
@@ -26,7 +26,8 @@ from quarterdeck.service.chats.rows import UNFINISHED, MessageState
 from quarterdeck.service.db.tables import chats, hook_logs, messages, settings, workspaces
 from quarterdeck.service.db.tables import uncommitted_changes as table
 from quarterdeck.wire.chats import GoalStatus
-from quarterdeck.wire.replicas import WorkspaceStatus
+from quarterdeck.wire.git_state import EventRepository
+from quarterdeck.wire.replicas import PullRequest, WorkspaceStatus
 
 BUSY = (WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING)
 """States that count against the limit of active workspaces."""
@@ -471,3 +472,51 @@ def _part(text: str) -> str:
     if text.startswith((".", "-")):
         text = f"_{text[1:]}"
     return text.removesuffix(".lock") + "-lock" if text.endswith(".lock") else text
+
+
+MOST_PULL_REQUESTS = 50
+"""How many of the newest pull requests of a repository are kept."""
+
+_NUMBER = re.compile(r"/(\d+)/?$")
+
+
+def replica_record(row: WorkspaceRow) -> dict[str, Any]:
+    """Return the fields of `Replica`."""
+    repositories = json.loads(row.repositories_json)
+    return {
+        "id": row.id,
+        "name": row.name,
+        "status": row.status,
+        "source": row.source,
+        "created_at": row.created_at,
+        "last_activity_at": row.last_activity_at,
+        "environment_id": row.environment_id,
+        "repositories": [{key: one[key] for key in ("id", "name", "url")} for one in repositories],
+        "pull_requests": [pull for one in seen_repositories(row) for pull in pull_requests_of(one)],
+    }
+
+
+def seen_repositories(row: WorkspaceRow) -> list[EventRepository]:
+    """Return the repositories as the engine reported them last."""
+    return [EventRepository.model_validate(one) for one in json.loads(row.repository_statuses_json)]
+
+
+def keep_pull_requests(
+    connection: Connection, workspace_id: str, repositories: Iterable[EventRepository]
+) -> None:
+    """Add the pull requests of the row: engines read files, not hosts."""
+    row = find_workspace(connection, workspace_id)
+    known = {one.name: one.pr_urls for one in seen_repositories(row)} if row else {}
+    for one in repositories:
+        both = dict.fromkeys((*known.get(one.name, ()), *one.pr_urls))
+        one.pr_urls = list(both)[-MOST_PULL_REQUESTS:]
+
+
+def pull_requests_of(seen: EventRepository) -> list[PullRequest]:
+    """Return the pull requests of a repository; the number is the end of the page's URL."""
+    numbered = [(url, _NUMBER.search(url)) for url in seen.pr_urls]
+    return [
+        PullRequest(repository=seen.name, number=int(found[1]), url=url)
+        for url, found in numbered
+        if found
+    ]

@@ -42,7 +42,7 @@ from quarterdeck.tui.kit.spans import Span, TextRole
 from quarterdeck.tui.kit.text_view import ColoredReader, ForwardsToPane, PaneAction
 from quarterdeck.tui.panes.tabs import ReadingTab
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
-from quarterdeck.wire.canvas import CANVAS_LIMIT, CanvasItem, CanvasUpload, display_path
+from quarterdeck.wire.files import CANVAS_LIMIT, CanvasItem, CanvasUpload, display_path
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 WAITING = "waiting\0"
