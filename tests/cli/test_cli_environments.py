@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.cli.env.variables import read_dotenv
+from quarterdeck.cli.env.parts import read_dotenv
 from quarterdeck.cli.errors import UsageError
 from quarterdeck.cli.output import local_time
 from tests.support.git import git

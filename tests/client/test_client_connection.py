@@ -10,7 +10,6 @@ import pytest
 from quarterdeck.client import Client, HttpConnection, WireNames
 from quarterdeck.client import errors as client_errors
 from quarterdeck.client.errors import (
-    ApiError,
     ClientError,
     ConflictError,
     ForbiddenError,
@@ -23,6 +22,7 @@ from quarterdeck.client.errors import (
     RateLimitedError,
     ReplicaFailedError,
     RequestTimeoutError,
+    ResponseError,
     ServerError,
     UnauthorizedError,
     UnavailableError,
@@ -49,7 +49,7 @@ HEALTH = {"status": "ok", "version": "1"}
         (429, "TERMINAL_LIMIT_REACHED", RateLimitedError),
         (500, "INTERNAL_ERROR", ServerError),
         (502, "ENGINE_UNREACHABLE", UnavailableError),
-        (418, "A_NEW_CODE", ApiError),
+        (418, "A_NEW_CODE", ResponseError),
     ],
 )
 async def test_a_refusal_becomes_the_error_of_its_status(status, code, kind, tiny_server, connect):

@@ -180,16 +180,16 @@ async def for_each(
     """Call `act` with the id and the name of each; a refusal does not stop the others.
 
     Raises:
-        ApiError, FailedError: raised by `act` for the only one.
+        ResponseError, FailedError: raised by `act` for the only one.
         FailedError: some of several were refused; each was reported.
     """
-    from quarterdeck.client.errors import ApiError
+    from quarterdeck.client.errors import ResponseError
 
     refused = 0
     for id, name in names.items():
         try:
             await act(id, name)
-        except (ApiError, FailedError) as e:
+        except (ResponseError, FailedError) as e:
             if len(names) == 1:
                 raise
             refused += 1

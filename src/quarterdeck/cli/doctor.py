@@ -1,4 +1,4 @@
-"""`qd doctor`: check agents, the installation, source hosts and this machine."""
+"""`qd doctor`: check agents, the installation, source hosts, programs, isolation and the terminal."""
 
 import asyncio
 import locale

@@ -3,15 +3,17 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from quarterdeck.wire.account import Service
 
+
+Record = TypeVar("Record")
 
 _HARMLESS = re.compile(r"[ -~\n\t]*")
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -71,6 +73,20 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
         print_safe("  ".join(cells).rstrip())
+
+
+def print_records(
+    as_json: bool,
+    name: str,
+    records: "Iterable[Record]",
+    header: Sequence[str],
+    row: "Callable[[Record], Sequence[str]]",
+) -> None:
+    """Print records as a JSON list called `name`, or as a table."""
+    if as_json:
+        print_json({name: list(records)})
+    else:
+        print_table(header, map(row, records))
 
 
 def _plain(value: Any) -> Any:

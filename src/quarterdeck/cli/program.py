@@ -1,4 +1,4 @@
-"""The verbs, and how what they raise becomes an exit code."""
+"""The commands, imported on use, and the exit codes of their errors."""
 
 import os
 import sys
@@ -92,12 +92,14 @@ VERBS = {
         "quarterdeck.cli.completion", "Print a shell's completion script.", "completion"
     ),
     "auth": Verb("quarterdeck.cli.auth", "Log in, print keys, approve devices.", "auth"),
-    "keys": Verb("quarterdeck.cli.keys", "Create, list and revoke API keys.", "keys"),
-    "notify": Verb("quarterdeck.cli.notify", "Configure notifications.", "notify"),
+    "keys": Verb("quarterdeck.cli.account", "Create, list and revoke API keys.", "keys"),
+    "notify": Verb("quarterdeck.cli.account", "Configure notifications.", "notify"),
     "agents": Verb(
         "quarterdeck.cli.agents", "Which coding agents there are; install one.", "agents"
     ),
-    "credentials": Verb("quarterdeck.cli.keys", "Provider credentials of agents.", "credentials"),
+    "credentials": Verb(
+        "quarterdeck.cli.account", "Provider credentials of agents.", "credentials"
+    ),
     "repo": Verb(
         "quarterdeck.cli.repositories", "Connect repositories, and group them in sets.", "repo"
     ),
@@ -196,13 +198,13 @@ def _expected_exit(error: Exception) -> Exit | None:
             return Exit.USAGE
     if "quarterdeck.client.errors" not in sys.modules:
         return None
-    from quarterdeck.client.errors import ApiError, ClientError, InvalidKeyError
+    from quarterdeck.client.errors import ClientError, InvalidKeyError, ResponseError
 
     if not isinstance(error, ClientError):
         return None
     _print_error(_full_message(error), error.next_step)
     match error:
-        case ApiError():
+        case ResponseError():
             return Exit.REFUSED
         case InvalidKeyError():
             return Exit.USAGE

@@ -1,11 +1,10 @@
 """The client: every resource over one connection."""
 
 from importlib import import_module
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from quarterdeck.client import _lean as _lean  # before the HTTP library, see there
-from quarterdeck.client.connection import HttpConnection
+from quarterdeck.client.connection import AsyncResource, HttpConnection
 
 if TYPE_CHECKING:
     from quarterdeck.client.account import (
@@ -87,7 +86,7 @@ _RESOURCES = {
 """Module and class of each resource. Their models take long to import, and a command needs few."""
 
 
-class Client:
+class Client(AsyncResource):
     """Owns its connection: use as an async context manager, or call `aclose`.
 
     A resource is created on first use.
@@ -140,17 +139,6 @@ class Client:
             api = getattr(import_module(f"quarterdeck.client.{module}"), resource)
             setattr(self, name, api(self.connection))
             return getattr(self, name)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the connection. Streams and keyboards must be closed before, by their owners."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from httpx_sse import EventSource, ServerSentEvent
 from pydantic import BaseModel, ValidationError
 
 from quarterdeck.client.errors import (
-    ApiError,
     ClientError,
     ConflictError,
     ForbiddenError,
@@ -33,6 +33,7 @@ from quarterdeck.client.errors import (
     RateLimitedError,
     ReplicaFailedError,
     RequestTimeoutError,
+    ResponseError,
     ServerError,
     UnauthorizedError,
     UnavailableError,
@@ -69,7 +70,7 @@ CALL_TRIES = 4
 
 def wait_before(error: ClientError, attempt: int, pace: Backoff) -> float | None:
     """Return the seconds to wait before a safe call is retried, or None when it must not be."""
-    if isinstance(error, ApiError) and (error.retry_after or 0) > LONGEST_WAIT:
+    if isinstance(error, ResponseError) and (error.retry_after or 0) > LONGEST_WAIT:
         return None
     match error:
         case RateLimitedError() | UnavailableError():
@@ -80,7 +81,7 @@ def wait_before(error: ClientError, attempt: int, pace: Backoff) -> float | None
             return None
 
 
-BY_STATUS: dict[int, type[ApiError]] = {
+BY_STATUS: dict[int, type[ResponseError]] = {
     400: InvalidRequestError,
     401: UnauthorizedError,
     403: ForbiddenError,
@@ -95,7 +96,7 @@ BY_STATUS: dict[int, type[ApiError]] = {
     504: UnavailableError,
 }
 
-BY_CODE: dict[str, type[ApiError]] = {
+BY_CODE: dict[str, type[ResponseError]] = {
     ErrorCode.WORKSPACE_NOT_ACTIVE: NotActiveError,
     ErrorCode.WORKSPACE_ERROR_STATE: ReplicaFailedError,
 }
@@ -128,7 +129,7 @@ def _link_error(error: Exception, endpoint: str) -> LinkError:
             return ProtocolError(f"The answer of {endpoint} could not be read.")
 
 
-def api_error(status: int, headers: httpx.Headers, body: bytes) -> ApiError:
+def api_error(status: int, headers: httpx.Headers, body: bytes) -> ResponseError:
     """Return the error for an answer with a status of 400 or more."""
     try:
         error = ErrorObject.model_validate_json(body)
@@ -144,10 +145,10 @@ def api_error(status: int, headers: httpx.Headers, body: bytes) -> ApiError:
     )
 
 
-def _kind(status: int, code: str | None) -> type[ApiError]:
+def _kind(status: int, code: str | None) -> type[ResponseError]:
     if status == 409 and code in BY_CODE:
         return BY_CODE[code]
-    return BY_STATUS.get(status) or (ServerError if status >= 500 else ApiError)
+    return BY_STATUS.get(status) or (ServerError if status >= 500 else ResponseError)
 
 
 def retry_after(headers: httpx.Headers) -> float | None:
@@ -169,7 +170,7 @@ def retry_after(headers: httpx.Headers) -> float | None:
 def is_final(error: Exception) -> bool:
     """Return whether a retry of the same request cannot help: it was refused, not lost."""
     return (
-        isinstance(error, ApiError)
+        isinstance(error, ResponseError)
         and not isinstance(error, RateLimitedError | ServerError)
         and error.status not in {408, 425}
     )
@@ -187,7 +188,26 @@ Query = Mapping[str, str | int | bool | None]
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
-class HttpConnection:
+class AsyncResource(ABC):
+    """What is closed at the end of `async with`, or by `aclose`."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Release everything. Safe to call twice."""
+
+
+class HttpConnection(AsyncResource):
     """Speaks HTTP with one service, over TCP or a unix socket.
 
     Only GET, and calls marked `repeatable`, are retried. Use as an async context manager, or
@@ -233,17 +253,6 @@ class HttpConnection:
         self._opened: httpx.AsyncClient | None = None
         self._closed = False
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
     async def aclose(self) -> None:
         """Close every connection to the service. Safe to call twice."""
         self._closed = True
@@ -278,7 +287,7 @@ class HttpConnection:
         `rename` rewrites the answer's body before it is read.
 
         Raises:
-            ApiError: the service refused.
+            ResponseError: the service refused.
             LinkError: no usable answer came.
         """
         request = self._request(method, path, query, body, timeout)
@@ -302,7 +311,7 @@ class HttpConnection:
         """Send one file as a form with the parts `file` and `filename`; never retried.
 
         Raises:
-            ApiError: the service refused.
+            ResponseError: the service refused.
             LinkError: no usable answer came.
         """
         parts = {"file": ("file", content), "filename": (None, filename.encode())}
@@ -317,7 +326,7 @@ class HttpConnection:
         """Send bytes as they are; never retried.
 
         Raises:
-            ApiError: the service refused.
+            ResponseError: the service refused.
             LinkError: no usable answer came.
         """
         request = self._request("POST", path, None, None, timeout, content)
@@ -341,7 +350,7 @@ class HttpConnection:
             headers: sent in addition.
 
         Raises:
-            ApiError: the service refused.
+            ResponseError: the service refused.
             LinkError: it could not be opened, broke, or sent nothing for the stall time.
         """
         method = "GET" if content is None else "POST"
@@ -388,7 +397,7 @@ class HttpConnection:
         With a body it is a POST, which starts an operation that the stream reports on.
 
         Raises:
-            ApiError: the service refused the stream.
+            ResponseError: the service refused the stream.
             LinkError: it could not be opened, broke, or sent nothing for the stall time.
         """
         method = "GET" if body is None else "POST"

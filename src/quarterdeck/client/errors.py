@@ -1,7 +1,7 @@
 """Errors of API calls.
 
     ClientError
-    ├── ApiError                     the service answered with an error (status, code, details)
+    ├── ResponseError                the service answered with an error (status, code, details)
     │   ├── InvalidRequestError      400
     │   ├── UnauthorizedError        401
     │   ├── ForbiddenError           403
@@ -41,7 +41,7 @@ class ClientError(Exception):
         self.next_step = next_step or self.default_step
 
 
-class ApiError(ClientError):
+class ResponseError(ClientError):
     """The service refused. `status` is HTTP's, `code` and `details` are the Error object's."""
 
     title: ClassVar[str] = "The service refused"
@@ -67,14 +67,14 @@ class ApiError(ClientError):
         """Seconds that the service asks to wait before another try."""
 
 
-class InvalidRequestError(ApiError):
+class InvalidRequestError(ResponseError):
     """400: a part of the request is missing or not allowed; `details` names it."""
 
     title: ClassVar[str] = "Not accepted"
     default_step: ClassVar[str] = "Correct it and retry."
 
 
-class UnauthorizedError(ApiError):
+class UnauthorizedError(ResponseError):
     """401: no key, or not one the service knows."""
 
     title: ClassVar[str] = "Invalid API key"
@@ -83,21 +83,21 @@ class UnauthorizedError(ApiError):
     )
 
 
-class ForbiddenError(ApiError):
+class ForbiddenError(ResponseError):
     """403: the key does not allow this."""
 
     title: ClassVar[str] = "Not allowed"
     default_step: ClassVar[str] = "Use a key that is allowed to do this."
 
 
-class NotFoundError(ApiError):
+class NotFoundError(ResponseError):
     """404: it does not exist, or belongs to another organization."""
 
     title: ClassVar[str] = "Not found"
     default_step: ClassVar[str] = "It may have been deleted; refresh the list."
 
 
-class ConflictError(ApiError):
+class ConflictError(ResponseError):
     """409: it already exists, or its state does not allow this."""
 
     title: ClassVar[str] = "Conflict"
@@ -118,28 +118,28 @@ class ReplicaFailedError(ConflictError):
     default_step: ClassVar[str] = "Look at its error, fix the cause, then wake it to try again."
 
 
-class PreconditionFailedError(ApiError):
+class PreconditionFailedError(ResponseError):
     """412: somebody else has changed it since it was read."""
 
     title: ClassVar[str] = "Changed meanwhile"
     default_step: ClassVar[str] = "Read it again, then make the change."
 
 
-class PayloadTooLargeError(ApiError):
+class PayloadTooLargeError(ResponseError):
     """413: the request is larger than the service accepts."""
 
     title: ClassVar[str] = "Too large"
     default_step: ClassVar[str] = "Send less at once."
 
 
-class RateLimitedError(ApiError):
+class RateLimitedError(ResponseError):
     """429: too many requests, or too many open resources."""
 
     title: ClassVar[str] = "Limit reached"
     default_step: ClassVar[str] = "Wait, or close what you no longer need."
 
 
-class ServerError(ApiError):
+class ServerError(ResponseError):
     """5xx: the service failed."""
 
     title: ClassVar[str] = "The service failed"

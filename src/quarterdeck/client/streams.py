@@ -12,15 +12,20 @@ import base64
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing, suppress
-from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 from uuid import UUID
 
 from httpx_sse import ServerSentEvent
 from pydantic import ValidationError
 
-from quarterdeck.client.connection import STREAM_PACE, Backoff, HttpConnection, is_final
-from quarterdeck.client.errors import ApiError, ClientError, ProtocolError, UnreachableError
+from quarterdeck.client.connection import (
+    STREAM_PACE,
+    AsyncResource,
+    Backoff,
+    HttpConnection,
+    is_final,
+)
+from quarterdeck.client.errors import ClientError, ProtocolError, ResponseError, UnreachableError
 from quarterdeck.client.stream_events import (
     ConnectionLost,
     ConnectionRestored,
@@ -70,7 +75,7 @@ class StreamCursor(Protocol[ItemOut]):
         ...
 
 
-class ResumingStream(Generic[Item]):
+class ResumingStream(AsyncResource, Generic[Item]):
     """An async iterator over items, `ConnectionLost` and `ConnectionRestored`, until it is closed or refused.
 
     With `announced` the first connection yields a `ConnectionRestored` too: state read after it misses
@@ -101,17 +106,6 @@ class ResumingStream(Generic[Item]):
 
     async def __anext__(self) -> Item | ConnectionLost | ConnectionRestored:
         return await anext(self._items)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the connection. Safe to call twice."""
@@ -160,7 +154,7 @@ class ResumingStream(Generic[Item]):
     def _next_wait(self, error: ClientError) -> float:
         wait = self._pace.delay(self._failures)
         self._failures += 1
-        retry_after = error.retry_after if isinstance(error, ApiError) else None
+        retry_after = error.retry_after if isinstance(error, ResponseError) else None
         return max(wait, retry_after or 0.0)
 
     async def _pause(self, seconds: float) -> None:

@@ -11,11 +11,10 @@ people type in one terminal, neither's keys are dropped for an older number.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import Self
 from uuid import UUID
 
-from quarterdeck.client.connection import STREAM_PACE, Backoff, HttpConnection
+from quarterdeck.client.connection import STREAM_PACE, AsyncResource, Backoff, HttpConnection
 from quarterdeck.client.errors import (
     ClientError,
     ConflictError,
@@ -43,7 +42,7 @@ SendKeys = Callable[[TerminalInput], Awaitable[None]]
 FaultListener = Callable[[ClientError], None]
 
 
-class Keyboard:
+class Keyboard(AsyncResource):
     """Takes keys at once and sends them in the background, while its block is open.
 
     A broken connection only delays keys. A refusal (the terminal has ended, the replica sleeps) is passed
@@ -69,14 +68,6 @@ class Keyboard:
     async def __aenter__(self) -> Self:
         self._sender = asyncio.create_task(self._run(), name="terminal keyboard")
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Stop sending; keys that were not sent are dropped. `drain` first to keep them."""

@@ -33,7 +33,11 @@ ALONE_SECONDS = 60.0
 
 
 class FileWatcher:
-    """Checks the engine's files and its use. `run` is cancelled when the engine ends."""
+    """Ends an engine that is unreachable or unused. `run` is cancelled when the engine ends.
+
+    Engines outlive the service. One whose directories were removed can no longer be found; one that
+    was unused for its auto-stop time would have been put to sleep by a running service.
+    """
 
     def __init__(self, engine: Engine, server: RpcServer, files: Iterable[Path]) -> None:
         """Note the inodes of `files`, which are needed to find the engine and its state.

@@ -28,7 +28,7 @@ from quarterdeck.engine.git_operations import read_diffs
 from quarterdeck.engine.journal import Journal, Line, Redactor, event
 from quarterdeck.engine.rpc import Method, parse
 from quarterdeck.engine.setup.boot import Boot
-from quarterdeck.engine.setup.home import SetupMemory, rests
+from quarterdeck.engine.setup.hooks import SetupMemory, rests
 from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.engine.terminals import TerminalRegistry
 from quarterdeck.wire.engine import (
@@ -76,7 +76,10 @@ RESTLESS_SECONDS = 10.0
 
 
 class Repos:
-    """The repositories of the configuration. Without any, nothing is read."""
+    """The state of the configuration's repositories. Without any, nothing is read.
+
+    They are read only after activity. One read runs at a time; requests meanwhile wait for the next.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Accepts links on the engine's socket."""
+"""Accept links on the engine's socket, run their calls, and send answers and streams."""
 
 import asyncio
 import hmac
@@ -92,7 +92,12 @@ _BUFFER_BYTES = 1 << 16
 
 
 class EngineConnection:
-    """One accepted link. `run` returns when it has ended."""
+    """One accepted link: runs each call in a task. `run` returns when it has ended.
+
+    Calls are started in the order they came and enter the queue they need (a chat's, a terminal's
+    input order) before they first wait, so that order is kept where it matters and nothing else
+    waits for a slow call.
+    """
 
     def __init__(
         self,

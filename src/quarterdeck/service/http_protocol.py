@@ -1,4 +1,4 @@
-"""HTTP connections and their limits.
+"""HTTP connections, their limits, and the headers of forwarded messages.
 
 HTTP on one connection, with bounds on the cost of a request before its caller is known.
 

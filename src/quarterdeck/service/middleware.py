@@ -1,4 +1,4 @@
-"""Middleware: authentication, and limits of bodies."""
+"""Middleware: authentication, limits of bodies, and responses for exceptions."""
 
 import errno
 import fcntl

@@ -17,11 +17,11 @@ from cronsim import CronSimError
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from quarterdeck.client.errors import (
-    ApiError,
     ClientError,
     InvalidRequestError,
     LinkError,
     PayloadTooLargeError,
+    ResponseError,
 )
 from quarterdeck.schedules import coming_fires, may_name_zone
 from quarterdeck.wire.automation_runs import Execution, PullRequestRef, TriggerAutomation
@@ -429,7 +429,7 @@ async def save_draft(
         raise InvalidRequestError(str(error), status=400, details="events") from error
 
 
-def in_the_form(error: ApiError) -> ApiError:
+def in_the_form(error: ResponseError) -> ResponseError:
     """Return a refusal whose details name the form's fields instead of the request's."""
     parts = (error.details or "").split(_PARTS)
     error.details = _PARTS.join(_placed(part) for part in parts)
@@ -477,7 +477,7 @@ def trigger_of(payload: str, pull_request: str) -> TriggerAutomation | Wrong:
 
 def refused(error: ClientError) -> Wrong:
     """Return a refusal with the field that it belongs to."""
-    details = (error.details or "") if isinstance(error, ApiError) else ""
+    details = (error.details or "") if isinstance(error, ResponseError) else ""
     about, _, more = details.partition(":")
     text = " ".join(filter(None, (str(error), more.strip())))
     if isinstance(error, PayloadTooLargeError) or about.startswith("payload"):

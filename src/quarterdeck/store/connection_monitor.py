@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from quarterdeck.client.errors import (
-    ApiError,
     ClientError,
     ProtocolError,
     RequestTimeoutError,
+    ResponseError,
     UnreachableError,
 )
 from quarterdeck.store.status import ConnectionPhase
@@ -117,7 +117,7 @@ class ConnectionMonitor:
     async def _answer_time(self) -> float:
         started = time.monotonic()
         # Without a health operation, or with another one, the refusal is timed.
-        with suppress(ApiError, ProtocolError):
+        with suppress(ResponseError, ProtocolError):
             await self._owner.client.health.get()
         return (time.monotonic() - started) * 1000
 

@@ -22,7 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from uuid import UUID
 
-from quarterdeck.client.errors import ApiError, ClientError, InvalidRequestError, RateLimitedError
+from quarterdeck.client.errors import (
+    ClientError,
+    InvalidRequestError,
+    RateLimitedError,
+    ResponseError,
+)
 from quarterdeck.local.checkout import (
     OWN_PREFIX,
     DivergedError,
@@ -100,7 +105,7 @@ class PullRequestStore:
                 pulls = await self.read(state.id)
             except RateLimitedError as error:
                 pause = max(pause, error.retry_after or 0)
-            except ApiError as error:
+            except ResponseError as error:
                 # The known ones stay on the screen; the dialog shows the error.
                 log.info("pull requests of %s could not be read: %s", state.id, error)
             except ClientError as error:
@@ -218,7 +223,7 @@ def failure_of(error: ClientError | CheckoutError | OSError) -> OperationFailure
             return OperationFailure(
                 str(error), details or "", diverged=isinstance(error, DivergedError)
             )
-        case ApiError(details=details, conflicts=conflicts) if details or conflicts:
+        case ResponseError(details=details, conflicts=conflicts) if details or conflicts:
             return OperationFailure(
                 str(error), "" if conflicts else details or "", tuple(conflicts)
             )

@@ -1,6 +1,4 @@
-"""Chats: their messages, images and goals.
-
-Chats: each runs one coding agent (INTERFACE 4).
+"""Chats, each with one coding agent: messages, images and goals (docs/interface.md 4).
 
 Requests and answers of the control plane use snake_case; the same chat inside an event is camelCase.
 """
@@ -8,7 +6,7 @@ Requests and answers of the control plane use snake_case; the same chat inside a
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt
+from pydantic import BaseModel, Field, StrictInt
 
 from quarterdeck.wire.base import (
     INTEGRAL,
@@ -27,7 +25,7 @@ TOKEN_BUDGET_LIMIT = 10**12
 
 
 class GoalStatus(StrEnum):
-    """How a goal stands. Only an active one is worked on."""
+    """State of a goal. Only an active one is worked on."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -37,34 +35,27 @@ class GoalStatus(StrEnum):
     COMPLETE = "complete"
 
 
-class ChatGoal(Record):
+class _GoalFields(BaseModel):
+    """A goal, under either family of names."""
+
+    objective: str
+    """What to achieve."""
+    status: str
+    """`active`, `paused`, `blocked`, `usage_limited`, `budget_limited` or `complete`."""
+    token_budget: int | None = None
+    """Most tokens to use; null for no limit."""
+    tokens_used: int = 0
+    """Tokens used since the goal was set."""
+    time_used_seconds: int = 0
+    """Seconds worked since the goal was set."""
+
+
+class ChatGoal(_GoalFields, Record):
     """A goal as the control plane answers it. Counters are those since it was set."""
 
-    objective: str
-    """What to achieve."""
-    status: str
-    """`active`, `paused`, `blocked`, `usage_limited`, `budget_limited` or `complete`."""
-    token_budget: int | None = None
-    """Most tokens to use; null for no limit."""
-    tokens_used: int = 0
-    """Tokens used since the goal was set."""
-    time_used_seconds: int = 0
-    """Seconds worked since the goal was set."""
 
-
-class EventGoal(CamelRecord):
+class EventGoal(_GoalFields, CamelRecord):
     """The same goal as events carry it."""
-
-    objective: str
-    """What to achieve."""
-    status: str
-    """`active`, `paused`, `blocked`, `usage_limited`, `budget_limited` or `complete`."""
-    token_budget: int | None = None
-    """Most tokens to use; null for no limit."""
-    tokens_used: int = 0
-    """Tokens used since the goal was set."""
-    time_used_seconds: int = 0
-    """Seconds worked since the goal was set."""
 
     def as_goal(self) -> ChatGoal:
         """Return the goal under the control plane's names."""
@@ -89,67 +80,48 @@ class GoalAnswer(Record):
     """The goal; null without one."""
 
 
-class Chat(Record):
+class _ChatFields(BaseModel):
+    """A chat, under either family of names."""
+
+    id: Id
+    """Unique id."""
+    provider: str
+    """Agent of the chat."""
+    title: str | None = None
+    """Title; null until there is one."""
+    created_at: Timestamp
+    """When it was created."""
+    updated_at: Timestamp
+    """When it was last changed."""
+    processing: bool = False
+    """Whether a turn runs."""
+    awaiting_input: bool = False
+    """Whether the agent waits for an answer to a question."""
+    parent_chat_id: Id | None = None
+    """Chat that it was started from."""
+    last_message_text: str | None = None
+    """Beginning of the newest message."""
+    plan_ready: bool | None = None
+    """Whether a plan waits for approval: the newest turn was to make one and ended well, and nothing
+    was sent since (own field). Null where it is not known."""
+    processing_since: Timestamp | None = None
+    """When the running turn began; null when none runs (own field)."""
+    turn_failed: bool | None = None
+    """Whether the newest turn failed; null when none has ended since the newest message (own field)."""
+
+
+class Chat(_ChatFields, Record):
     """A chat as the control plane answers it."""
 
-    id: Id
-    """Unique id."""
-    provider: str
-    """Agent of the chat."""
-    title: str | None = None
-    """Title; null until there is one."""
-    created_at: Timestamp
-    """When it was created."""
-    updated_at: Timestamp
-    """When it was last changed."""
-    processing: bool = False
-    """Whether a turn runs."""
-    awaiting_input: bool = False
-    """Whether the agent waits for an answer to a question."""
-    parent_chat_id: Id | None = None
-    """Chat that it was started from."""
-    last_message_text: str | None = None
-    """Beginning of the newest message."""
     goal: ChatGoal | None = None
     """What the agent works towards by itself (own field); null on agents without goals."""
-    plan_ready: bool | None = None
-    """A plan waits for the person's word (own field): the newest turn was to make one and ended well,
-    and nothing was sent since. Null where it is not told."""
-    processing_since: Timestamp | None = None
-    """When the running turn began (own field)."""
-    turn_failed: bool | None = None
-    """Whether the newest turn failed (own field); null when none has ended since the newest message."""
 
 
-class EventChat(CamelRecord):
+class EventChat(_ChatFields, CamelRecord):
     """The same chat as events carry it."""
 
-    id: Id
-    """Unique id."""
-    provider: str
-    """Agent of the chat."""
-    title: str | None = None
-    """Title; null until there is one."""
-    created_at: Timestamp
-    """When it was created."""
-    updated_at: Timestamp
-    """When it was last changed."""
-    processing: bool = False
-    """Whether a turn runs."""
-    awaiting_input: bool = False
-    """Whether the agent waits for an answer to a question."""
-    parent_chat_id: Id | None = None
-    """Chat that it was started from."""
-    last_message_text: str | None = None
-    """Beginning of the newest message."""
     goal: EventGoal | None = None
     """What the agent works towards by itself; null without a goal."""
-    plan_ready: bool | None = None
-    """Whether a plan waits for approval; null where it is not known."""
-    processing_since: Timestamp | None = None
-    """When the running turn began; null when none runs."""
-    turn_failed: bool | None = None
-    """Whether the newest turn failed; null where it is not known."""
 
     def as_chat(self) -> Chat:
         """Return the chat under the control plane's names."""

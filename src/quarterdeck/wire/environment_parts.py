@@ -1,4 +1,4 @@
-"""Parts of an environment: variables, files, skills, MCP servers and hooks."""
+"""Parts of an environment: variables, files, skills, MCP servers, hooks and tests of hooks."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -59,8 +59,8 @@ Content = Annotated[Text, bytes_at_most(CONTENT_LIMIT)]
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT), ONE_LINE]
 
 
-class EnvironmentFile(Record):
-    """A file that is written at `path` when a workspace is provisioned."""
+class EnvironmentPart(Record):
+    """What all parts have that can be listed, added and removed."""
 
     id: Id
     """Unique id."""
@@ -68,16 +68,21 @@ class EnvironmentFile(Record):
     """Organization it belongs to."""
     environment_id: Id
     """Environment it belongs to."""
+    created_at: Timestamp
+    """When it was created."""
+    updated_at: Timestamp
+    """When it was last changed."""
+
+
+class EnvironmentFile(EnvironmentPart):
+    """A file that is written at `path` when a workspace is provisioned."""
+
     name: str
     """Name to show."""
     path: str
     """Where it is written; begins with `~/`."""
     content: Annotated[str, Field(repr=False)]
     """Text of the file."""
-    created_at: Timestamp
-    """When it was created."""
-    updated_at: Timestamp
-    """When it was last changed."""
 
 
 class EnvironmentFileList(Record):
@@ -225,25 +230,15 @@ def checked_config(transport: McpTransport, config: dict[str, Any]) -> dict[str,
     raise ValueError(f"{where}: {reason}")
 
 
-class EnvironmentMcp(Record):
+class EnvironmentMcp(EnvironmentPart):
     """One server; its configuration is encrypted where it is stored."""
 
-    id: Id
-    """Unique id."""
-    organization_id: Id
-    """Organization it belongs to."""
-    environment_id: Id
-    """Environment it belongs to."""
     name: str
     """Name that agents see."""
     transport: str
     """How an agent talks to it: `stdio`, `http` or `sse`."""
     config: Annotated[dict[str, Any], Field(repr=False)]
     """Settings: StdioConfig for `stdio`, otherwise RemoteConfig."""
-    created_at: Timestamp
-    """When it was created."""
-    updated_at: Timestamp
-    """When it was last changed."""
 
 
 class EnvironmentMcpList(Record):
@@ -291,29 +286,19 @@ class ChangeMcp(Patch):
 SLUG_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 
-class EnvironmentSkill(Record):
+class EnvironmentSkill(EnvironmentPart):
     """A skill that is installed into workspaces, in a directory named by its slug.
 
     `source` is a git URL or a path, and after a `#` the directory in it that holds `SKILL.md`.
     Without one that is its top, or else the directory named by the slug.
     """
 
-    id: Id
-    """Unique id."""
-    organization_id: Id
-    """Organization it belongs to."""
-    environment_id: Id
-    """Environment it belongs to."""
     name: str
     """Name to show."""
     slug: str
     """Directory it is installed in."""
     source: str
     """Git URL or path, with an optional `#` and directory."""
-    created_at: Timestamp
-    """When it was created."""
-    updated_at: Timestamp
-    """When it was last changed."""
 
 
 class EnvironmentSkillList(Record):
@@ -376,18 +361,12 @@ Key = Annotated[str, Field(pattern=KEY_PATTERN)]
 Value = Annotated[Text, bytes_at_most(VALUE_LIMIT)]
 
 
-class EnvironmentVariable(Record):
+class EnvironmentVariable(EnvironmentPart):
     """One variable; its value is encrypted where it is stored.
 
     `personal_override_allowed`: personal environments with this source may set their own value.
     """
 
-    id: Id
-    """Unique id."""
-    organization_id: Id
-    """Organization it belongs to."""
-    environment_id: Id
-    """Environment it belongs to."""
     key: str
     """Name of the variable."""
     value: Annotated[str, Field(repr=False)]
@@ -396,10 +375,6 @@ class EnvironmentVariable(Record):
     """Whether personal environments with this source may set their own value."""
     suppressed: bool = False
     """Without effect: an inherited variable of this key does not allow personal overrides any more."""
-    created_at: Timestamp
-    """When it was created."""
-    updated_at: Timestamp
-    """When it was last changed."""
 
 
 class EnvironmentVariableList(Record):

@@ -102,13 +102,9 @@ class EnvironmentAnswer(Record):
     """In the client: the answer's header `ETag`."""
 
 
-class CreateEnvironment(Body):
-    """Body of `POST /v1/environments`; the name is unique in its scope (409)."""
+class _Settings(Body):
+    """What creating and changing share."""
 
-    name: Name
-    """Name, unique in its scope."""
-    scope: Literal["org", "user"] = "org"
-    """`org`: the organization's, changed by admins. `user`: the caller's own."""
     description: Text | None = None
     """Free text about it."""
     repository_id: GivenId | None = None
@@ -123,11 +119,20 @@ class CreateEnvironment(Body):
     """What agents may push; a source's setting comes before it."""
     co_author: CoAuthor | None = None
     """Co-author of what agents commit; a source's setting comes before it."""
+
+
+class CreateEnvironment(_Settings):
+    """Body of `POST /v1/environments`; the name is unique in its scope (409)."""
+
+    name: Name
+    """Name, unique in its scope."""
+    scope: Literal["org", "user"] = "org"
+    """`org`: the organization's, changed by admins. `user`: the caller's own."""
     source_environment_id: GivenId | None = None
     """Shared environment to inherit from; only with scope `user`."""
 
 
-class ChangeEnvironment(Patch):
+class ChangeEnvironment(_Settings, Patch):
     """Body of `PATCH /v1/environments/{id}`; what is not given stays, null clears.
 
     Binding and system prompt of one with a source are locked, and so is the source itself (400).
@@ -135,20 +140,6 @@ class ChangeEnvironment(Patch):
 
     name: Name = Field(default_factory=str)
     """Name, unique in its scope."""
-    description: Text | None = None
-    """Free text about it."""
-    repository_id: GivenId | None = None
-    """Repository that workspaces contain."""
-    repository_set_id: GivenId | None = None
-    """Repository set that workspaces contain."""
-    system_prompt: Text | None = None
-    """Instructions for agents."""
-    personal_preferences: Text | None = None
-    """Further instructions for agents, from the user."""
-    push: PushPolicy | None = None
-    """What agents may push."""
-    co_author: CoAuthor | None = None
-    """Co-author of what agents commit."""
     source_environment_id: GivenId | None = None
     """May be given as it is."""
 

@@ -1,4 +1,4 @@
-"""Searching and reading the files of a workspace's repositories (operation 13; docs/interface.md 6)."""
+"""Files of a workspace's repositories, and of its canvas (docs/interface.md 6)."""
 
 import base64
 import mimetypes

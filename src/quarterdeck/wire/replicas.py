@@ -1,4 +1,4 @@
-"""Replicas, which the contract also calls workspaces (docs/interface.md 3)."""
+"""Replicas, which the contract also calls workspaces (docs/interface.md 3), and their webhook calls (9)."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal

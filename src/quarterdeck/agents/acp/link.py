@@ -1,4 +1,9 @@
-"""The connection to an agent of the Agent Client Protocol."""
+"""The connection to an agent of the Agent Client Protocol, and the agent's questions.
+
+Questions other than permission requests are `elicitation/create` in form mode. Each field of the
+form is asked as one question, one after the other: people answer with one of its options, or with
+text where the field accepts it.
+"""
 
 import json
 import math

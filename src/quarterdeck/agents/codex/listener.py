@@ -1,4 +1,4 @@
-"""Dispatches codex's messages about one thread: to the narrator, a person, or a waiting caller."""
+"""Dispatch codex's messages about one thread: as events, to a person, or to a waiting caller."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

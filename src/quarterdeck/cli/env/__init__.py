@@ -12,7 +12,7 @@ VERBS = {
     "show": Verb(f"{_HERE}.environments", "Show one with all its parts.", "show"),
     "edit": Verb(f"{_HERE}.environments", "Edit an environment.", "edit"),
     "rm": Verb(f"{_HERE}.environments", "Delete environments with their parts.", "rm"),
-    "variables": Verb(f"{_HERE}.variables", "Variables: list, set, import, remove.", "variables"),
+    "variables": Verb(f"{_HERE}.parts", "Variables: list, set, import, remove.", "variables"),
     "files": Verb(f"{_HERE}.parts", "Files: list, print, put, remove.", "files"),
     "skills": Verb(f"{_HERE}.parts", "Skills: search, list, add, remove.", "skills"),
     "mcp": Verb(f"{_HERE}.parts", "MCP servers: list, set, remove.", "mcp"),

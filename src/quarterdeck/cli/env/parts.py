@@ -1,7 +1,9 @@
-"""`qd env files`, `skills`, `mcp`, `hooks` and `test`: parts of an environment."""
+"""`qd env variables`, `files`, `skills`, `mcp`, `hooks` and `test`: parts of an environment."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
 import click
@@ -9,28 +11,230 @@ import click
 from quarterdeck.cli.clients import with_client
 from quarterdeck.cli.errors import AmbiguousNameError, Exit, FailedError, UsageError
 from quarterdeck.cli.lookup import environment_argument, with_environment
-from quarterdeck.cli.options import Common, common_options, masked_config, read_text, reveal_option
+from quarterdeck.cli.options import (
+    Common,
+    common_options,
+    masked,
+    masked_config,
+    read_secret,
+    read_text,
+    reveal_option,
+)
 from quarterdeck.cli.output import (
     json_text,
     print_json,
     print_message,
+    print_records,
     print_success,
-    print_table,
     print_text,
 )
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from quarterdeck.client import Client
+    from quarterdeck.client.environments import ChangeableParts, EnvironmentParts
     from quarterdeck.wire.environment_parts import (
         CreateSkill,
         EnvironmentFile,
         EnvironmentHook,
         EnvironmentMcp,
+        EnvironmentPart,
         EnvironmentSkill,
+        EnvironmentVariable,
         HookTest,
     )
 
 
+Part = TypeVar("Part", bound="EnvironmentPart")
+
+
+@dataclass(frozen=True)
+class PartKind(Generic[Part]):
+    """Parts of one kind. `group` is their command, `names` returns what a part may be called by."""
+
+    noun: str
+    group: str
+    parts: "Callable[[Client], EnvironmentParts[Part, Any]]"
+    names: Callable[[Part], Sequence[str]]
+
+    def list(self, common: Common, environment: str) -> "list[Part]":
+        """Return the environment's own parts."""
+        return with_environment(common, environment, lambda client, of: self.parts(client).list(of))
+
+    async def find(self, client: "Client", of: UUID, name: str, environment: str) -> Part:
+        """Return the part of a name.
+
+        Raises:
+            FailedError: there is none.
+        """
+        for part in await self.parts(client).list(of):
+            if name in self.names(part):
+                return part
+        raise FailedError(
+            f"There is no {self.noun} {name!r}.",
+            f"See them with: qd env {self.group} ls {environment}.",
+        )
+
+    def remove(self, common: Common, environment: str, name: str) -> None:
+        """Remove the part of a name."""
+
+        async def remove(client: "Client", of: UUID) -> None:
+            part = await self.find(client, of, name, environment)
+            await self.parts(client).delete(of, part.id)
+
+        with_environment(common, environment, remove)
+        print_success(f"Removed {name}.", common.json)
+
+
+async def _put(
+    parts: "ChangeableParts[Part, Any, Any]",
+    of: UUID,
+    known: UUID | None,
+    create: "BaseModel",
+    change: "BaseModel",
+) -> Part:
+    """Change the part with a known id, or add a new one."""
+    if known is None:
+        return await parts.add(of, create)
+    return await parts.change(of, known, change)
+
+
+def read_dotenv(text: str) -> dict[str, str]:
+    """Return the variables in order; the later value of a repeated key counts.
+
+    Raises:
+        UsageError: a line that is no assignment, or that an environment cannot have, by its number.
+    """
+    from quarterdeck.store.environment_paste import fault_of, parse
+
+    values: dict[str, str] = {}
+    for line in parse(text):
+        if fault := fault_of(line):
+            raise UsageError(f"Line {line.number}: {fault}")
+        values[line.key] = line.value
+    return values
+
+
+@click.group(name="variables")
+def variables() -> None:
+    """Manage variables. Values come from stdin or a file, never from arguments."""
+
+
+@variables.command(name="ls")
+@environment_argument
+@reveal_option
+@common_options
+def list_variables(common: Common, environment: str, reveal: bool) -> None:
+    """List variables by key; values are masked unless --reveal is given."""
+    known = with_environment(common, environment, lambda client, of: client.variables.list(of))
+    print_records(
+        common.json,
+        "environment_variables",
+        [_shown_variable(variable, reveal) for variable in known],
+        ["KEY", "VALUE", "OVERRIDE"],
+        lambda variable: [
+            variable.key,
+            variable.value,
+            "allowed" if variable.personal_override_allowed else "-",
+        ],
+    )
+
+
+@variables.command(name="set")
+@environment_argument
+@click.argument("key", metavar="KEY")
+@click.option(
+    "--from", "source", metavar="FILE", help="Read the value from a file instead of stdin."
+)
+@click.option(
+    "--override/--no-override",
+    default=None,
+    help="Whether personal environments may set their own value.",
+)
+@common_options
+def set_variable(
+    common: Common, environment: str, key: str, source: str | None, override: bool | None
+) -> None:
+    """Set one variable; on a terminal, the value is read from a hidden prompt."""
+    value = read_text(source) if source else read_secret(f"Value of {key}")
+
+    async def write(client: "Client", of: UUID) -> "EnvironmentVariable":
+        known = {variable.key: variable.id for variable in await client.variables.list(of)}
+        return await _put_variable(client, of, known, key, value, override)
+
+    variable = with_environment(common, environment, write)
+    if common.json:
+        print_json({"environment_variable": _shown_variable(variable, False)})
+    else:
+        print_message(f"{key} is set.")
+
+
+@variables.command(name="import")
+@environment_argument
+@click.argument("source", metavar="[FILE]", required=False)
+@common_options
+def import_variables(common: Common, environment: str, source: str | None) -> None:
+    """Set every variable of a .env file, or of stdin. Others stay as they are."""
+    wanted = read_dotenv(read_text(source))
+
+    async def write(client: "Client", of: UUID) -> list[str]:
+        known = {variable.key: variable.id for variable in await client.variables.list(of)}
+        for key, value in wanted.items():
+            await _put_variable(client, of, known, key, value, None)
+        return list(wanted)
+
+    keys = with_environment(common, environment, write)
+    if common.json:
+        print_json({"success": True, "set": keys})
+    else:
+        print_message(f"{len(keys)} variables are set.")
+
+
+@variables.command(name="rm")
+@environment_argument
+@click.argument("keys", metavar="KEY...", nargs=-1, required=True)
+@common_options
+def remove_variables(common: Common, environment: str, keys: tuple[str, ...]) -> None:
+    """Remove variables."""
+
+    async def remove(client: "Client", of: UUID) -> None:
+        known = {variable.key: variable.id for variable in await client.variables.list(of)}
+        missing = [key for key in keys if key not in known]
+        if missing:
+            raise FailedError(f"There is no variable {missing[0]!r}; nothing was removed.")
+        for key in dict.fromkeys(keys):
+            await client.variables.delete(of, known[key])
+            print_message(f"Removed {key}.")
+
+    with_environment(common, environment, remove)
+    if common.json:
+        print_json({"success": True, "deleted": list(keys)})
+
+
+async def _put_variable(
+    client: "Client",
+    of: UUID,
+    known: dict[str, UUID],
+    key: str,
+    value: str,
+    override: bool | None,
+) -> "EnvironmentVariable":
+    from quarterdeck.wire.environment_parts import ChangeVariable, CreateVariable
+
+    switch: dict[str, Any] = {} if override is None else {"personal_override_allowed": override}
+    create = CreateVariable(key=key, value=value, **switch)
+    change = ChangeVariable(value=value, **switch)
+    return await _put(client.variables, of, known.get(key), create, change)
+
+
+def _shown_variable(variable: "EnvironmentVariable", reveal: bool) -> "EnvironmentVariable":
+    return variable.model_copy(update={"value": masked(variable.value, reveal)})
+
+
+FILES = PartKind["EnvironmentFile"](
+    "file", "files", lambda client: client.environment_files, lambda file: [file.path]
+)
 path_argument = click.argument("path", metavar="PATH")
 
 
@@ -44,15 +248,12 @@ def files() -> None:
 @common_options
 def list_files(common: Common, environment: str) -> None:
     """List files by path."""
-    found = with_environment(
-        common, environment, lambda client, id: client.environment_files.list(id)
-    )
-    if common.json:
-        print_json({"environment_files": [one.model_dump(mode="json") for one in found]})
-        return
-    print_table(
+    print_records(
+        common.json,
+        "environment_files",
+        FILES.list(common, environment),
         ["PATH", "BYTES", "NAME"],
-        ([one.path, str(len(one.content.encode())), one.name] for one in found),
+        lambda file: [file.path, str(len(file.content.encode())), file.name],
     )
 
 
@@ -62,13 +263,13 @@ def list_files(common: Common, environment: str) -> None:
 @common_options
 def print_file(common: Common, environment: str, path: str) -> None:
     """Print a file's content."""
-    one = with_environment(
-        common, environment, lambda client, id: _find_file(client, id, path, environment)
+    file = with_environment(
+        common, environment, lambda client, of: FILES.find(client, of, path, environment)
     )
     if common.json:
-        print_json({"environment_file": one.model_dump(mode="json")})
+        print_json({"environment_file": file})
     else:
-        print_text(one.content, end="")
+        print_text(file.content, end="")
 
 
 @files.command(name="put")
@@ -83,19 +284,16 @@ def write_file(
     """Create or replace a file."""
     from quarterdeck.wire.environment_parts import ChangeFile, CreateFile
 
-    file = CreateFile(path=path, content=read_text(source), name=name)
+    create = CreateFile(path=path, content=read_text(source), name=name)
+    change = ChangeFile(content=create.content, **({} if name is None else {"name": name}))
 
     async def write(client: "Client", of: UUID) -> "EnvironmentFile":
-        for known in await client.environment_files.list(of):
-            if known.path == path:
-                named = {} if name is None else {"name": name}
-                change = ChangeFile(content=file.content, **named)
-                return await client.environment_files.change(of, known.id, change)
-        return await client.environment_files.add(of, file)
+        known = {file.path: file.id for file in await client.environment_files.list(of)}
+        return await _put(client.environment_files, of, known.get(path), create, change)
 
-    one = with_environment(common, environment, write)
+    file = with_environment(common, environment, write)
     if common.json:
-        print_json({"environment_file": one.model_dump(mode="json")})
+        print_json({"environment_file": file})
     else:
         print_message(f"{path} is written.")
 
@@ -106,25 +304,12 @@ def write_file(
 @common_options
 def remove_file(common: Common, environment: str, path: str) -> None:
     """Remove a file from the environment; replicas keep theirs until they restart."""
-
-    async def remove(client: "Client", of: UUID) -> None:
-        await client.environment_files.delete(
-            of, (await _find_file(client, of, path, environment)).id
-        )
-
-    with_environment(common, environment, remove)
-    print_success(f"{path} is gone.", common.json)
+    FILES.remove(common, environment, path)
 
 
-async def _find_file(
-    client: "Client", environment_id: UUID, path: str, environment: str
-) -> "EnvironmentFile":
-    for known in await client.environment_files.list(environment_id):
-        if known.path == path:
-            return known
-    raise FailedError(
-        f"There is no file {path!r}.", f"See them with: qd env files ls {environment}."
-    )
+SKILLS = PartKind["EnvironmentSkill"](
+    "skill", "skills", lambda client: client.skills, lambda skill: [skill.slug, str(skill.id)]
+)
 
 
 @click.group(name="skills")
@@ -137,11 +322,13 @@ def skills() -> None:
 @common_options
 def list_skills(common: Common, environment: str) -> None:
     """List the skills of an environment."""
-    found = with_environment(common, environment, lambda client, id: client.skills.list(id))
-    if common.json:
-        print_json({"environment_skills": [one.model_dump(mode="json") for one in found]})
-        return
-    print_table(["SLUG", "NAME", "SOURCE"], ([one.slug, one.name, one.source] for one in found))
+    print_records(
+        common.json,
+        "environment_skills",
+        SKILLS.list(common, environment),
+        ["SLUG", "NAME", "SOURCE"],
+        lambda skill: [skill.slug, skill.name, skill.source],
+    )
 
 
 @skills.command(name="search")
@@ -149,15 +336,17 @@ def list_skills(common: Common, environment: str) -> None:
 @common_options
 def search_skills(common: Common, query: str) -> None:
     """Search the service's registries; without a query everything in them is listed."""
-    found = with_client(common, lambda client: client.skills.search(query))
-    if common.json:
-        print_json({"skills": [one.model_dump(mode="json") for one in found]})
+    matches = with_client(common, lambda client: client.skills.search(query))
+    if not matches and not common.json:
+        print_message("No matching skill in the service's registries.")
         return
-    if not found:
-        print_message("No skill of the service's registries fits.")
-        return
-    rows = ([one.slug, one.source, one.description or one.name] for one in found)
-    print_table(["SLUG", "SOURCE", "DESCRIPTION"], rows)
+    print_records(
+        common.json,
+        "skills",
+        matches,
+        ["SLUG", "SOURCE", "DESCRIPTION"],
+        lambda skill: [skill.slug, skill.source, skill.description or skill.name],
+    )
 
 
 @skills.command(name="add")
@@ -175,16 +364,16 @@ def add_skill(
     async def write(client: "Client", of: UUID) -> "EnvironmentSkill":
         if "/" in skill:
             guessed = slug or skill.rstrip("/#").replace("#", "/").rsplit("/", 1)[-1]
-            wanted = CreateSkill(name=name or guessed, slug=guessed, source=skill)
+            create = CreateSkill(name=name or guessed, slug=guessed, source=skill)
         else:
-            wanted = await _registered_skill(client, skill, name)
-        return await client.skills.add(of, wanted)
+            create = await _registered_skill(client, skill, name)
+        return await client.skills.add(of, create)
 
-    one = with_environment(common, environment, write)
+    added = with_environment(common, environment, write)
     if common.json:
-        print_json({"environment_skill": one.model_dump(mode="json")})
+        print_json({"environment_skill": added})
     else:
-        print_message(f"{one.slug} is enabled, from {one.source}.")
+        print_message(f"{added.slug} is enabled, from {added.source}.")
 
 
 @skills.command(name="rm")
@@ -193,28 +382,24 @@ def add_skill(
 @common_options
 def remove_skill(common: Common, environment: str, slug: str) -> None:
     """Remove a skill; replicas keep it until they restart."""
-
-    async def remove(client: "Client", of: UUID) -> None:
-        for one in await client.skills.list(of):
-            if slug in (one.slug, str(one.id)):
-                await client.skills.delete(of, one.id)
-                return
-        raise FailedError(f"There is no skill {slug!r}.", f"See: qd env skills ls {environment}.")
-
-    with_environment(common, environment, remove)
-    print_success(f"{slug} is gone.", common.json)
+    SKILLS.remove(common, environment, slug)
 
 
 async def _registered_skill(client: "Client", slug: str, name: str | None) -> "CreateSkill":
     from quarterdeck.wire.environment_parts import CreateSkill
 
-    found = [one for one in await client.skills.search(slug) if one.slug == slug]
-    if not found:
+    matches = [skill for skill in await client.skills.search(slug) if skill.slug == slug]
+    if not matches:
         raise FailedError(f"No registry has a skill {slug!r}.", "Look with: qd env skills search.")
-    if len(found) > 1:
-        sources = ", ".join(one.source for one in found)
+    if len(matches) > 1:
+        sources = ", ".join(skill.source for skill in matches)
         raise AmbiguousNameError(f"{slug!r} is in several places: {sources}.", "Give one of them.")
-    return CreateSkill(name=name or found[0].name, slug=slug, source=found[0].source)
+    return CreateSkill(name=name or matches[0].name, slug=slug, source=matches[0].source)
+
+
+SERVERS = PartKind["EnvironmentMcp"](
+    "server", "mcp", lambda client: client.mcps, lambda server: [server.name, str(server.id)]
+)
 
 
 @click.group(name="mcp")
@@ -228,14 +413,13 @@ def mcp() -> None:
 @common_options
 def list_servers(common: Common, environment: str, reveal: bool) -> None:
     """List servers; values of variables and headers are masked unless --reveal is given."""
-    found = with_environment(common, environment, lambda client, id: client.mcps.list(id))
-    if common.json:
-        print_json({"environment_mcps": [_server_json(one, reveal) for one in found]})
-        return
-    rows = (
-        [one.name, one.transport, json_text(masked_config(one.config, reveal))] for one in found
+    print_records(
+        common.json,
+        "environment_mcps",
+        [_shown_server(server, reveal) for server in SERVERS.list(common, environment)],
+        ["NAME", "TRANSPORT", "CONFIG"],
+        lambda server: [server.name, server.transport, json_text(server.config)],
     )
-    print_table(["NAME", "TRANSPORT", "CONFIG"], rows)
 
 
 @mcp.command(name="set")
@@ -254,20 +438,18 @@ def set_server(
     """
     from quarterdeck.wire.environment_parts import ChangeMcp, CreateMcp, McpTransport
 
-    server = CreateMcp(
+    create = CreateMcp(
         name=name, transport=McpTransport(transport), config=_read_server_config(source)
     )
+    change = ChangeMcp(transport=create.transport, config=create.config)
 
     async def write(client: "Client", of: UUID) -> "EnvironmentMcp":
-        for known in await client.mcps.list(of):
-            if known.name == name:
-                change = ChangeMcp(transport=server.transport, config=server.config)
-                return await client.mcps.change(of, known.id, change)
-        return await client.mcps.add(of, server)
+        known = {server.name: server.id for server in await client.mcps.list(of)}
+        return await _put(client.mcps, of, known.get(name), create, change)
 
-    one = with_environment(common, environment, write)
+    server = with_environment(common, environment, write)
     if common.json:
-        print_json({"environment_mcp": _server_json(one, False)})
+        print_json({"environment_mcp": _shown_server(server, False)})
     else:
         print_message(f"{name} is set.")
 
@@ -278,16 +460,7 @@ def set_server(
 @common_options
 def remove_server(common: Common, environment: str, name: str) -> None:
     """Remove a server."""
-
-    async def remove(client: "Client", of: UUID) -> None:
-        for one in await client.mcps.list(of):
-            if name in (one.name, str(one.id)):
-                await client.mcps.delete(of, one.id)
-                return
-        raise FailedError(f"There is no server {name!r}.", f"See: qd env mcp ls {environment}.")
-
-    with_environment(common, environment, remove)
-    print_success(f"{name} is gone.", common.json)
+    SERVERS.remove(common, environment, name)
 
 
 def _read_server_config(source: str | None) -> dict[str, Any]:
@@ -300,8 +473,8 @@ def _read_server_config(source: str | None) -> dict[str, Any]:
     return {str(field): value for field, value in config.items()}  # pyright: ignore
 
 
-def _server_json(one: "EnvironmentMcp", reveal: bool) -> dict[str, object]:
-    return {**one.model_dump(mode="json"), "config": masked_config(one.config, reveal)}
+def _shown_server(server: "EnvironmentMcp", reveal: bool) -> "EnvironmentMcp":
+    return server.model_copy(update={"config": masked_config(server.config, reveal)})
 
 
 WARM = "warm"
@@ -327,7 +500,7 @@ def show_hook(common: Common, environment: str, kind: str) -> None:
 
     hook = with_environment(common, environment, read)
     if common.json:
-        print_json({f"{kind}_hook": hook and hook.model_dump(mode="json")})
+        print_json({f"{kind}_hook": hook})
     elif hook is None:
         print_message(f"There is no {kind} hook.")
     else:
@@ -350,7 +523,7 @@ def save_hook(common: Common, environment: str, kind: str, source: str | None) -
 
     hook = with_environment(common, environment, write)
     if common.json:
-        print_json({f"{kind}_hook": hook and hook.model_dump(mode="json")})
+        print_json({f"{kind}_hook": hook})
     elif hook is None:
         print_message(f"The {kind} hook was deleted.")
     else:
@@ -385,7 +558,7 @@ def test_hook(common: Common, environment: str, kind: str, source: str | None, s
 
     test = with_environment(common, environment, run)
     if common.json:
-        print_json({"test": test.model_dump(mode="json")})
+        print_json({"test": test})
     else:
         print_text(test.output, end="" if test.output.endswith("\n") or not test.output else "\n")
         print_message("Timed out." if test.timed_out else f"It ended with {test.exit_code}.")

@@ -11,7 +11,7 @@ _CHECKOUT = f"{_HERE}.checkout"
 VERBS = {
     "ls": Verb(f"{_HERE}.listing", "List replicas.", "ls"),
     "create": Verb(
-        f"{_HERE}.creation", "Make a replica, by default of this directory's repository.", "create"
+        f"{_HERE}.lifecycle", "Make a replica, by default of this directory's repository.", "create"
     ),
     "show": Verb(f"{_HERE}.listing", "Show one replica with its chats and repositories.", "show"),
     "send": Verb(
@@ -37,7 +37,9 @@ VERBS = {
     "apply": Verb(_CHECKOUT, "Apply its changes to the files of your checkout.", "apply"),
     "merge": Verb(_CHECKOUT, "Merge its branch into the one you have checked out.", "merge"),
     "rewind": Verb(_GIT, "Restore the files as they were when a turn began.", "rewind"),
-    "fork": Verb(f"{_HERE}.creation", "Make another one with the same files and branches.", "fork"),
+    "fork": Verb(
+        f"{_HERE}.lifecycle", "Make another one with the same files and branches.", "fork"
+    ),
     "path": Verb(_CHECKOUT, "Print where its files are on this machine.", "path"),
     "pr": Verb(_GIT, "Open, show or merge the pull request of its branch.", "pr"),
     "files": Verb(f"{_HERE}.files", "Search and read the files of the repositories.", "files"),

@@ -324,11 +324,11 @@ def _list_checkpoints(common: Common, replica: str) -> None:
 
 async def print_unsaved_work(client: "Client", id: UUID, name: str) -> None:
     """Print the work that exists only in a replica."""
-    from quarterdeck.client.errors import ApiError
+    from quarterdeck.client.errors import ResponseError
 
     try:
         states = await client.git.states(id)
-    except ApiError as error:
+    except ResponseError as error:
         print_message(f"{safe_line(name)}: could not look for unpushed work: {error.message}")
         return
     for one in states:

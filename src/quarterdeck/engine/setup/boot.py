@@ -1,6 +1,10 @@
 """From the engine's start to a workspace that is ready.
 
 install -> warm hooks -> (held in a pool until claimed) -> start hooks -> ready
+
+Installing writes an environment's files, skills and instructions below HOME. They are noted in the
+state directory with a digest. A later boot writes only items that the environment has changed since
+(so edits in the workspace stay), and removes items that the environment no longer has.
 """
 
 import asyncio
@@ -22,11 +26,9 @@ from quarterdeck.engine.setup.home import (
     SKILLS,
     SandboxHome,
     SetupError,
-    SetupMemory,
     parts_of,
-    was_claimed,
 )
-from quarterdeck.engine.setup.hooks import HookRunner, Hooks
+from quarterdeck.engine.setup.hooks import HookRunner, Hooks, SetupMemory, was_claimed
 from quarterdeck.local.files import write_file
 from quarterdeck.wire.engine import EngineConfig
 from quarterdeck.wire.errors import ErrorCode

@@ -19,13 +19,74 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.engine.exec import wait_or_kill
-from quarterdeck.engine.journal import Journal, JournalDraft, JournalNote, event
-from quarterdeck.engine.setup.home import SetupError, SetupMemory, all_warmed, hook_done
+from quarterdeck.engine.journal import (
+    Journal,
+    JournalDraft,
+    JournalNote,
+    event,
+    note,
+    payload_of_line,
+)
+from quarterdeck.engine.setup.home import SetupError
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.engine import EngineConfig
 from quarterdeck.wire.events import EventType, HooksChanged
 from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.setup import HOOK_OUTPUT_LIMIT, HookKind, HookLog
+
+_HOOK, _WARMED, _CLAIMED = "hook", "warmed", "claimed"
+_ASLEEP, _AWAKE = "asleep", "awake"
+
+
+class SetupMemory:
+    """Earlier boots as the journal has them; `visit` reads a line, the running boot updates it.
+
+    #hook       a warm hook that succeeded, written together with its log
+    #warmed     all of them
+    #claimed    the workspace left its pool
+    #asleep     the engine ended because it was unused, and #awake its next start
+    """
+
+    def __init__(self) -> None:
+        self.done: set[str] = set()
+        self.warmed = False
+        self.claimed = False
+        self.asleep = False
+
+    def visit(self, type: str, line: bytes) -> None:
+        """Read one line of the journal."""
+        match type:
+            case "#hook":
+                self.done.add(payload_of_line(line)["name"])
+            case "#warmed":
+                self.warmed = True
+            case "#claimed":
+                self.claimed = True
+            case "#asleep" | "#awake":
+                self.asleep = type == "#asleep"
+            case _:
+                pass
+
+
+def hook_done(name: str) -> JournalNote:
+    """Return the note of a warm hook that succeeded."""
+    return note(_HOOK, {"name": name})
+
+
+def all_warmed() -> JournalNote:
+    """Return the note that all warm hooks succeeded."""
+    return note(_WARMED, {})
+
+
+def was_claimed() -> JournalNote:
+    """Return the note that the workspace has its owner."""
+    return note(_CLAIMED, {})
+
+
+def rests(asleep: bool) -> JournalNote:
+    """Return the note that the engine goes to sleep, or is awake again."""
+    return note(_ASLEEP if asleep else _AWAKE, {})
+
 
 _READ_BYTES = 1 << 16
 _READS_A_TURN = 8

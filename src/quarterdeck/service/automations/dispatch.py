@@ -358,6 +358,9 @@ async def take_host_webhook(
 ) -> None:
     """Start the runs of an authentic webhook. One that is not understood starts none.
 
+    The receipt and the runs are stored in one transaction: an answered webhook is done, an
+    unanswered one can be sent again, and nothing is done twice.
+
     `delivery_id` is the sender's own id of it, if the signature covers that: a repeated id means
     the same webhook, whatever its body. Without an id the body is compared.
 

@@ -80,6 +80,15 @@ ALONE = RunGroup()
 def company_of(connection: Connection, execution: Row, automation: Row, home_id: str) -> RunGroup:
     """Return the group of a waiting run; `ALONE` when its trigger does not group.
 
+    | the newest run of the group that has not failed | the run |
+    |---|---|
+    | has not started yet | waits until it has |
+    | has a workspace and has not ended | is the next message there, in its chat |
+    | has ended, and its workspace is still active | the same |
+    | has ended, and its workspace is not active, or its service is unreachable | gets its own workspace |
+    | started with another environment, agent or size | gets its own workspace |
+    | has a chat that was deleted | gets its own workspace |
+
     `home_id` is the home of the calling service.
     """
     group = execution["group_key"]

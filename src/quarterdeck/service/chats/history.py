@@ -33,7 +33,11 @@ _KINDS = {"execute": "commandExecution", "edit": "fileChange", "fetch": "webSear
 
 
 class TurnFold:
-    """One turn, built from its events in order."""
+    """One turn of codex's native transcript, built from its events in order (docs/interface.md 5).
+
+    Nothing is stored for it: a finished call carries codex's own item, and everything else that
+    codex reports follows from the events. The id of a turn is that of its message.
+    """
 
     def __init__(self) -> None:
         self._id = ""

@@ -1,4 +1,4 @@
-"""Calls to source hosts, and the changes of checks that cause them.
+"""Calls to source hosts, where checks are kept, and the changes of checks that cause calls.
 
 States of a check. Every change is made by `_change`, within a write transaction.
 

@@ -1,6 +1,4 @@
-"""The database.
-
-The database: one writer thread with group commit, and reader threads.
+"""The database: one writer thread with group commit, and reader threads.
 
 `write` and `read` take a function of a SQLAlchemy connection and run it in a thread of the
 database's own. Writes that wait at the same time are committed together, each inside its own
@@ -277,7 +275,12 @@ def prepare(engine: Engine) -> None:
 
 
 def bring_up_to_date(connection: Connection) -> None:
-    """Prepare within a running transaction of a writing connection."""
+    """Create or migrate the schema within a running transaction of a writing connection.
+
+    An empty database is created from `tables` directly and marked with the newest revision;
+    migrations (and Alembic, which takes 0.3 s to import) are needed only for one that an older
+    version wrote. A test checks that both give the same schema.
+    """
     match stored_revision(connection):
         case None:
             _create(connection)
@@ -314,17 +317,17 @@ BUSY_SECONDS = 5.0
 CACHE_KIB = 4096
 
 
-def writing(url: URL) -> Engine:
+def _sqlite_writing(url: URL) -> Engine:
     """Return an engine whose transactions are the only writers from their first moment."""
-    return _engine(url, "BEGIN IMMEDIATE", {})
+    return _sqlite_engine(url, "BEGIN IMMEDIATE", {})
 
 
-def reading(url: URL) -> Engine:
+def _sqlite_reading(url: URL) -> Engine:
     """Return an engine whose statements cannot write."""
-    return _engine(url, "BEGIN", {"query_only": "ON"})
+    return _sqlite_engine(url, "BEGIN", {"query_only": "ON"})
 
 
-def _engine(url: URL, begin: str, pragmas: dict[str, str]) -> Engine:
+def _sqlite_engine(url: URL, begin: str, pragmas: dict[str, str]) -> Engine:
     # Each thread keeps its own connection; there is nothing to pool.
     engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
     # synchronous=FULL: with NORMAL a power loss can lose acknowledged commits of a WAL database.
@@ -394,7 +397,7 @@ def writing_engine(text: str, home_id: str | None = None) -> Engine:
     """
     url = parse_url(text)
     if url.get_backend_name() == SQLITE:
-        return writing(url)
+        return _sqlite_writing(url)
     return _postgresql().writing(url, home_id)
 
 
@@ -406,7 +409,7 @@ def reading_engine(text: str) -> Engine:
     """
     url = parse_url(text)
     if url.get_backend_name() == SQLITE:
-        return reading(url)
+        return _sqlite_reading(url)
     return _postgresql().reading(url)
 
 

@@ -1,4 +1,4 @@
-"""Typed errors for faults of the database, and a circuit breaker."""
+"""Faults of the database: typed errors, a circuit breaker, and retries."""
 
 import asyncio
 import logging

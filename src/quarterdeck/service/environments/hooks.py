@@ -1,4 +1,4 @@
-"""Test a hook in a separate workspace."""
+"""The hooks of an environment: saved, activated, and tested in a separate workspace."""
 
 import json
 import secrets

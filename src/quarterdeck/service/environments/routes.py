@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Response
@@ -31,7 +32,13 @@ from quarterdeck.service.formats import IfMatch
 from quarterdeck.service.identity.service import CallerDep
 from quarterdeck.service.streams import PING, StreamResponse
 from quarterdeck.wire.base import GivenId, Success
-from quarterdeck.wire.environment_parts import HookTestAnswer, SavedHookTest, SaveHook, TestHook
+from quarterdeck.wire.environment_parts import (
+    HookTest,
+    HookTestAnswer,
+    SavedHookTest,
+    SaveHook,
+    TestHook,
+)
 from quarterdeck.wire.environments import (
     ChangeEnvironment,
     ChangeWarmPool,
@@ -163,85 +170,73 @@ warm_pools_router.include_router(_pools_router)
 hook_tests_router = environment_router()
 
 
+@dataclass(frozen=True)
+class _HookTests:
+    """Tests of the hooks of an environment, for one caller."""
+
+    environment: EnvironmentRef
+    context: Context
+    fleet: FleetDep
+    caller: CallerDep
+
+    async def run(self, kind: HookKind, content: str | None) -> HookTest:
+        """Run a test to its end."""
+        return await run_test(self.context, self.fleet, self._request(kind, content))
+
+    async def stream(self, kind: HookKind, content: str | None) -> Response:
+        """Return the stream of a test's events; its end also ends the test."""
+        # Errors of this are not part of the stream.
+        workspace_id = await make_workspace(self.context, self._request(kind, content))
+        frames = _frames(self.context, self.fleet, workspace_id)
+        return StreamResponse(frames, self.context.stopping)
+
+    def _request(self, kind: HookKind, content: str | None) -> HookTestRequest:
+        return HookTestRequest(self.caller, self.environment, kind, content)
+
+
+HookTestsDep = Annotated[_HookTests, Depends()]
+
+
 @hook_tests_router.post("/warm-hooks/test")
-async def test_warm(
-    environment: EnvironmentRef,
-    body: TestHook,
-    context: Context,
-    fleet: FleetDep,
-    caller: CallerDep,
-) -> HookTestAnswer:
+async def test_warm(body: TestHook, tests: HookTestsDep) -> HookTestAnswer:
     """Run a warm hook in a new workspace of the environment, which is removed then."""
-    request = HookTestRequest(caller, environment, HookKind.WARM, body.content)
-    return HookTestAnswer(test=await run_test(context, fleet, request))
+    return HookTestAnswer(test=await tests.run(HookKind.WARM, body.content))
 
 
 @hook_tests_router.post(
     "/warm-hooks/test/stream", response_class=StreamResponse, responses=stream_of("HookTestEvent")
 )
-async def stream_warm(
-    environment: EnvironmentRef,
-    body: TestHook,
-    context: Context,
-    fleet: FleetDep,
-    caller: CallerDep,
-) -> Response:
-    """Return the same, told while it happens, as for start hooks. Whoever leaves ends the test."""
-    request = HookTestRequest(caller, environment, HookKind.WARM, body.content)
-    return await _stream(context, fleet, request)
+async def stream_warm(body: TestHook, tests: HookTestsDep) -> Response:
+    """Run a warm hook and stream its events, as for start hooks. Disconnecting ends the test."""
+    return await tests.stream(HookKind.WARM, body.content)
 
 
 @hook_tests_router.post("/warm-hooks/save-test", status_code=201)
-async def save_and_test_warm(
-    environment: EnvironmentRef,
-    body: SaveHook,
-    context: Context,
-    fleet: FleetDep,
-    caller: CallerDep,
-) -> SavedHookTest:
+async def save_and_test_warm(body: SaveHook, tests: HookTestsDep) -> SavedHookTest:
     """Test a warm hook and save it; it comes into force when it ended with 0."""
+    context, caller, environment = tests.context, tests.caller, tests.environment
     # Before the test, which takes long.
     await context.database.read(lambda c: reach_to_change(c, caller, environment))
-    request = HookTestRequest(caller, environment, HookKind.WARM, body.content)
-    test = await run_test(context, fleet, request)
+    test = await tests.run(HookKind.WARM, body.content)
     passed = test.exit_code == 0
     saved = await save_tested(context, caller, environment, body.content, passed)
     if passed:
-        fleet.pools.nudge()
+        tests.fleet.pools.nudge()
     return SavedHookTest(warm_hook=saved, test=test)
 
 
 @hook_tests_router.post("/start-hooks/test")
-async def test_start(
-    environment: EnvironmentRef,
-    body: TestHook,
-    context: Context,
-    fleet: FleetDep,
-    caller: CallerDep,
-) -> HookTestAnswer:
+async def test_start(body: TestHook, tests: HookTestsDep) -> HookTestAnswer:
     """Run a start hook, after the warm ones, in a new workspace, which is removed then."""
-    request = HookTestRequest(caller, environment, HookKind.START, body.content)
-    return HookTestAnswer(test=await run_test(context, fleet, request))
+    return HookTestAnswer(test=await tests.run(HookKind.START, body.content))
 
 
 @hook_tests_router.post(
     "/start-hooks/test/stream", response_class=StreamResponse, responses=stream_of("HookTestEvent")
 )
-async def stream_start(
-    environment: EnvironmentRef,
-    body: TestHook,
-    context: Context,
-    fleet: FleetDep,
-    caller: CallerDep,
-) -> Response:
-    """Return the same, told while it happens. Whoever leaves ends the test."""
-    request = HookTestRequest(caller, environment, HookKind.START, body.content)
-    return await _stream(context, fleet, request)
-
-
-async def _stream(context: ServiceContext, fleet: Fleet, request: HookTestRequest) -> Response:
-    workspace_id = await make_workspace(context, request)  # its errors are not part of the stream
-    return StreamResponse(_frames(context, fleet, workspace_id), context.stopping)
+async def stream_start(body: TestHook, tests: HookTestsDep) -> Response:
+    """Run a start hook and stream its events. Disconnecting ends the test."""
+    return await tests.stream(HookKind.START, body.content)
 
 
 async def _frames(

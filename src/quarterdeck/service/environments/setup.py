@@ -1,4 +1,4 @@
-"""The setup of a workspace."""
+"""The setup of a workspace: the merged parts of its environments (docs/interface.md 7)."""
 
 import asyncio
 import base64
@@ -130,6 +130,11 @@ def compose_bundle(
     environment_id: str,
 ) -> Bundle:
     """Merge the layers of an environment; `user_id` is the user whose personal keys come first.
+
+    The global environment is the lowest layer, then the source, then the environment itself. An
+    upper layer replaces entries of lower ones: a variable by its key, a file by its path, a skill by
+    its slug, an MCP server by its name. Prompts and hooks add up, in that order. A personal
+    environment with a source replaces an inherited variable only where that allows it.
 
     Raises:
         ApiError: NOT_FOUND when there is no such environment.

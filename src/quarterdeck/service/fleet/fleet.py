@@ -1,4 +1,4 @@
-"""The active replicas of one service."""
+"""The running workspaces of one service, and what puts idle ones to rest."""
 
 import asyncio
 import logging
@@ -125,7 +125,16 @@ log = logging.getLogger(__name__)
 
 
 class IdleReaper:
-    """The one owner of all automatic changes of workspaces."""
+    """Puts unused workspaces to rest, by their policies (docs/interface.md 3).
+
+    | workspace | after | becomes |
+    |---|---|---|
+    | active, nothing running | its auto-stop time, by default 60 minutes | sleeping |
+    | active, `sleep_when_done` | the turn's end, with an empty queue | sleeping |
+    | active, `archive_when_done` | the same | archived |
+    | sleeping | 7 days | archived |
+    | sleeping, archived, error, `delete_after_inactivity` | 24 hours | deleted |
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The shared state of a running workspace, and links to its engine."""
+"""The shared state of a running workspace, and the connection to its engine."""
 
 import asyncio
 import logging

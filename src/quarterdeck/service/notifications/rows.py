@@ -130,7 +130,15 @@ REPORTED = frozenset((EventType.CHAT_TURN_COMPLETED, EventType.ENGINE_STATUS_CHA
 def store_calls(
     connection: Connection, workspace_id: str, events: Sequence[NewEvent], now: str
 ) -> None:
-    """Store the calls for events that are being appended. Cheap when there are none."""
+    """Store the calls for events that are being appended. Cheap when there are none.
+
+    | type (docs/interface.md 9) | when | data |
+    |---|---|---|
+    | `replica.ready` | it became active | |
+    | `replica.turn_completed` | a turn is over | `chat_id`, `message_id`, `is_complete` |
+    | `replica.error` | it failed | `error` |
+    | `replica.deleted` | it was deleted | |
+    """
     relevant = [event for event in events if event.type in REPORTED]
     if not relevant:
         return

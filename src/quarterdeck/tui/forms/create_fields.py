@@ -14,7 +14,7 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input, Label, Static, TextArea
 
 from quarterdeck.client.errors import (
-    ApiError,
+    ResponseError,
     ClientError,
     ConflictError,
     InvalidRequestError,
@@ -79,7 +79,7 @@ def check_message(message: str, images: int) -> FieldError | None:
 
 def place_error(error: ClientError, wish: CreationRequest) -> FieldError:
     """Show a refusal next to the field that it names."""
-    details = error.details or "" if isinstance(error, ApiError) else ""
+    details = error.details or "" if isinstance(error, ResponseError) else ""
     about, _, more = details.partition(":")
     text = one_line(str(error))
     match error:

@@ -16,7 +16,7 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
 
-from quarterdeck.client.errors import ApiError, ClientError
+from quarterdeck.client.errors import ClientError, ResponseError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.changes_comments import Comment
 from quarterdeck.store.review import READABLE, MergeConflict, Strategy
@@ -401,7 +401,7 @@ class ChangesPane(TabPane):
         self._show_words()
         try:
             result = await operation()
-        except ApiError as error:
+        except ResponseError as error:
             # Conflicts are named until something is done about them.
             result = "" if error.conflicts else f"{error} {error.details or error.next_step}"
         except ClientError as error:

@@ -11,7 +11,7 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from quarterdeck.client.errors import ApiError, ClientError, LinkError, NotConnectedError
+from quarterdeck.client.errors import ResponseError, ClientError, LinkError, NotConnectedError
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
 from quarterdeck.wire.base import NUL_ERROR
@@ -397,7 +397,7 @@ def refusal_of(error: ClientError, paths: Iterable[str]) -> Refusal:
     known = dict.fromkeys(paths)
     refusal = Refusal()
     text = one_line(str(error))
-    if isinstance(error, ApiError):
+    if isinstance(error, ResponseError):
         for path, words in _parts(error.details or ""):
             owner = _owner(path, known)
             if owner is not None:
@@ -408,7 +408,7 @@ def refusal_of(error: ClientError, paths: Iterable[str]) -> Refusal:
 
 
 def _what_now(error: ClientError) -> str:
-    details = one_line(error.details or "") if isinstance(error, ApiError) else ""
+    details = one_line(error.details or "") if isinstance(error, ResponseError) else ""
     match error:
         case NotConnectedError():
             return "Nothing typed is lost: save again when it is back."
