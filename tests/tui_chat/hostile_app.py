@@ -10,7 +10,7 @@ from quarterdeck.tui.host_services import Attachment
 from quarterdeck.tui.kit.dialogs import AskField, AskScreen, Choice, ChooseScreen
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.panes.chat_dialogs import tell
-from quarterdeck.tui.screens.deck import DeckScreen
+from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.widgets.completions import Completion, Completions
 from quarterdeck.wire.chats import Chat, ChatGoal
 from tests.tui_chat.hostile import HOSTILE
@@ -57,7 +57,7 @@ class Hostile(FrozenCockpit):
         self.call_after_refresh(self._show)
 
     async def _show(self) -> None:
-        assert isinstance(self.screen, DeckScreen)
+        assert isinstance(self.screen, MainScreen)
         await self.screen.action_show("chat")
         pane = self.screen.query_one(ChatPane)
         pane.messages.draft.attachments = [Attachment(HOSTILE)]

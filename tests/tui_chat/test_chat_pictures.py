@@ -28,7 +28,7 @@ from quarterdeck.tui.pictures import (
     fitted,
     half_blocks,
 )
-from quarterdeck.tui.screens.deck import DeckScreen
+from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.wire.chats import Base64Source, Image, SendMessage
 from tests.support.waiting import eventually
 from tests.tui_chat.desk import opened
@@ -221,7 +221,7 @@ def test_the_cockpit_starts_without_the_decoder() -> None:
 
 async def show(app: Cockpit, *images: bytes) -> None:
     """Opens the page over the list."""
-    await eventually(lambda: isinstance(app.screen, DeckScreen), "the list")
+    await eventually(lambda: isinstance(app.screen, MainScreen), "the list")
     await app.push_screen(PictureScreen(app.app_state, images))
 
 

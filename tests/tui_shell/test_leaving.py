@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from quarterdeck.store.signals import AutomationsChanged, ConnectionChanged, ListChanged
-from quarterdeck.tui.screens.deck import DeckScreen
+from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.screens.page import PageScreen
 from quarterdeck.tui.settings.screen import SettingsScreen
 from tests.support.waiting import eventually
@@ -22,7 +22,7 @@ async def test_what_was_to_be_drawn_when_the_page_closed(frozen: FrozenCockpit) 
         await pilot.pause()
         page.call_after_refresh(drawn.append, "closed")
         await page.dismiss(None)
-        assert isinstance(frozen.screen, DeckScreen)
+        assert isinstance(frozen.screen, MainScreen)
         frozen.screen.call_after_refresh(drawn.append, "behind it")
         await eventually(lambda: "behind it" in drawn)
     assert drawn == ["open", "behind it"]

@@ -287,7 +287,7 @@ class AppState:
         except ClientError as error:
             self.connection_lost(error)
             return
-        names = {one.id: one.name for one in environments}
+        names = {environment.id: environment.name for environment in environments}
         if names != self.environment_names:
             self.environment_names = names
             self.publish(ListChanged())

@@ -291,7 +291,11 @@ def triggers_of(
         if config is not None:
             triggers.append({"type": trigger.type, "config": config})
     names = {_name(one["type"], one["config"]) for one in triggers}
-    added = [one for one in _wanted(draft) if _name(one["type"], one["config"]) not in names]
+    added = [
+        wanted_trigger
+        for wanted_trigger in _wanted(draft)
+        if _name(wanted_trigger["type"], wanted_trigger["config"]) not in names
+    ]
     return triggers + added
 
 

@@ -61,7 +61,7 @@ class RunPages:
 
     def take_skipped(self, skipped: list[SkippedMoments]) -> None:
         """Add or update times that started no run."""
-        known = {one.id: one for one in [*self.skipped, *skipped]}
+        known = {moments.id: moments for moments in [*self.skipped, *skipped]}
         self.skipped = sorted(known.values(), key=lambda one: one.last_at, reverse=True)
 
     def take(self, run: Execution) -> None:

@@ -315,7 +315,7 @@ class AutomationStore:
         """
         self.complete = False
         try:
-            automations = [one async for one in self._owner.client.automations.all()]
+            automations = [automation async for automation in self._owner.client.automations.all()]
         except ClientError as error:
             self._failed(error)
             raise
@@ -324,7 +324,7 @@ class AutomationStore:
         self.problem = None
         self.listed = True
         self.publish()
-        await self._read_newest([one.id for one in automations])
+        await self._read_newest([automation.id for automation in automations])
         self.complete = True
 
     async def reread(self, automation_id: UUID) -> None:

@@ -133,7 +133,7 @@ class RepositoryChange:
 
     def file(self, path: str) -> FileChange | None:
         """Return the change of a path."""
-        return next((one for one in self.files or () if one.path == path), None)
+        return next((file for file in self.files or () if file.path == path), None)
 
 
 HEAD = "diff --git "

@@ -120,10 +120,10 @@ class Commands:
             if (state := self._owner.replicas.get(replica_id)) is not None:
                 state.take_detail(detail)
 
-        live = {one.id for one in states if (feed := feeds.feed(one.id)) and feed.live}
+        live = {listed.id for listed in states if (feed := feeds.feed(listed.id)) and feed.live}
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(READ_SECONDS):
-                await on_each([one for one in states if one.id not in live], read)
+                await on_each([listed for listed in states if listed.id not in live], read)
 
     async def wake(self, replica_id: UUID) -> None:
         """Wake a replica, or retry a failed one.

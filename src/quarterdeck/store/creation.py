@@ -204,7 +204,7 @@ async def environment_for(client: "Client", wish: CreationRequest) -> tuple[UUID
     first = RepositoryWish(wish.repository_url)
     repositories = await connected(client, first, wish.others)
     known = await client.environments.list(scope="all")
-    name = "-".join(one.name for one in repositories)[:LONGEST_NAME]
+    name = "-".join(repository.name for repository in repositories)[:LONGEST_NAME]
     bound = await binding(client, repositories)
     for entry in known:
         if bound.fits(entry):

@@ -172,7 +172,7 @@ def fault_of(line: Line) -> str:
 
 def counts_text(changes: Sequence[VariableChange]) -> str:
     """Return the number of changes of each kind, as text."""
-    counts = {effect: sum(one.effect is effect for one in changes) for effect in Effect}
+    counts = {effect: sum(change.effect is effect for change in changes) for effect in Effect}
     named = {
         Effect.ADD: "added",
         Effect.CHANGE: "changed",

@@ -88,7 +88,7 @@ class EnvironmentBook:
         environments = await client.environments.list(scope="all")
         self.repositories = await client.repositories.list()
         self.sets = await client.repository_sets.list()
-        self._environments = {one.id: one for one in environments}
+        self._environments = {environment.id: environment for environment in environments}
 
     async def read_pools(self) -> None:
         """Read the pool of each environment, a few at a time; one that cannot be read is left out.
@@ -135,10 +135,10 @@ class EnvironmentBook:
 
     def layers(self, environment: Environment) -> list[Environment]:
         """Return the layers of a workspace, lowest first: the global one, a source, and itself."""
-        below = [one for one in self._environments.values() if one.is_global]
+        below = [known for known in self._environments.values() if known.is_global]
         source = self.get(environment.source_environment_id or environment.id)
         layers = [*below, *([source] if source else []), environment]
-        return list({one.id: one for one in layers}.values())
+        return list({layer.id: layer for layer in layers}.values())
 
     def bound_to(self, environment: Environment) -> str:
         """Return the repositories that it puts into a workspace, as text."""
@@ -147,15 +147,19 @@ class EnvironmentBook:
             return self.bound_to(below)
         if environment.repository_set_id is not None:
             return self._set_label(environment.repository_set_id)
-        named = (one.name for one in self.repositories if one.id == environment.repository_id)
+        named = (
+            repository.name
+            for repository in self.repositories
+            if repository.id == environment.repository_id
+        )
         return next(named, "no repository" if environment.repository_id is None else "unknown")
 
     def _set_label(self, id: UUID) -> str:
-        names = {one.id: one.name for one in self.repositories}
-        for one in self.sets:
-            if one.id == id:
-                members = [names.get(each, "unknown") for each in one.repositories]
-                return f"{one.name} ({', '.join(members)})"
+        names = {repository.id: repository.name for repository in self.repositories}
+        for known in self.sets:
+            if known.id == id:
+                members = [names.get(each, "unknown") for each in known.repositories]
+                return f"{known.name} ({', '.join(members)})"
         return "unknown set"
 
     async def connect(self, url: str) -> Repository:
@@ -166,7 +170,7 @@ class EnvironmentBook:
             ClientError: refused or unreachable.
         """
         repository = await self._owner.client.repositories.connect(ConnectRepository(url=url))
-        self.repositories = [one for one in self.repositories if one.id != repository.id] + [
+        self.repositories = [known for known in self.repositories if known.id != repository.id] + [
             repository
         ]
         return repository
@@ -269,7 +273,7 @@ def merged(
             below = parts.get(key(record))
             over = below.of.name if below is not None else ""
             parts[key(record)] = InheritedPart(record, environment, place == len(layers) - 1, over)
-    return [parts[one] for one in sorted(parts, key=lambda one: (one.casefold(), one))]
+    return [parts[part] for part in sorted(parts, key=lambda one: (one.casefold(), one))]
 
 
 class Contents:
@@ -289,7 +293,7 @@ class Contents:
         read: Callable[[UUID | str], Awaitable[list[T]]],
         key: Callable[[T], str],
     ) -> list[InheritedPart[T]]:
-        layers = [(one, await read(one.id)) for one in self._book.layers(environment)]
+        layers = [(layer, await read(layer.id)) for layer in self._book.layers(environment)]
         return merged(layers, key)
 
     # variables

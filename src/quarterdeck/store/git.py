@@ -111,7 +111,7 @@ class PullRequestStore:
             except ClientError as error:
                 self._owner.connection_lost(error)
             else:
-                if not any(one.state == "open" for one in pulls):
+                if not any(pull.state == "open" for pull in pulls):
                     return
             await asyncio.sleep(pause)
 
@@ -163,7 +163,9 @@ class PullRequestStore:
         state = self._owner.replicas.get(replica_id)
         known = (state.pull_requests if state is not None else None) or []
         others = [
-            one for one in known if (one.repository, one.number) != (pull.repository, pull.number)
+            other
+            for other in known
+            if (other.repository, other.number) != (pull.repository, pull.number)
         ]
         self._take(replica_id, [pull, *others])
 
@@ -236,7 +238,7 @@ def failure_of(error: ClientError | CheckoutError | OSError) -> OperationFailure
 def has_pull_requests(replica: ReplicaState | None, repository: str) -> bool:
     """Return whether the source of a repository can have pull requests: it is not a directory."""
     repositories = replica.record.repositories if replica else []
-    source = next((one.url for one in repositories if one.name == repository), "")
+    source = next((candidate.url for candidate in repositories if candidate.name == repository), "")
     return not source.startswith(("/", "~", "file://"))
 
 
@@ -281,7 +283,9 @@ class GetChanges:
     def source(self, repository: str) -> str:
         """Return the URL that a repository was cloned from; empty when unknown."""
         repositories = self.replica.record.repositories if self.replica else []
-        return next((one.url for one in repositories if one.name == repository), "")
+        return next(
+            (candidate.url for candidate in repositories if candidate.name == repository), ""
+        )
 
     @property
     def pulls(self) -> PullRequestStore:
@@ -291,8 +295,8 @@ class GetChanges:
     def pull_request(self, repository: str) -> PullRequestDetail | None:
         """Return the open pull request of a repository, if it was read."""
         known = (self.replica.pull_requests if self.replica else None) or []
-        ours = (one for one in known if one.repository == repository)
-        return next((one for one in ours if one.state == "open"), None)
+        ours = (pull for pull in known if pull.repository == repository)
+        return next((pull for pull in ours if pull.state == "open"), None)
 
     async def look(self) -> None:
         """Read the state of the replica's repositories and of the checkout."""
@@ -302,10 +306,10 @@ class GetChanges:
             self.checkout = await LocalCheckout.find(directory or Path.cwd(), self._variables)
             self.checkout_state = await self.checkout.state()
             self._foreign = {
-                one.repository
-                for one in self.repositories
+                repository.repository
+                for repository in self.repositories
                 if not await self.checkout.is_clone(
-                    self.source(one.repository), one.base_commit or one.head
+                    self.source(repository.repository), repository.base_commit or repository.head
                 )
             }
         except NoRepositoryError:
@@ -319,7 +323,9 @@ class GetChanges:
 
     def likeliest(self) -> int:
         """Return the index of the first repository that the checkout is a clone of."""
-        clones = (n for n, one in enumerate(self.repositories) if not self.is_foreign(one))
+        clones = (
+            n for n, candidate in enumerate(self.repositories) if not self.is_foreign(candidate)
+        )
         return next(clones, 0)
 
     async def fetch(self, state: GitState, *, force: bool = False) -> str:
@@ -430,7 +436,7 @@ async def connected(
         except InvalidRequestError as error:
             error.details = f"others: {wish.url}"
             raise
-    return list({one.id: one for one in repositories}.values())
+    return list({repository.id: repository for repository in repositories}.values())
 
 
 async def _connected(client: "Client", wish: RepositoryWish) -> Repository:
@@ -454,12 +460,15 @@ async def binding(client: "Client", repositories: Sequence[Repository]) -> Bindi
     """
     if len(repositories) == 1:
         return Binding(repository_id=repositories[0].id)
-    wanted = [one.id for one in repositories]
+    wanted = [repository.id for repository in repositories]
     sets = await client.repository_sets.list()
-    for one in sets:
-        if one.repositories == wanted:
-            return Binding(repository_set_id=one.id)
-    name = _free("-".join(one.name for one in repositories)[:80], {one.name for one in sets})
+    for repository_set in sets:
+        if repository_set.repositories == wanted:
+            return Binding(repository_set_id=repository_set.id)
+    name = _free(
+        "-".join(repository.name for repository in repositories)[:80],
+        {repository_set.name for repository_set in sets},
+    )
     created = await client.repository_sets.create(
         CreateRepositorySet(name=name, repositories=wanted)
     )

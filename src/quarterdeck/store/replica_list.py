@@ -38,8 +38,8 @@ def _agent(state: ReplicaState, _: Names) -> str:
 
 
 def _repository(state: ReplicaState, _: Names) -> str:
-    named = [f"{one.name} {one.url}" for one in state.record.repositories]
-    branches = [one.branch or "" for one in state.record.repository_statuses]
+    named = [f"{repository.name} {repository.url}" for repository in state.record.repositories]
+    branches = [status.branch or "" for status in state.record.repository_statuses]
     return " ".join([*named, *branches])
 
 

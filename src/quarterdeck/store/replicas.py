@@ -108,14 +108,14 @@ class ReplicaState:
     @property
     def chat_to_show(self) -> ChatState | None:
         """The chat that asks a question, else the one shown last, else the first."""
-        asking = next((one for one in self.ordered_chats if one.record.awaiting_input), None)
+        asking = next((chat for chat in self.ordered_chats if chat.record.awaiting_input), None)
         known = self.chats.get(self.shown_chat) if self.shown_chat else None
         return asking or known or self.first_chat
 
     @property
     def newest_title(self) -> str:
         """Title of the chat with the latest message, else the name: for a commit."""
-        spoken = [one.record for one in self.chats.values() if one.record.last_message_text]
+        spoken = [chat.record for chat in self.chats.values() if chat.record.last_message_text]
         newest = max(spoken, key=lambda one: one.updated_at, default=None)
         return (newest.title if newest else None) or self.name
 
@@ -131,12 +131,12 @@ class ReplicaState:
     def repository(self, name: str) -> RepositoryStatus | None:
         """Return the state of a repository, if it is known."""
         statuses = self.record.repository_statuses
-        return next((one for one in statuses if one.repository == name), None)
+        return next((status for status in statuses if status.repository == name), None)
 
     @property
     def pull_request_urls(self) -> list[str]:
         """URLs of the pull requests known to the service, the newest last."""
-        listed = [one.url for one in self.record.pull_requests]
+        listed = [request.url for request in self.record.pull_requests]
         reported = [url for status in self.record.repository_statuses for url in status.pr_urls]
         return list(dict.fromkeys([*listed, *reported]))
 
@@ -148,7 +148,7 @@ class ReplicaState:
     @property
     def failing(self) -> list[PullRequestDetail]:
         """The open pull requests with failed checks, of those that were read."""
-        return [one for one in self.pull_requests or () if _urgency(one) == 0]
+        return [request for request in self.pull_requests or () if _urgency(request) == 0]
 
     @property
     def presentable(self) -> bool:

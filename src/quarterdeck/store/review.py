@@ -177,8 +177,8 @@ class Review:
 
     async def _patches(self, state: ReplicaState, against: Against) -> list[RepositoryChange]:
         changes: list[RepositoryChange] = []
-        for one in state.record.repository_statuses:
-            name, text = one.repository, bytearray()
+        for status in state.record.repository_statuses:
+            name, text = status.repository, bytearray()
             diff = self._owner.client.git.diff(state.id, name, against=against)
             async with diff as parts:
                 async for part in parts:
@@ -189,7 +189,7 @@ class Review:
             files = await asyncio.to_thread(parse_changes, shown)
             added, removed = sum(f.added for f in files), sum(f.removed for f in files)
             cut = len(text) > MOST_BYTES
-            changes.append(RepositoryChange(name, one.branch, added, removed, files, cut))
+            changes.append(RepositoryChange(name, status.branch, added, removed, files, cut))
         return changes
 
     def show_against(self, against: Against) -> None:
@@ -202,19 +202,21 @@ class Review:
     def take(self, changes: list[RepositoryChange]) -> None:
         """Apply the changes that were read. Repositories whose diff is missing keep their old one."""
         self.problem = ""
-        if any(one.files is None and one.added + one.removed for one in changes):
+        if any(known.files is None and known.added + known.removed for known in changes):
             self.problem = "Could not load the changes; press r to retry."
-            changes = [self._as_before(one) for one in changes]
+            changes = [self._as_before(known) for known in changes]
         self.repositories = changes
         if self.against == Against.UNCOMMITTED:
             self.marked &= {
-                (one.name, change.path) for one in changes for change in one.files or ()
+                (known.name, change.path) for known in changes for change in known.files or ()
             }
         self.read_at = utc_now()
         self._follow()
 
     def _as_before(self, fresh: RepositoryChange) -> RepositoryChange:
-        known = next((one for one in self.repositories if one.name == fresh.name), None)
+        known = next(
+            (repository for repository in self.repositories if repository.name == fresh.name), None
+        )
         return known if fresh.files is None and known is not None else fresh
 
     def file(self, comment: Comment) -> FileChange | None:
@@ -241,9 +243,10 @@ class Review:
         """Comments on the shown changes; outdated ones are shown with the changes since the base."""
         uncommitted = self.against == Against.UNCOMMITTED
         return [
-            one
-            for one in self.comments
-            if _is_in(self.repositories, one) or not (uncommitted or _is_in(self._other, one))
+            comment
+            for comment in self.comments
+            if _is_in(self.repositories, comment)
+            or not (uncommitted or _is_in(self._other, comment))
         ]
 
     # git
@@ -255,8 +258,8 @@ class Review:
     def paths_to_commit(self, repository: str) -> list[str]:
         """Return the paths of the marked files; empty means everything."""
         paths: list[str] = []
-        for one in self.repositories if self.against == Against.UNCOMMITTED else ():
-            for change in one.files or () if one.name == repository else ():
+        for checkout in self.repositories if self.against == Against.UNCOMMITTED else ():
+            for change in checkout.files or () if checkout.name == repository else ():
                 if (repository, change.path) in self.marked:
                     moved = change.kind == ChangeKind.RENAMED
                     paths += [change.old_path, change.path] if moved else [change.path]
@@ -271,7 +274,7 @@ class Review:
         paths = self.paths_to_commit(repository)
         git = self._owner.client.git
         committed = await git.commit(self.replica_id, repository, message or None, paths)
-        self.marked = {one for one in self.marked if one[0] != repository}
+        self.marked = {target for target in self.marked if target[0] != repository}
         self._read_for = None
         return committed
 
@@ -301,10 +304,10 @@ class Review:
     def clash(self) -> MergeConflict | None:
         """Conflicts of the last update, or those that wait in the replica."""
         waiting = self.state.record.repository_statuses if self.state is not None else ()
-        for one in waiting:
-            if one.conflicts:
-                name, files = one.repository, tuple(one.conflicts)
-                strategy = one.operation or "merge"
+        for comment in waiting:
+            if comment.conflicts:
+                name, files = comment.repository, tuple(comment.conflicts)
+                strategy = comment.operation or "merge"
                 return MergeConflict(name, self.base_of(name), strategy, files, started=True)
         return self._refused
 
@@ -383,9 +386,9 @@ class Review:
 
 
 def _file(repositories: Sequence[RepositoryChange], comment: Comment) -> FileChange | None:
-    for one in repositories:
-        if one.name == comment.repository:
-            return one.file(comment.path)
+    for repository in repositories:
+        if repository.name == comment.repository:
+            return repository.file(comment.path)
     return None
 
 
@@ -401,17 +404,17 @@ def _marks(state: ReplicaState) -> object:
     """Return a value that differs when the changes may differ."""
     repositories = [
         (
-            *(one.repository, one.branch, one.base_branch, one.head),
-            *(str(one.git_diff), str(one.uncommitted)),
+            *(status.repository, status.branch, status.base_branch, status.head),
+            *(str(status.git_diff), str(status.uncommitted)),
         )
-        for one in state.record.repository_statuses
+        for status in state.record.repository_statuses
     ]
     return (state.status, state.untracked, state.done_at, repositories)
 
 
 def repositories_of(statuses: list[RepositoryStatus]) -> list[RepositoryChange]:
     """Return the changes in a replica's record."""
-    return [_repository(one) for one in statuses]
+    return [_repository(status) for status in statuses]
 
 
 def _repository(status: RepositoryStatus) -> RepositoryChange:
@@ -427,7 +430,7 @@ def _repository(status: RepositoryStatus) -> RepositoryChange:
         return change
     # Lone surrogates, which JSON may contain, cannot be written to disk.
     change.files = files = parse_changes(text.encode(errors="replace").decode())
-    added, removed = sum(one.added for one in files), sum(one.removed for one in files)
+    added, removed = sum(file.added for file in files), sum(file.removed for file in files)
     ends_early = bool(files and files[-1].hunks and files[-1].hunks[-1].cut)
     counted = change.added + change.removed
     change.cut = ends_early or (len(text) > LONG and added + removed < counted)

@@ -49,7 +49,10 @@ class ServiceSettings:
         agents = self.agents if self.agents is not None else await client.agents.list()
         # A provider has its agent's name; others with a key are read by their own.
         named = [agent.id for agent in agents if agent.id != BUILTIN]
-        wanted = [*named, *(one for one in self.credentials or {} if one not in named)]
+        wanted = [
+            *named,
+            *(credential for credential in self.credentials or {} if credential not in named),
+        ]
         self.credentials = {name: await client.credentials.get(name) for name in wanted}
 
     async def _read_api_keys(self) -> None:

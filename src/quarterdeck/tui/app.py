@@ -137,11 +137,11 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     async def _open(self, hold: KeyHold) -> None:
         with hold:
-            from quarterdeck.tui.screens.deck import DeckScreen
+            from quarterdeck.tui.screens.main import MainScreen
             from quarterdeck.tui.terminal.host import EmulatorHost, Offers
 
             self._host = EmulatorHost(offers=Offers(self.options.clipboard))
-            await self.push_screen(DeckScreen(self.app_state, self._host, self._directory))
+            await self.push_screen(MainScreen(self.app_state, self._host, self._directory))
         self._tell_faults()
         self.call_after_refresh(self._start_up)
 
@@ -165,7 +165,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     async def move_to(self, service: "ServiceChoice") -> None:
         """Connect to another service: the app state and all screens are created again."""
-        from quarterdeck.tui.screens.deck import DeckScreen
+        from quarterdeck.tui.screens.main import MainScreen
 
         if self._host is None or self._following is None:
             return
@@ -173,12 +173,12 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
             self._following.cancel()
             with contextlib.suppress(WorkerCancelled):
                 await self._following.wait()
-            while len(self.screen_stack) > 1 and not isinstance(self.screen, DeckScreen):
+            while len(self.screen_stack) > 1 and not isinstance(self.screen, MainScreen):
                 await self.pop_screen()
             self._client_factory, self._endpoint = service.client, service.endpoint
             self._revive = service.revive
             del self.app_state
-            await self.switch_screen(DeckScreen(self.app_state, self._host, self._directory))
+            await self.switch_screen(MainScreen(self.app_state, self._host, self._directory))
         self._following = self._follow()
         self._watch()
 

@@ -27,11 +27,11 @@ def fit(query: str, text: str) -> FuzzyMatch | None:
     """Return how the query matches, or None. Spaces separate words that all must match."""
     words = query.lower().split()
     found = [_fit_word(word, text.lower()) for word in words]
-    fits = [one for one in found if one is not None]
+    fits = [match for match in found if match is not None]
     if len(fits) < len(words):
         return None
-    places = sorted({place for one in fits for place in one.places})
-    return FuzzyMatch(sum(one.score for one in fits), tuple(places))
+    places = sorted({place for match in fits for place in match.places})
+    return FuzzyMatch(sum(match.score for match in fits), tuple(places))
 
 
 def _fit_word(word: str, text: str) -> FuzzyMatch | None:

@@ -122,14 +122,14 @@ class Attachment:
 
 def images_among(attachments: Sequence[Attachment]) -> tuple[Image, ...]:
     """Return the images that go in the message itself."""
-    return tuple(one.image for one in attachments if one.image is not None)
+    return tuple(attachment.image for attachment in attachments if attachment.image is not None)
 
 
 def attached_words(which: str, attachments: Sequence[Attachment]) -> str:
     """Return the names of what is sent with a message; empty for nothing."""
     if not attachments:
         return ""
-    names = ", ".join(one_line(one.name) for one in attachments)
+    names = ", ".join(one_line(attachment.name) for attachment in attachments)
     return f"with the {which} message: {names} " + keyed("({composer.detach} removes)")
 
 

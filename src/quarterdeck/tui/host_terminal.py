@@ -110,7 +110,7 @@ Triplet = tuple[int, int, int]
 
 def _triplets(words: str) -> list[Triplet]:
     """Return the eight colors in ANSI order."""
-    return [(int(one[:2], 16), int(one[2:4], 16), int(one[4:], 16)) for one in words.split()]
+    return [(int(word[:2], 16), int(word[2:4], 16), int(word[4:], 16)) for word in words.split()]
 
 
 DARK = TerminalTheme(

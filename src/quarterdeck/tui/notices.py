@@ -1,6 +1,6 @@
 """Notifies a user who is elsewhere that a replica asks, failed or has finished.
 
-    Deck.changed -> Watch (what is new, and not on the screen) -> Notice -> Messenger -> terminal
+    AppState.changed -> Watch (what is new, and not on the screen) -> Notice -> Messenger -> terminal
 
 One notice for each replica and state, until the user has seen it; only events cause one.
 """

@@ -82,9 +82,9 @@ def _keys(action_id: str, value: object) -> Keys:
 def _written(action_id: str, value: object) -> list[str]:
     if isinstance(value, str):
         # A list in one text, in the format of Textual's own keymaps; a comma alone is a key.
-        return [one for one in value.split(",") if one.strip()] if len(value) > 1 else [value]
+        return [key for key in value.split(",") if key.strip()] if len(value) > 1 else [value]
     many = cast("list[object]", value) if isinstance(value, list) else [value]
-    if not all(isinstance(one, str) for one in many):
+    if not all(isinstance(key, str) for key in many):
         raise ValueError(f"The keys of {action_id} are neither a text nor a list of texts.")
     return cast("list[str]", many)
 
@@ -98,7 +98,7 @@ def _key(action_id: str, written: str) -> str:
 
 def all_ids() -> list[str]:
     """Return the ids of all actions, each once."""
-    return list(dict.fromkeys(one.id for actions in ACTIONS.values() for one in actions))
+    return list(dict.fromkeys(action.id for actions in ACTIONS.values() for action in actions))
 
 
 def places_of(action_id: str) -> list[tuple[KeyContext, Action]]:
@@ -127,8 +127,8 @@ def _clash_sentences(found: list[KeyConflict]) -> list[str]:
     """Return a sentence for each key and its actions, naming the first place where they clash."""
     first = {(clash.key, clash.ids): clash for clash in reversed(found)}
     return [
-        f"{shown_name(one.key)} is {' and '.join(one.ids)} at once ({one.where.value})."
-        for one in reversed(first.values())
+        f"{shown_name(conflict.key)} is {' and '.join(conflict.ids)} at once ({conflict.where.value})."
+        for conflict in reversed(first.values())
     ]
 
 
@@ -210,7 +210,7 @@ def _settings(table: object, faults: list[str]) -> dict[str, Any]:
         if allowed is None:
             faults.append(f"cockpit.{name} is not a setting; known: {', '.join(CHOICES)}.")
         elif not _is_one_of(value, allowed):
-            choices = ", ".join(_toml(one) for one in allowed)
+            choices = ", ".join(_toml(choice) for choice in allowed)
             faults.append(f"cockpit.{name} is not one of {choices}.")
         else:
             settings[name] = value
@@ -219,7 +219,7 @@ def _settings(table: object, faults: list[str]) -> dict[str, Any]:
 
 def _is_one_of(value: object, allowed: tuple[str | bool, ...]) -> bool:
     # 1 is equal to true, but is not accepted for it.
-    return any(type(value) is type(one) and value == one for one in allowed)
+    return any(type(value) is type(choice) and value == choice for choice in allowed)
 
 
 def _toml(value: str | bool) -> str:

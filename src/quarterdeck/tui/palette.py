@@ -31,7 +31,7 @@ from quarterdeck.tui.fuzzy import FuzzyMatch, ranked
 from quarterdeck.tui.kit.dialogs import Dialog
 from quarterdeck.tui.kit.key_context import key_context_of
 from quarterdeck.tui.screens.commands import ARCHIVE, INTERRUPT, SLEEP, WAKE, ReplicaAction
-from quarterdeck.tui.screens.deck import DeckScreen
+from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.screens.page import PAGES
 from quarterdeck.tui.text import fit
 from quarterdeck.tui.textual_ext.type_ahead import TypeAhead, hold_keys
@@ -243,7 +243,10 @@ def _line(
     text = fit(entry.text, room)
     places = {place for place in found.places if place < len(text)}
     segments = [Segment(kind, dim)]
-    segments += [Segment(one, base + FOUND if n in places else base) for n, one in enumerate(text)]
+    segments += [
+        Segment(character, base + FOUND if n in places else base)
+        for n, character in enumerate(text)
+    ]
     note = f" {entry.note} "
     return [*segments, Segment(fit(note, max(0, width - len(kind) - room)), dim)]
 
@@ -331,20 +334,20 @@ async def run_palette(app: App[Any], app_state: AppState) -> None:
         return
     with hold_keys(screen, chosen.text):
         if chosen.replica_id is not None:
-            (await _deck_screen(app)).go_to(chosen.replica_id)
+            (await _main_screen(app)).go_to(chosen.replica_id)
         elif chosen.page:
-            (await _deck_screen(app)).action_page(chosen.page)
+            (await _main_screen(app)).action_page(chosen.page)
         else:
             await _act(app, screen, chosen)
 
 
 def _meant(screen: Screen[object]) -> list[ReplicaState]:
-    return screen.meant if isinstance(screen, DeckScreen) else []
+    return screen.meant if isinstance(screen, MainScreen) else []
 
 
-async def _deck_screen(app: App[Any]) -> DeckScreen:
+async def _main_screen(app: App[Any]) -> MainScreen:
     """Return the main screen, with nothing over it."""
-    while not isinstance(app.screen, DeckScreen):
+    while not isinstance(app.screen, MainScreen):
         await app.pop_screen()
     return app.screen
 

@@ -216,7 +216,7 @@ def pull_mark(state: "ReplicaState") -> PullMark | None:
     """Return the mark of a replica's pull request, only its number while no more is known."""
     pull = state.pull_request
     if pull is None:
-        numbers = [one.number for one in state.record.pull_requests]
+        numbers = [request.number for request in state.record.pull_requests]
         return PullMark(f"#{numbers[-1]}", f"#{numbers[-1]}", "muted") if numbers else None
     number = f"#{pull.number}"
     if pull.state != "open":

@@ -129,7 +129,7 @@ def brief_keys(
 
 def action_id_of(where: KeyContext, key: str) -> str:
     """Return the id of the action that a key has in a place, or an empty string."""
-    return next((one.id for one in ACTIONS[where] if key in keys_of(one)), "")
+    return next((action.id for action in ACTIONS[where] if key in keys_of(action)), "")
 
 
 def pressed(key: str, action: Action) -> bool:

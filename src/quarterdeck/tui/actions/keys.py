@@ -82,11 +82,11 @@ def key_name(written: str) -> str:
         InvalidKeyNameError: unknown key.
     """
     *modifiers, last = _parts(written.strip() or written)
-    wanted = {_OTHERWISE.get(one.lower(), one.lower()) for one in modifiers}
+    wanted = {_OTHERWISE.get(modifier.lower(), modifier.lower()) for modifier in modifiers}
     if unknown := wanted.difference(_MODIFIERS):
         raise InvalidKeyNameError(f"{sorted(unknown)[0]!r} is not ctrl, alt or shift")
     name = _last_name(last, wanted)
-    key = "+".join([*(one for one in _MODIFIERS if one in wanted), name])
+    key = "+".join([*(modifier for modifier in _MODIFIERS if modifier in wanted), name])
     if key in _SAME:
         raise InvalidKeyNameError(f"terminals send the same for it as for {_SAME[key]}")
     return key

@@ -50,10 +50,14 @@ class WebhookScreen(Dialog[None]):
 
     DEFAULT_CSS = """
     WebhookScreen {
+        align: center middle;
         & > Vertical {
             width: 84;
             max-width: 96%;
+            height: auto;
             padding: 1 2;
+            background: $surface;
+            border: round $primary;
         }
         & #call { margin: 1 0; color: $text-accent; }
         & .muted { color: $text-muted; }
@@ -353,7 +357,7 @@ class AutomationForm(FormScreen[Automation]):
             mine = found is not None and found.field == path
             self.form.row(path).refuse(problem or "" if mine else "")
         moments = found.moments if found else ()
-        self.form.say(SCHEDULE, "\n".join(both_clocks(one, zone) for one in moments))
+        self.form.say(SCHEDULE, "\n".join(both_clocks(moment, zone) for moment in moments))
 
 
 def _words(agent: Agent) -> str:

@@ -227,8 +227,8 @@ class RunScreen(RunSteps):
             return
         self.query_one("#run-title", Static).update(f"A run of {one_line(state.name)}")
         replica = self.replica_of(run)
-        made = self._app_state.replicas.get(run.workspace_id) if run.workspace_id else None
-        if made is not None and run.completed_at is not None and (words := work_words([made])):
+        known = self._app_state.replicas.get(run.workspace_id) if run.workspace_id else None
+        if known is not None and run.completed_at is not None and (words := work_words([known])):
             replica = f"{replica} ({words})"
         story = RunStory(run, replica, self._prompt, self._prompt_note)
         self.query_one(StoryView).show(story_lines(story))
@@ -242,9 +242,9 @@ class RunScreen(RunSteps):
         try:
             run = await commands.read_run(self._automation_id, self._run_id)
             self._prompt_run_id = run.workspace_id
-            made = self._app_state.replicas.get(run.workspace_id) if run.workspace_id else None
-            if made is not None and run.completed_at is not None:
-                await self._app_state.commands.read_resting([made])  # for what was not pushed
+            replica = self._app_state.replicas.get(run.workspace_id) if run.workspace_id else None
+            if replica is not None and run.completed_at is not None:
+                await self._app_state.commands.read_resting([replica])  # for what was not pushed
             self._prompt = await composed_prompt(self._app_state.client, run)
             self._prompt_note = (
                 NOT_YET if run.workspace_id is None and under_way(run) else NOT_FOUND
@@ -282,7 +282,16 @@ class RunDialog(SettledLayout[Triggered | None], Dialog[Triggered | None]):
 
     DEFAULT_CSS = """
     RunDialog {
-        & > VerticalScroll { width: 72; }
+        align: center middle;
+        & > VerticalScroll {
+            width: 72;
+            max-width: 98%;
+            height: auto;
+            max-height: 98%;
+            padding: 0 2;
+            background: $surface;
+            border: round $primary;
+        }
         & Label { color: $text-muted; }
         & TextArea { height: 6; border: round $panel-lighten-2; padding: 0 1; }
         & TextArea:focus { border: round $border; }

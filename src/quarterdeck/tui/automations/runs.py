@@ -208,15 +208,16 @@ def _section(title: str) -> Iterator[Fact]:
 def _published(run: Execution) -> Iterator[Fact]:
     if run.published:
         yield from _section("Published")
-    for one in run.published:
-        if one.error:
-            yield Fact(clean(one.error), "error", one.repository or "")
+    for reference in run.published:
+        if reference.error:
+            yield Fact(clean(reference.error), "error", reference.repository or "")
             continue
         yield Fact(
-            f"{clean(one.branch or '')} {(one.commit or '')[:10]}", label=one.repository or ""
+            f"{clean(reference.branch or '')} {(reference.commit or '')[:10]}",
+            label=reference.repository or "",
         )
-        if one.url:
-            yield Fact(clean(one.url), label=f"#{one.number}")
+        if reference.url:
+            yield Fact(clean(reference.url), label=f"#{reference.number}")
 
 
 def _check(run: Execution) -> Iterator[Fact]:

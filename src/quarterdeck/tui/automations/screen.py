@@ -1,6 +1,6 @@
 """The automations: the list, and next to it triggers, coming runs, settings and runs of one.
 
-    Deck.changed -> once per refresh -> list, facts, runs
+    AppState.changed -> once per refresh -> list, facts, runs
 
 Below 60 columns only the side with the focus is shown.
 """

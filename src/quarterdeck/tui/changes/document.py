@@ -51,10 +51,10 @@ def _is_word(text: str) -> bool:
     return text.isalnum() or text == "_"
 
 
-def _common(one: str, other: str) -> int:
+def _common(text: str, other: str) -> int:
     """Return the length of their common prefix."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(text), len(other)))
 
 
 def matches(text: str, wanted: str) -> Iterator[Range]:
@@ -238,7 +238,7 @@ class Document:
 
     def show(self, sections: Sequence[DiffSection]) -> None:
         """Show other sections; unchanged files keep their rows."""
-        known = {one.section.key: one for one in self.placed}
+        known = {placed.section.key: placed for placed in self.placed}
         self._sections = list(sections)
         self.placed = [self._place(section, known.get(section.key)) for section in sections]
         self.measure()
@@ -265,7 +265,7 @@ class Document:
 
     def measure(self) -> None:
         """Compute the rows of the sections again."""
-        self.tops = list(accumulate((one.height for one in self.placed), initial=0))
+        self.tops = list(accumulate((placed.height for placed in self.placed), initial=0))
 
     @property
     def height(self) -> int:
@@ -358,16 +358,16 @@ def is_hunk(section: DiffSection, item: Item) -> bool:
     return item.kind == ItemKind.FILE and hidden
 
 
-def _same(one: DiffSection, other: DiffSection) -> bool:
+def _same(this: DiffSection, other: DiffSection) -> bool:
     """Return whether both look the same."""
-    if one.change is None or other.change is None:
+    if this.change is None or other.change is None:
         return False
     return (
-        one.folded == other.folded
-        and one.hidden == other.hidden
-        and not one.comments
+        this.folded == other.folded
+        and this.hidden == other.hidden
+        and not this.comments
         and not other.comments
-        and (one.change is other.change or one.change.text == other.change.text)
+        and (this.change is other.change or this.change.text == other.change.text)
     )
 
 

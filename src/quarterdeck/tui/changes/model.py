@@ -75,7 +75,7 @@ def _of_repository(repository: RepositoryChange) -> list[str]:
     if not repository.files:
         return ["No changes."]
     if repository.cut:
-        shown = sum(one.added + one.removed for one in repository.files)
+        shown = sum(file.added + file.removed for file in repository.files)
         total = repository.added + repository.removed
         of = f" {shown} of {total}" if total > shown else ""
         return [f"Too large to show in full: the first{of} changed lines."]
@@ -123,7 +123,7 @@ def _clock(review: Review) -> str:
 
 def resting_words(state: ReplicaState) -> str:
     """Return the text shown instead of changes that cannot be read while a replica rests."""
-    return "\n".join(_status_line(one) for one in state.record.repository_statuses)
+    return "\n".join(_status_line(status) for status in state.record.repository_statuses)
 
 
 def _status_line(status: RepositoryStatus) -> str:
@@ -132,7 +132,7 @@ def _status_line(status: RepositoryStatus) -> str:
     ahead = f"{status.ahead} {'commit' if status.ahead == 1 else 'commits'}" if status.ahead else ""
     files = left.files if left else 0
     rest = f"{files} {'file' if files == 1 else 'files'} uncommitted" if files else ""
-    summary = ", ".join(one for one in (lines, ahead, rest) if one) or "no changes known"
+    summary = ", ".join(part for part in (lines, ahead, rest) if part) or "no changes known"
     return f"{one_line(status.repository)} {one_line(status.branch or '')}: {summary}"
 
 
@@ -157,13 +157,13 @@ def against_words(review: Review) -> str:
 def red_words(state: ReplicaState | None) -> str:
     """Return that checks of a pull request have failed, and what can be done about it."""
     found = state.failing if state is not None else []
-    words = ", ".join(f"#{one.number} {checks_words(one)}" for one in found)
+    words = ", ".join(f"#{pull.number} {checks_words(pull)}" for pull in found)
     return words and keyed(f"{words}: {{replica.fix-checks}} asks the agent to fix them")
 
 
 def clash_words(clash: MergeConflict) -> str:
     """Name files with conflicts, and what can be done about them."""
-    files = ", ".join(one_line(one) for one in clash.files[:MOST_FILES])
+    files = ", ".join(one_line(file) for file in clash.files[:MOST_FILES])
     if len(clash.files) > MOST_FILES:
         files += f" and {len(clash.files) - MOST_FILES} more"
     head = (
@@ -262,7 +262,10 @@ class DiffSection:
         if self.folded:
             return [Item(ItemKind.FILE)]
         placed, loose = self._placed()
-        found = [Item(ItemKind.FILE), *(Item(ItemKind.COMMENT, comment=one) for one in loose)]
+        found = [
+            Item(ItemKind.FILE),
+            *(Item(ItemKind.COMMENT, comment=comment) for comment in loose),
+        ]
         found += [Item(ItemKind.NOTE, text=note) for note in notes_of(self.change)]
         at, lines = 0, self.lines
         for hunk in self.change.hunks:
@@ -276,7 +279,7 @@ class DiffSection:
         return found
 
     def _loose(self) -> Iterator[Item]:
-        return (Item(ItemKind.COMMENT, comment=one) for one in self.comments)
+        return (Item(ItemKind.COMMENT, comment=comment) for comment in self.comments)
 
     def _placed(self) -> tuple[dict[int, list[Comment]], list[Comment]]:
         """Return comments by the index of the line that they are under, and those without one."""
@@ -365,7 +368,7 @@ def sections_of(
     """Return the sections of all repositories. `folded`, `hidden`: what the user opened or folded."""
     sections: list[DiffSection] = []
     for repository in repositories:
-        about = [one for one in comments if one.repository == repository.name]
+        about = [comment for comment in comments if comment.repository == repository.name]
         files = repository.files or []
         paths = {change.path for change in files}
         sections.append(DiffSection(repository, None, [o for o in about if o.path not in paths]))
@@ -375,7 +378,7 @@ def sections_of(
                 DiffSection(
                     repository,
                     change,
-                    [one for one in about if one.path == change.path],
+                    [comment for comment in about if comment.path == change.path],
                     folded=folded.get(key, change.length > LARGE),
                     hidden=hidden.get(key, frozenset()),
                 )

@@ -113,7 +113,9 @@ def general(book: EnvironmentBook, environment: Environment | None) -> Sequence[
             "Repository",
             "Repository cloned into replicas.",
             kind=FieldKind.CHOICE,
-            options=tuple((one.name, str(one.id)) for one in book.repositories),
+            options=tuple(
+                (repository.name, str(repository.id)) for repository in book.repositories
+            ),
             none="no repository",
         ),
         Field(
@@ -127,7 +129,9 @@ def general(book: EnvironmentBook, environment: Environment | None) -> Sequence[
             "Or a set",
             "Several repositories together, in place of one.",
             kind=FieldKind.CHOICE,
-            options=tuple((one.name, str(one.id)) for one in book.sets),
+            options=tuple(
+                (repository_set.name, str(repository_set.id)) for repository_set in book.sets
+            ),
             none="no set",
         ),
         Field("system_prompt", help=PROMPT.help, kind=FieldKind.LINES, rows=3),
@@ -167,9 +171,9 @@ def general(book: EnvironmentBook, environment: Environment | None) -> Sequence[
 
 def _sources(book: EnvironmentBook) -> tuple[Option, ...]:
     return tuple(
-        (one.name, str(one.id))
-        for one in book.ordered()
-        if one.user_id is None and not one.is_global
+        (environment.name, str(environment.id))
+        for environment in book.ordered()
+        if environment.user_id is None and not environment.is_global
     )
 
 

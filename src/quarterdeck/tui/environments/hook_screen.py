@@ -86,10 +86,13 @@ class HookScreen(SettledLayout[object], Dialog[object]):
 
     DEFAULT_CSS = """
     HookScreen {
+        align: center middle;
         & > Vertical {
             width: 98%;
             height: 98%;
             padding: 0 1;
+            background: $surface;
+            border: round $primary;
         }
         & Editor { height: 1fr; border: round $panel-lighten-2; }
         & Editor:focus { border: round $border; }

@@ -134,9 +134,14 @@ class SkillSearch(SettledLayout[object], Dialog[object]):
 
     DEFAULT_CSS = """
     SkillSearch {
+        align: center middle;
         & > Vertical {
             width: 96;
+            max-width: 98%;
             height: 90%;
+            padding: 0 2;
+            background: $surface;
+            border: round $primary;
         }
         & Table { height: 1fr; margin-top: 1; }
         & .about { height: auto; max-height: 3; color: $text-muted; }
@@ -183,15 +188,15 @@ class SkillSearch(SettledLayout[object], Dialog[object]):
         except ClientError as error:
             self._show_message(f"{error} {error.next_step}", is_error=True)
             return
-        self._found = {f"{one.slug} {one.source}": one for one in found}
+        self._found = {f"{skill.slug} {skill.source}": skill for skill in found}
         self._show()
         nothing = NOTHING if query.strip() else UNTYPED
         self._show_message(f"{counted(len(found), 'skill')}; enter installs" if found else nothing)
 
     def _show(self) -> None:
         rows = [
-            TableRow(key, (one.name, self._note(one), one.source))
-            for key, one in self._found.items()
+            TableRow(key, (skill.name, self._note(skill), skill.source))
+            for key, skill in self._found.items()
         ]
         self.query_one(Table).show_table(rows, 0.3, 11)
         self._tell_about()
@@ -253,9 +258,14 @@ class PasteScreen(SettledLayout[object], Dialog[object]):
 
     DEFAULT_CSS = """
     PasteScreen {
+        align: center middle;
         & > Vertical {
             width: 90;
+            max-width: 98%;
             height: 94%;
+            padding: 0 2;
+            background: $surface;
+            border: round $primary;
         }
         & Editor { border: round $panel-lighten-2; padding: 0 1; border-title-color: $text-muted; }
         & Editor:focus { border: round $border; }
@@ -269,7 +279,7 @@ class PasteScreen(SettledLayout[object], Dialog[object]):
     """
     place: ClassVar[KeyContext] = KeyContext.FORM
     BINDINGS: ClassVar[list[BindingType]] = [
-        one for one in eager_bindings(KeyContext.FORM) if one.id != "form.editor"
+        binding for binding in eager_bindings(KeyContext.FORM) if binding.id != "form.editor"
     ]
 
     def __init__(
@@ -348,7 +358,9 @@ class PasteScreen(SettledLayout[object], Dialog[object]):
             await settled(self.query_one(Editor))
             self._refused.clear()
             self._preview()
-            wanted = [one for one in self._changes if one.effect in {Effect.ADD, Effect.CHANGE}]
+            wanted = [
+                change for change in self._changes if change.effect in {Effect.ADD, Effect.CHANGE}
+            ]
             if not wanted:
                 self._show_message("Nothing in it would change anything.", is_error=True)
                 return
@@ -363,7 +375,7 @@ class PasteScreen(SettledLayout[object], Dialog[object]):
                 self._imported = True
             except ClientError as error:
                 self._refused[change.key] = one_line(str(error))
-        wrong = [one for one in self._changes if one.effect is Effect.WRONG]
+        wrong = [changed for changed in self._changes if changed.effect is Effect.WRONG]
         if not self._refused and not wrong:
             self.dismiss(True)
             return
@@ -395,7 +407,7 @@ class PasteScreen(SettledLayout[object], Dialog[object]):
         with hold_keys(self, "Closing"):
             await settled(self.query_one(Editor))
         self._preview()
-        undone = any(one.effect in {Effect.ADD, Effect.CHANGE} for one in self._changes)
+        undone = any(change.effect in {Effect.ADD, Effect.CHANGE} for change in self._changes)
         answer = Unsaved.DROP
         if undone:
             answer = await self.app.push_screen_wait(UnsavedScreen(counts_text(self._changes)))

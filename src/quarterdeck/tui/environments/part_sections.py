@@ -70,7 +70,7 @@ class VariablesSection(Section):
 
     def _chosen_entry(self) -> InheritedPart[EnvironmentVariable] | None:
         key = self.rows.chosen
-        return next((one for one in self._entries if one.record.key == key), None)
+        return next((entry for entry in self._entries if entry.record.key == key), None)
 
     def action_reveal(self) -> None:
         self._shown = not self._shown
@@ -141,7 +141,7 @@ class FilesSection(Section):
 
     def _chosen_entry(self) -> InheritedPart[EnvironmentFile] | None:
         path = self.rows.chosen
-        return next((one for one in self._entries if one.record.path == path), None)
+        return next((entry for entry in self._entries if entry.record.path == path), None)
 
     def action_add(self) -> None:
         if (environment := self.environment) is not None:
@@ -242,13 +242,13 @@ class McpsSection(Section):
         arguments = cast("Sequence[object]", mcp.config.get("args") or ())
         command = str(mcp.config.get("command", ""))
         if self._shown:
-            return " ".join([command, *(str(one) for one in arguments)])
+            return " ".join([command, *(str(argument) for argument in arguments)])
         count = len(arguments)
         return f"{command} ({count} argument{'' if count == 1 else 's'})" if count else command
 
     def _chosen_entry(self) -> InheritedPart[EnvironmentMcp] | None:
         name = self.rows.chosen
-        entry = next((one for one in self._entries if one.record.name == name), None)
+        entry = next((known for known in self._entries if known.record.name == name), None)
         if entry is not None and not entry.own:
             self.say(f"Inherited from {entry.of.name}; edit it there, or add one with this name.")
             return None
@@ -315,7 +315,7 @@ class SkillsSection(Section):
 
     def action_delete(self) -> None:
         slug, environment = self.rows.chosen, self.environment
-        entry = next((one for one in self._entries if one.record.slug == slug), None)
+        entry = next((known for known in self._entries if known.record.slug == slug), None)
         if entry is None or environment is None:
             return
         if not entry.own:

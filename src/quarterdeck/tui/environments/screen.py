@@ -86,7 +86,7 @@ class PoolSection(Section):
             rows += [TableRow("", ("", line), "error") for line in lines]
         if self._waiting:
             rows.append(TableRow("", ("WORKSPACE", "SINCE", "STATE"), "heading"))
-            rows += [_row(one) for one in self._waiting]
+            rows += [_row(workspace) for workspace in self._waiting]
         return rows
 
     def action_edit(self) -> None:
@@ -114,9 +114,10 @@ def _now(pool: WarmPool) -> str:
     return ", ".join(parts)
 
 
-def _row(one: PooledWorkspace) -> TableRow:
-    style = "error" if one.state == "failed" else "plain"
-    return TableRow(str(one.id), (str(one.id)[:8], moment(one.created_at), one.state), style)
+def _row(workspace: PooledWorkspace) -> TableRow:
+    style = "error" if workspace.state == "failed" else "plain"
+    cells = (str(workspace.id)[:8], moment(workspace.created_at), workspace.state)
+    return TableRow(str(workspace.id), cells, style)
 
 
 SHOWN_LINES = 200
@@ -329,12 +330,12 @@ class EnvironmentsScreen(PageScreen):
     def _rows(self) -> Sequence[TableRow]:
         rows: list[TableRow] = []
         scope = None
-        for one in self._parts.book.ordered():
-            if scope_of(one) is not scope:
-                scope = scope_of(one)
+        for environment in self._parts.book.ordered():
+            if scope_of(environment) is not scope:
+                scope = scope_of(environment)
                 rows.append(TableRow("", (TITLES[scope],), "heading"))
-            note, style = pool_note(self._parts.book.pools.get(one.id))
-            rows.append(TableRow(str(one.id), (one.name, note), style))
+            note, style = pool_note(self._parts.book.pools.get(environment.id))
+            rows.append(TableRow(str(environment.id), (environment.name, note), style))
         return rows
 
     def _show_tabs(self) -> None:

@@ -148,7 +148,7 @@ class Parts:
 
 
 TRIES = (0.5, 1.0, 2.0)
-"""Seconds after each attempt to read over a connection that the deck believes to be good."""
+"""Seconds after each attempt to read over a connection that the cockpit believes to be good."""
 RESTING = 0.12
 """Seconds that the cursor rests on an environment before its parts are read."""
 

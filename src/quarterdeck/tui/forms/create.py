@@ -52,7 +52,16 @@ from quarterdeck.wire.replicas import ForkReplica, ReplicaDetail
 
 STYLE = """
 CreateScreen {
-    & > VerticalScroll { width: 76; }
+    align: center middle;
+    & > VerticalScroll {
+        width: 76;
+        max-width: 98%;
+        height: auto;
+        max-height: 98%;
+        padding: 0 2;
+        background: $surface;
+        border: round $primary;
+    }
     & Label { width: 14; color: $text-muted; }
     & .row, & BaseField { height: auto; }
     & Input, & Select { width: 1fr; }
@@ -98,9 +107,9 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         Binding("escape", "cancel", "Cancel", id="form.close"),
         Binding("ctrl+s", "submit", "Create", id="form.save"),
         *(
-            one
-            for one in bindings(KeyContext.NEW_REPLICA)
-            if one.id in ("composer.attach", "composer.detach")
+            binding
+            for binding in bindings(KeyContext.NEW_REPLICA)
+            if binding.id in ("composer.attach", "composer.detach")
         ),
         # With priority, so that what is typed after it goes to the next field.
         Binding("tab", "app.focus_next", "Next", show=False, priority=True, id="form.next"),

@@ -299,7 +299,9 @@ FIELDS = (
 
 def more_form(start: Mapping[str, Any]) -> ModelForm:
     """Return the fields, folded unless one of them has a value."""
-    return ModelForm(More, [replace(one, folded=True) for one in FIELDS], start, id="more")
+    return ModelForm(
+        More, [replace(declared, folded=True) for declared in FIELDS], start, id="more"
+    )
 
 
 def with_more(wish: CreationRequest, more: More) -> CreationRequest:

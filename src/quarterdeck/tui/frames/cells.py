@@ -246,7 +246,7 @@ class CellMaker:
         return cells
 
     def _make(self, strip: Strip) -> list[Cell]:
-        made: list[Cell] = []
+        drawn: list[Cell] = []
         for text, style, _ in strip:
             pen = self._pens.of(style)
             cells = self._cells.get(pen)
@@ -255,10 +255,10 @@ class CellMaker:
                     self._forget()
                 cells = self._cells[pen] = _CellsOfPen(pen, self._blanks)
             if text.isascii() and text.isprintable():
-                made += map(cells.__getitem__, text)
+                drawn += map(cells.__getitem__, text)
             else:
-                made += map(cells.__getitem__, _graphemes(text))
-        return made
+                drawn += map(cells.__getitem__, _graphemes(text))
+        return drawn
 
     def _forget(self) -> None:
         """Forget all cells: cells created from now on differ from those shown and are sent again."""

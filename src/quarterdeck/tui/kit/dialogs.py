@@ -29,19 +29,6 @@ R = TypeVar("R")
 class Dialog(ModalScreen[R], Generic[R]):
     """`place` selects the keys that its help shows, as far as the dialog has them."""
 
-    DEFAULT_CSS = """
-    Dialog {
-        align: center middle;
-        & > Vertical, & > VerticalScroll {
-            max-width: 98%;
-            height: auto;
-            max-height: 98%;
-            padding: 0 2;
-            background: $surface;
-            border: round $primary;
-        }
-    }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyContext.DIALOG)]
     place: ClassVar[KeyContext]
 
@@ -60,7 +47,7 @@ class Dialog(ModalScreen[R], Generic[R]):
         """Show the keys; what was typed is kept."""
         from quarterdeck.tui.screens.help import HelpScreen
 
-        known = frozenset(one.id for _, one in self._bindings if one.id)
+        known = frozenset(binding.id for _, binding in self._bindings if binding.id)
         self.app.push_screen(HelpScreen(self.place, known))
 
     def action_leave(self) -> None:
@@ -82,10 +69,13 @@ class QuestionScreen(Dialog[R], Generic[R]):
 
     DEFAULT_CSS = """
     QuestionScreen {
+        align: center middle;
         & > Vertical {
             width: 64;
             max-width: 94%;
+            height: auto;
             padding: 1 2;
+            background: $surface;
             border: round $warning;
         }
         & Horizontal { height: auto; margin-top: 1; align-horizontal: right; }
@@ -193,9 +183,15 @@ class AskScreen(SettledLayout[bool], Dialog[bool]):
 
     DEFAULT_CSS = """
     AskScreen {
+        align: center middle;
         & > VerticalScroll {
             width: 72;
+            max-width: 98%;
+            height: auto;
+            max-height: 98%;
             padding: 0 2 1 2;
+            background: $surface;
+            border: round $primary;
         }
         & Label { color: $text-muted; margin-top: 1; }
         & .error { color: $text-error; height: auto; display: none; }
@@ -286,10 +282,15 @@ class ChooseScreen(SettledLayout["str | None"], Dialog["str | None"]):
 
     DEFAULT_CSS = """
     ChooseScreen {
+        align: center middle;
         & > Vertical {
             width: 72;
+            max-width: 98%;
+            height: auto;
             max-height: 90%;
             padding: 0 1;
+            background: $surface;
+            border: round $primary;
         }
         & OptionList { height: auto; max-height: 14; border: none; background: $surface; }
         & Static { color: $text-muted; }
@@ -333,12 +334,15 @@ class ChooseScreen(SettledLayout["str | None"], Dialog["str | None"]):
     def _show(self, typed: str) -> None:
         wanted = typed.strip().lower()
         self._shown = [
-            one for one in self._choices if wanted in one.label.lower() or wanted in one.id.lower()
+            choice
+            for choice in self._choices
+            if wanted in choice.label.lower() or wanted in choice.id.lower()
         ]
         listing = self.query_one(OptionList)
         listing.clear_options()
         listing.add_options(
-            Option(Text(one_line(one.label)), disabled=not one.usable) for one in self._shown
+            Option(Text(one_line(choice.label)), disabled=not choice.usable)
+            for choice in self._shown
         )
         listing.action_first()
 

@@ -56,7 +56,7 @@ class SourcePage:
         self.lines = lines
         self.colors: Sequence[Line] | None = None
         """The lines as colored spans, once they are known."""
-        self._width = max(_cells(one) for one in lines)
+        self._width = max(_cells(row) for row in lines)
 
     def lay_out(self, width: int) -> None:
         """Do nothing: lines are not wrapped."""

@@ -248,7 +248,9 @@ class CanvasPane(ReadingTab):
         self.list.empty = empty_words(state, was_read=items is not None)
         # What cannot be opened now is not offered.
         there = [] if unreadable_words(state) else [item_row(item) for item in items or ()]
-        self.list.show_rows([*there, *(waiting_row(one) for one in self._canvas_state.waiting)])
+        self.list.show_rows(
+            [*there, *(waiting_row(upload) for upload in self._canvas_state.waiting)]
+        )
 
     # user actions
 

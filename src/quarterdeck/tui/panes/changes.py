@@ -357,7 +357,7 @@ class ChangesPane(TabPane):
         self._committing = self._repository()
         if self._cannot_change() or not self._committing:
             return
-        marked = len([one for one in self.review.marked if one[0] == self._committing])
+        marked = len([target for target in self.review.marked if target[0] == self._committing])
         what = f"{marked} marked {'file' if marked == 1 else 'files'}" if marked else "everything"
         title = f"Commit {what} in {one_line(self._committing)}"
         state = self.review.state

@@ -226,7 +226,7 @@ class ChatPane(Vertical, TakesKeys):
 
     def action_turn_chat(self, by: int) -> None:
         """Show the next chat (1), or the previous one (-1)."""
-        ids = [one.id for one in self._all_chats]
+        ids = [chat.id for chat in self._all_chats]
         if self.chat_id in ids:
             self.show_chat(ids[(ids.index(self.chat_id) + by) % len(ids)])
 
@@ -329,7 +329,7 @@ class ChatPane(Vertical, TakesKeys):
             return
         chats = self._all_chats
         self._chats.display = len(chats) > 1
-        self._chats.show([Tab(str(one.id), chat_label(one)) for one in chats], str(chat.id))
+        self._chats.show([Tab(str(known.id), chat_label(known)) for known in chats], str(chat.id))
         self.queue.show(chat, self._app_state.outbox.of_chat(chat.id))
         if self.queue.has_focus and not self.queue.actionable:
             self.screen.set_focus(self.composer)
@@ -349,7 +349,7 @@ class ChatPane(Vertical, TakesKeys):
     def _show_attachments(self) -> None:
         attachments = self.messages.draft.attachments
         self._attached.display = bool(attachments)
-        self.composer.sends_empty = any(one.upload_id for one in attachments)
+        self.composer.sends_empty = any(attachment.upload_id for attachment in attachments)
         self._attached.update(attached_words("next", attachments))
 
     def _show_turn(self, chat: ChatState, replica: ReplicaState) -> None:

@@ -44,8 +44,12 @@ async def choose_agent(asker: Widget, commands: ChatCommands) -> str | None:
     with hold_keys(asker, "Reading the agents"):
         agents = await commands.agents()
     choices = [
-        Choice(one.id, one.name if one.available else f"{one.name}: {one.reason}", one.available)
-        for one in agents
+        Choice(
+            agent.id,
+            agent.name if agent.available else f"{agent.name}: {agent.reason}",
+            agent.available,
+        )
+        for agent in agents
     ]
     return await asker.app.push_screen_wait(ChooseScreen("New chat: which agent", choices))
 
@@ -79,11 +83,14 @@ async def choose_model_or_agent(
     with hold_keys(asker, "Reading the models"):
         offered = (await commands.models(provider)).models
         agents = await commands.agents()
-    choices = [Choice("", OWN_CHOICE), *(_choice(one.id, one.display_name) for one in offered)]
+    choices = [
+        Choice("", OWN_CHOICE),
+        *(_choice(agent.id, agent.display_name) for agent in offered),
+    ]
     choices += [
-        Choice(ANOTHER + one.id, f"agent {one.name}: makes another chat", one.available)
-        for one in agents
-        if one.id != provider
+        Choice(ANOTHER + agent.id, f"agent {agent.name}: makes another chat", agent.available)
+        for agent in agents
+        if agent.id != provider
     ]
     screen = ChooseScreen("Model (from the next message)", choices, free=True)
     chosen = await asker.app.push_screen_wait(screen)
@@ -226,7 +233,7 @@ async def read_images(
         return []
     blocks, at = view.transcript.blocks, view.transcript.position(block.id)
     later = islice(blocks, len(blocks) if at is None else at + 1, None)
-    end = next((one.at for one in later if one.at > block.at), None)
+    end = next((later_block.at for later_block in later if later_block.at > block.at), None)
     client = shown.app_state.client
     with hold_keys(asker, "Reading the images") as hold:
         try:
@@ -249,7 +256,9 @@ def tell(asker: Widget, text: str) -> None:
 def _stem(shown: ShownChat) -> str:
     """Return a file name after the replica; names may contain anything."""
     name = shown.replica.name if shown.replica else "chat"
-    kept = "".join(one if one.isalnum() or one in "-._" else "-" for one in name)
+    kept = "".join(
+        character if character.isalnum() or character in "-._" else "-" for character in name
+    )
     return kept.lstrip(".-")[:60] or "chat"
 
 

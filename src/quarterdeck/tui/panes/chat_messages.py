@@ -128,7 +128,7 @@ def asks_for_text(chat: ChatState | None) -> QuestionBlock | None:
     if chat is None or chat.transcript is None or not chat.record.awaiting_input:
         return None
     waiting = chat.transcript.open_questions
-    return next((one for one in reversed(waiting) if one.takes_text), None)
+    return next((question for question in reversed(waiting) if question.takes_text), None)
 
 
 def destination(chat: ChatState, status: str, *, online: bool) -> str:
@@ -270,7 +270,9 @@ class ChatMessages:
             goal_mode=goal_mode,
             model=chat.model if chat else None,
             images=images_among(attached),
-            uploads=tuple(one.upload_id for one in attached if one.upload_id is not None),
+            uploads=tuple(
+                attachment.upload_id for attachment in attached if attachment.upload_id is not None
+            ),
             place=place,
         )
         self.remember(text)
@@ -343,8 +345,10 @@ class ChatMessages:
                     behind = None if message.behind is None else tuple(message.behind)
                     self._keep_place(QueuePlace(behind=behind, moment=message.created_at))
                 draft = self.draft
-                draft.attachments += [Attachment("image", image=one) for one in message.images]
-                draft.attachments += [Attachment("file", upload_id=one) for one in message.uploads]
+                draft.attachments += [Attachment("image", image=image) for image in message.images]
+                draft.attachments += [
+                    Attachment("file", upload_id=upload) for upload in message.uploads
+                ]
                 self._take_back(message.text, message.plan_mode, message.goal_mode)
             case _:
                 outbox.drop(message)
@@ -391,7 +395,7 @@ class ChatMessages:
     def attach_upload(self, name: str, upload_id: str) -> None:
         """Attach a pending upload; it is sent with the next message, once."""
         draft = self.draft
-        if all(one.upload_id != upload_id for one in draft.attachments):
+        if all(attachment.upload_id != upload_id for attachment in draft.attachments):
             draft.attachments.append(Attachment(name, upload_id=upload_id))
         self._shown.refresh()
 
@@ -464,14 +468,16 @@ async def find_completions(shown: ShownChat, token: Token) -> list[Completion]:
         known = await commands.slash_commands(shown.replica_id, shown.id)
         query = token.query.lower()
         return [
-            _completion(one) for one in known if one.command.lstrip("/").lower().startswith(query)
+            _completion(command)
+            for command in known
+            if command.command.lstrip("/").lower().startswith(query)
         ]
     files = await commands.find_files(shown.replica_id, token.query)
     return [
-        Completion(f"@{one_line(one.display_path)}", one.status)
-        for one in files
+        Completion(f"@{one_line(file.display_path)}", file.status)
+        for file in files
         # A name with spaces could not be distinguished from the words after it.
-        if not any(character.isspace() for character in one.display_path)
+        if not any(character.isspace() for character in file.display_path)
     ]
 
 

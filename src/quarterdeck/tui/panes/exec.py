@@ -234,7 +234,7 @@ class ExecView(ScrollView, PaneKeys, HasKeyContext, can_focus=True):
         at_end = self.scroll_offset.y >= self.max_scroll_y
         self._runs = list(runs)
         known = {run.key for run in runs}
-        self._drawn = {key: one for key, one in self._drawn.items() if key in known}
+        self._drawn = {key: drawn for key, drawn in self._drawn.items() if key in known}
         self._folded &= known
         if chosen is None or fresh or chosen not in self._runs:
             self.cursor = max(0, len(self._runs) - 1)

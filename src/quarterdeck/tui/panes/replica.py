@@ -78,12 +78,12 @@ class ReplicaPane(Vertical):
     @property
     def chat(self) -> ChatPane | None:
         """The chat, once the replica's record has been read."""
-        return next((one for one in self._tabs.children if isinstance(one, ChatPane)), None)
+        return next((child for child in self._tabs.children if isinstance(child, ChatPane)), None)
 
     @property
     def panes(self) -> list[TabPane]:
         """The panes that were shown, besides the chat."""
-        return [one for one in self._tabs.children if isinstance(one, TabPane)]
+        return [child for child in self._tabs.children if isinstance(child, TabPane)]
 
     def pane(self, name: str) -> TabPane | None:
         """Return a tab's pane, once it was shown."""
@@ -254,7 +254,7 @@ class ReplicaHolder(Vertical):
     def pane(self) -> ReplicaPane | None:
         """The replica that is shown."""
         # Called with every event of a stream: so not by a search through all widgets.
-        return next((one for one in self.children if isinstance(one, ReplicaPane)), None)
+        return next((child for child in self.children if isinstance(child, ReplicaPane)), None)
 
     async def show(self, replica_id: UUID) -> ReplicaPane:
         """Return the pane of a replica, created if another one is shown."""

@@ -75,9 +75,14 @@ class ActionScreen(SettledLayout[R], Dialog[R]):
 
     DEFAULT_CSS = """
     ActionScreen {
+        align: center middle;
         & > VerticalScroll {
+            max-width: 98%;
+            height: auto;
             max-height: 100%;
             padding: 0 1;
+            background: $surface;
+            border: round $primary;
             border-subtitle-color: $text-muted;
         }
         & #choices { height: auto; }
@@ -94,7 +99,7 @@ class ActionScreen(SettledLayout[R], Dialog[R]):
     def __init__(self, start: str = "") -> None:
         """`start` names the line that is selected first."""
         super().__init__()
-        names = [name_of(one.id) for one in self.choices]
+        names = [name_of(choice.id) for choice in self.choices]
         self._selected = names.index(start) if start in names else 0
         self.active: tuple[str, Worker[None]] | None = None
         """The running action."""
@@ -159,7 +164,9 @@ class ActionScreen(SettledLayout[R], Dialog[R]):
 
     def fits(self, line: str) -> bool:
         """Select a line; return whether it can be chosen, and show why not."""
-        self._selected = next(n for n, one in enumerate(self.choices) if name_of(one.id) == line)
+        self._selected = next(
+            n for n, action in enumerate(self.choices) if name_of(action.id) == line
+        )
         self.show()
         reason = list(self.options())[self._selected].reason
         if reason:
@@ -203,6 +210,6 @@ def refusal_words(failure: OperationFailure) -> str:
 
 def named_files(files: tuple[str, ...] | list[str]) -> str:
     """Return the first of some files, and how many more there are."""
-    shown = ", ".join(one_line(one) for one in files[:MOST_FILES])
+    shown = ", ".join(one_line(file) for file in files[:MOST_FILES])
     more = len(files) - MOST_FILES
     return f"{shown} and {more} more" if more > 0 else shown

@@ -128,7 +128,7 @@ def what_stops(states: list[ReplicaState]) -> str:
 
 def work_words(states: list[ReplicaState]) -> str:
     """Return the work that exists in these replicas alone; empty for none."""
-    seen = [one for state in states for one in state.record.repository_statuses]
+    seen = [status for state in states for status in state.record.repository_statuses]
     commits = sum(one.unpushed or 0 for one in seen)
     files = sum(one.uncommitted.files if one.uncommitted else 0 for one in seen)
     parts = [f"{commits} {'commit' if commits == 1 else 'commits'} never pushed"] if commits else []

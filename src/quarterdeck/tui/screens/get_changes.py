@@ -114,8 +114,10 @@ class GetChangesScreen(ActionScreen[None]):
         if not found:
             return Text("This replica has no repository.")
         lines = [
-            Text("▸ " if n == self._repository and len(found) > 1 else "").append(_summary(one))
-            for n, one in enumerate(found)
+            Text("▸ " if n == self._repository and len(found) > 1 else "").append(
+                _summary(repository)
+            )
+            for n, repository in enumerate(found)
         ]
         if len(found) > 1:
             lines.append(Text(keyed("{get.repository} next repository"), style="dim"))
@@ -194,7 +196,7 @@ class GetChangesScreen(ActionScreen[None]):
         commands.append(f"diff {name} > {quote(self._changes.patch.name)}")
         table = Table.grid(padding=(0, 2, 0, 0))
         for start in range(0, len(commands), 2):
-            table.add_row(*(f"$ qd replica {one}" for one in commands[start : start + 2]))
+            table.add_row(*(f"$ qd replica {command}" for command in commands[start : start + 2]))
         return table
 
     # selection
@@ -320,7 +322,7 @@ class GetChangesScreen(ActionScreen[None]):
         await changes.pulls.read(changes.replica_id)
         replica = changes.replica
         failing = (
-            [one for one in replica.failing if one.repository == state.repository]
+            [pull for pull in replica.failing if pull.repository == state.repository]
             if replica
             else []
         )
@@ -338,7 +340,7 @@ class GetChangesScreen(ActionScreen[None]):
             self.query_one("#repositories", Static).update("")
             self.tell(refusal_words(failure_of(error)), "failed")
             return
-        names = [one.repository for one in self._changes.repositories]
+        names = [repository.repository for repository in self._changes.repositories]
         if not self._read:
             known = self._requested in names
             self._repository = names.index(self._requested) if known else self._changes.likeliest()

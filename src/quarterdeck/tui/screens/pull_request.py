@@ -44,7 +44,7 @@ class OpenScreen(FormScreen[PullRequestDetail]):
 
     def __init__(self, pulls: PullRequestStore, state: ReplicaState, repository: str) -> None:
         """`repository` is the one that is chosen first."""
-        names = [one.name for one in state.record.repositories]
+        names = [known.name for known in state.record.repositories]
         fields = (
             Field("title"),
             Field(
@@ -119,7 +119,7 @@ class PullRequestScreen(ActionScreen[str]):
 
     def show(self) -> None:
         """Part of `ActionScreen`."""
-        self._pull = next((one for one in self._known if _same(one, self._pull)), self._pull)
+        self._pull = next((known for known in self._known if _same(known, self._pull)), self._pull)
         self.query_one("#pull", Static).update(self._described(self._pull))
         super().show()
 
@@ -141,7 +141,7 @@ class PullRequestScreen(ActionScreen[str]):
             lines.append(Text(f"  and {len(failed) - MOST_CHECKS} more"))
         lines.append(Text(_link(pull.url), style="underline"))
         if len(self._known) > 1:
-            at = next((n for n, one in enumerate(self._known, 1) if _same(one, pull)), 1)
+            at = next((n for n, known in enumerate(self._known, 1) if _same(known, pull)), 1)
             words = keyed(f"{at} of {len(self._known)} · {{pull.next}} next pull request")
             lines.append(Text(words, style="dim"))
         return Text("\n").join(lines)
@@ -164,8 +164,8 @@ class PullRequestScreen(ActionScreen[str]):
         here = "" if opener(pull.url) else keyed("no browser here; {pull.copy} to copy the URL")
         yield ActionChoice("Open in the browser", "", here)
         yield ActionChoice("Copy the URL")
-        others = [one for one in self._known if one.repository == pull.repository]
-        is_open = any(one.state == "open" for one in others)
+        others = [known for known in self._known if known.repository == pull.repository]
+        is_open = any(other.state == "open" for other in others)
         yield ActionChoice(
             "Open another pull request",
             f"of {one_line(pull.repository)}",
@@ -177,7 +177,7 @@ class PullRequestScreen(ActionScreen[str]):
     def action_turn(self, step: int) -> None:
         """Show another pull request."""
         known = self._known
-        at = next((n for n, one in enumerate(known) if _same(one, self._pull)), 0)
+        at = next((n for n, pull in enumerate(known) if _same(pull, self._pull)), 0)
         if self.active is None and len(known) > 1:
             self._pull = known[(at + step) % len(known)]
             self.tell("")
@@ -227,7 +227,7 @@ class PullRequestScreen(ActionScreen[str]):
             left_out_words(self._state, pull.repository, pull),
         ]
         question = f"Merge #{pull.number} of {one_line(pull.repository)}?"
-        words = "\n".join(one for one in consequence if one)
+        words = "\n".join(sentence for sentence in consequence if sentence)
         if not await self.app.push_screen_wait(ConfirmScreen(question, words, "Merge")):
             return ""
         self.tell("Merging …")
@@ -246,7 +246,7 @@ async def fix_checks(
     """
     if not await pulls.ask_to_fix(state.id, failing):
         return NO_CHAT
-    names = ", ".join(one_line(check.name) for one in failing for check in one.checks.failed)
+    names = ", ".join(one_line(check.name) for pull in failing for check in pull.checks.failed)
     return f"Asked the agent to fix {names}."
 
 
@@ -280,8 +280,10 @@ async def pull_request_dialogs(
     """
     shown = replica.pull_request
     if repository:
-        known = [one for one in replica.pull_requests or () if one.repository == repository]
-        shown = next((one for one in known if one.state == "open"), None)
+        known = [
+            request for request in replica.pull_requests or () if request.repository == repository
+        ]
+        shown = next((pull for pull in known if pull.state == "open"), None)
     message = opened = ""
     while True:
         if shown is not None:
@@ -292,17 +294,17 @@ async def pull_request_dialogs(
                 return opened
         repository = repository or _likeliest(replica)
         form = OpenScreen(pulls, replica, repository)
-        made = await screen.app.push_screen_wait(form)
-        if made is None:
+        pull_request = await screen.app.push_screen_wait(form)
+        if pull_request is None:
             return opened
-        shown = made
-        message = opened = f"Opened #{made.number}: {_link(made.url)}"
+        shown = pull_request
+        message = opened = f"Opened #{pull_request.number}: {_link(pull_request.url)}"
 
 
 def _likeliest(state: ReplicaState) -> str:
     """Return the repository with its own commits, else the first."""
-    ahead = [one.repository for one in state.record.repository_statuses if one.ahead]
-    return next(iter((*ahead, *(one.name for one in state.record.repositories))), "")
+    ahead = [status.repository for status in state.record.repository_statuses if status.ahead]
+    return next(iter((*ahead, *(repository.name for repository in state.record.repositories))), "")
 
 
 def _base(state: ReplicaState, repository: str) -> str:
@@ -310,8 +312,8 @@ def _base(state: ReplicaState, repository: str) -> str:
     return one_line((git.base_branch if git else None) or "the repository's base branch")
 
 
-def _same(one: PullRequestDetail, other: PullRequestDetail) -> bool:
-    return (one.repository, one.number) == (other.repository, other.number)
+def _same(this: PullRequestDetail, other: PullRequestDetail) -> bool:
+    return (this.repository, this.number) == (other.repository, other.number)
 
 
 def _link(url: str | None) -> str:

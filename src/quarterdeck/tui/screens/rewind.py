@@ -44,10 +44,15 @@ class RewindScreen(SettledLayout[None], Dialog[None]):
 
     DEFAULT_CSS = """
     RewindScreen {
+        align: center middle;
         & > Vertical {
             width: 84;
+            max-width: 98%;
+            height: auto;
             max-height: 90%;
             padding: 0 1;
+            background: $surface;
+            border: round $primary;
             border-subtitle-color: $text-muted;
         }
         & RowList { height: auto; min-height: 3; max-height: 16; background: $surface; }
@@ -94,7 +99,9 @@ class RewindScreen(SettledLayout[None], Dialog[None]):
             await self._read()
         if self._message_id:
             wanted = f"{TURNS}{self._message_id}"
-            chosen = next((one for one in self._checkpoints if one.id == wanted), None)
+            chosen = next(
+                (checkpoint for checkpoint in self._checkpoints if checkpoint.id == wanted), None
+            )
             if chosen is None:
                 self._show_message(NOT_KEPT, "failed")
                 return
@@ -116,9 +123,11 @@ class RewindScreen(SettledLayout[None], Dialog[None]):
         self._rows.show_rows(
             [
                 Row(
-                    one.id, line(one_line(one.title) or one.id), line(_moment(one.at), TextRole.DIM)
+                    checkpoint.id,
+                    line(one_line(checkpoint.title) or checkpoint.id),
+                    line(_moment(checkpoint.at), TextRole.DIM),
                 )
-                for one in self._checkpoints
+                for checkpoint in self._checkpoints
             ]
         )
 
@@ -136,7 +145,10 @@ class RewindScreen(SettledLayout[None], Dialog[None]):
     @work(group="rewind")
     async def action_run(self) -> None:
         """Rewind to the checkpoint under the cursor."""
-        chosen = next((one for one in self._checkpoints if one.id == self._rows.chosen), None)
+        chosen = next(
+            (checkpoint for checkpoint in self._checkpoints if checkpoint.id == self._rows.chosen),
+            None,
+        )
         if chosen is not None:
             await self._ask(chosen)
 

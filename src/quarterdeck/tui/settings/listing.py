@@ -107,11 +107,17 @@ def connection_rows(
 ) -> Iterator[SettingRow]:
     """Yield the rows of the connections; `more` is whether others can be added."""
     yield head(CONNECTIONS)
-    for one in known:
-        here = one.name == current
+    for connection in known:
+        here = connection.name == current
         note = "connected" if here else keyed("{settings.change} to switch")
         yield SettingRow(
-            CONNECTIONS, one.name, one.shown, note, "connect", one.name, "●" if here else ""
+            CONNECTIONS,
+            connection.name,
+            connection.shown,
+            note,
+            "connect",
+            connection.name,
+            "●" if here else "",
         )
     if more:
         note = keyed("{settings.change} to add")

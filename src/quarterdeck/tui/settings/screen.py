@@ -38,10 +38,14 @@ class AskValueScreen(AskScreen, inherit_bindings=False):
     DEFAULT_CSS = """
     AskValueScreen { background: $background 60%; &:ansi { background: transparent; } }
     AskValueScreen, SecretScreen {
+        align: center middle;
         & > Vertical {
             width: 72;
             max-width: 96%;
+            height: auto;
             padding: 1 2;
+            background: $surface;
+            border: round $primary;
         }
         & Input { margin: 1 0; background: $boost; }
         & .title { text-style: bold; }
@@ -416,7 +420,7 @@ def new_connection(around: Surroundings) -> FormScreen[str]:
 
     async def save(body: NewConnection) -> str:
         try:
-            if any(one.name == body.name for one in around.known()):
+            if any(connection.name == body.name for connection in around.known()):
                 raise InvalidValueError(Refusal({"name": "Name already in use."}))
             around.add(body.name, body.address, body.key)
         except NotSupportedError as error:

@@ -258,11 +258,11 @@ class GhosttyCore:
         It may have started at the end of the previous data.
         """
         if self._tail and start == 0:
-            found = _OWN.search(self._tail + data[: _OWN_LENGTH - 1])
-            if found is not None:
-                return found.group(), found.end() - len(self._tail)
-        found = _OWN.search(data, start)
-        return None if found is None else (found.group(), found.end())
+            match = _OWN.search(self._tail + data[: _OWN_LENGTH - 1])
+            if match is not None:
+                return match.group(), match.end() - len(self._tail)
+        match = _OWN.search(data, start)
+        return None if match is None else (match.group(), match.end())
 
     def _soft_reset(self) -> None:
         """Reset as DECSTR does; the cursor stays where it was."""

@@ -69,8 +69,8 @@ class Grid:
 
     def track(self, x: int, y: int, tag: int = VIEW) -> Any:
         """Return a tracked reference, to be freed with `untrack`; or None."""
-        made = ffi.new("GhosttyTrackedGridRef*")
-        return None if self._track(self.terminal, _point(x, y, tag), made) else made[0]
+        handle = ffi.new("GhosttyTrackedGridRef*")
+        return None if self._track(self.terminal, _point(x, y, tag), handle) else handle[0]
 
     def tracked(self, handle: Any, tag: int = SCREEN) -> Place | None:
         """Return the current position of a tracked cell; None when it no longer exists."""

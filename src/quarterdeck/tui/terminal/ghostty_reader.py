@@ -112,10 +112,10 @@ class Searcher:
         self._needle = text.encode("utf-8", "ignore")[:NEEDLE_BYTES]
         if not self._needle:
             return
-        made = ffi.new("GhosttySearch*")
-        if lib.ghostty_search_new(ffi.NULL, made, self._grid.terminal):
+        handle = ffi.new("GhosttySearch*")
+        if lib.ghostty_search_new(ffi.NULL, handle, self._grid.terminal):
             return
-        self._search = made[0]
+        self._search = handle[0]
         buffer = ffi.new("uint8_t[]", self._needle)
         needle = ffi.new("GhosttyString*", {"ptr": buffer, "len": len(self._needle)})
         quiet = ffi.new("GhosttySearchScroll*", lib.GHOSTTY_SEARCH_SCROLL_NONE)

@@ -151,10 +151,10 @@ _PAIRS = {")": "(", "]": "["}
 
 def cut_address(word: str) -> str:
     """Return the address in a word, without trailing punctuation."""
-    found = _ADDRESS.search(word)
-    if found is None:
+    match = _ADDRESS.search(word)
+    if match is None:
         return ""
-    address = found[0]
+    address = match[0]
     while address and (
         address[-1] in ".,;:!?'\"*" or _is_unpaired(address, _PAIRS.get(address[-1], ""))
     ):

@@ -100,7 +100,9 @@ def take_mouse(app: App[Any], wanted: bool) -> None:
 
 def replace_filter(app: App[Any], name: str, instead: LineFilter) -> None:
     """Replace Textual's own line filter of a name by another one."""
-    app._filters[:] = [one for one in app._filters if type(one).__name__ != name]
+    app._filters[:] = [
+        line_filter for line_filter in app._filters if type(line_filter).__name__ != name
+    ]
     app._filters.append(instead)
 
 

@@ -17,7 +17,11 @@ Screen > ToastRack.-above { dock: top; align: right top; margin: 0; }
 
 def remove_repeated(app: App[Any], notice: Notification) -> None:
     """Remove the notices with the same text as a new one, which replaces them."""
-    for earlier in [one for one in app._notifications if _words(one) == _words(notice)]:
+    for earlier in [
+        notification
+        for notification in app._notifications
+        if _words(notification) == _words(notice)
+    ]:
         app._unnotify(earlier, refresh=False)
 
 

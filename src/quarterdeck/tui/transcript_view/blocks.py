@@ -111,14 +111,14 @@ def _pieces(text: str) -> Iterator[tuple[str, str | None]]:
     lines: list[str] = []
     fence, info = "", ""
     for row in text.split("\n"):
-        found = _FENCE.match(row)
-        if fence and found and found[1].startswith(fence) and not found[2].strip():
+        match = _FENCE.match(row)
+        if fence and match and match[1].startswith(fence) and not match[2].strip():
             yield "\n".join(lines), info
             lines, fence = [], ""
-        elif not fence and found:
+        elif not fence and match:
             if lines:
                 yield "\n".join(lines), None
-            lines, fence, info = [], found[1], found[2]
+            lines, fence, info = [], match[1], match[2]
         else:
             lines.append(row)
     if lines or fence:

@@ -88,7 +88,9 @@ class Completions(Widget):
     @property
     def text(self) -> str:
         """The lines that are shown."""
-        return "\n".join(f"{one.insert} {one.detail}".rstrip() for one in self._window())
+        return "\n".join(
+            f"{completion.insert} {completion.detail}".rstrip() for completion in self._window()
+        )
 
     def offer(self, found: Sequence[Completion]) -> None:
         """Show others; the best one is selected."""

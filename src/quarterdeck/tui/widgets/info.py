@@ -99,7 +99,7 @@ def _links(title: str, links: Sequence[tuple[str, str]], width: int) -> list[Row
 
 def _repositories(state: ReplicaState) -> list[Line]:
     statuses = [_repository(status) for status in state.record.repository_statuses]
-    return statuses or [line(one_line(one.name)) for one in state.record.repositories]
+    return statuses or [line(one_line(repository.name)) for repository in state.record.repositories]
 
 
 def _repository(status: RepositoryStatus) -> Line:
@@ -126,12 +126,13 @@ def _goal(chat: ChatState | None) -> tuple[str, list[Line]]:
 
 
 def _previews(state: ReplicaState) -> list[tuple[str, str]]:
-    return [(str(one.port), one.public_url) for one in state.previews or ()]
+    return [(str(preview.port), preview.public_url) for preview in state.previews or ()]
 
 
 def _pulls(state: ReplicaState) -> list[tuple[str, str]]:
     known = [
-        (f"{one_line(one.repository)} #{one.number}", one.url) for one in state.record.pull_requests
+        (f"{one_line(request.repository)} #{request.number}", request.url)
+        for request in state.record.pull_requests
     ]
     urls = {url for _, url in known}
     # Those that came by event since the record was read have only an address.

@@ -126,7 +126,7 @@ class NarrowLine(Vertical, HasKeyContext):
         & Input { display: none; background: $boost; }
         & Static { display: none; padding: 0 1; color: $text-muted; }
         &.typing Input { display: block; }
-        &.told Static { display: block; }
+        &.shown Static { display: block; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(KeyContext.NARROWING)]
@@ -174,7 +174,7 @@ class NarrowLine(Vertical, HasKeyContext):
         """Show how many are shown, of how many, and how many are marked."""
         parts = [f"{shown} of {all_}"] if self.typed.strip() else []
         parts += [f"{marked} marked"] if marked else []
-        self.set_class(bool(parts), "told")
+        self.set_class(bool(parts), "shown")
         self._counts.update("  ".join(parts))
 
     def on_input_changed(self, event: Input.Changed) -> None:

@@ -54,19 +54,19 @@ class ReplicaRow:
 
         In a `narrow` list the pull request alone.
         """
-        both = " ".join(one for one in (self.branch, self.distance) if one)
+        both = " ".join(part for part in (self.branch, self.distance) if part)
         pull = self.pull.sign if self.pull is not None else ""
         left = room - cell_len(self.name) - 2
         tails = ((both, pull), (self.distance, pull), ("", pull), (self.distance, ""))
-        fitting = (one for one in tails if cell_len(" ".join(filter(None, one))) <= left)
-        return next((one for one in fitting if not (narrow and one[0])), ("", ""))
+        fitting = (tail for tail in tails if cell_len(" ".join(filter(None, tail))) <= left)
+        return next((part for part in fitting if not (narrow and part[0])), ("", ""))
 
 
 def row_of(state: "ReplicaState", *, marked: bool = False) -> ReplicaRow:
     """Return the line of a replica."""
     mark = MARKS[state.attention]
     bold = state.unseen or state.asks or state.attention is Attention.PLAN
-    branch = next((one.branch for one in state.record.repository_statuses), None)
+    branch = next((status.branch for status in state.record.repository_statuses), None)
     if branch is not None and branch.endswith(f"/{state.name}"):
         branch = None  # the replica's own: it adds nothing
     return ReplicaRow(

@@ -149,13 +149,13 @@ NAMES = {"page.environments": "Environments", "page.automations": "Automations"}
 class PageLinks(Widget):
     """Lines below the list of replicas; a click opens the page."""
 
-    COMPONENT_CLASSES = {"links--key", "links--told"}
+    COMPONENT_CLASSES = {"links--key", "links--note"}
     DEFAULT_CSS = """
     PageLinks {
         height: 2;
         color: $text-muted;
         & > .links--key { color: $text-accent; text-style: bold; }
-        & > .links--told { color: $text-warning; }
+        & > .links--note { color: $text-warning; }
     }
     """
 
@@ -187,7 +187,7 @@ class PageLinks(Widget):
             return Strip.blank(width, base)
         news = self._news if links[y].id == "page.automations" else ""
         key = base + part_style(self, "links--key")
-        note = base + part_style(self, "links--told")
+        note = base + part_style(self, "links--note")
         key_text = f" {fit(shown_key(links[y]), 2)}"
         room = max(0, width - len(key_text) - len(news) - 1)
         return Strip(

@@ -156,7 +156,7 @@ class ChoiceField(Select[str]):
         self._began = False
         options, value = _with_value(spec.options, entry)
         super().__init__(
-            [(Text(words), one) for words, one in options],
+            [(Text(words), option) for words, option in options],
             prompt=one_line(spec.field.none if spec.optional else "choose"),
             allow_blank=self._may_be_none,
             value=cast(str, Select.NULL) if value is None else value,
@@ -166,12 +166,12 @@ class ChoiceField(Select[str]):
     def offer(self, options: Sequence[Option]) -> None:
         """Offer other choices; the chosen one is kept, whether or not it is among them."""
         offered, value = _with_value(options, self.entry)
-        self.set_options([(Text(words), one) for words, one in offered])
+        self.set_options([(Text(words), option) for words, option in offered])
         if value is not None:
             self.value = value
         if value is not None and self._began:
             # Where the value is the same, Textual keeps showing the previous label.
-            words = next(words for words, one in offered if one == value)
+            words = next(words for words, option in offered if option == value)
             self.query_one(SelectCurrent).update(Text(words))
 
     @property
@@ -395,7 +395,7 @@ class FieldRow(Vertical):
         return str(self._error.content) if self._error.display else ""
 
     def _say(self, line: Static, words: str) -> None:
-        text = "\n".join(one_line(one) for one in words.splitlines())
+        text = "\n".join(one_line(row) for row in words.splitlines())
         if text == str(line.content) and line.display == bool(text):
             return  # an update lays the whole form out again
         line.update(text)

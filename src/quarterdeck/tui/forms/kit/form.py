@@ -242,12 +242,12 @@ class ModelForm(Vertical):
     def editor(self) -> Editor | None:
         """The editor that has the focus, else the only one."""
         editors = [row.control for row in self._rows.values() if isinstance(row.control, Editor)]
-        focused = next((one for one in editors if one.has_focus), None)
+        focused = next((editor for editor in editors if editor.has_focus), None)
         return focused or (editors[0] if len(editors) == 1 else None)
 
     def name_outside(self, editor: Editor) -> str:
         """Return the file name for an editor's text; empty when none is known."""
-        row = next(one for one in self._rows.values() if one.control is editor)
+        row = next(candidate for candidate in self._rows.values() if candidate.control is editor)
         named_by = row.spec.field.named_by
         return str(self.value(named_by) or "").rpartition("/")[2] if named_by else ""
 
@@ -266,7 +266,10 @@ class ModelForm(Vertical):
         self.query_one(".folded").display = event.line.open
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        row = next((one for one in event.widget.ancestors if isinstance(one, FieldRow)), None)
+        row = next(
+            (ancestor for ancestor in event.widget.ancestors if isinstance(ancestor, FieldRow)),
+            None,
+        )
         words = row.spec.help if row is not None else ""
         self._help.update(words)
         self._help.set_class(bool(words), "said")
@@ -313,7 +316,16 @@ class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
 
     DEFAULT_CSS = """
     FormScreen {
-        & > Vertical { width: 90; }
+        align: center middle;
+        & > Vertical {
+            width: 90;
+            max-width: 98%;
+            height: auto;
+            max-height: 98%;
+            padding: 0 2;
+            background: $surface;
+            border: round $primary;
+        }
         & > Vertical.tall { height: 98%; width: 98%; }
         & #foot { height: 1; }
         & #keys { width: 1fr; color: $text-muted; }
@@ -323,7 +335,10 @@ class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
     place: ClassVar[KeyContext] = KeyContext.FORM
     BINDINGS: ClassVar[list[BindingType]] = [
         # Escape closes the open list of a choice first.
-        *(replace(one, priority=one.key != "escape") for one in bindings(KeyContext.FORM)),
+        *(
+            replace(binding, priority=binding.key != "escape")
+            for binding in bindings(KeyContext.FORM)
+        ),
     ]
 
     def __init__(

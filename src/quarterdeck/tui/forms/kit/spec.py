@@ -28,22 +28,22 @@ class FieldType:
     @property
     def least(self) -> int | None:
         """The smallest number."""
-        return next((int(str(one.ge)) for one in self.bounds if isinstance(one, Ge)), None)
+        return next((int(str(bound.ge)) for bound in self.bounds if isinstance(bound, Ge)), None)
 
     @property
     def most(self) -> int | None:
         """The largest number."""
-        return next((int(str(one.le)) for one in self.bounds if isinstance(one, Le)), None)
+        return next((int(str(bound.le)) for bound in self.bounds if isinstance(bound, Le)), None)
 
     @property
     def shortest(self) -> int:
         """The fewest characters."""
-        return next((one.min_length for one in self.bounds if isinstance(one, MinLen)), 0)
+        return next((bound.min_length for bound in self.bounds if isinstance(bound, MinLen)), 0)
 
     @property
     def longest(self) -> int | None:
         """The most characters."""
-        return next((one.max_length for one in self.bounds if isinstance(one, MaxLen)), None)
+        return next((bound.max_length for bound in self.bounds if isinstance(bound, MaxLen)), None)
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def _unwrap(annotation: Any, bounds: tuple[object, ...], *, optional: bool) -> F
         inner, *extra = get_args(annotation)
         return _unwrap(inner, (*bounds, *_flat(extra)), optional=optional)
     if origin in (Union, UnionType):
-        members = [one for one in get_args(annotation) if one is not NoneType]
+        members = [arg for arg in get_args(annotation) if arg is not NoneType]
         nullable = len(members) < len(get_args(annotation))
         if len(members) == 1:
             return _unwrap(members[0], bounds, optional=optional or nullable)
@@ -93,11 +93,11 @@ def _unwrap(annotation: Any, bounds: tuple[object, ...], *, optional: bool) -> F
 
 
 def _flat(metadata: Any) -> Iterator[object]:
-    for one in metadata:
-        if isinstance(one, FieldInfo):
-            yield from _flat(one.metadata)
+    for item in metadata:
+        if isinstance(item, FieldInfo):
+            yield from _flat(item.metadata)
         else:
-            yield one
+            yield item
 
 
 FILL = -1
@@ -225,7 +225,9 @@ def spec_of(model: type[BaseModel], field: Field) -> Spec:
     info = field_at(model, field.path)
     field_type = field_type_of(info)
     kind = field.kind or _kind_of(field_type, field)
-    options = tuple(field.options) or tuple((_words(one), one) for one in field_type.choices)
+    options = tuple(field.options) or tuple(
+        (_words(choice), choice) for choice in field_type.choices
+    )
     tristate = kind is FieldKind.SWITCH and field_type.optional
     return Spec(
         field,
@@ -277,12 +279,12 @@ def shown(spec: Spec, value: Any) -> Shown:
         case FieldKind.CHOICE:
             return _choice(spec, value)
         case FieldKind.CHOICES:
-            return tuple(str(one) for one in value or ())
+            return tuple(str(item) for item in value or ())
         case FieldKind.LIST:
-            return "\n".join(str(one) for one in value or ())
+            return "\n".join(str(item) for item in value or ())
         case FieldKind.PAIRS:
             pairs: Mapping[str, Any] = value or {}
-            return "\n".join(f"{name}={one}" for name, one in pairs.items())
+            return "\n".join(f"{name}={item}" for name, item in pairs.items())
         case _:
             return "" if value is None else str(value)
 

@@ -1,6 +1,6 @@
 """The main screen: the list of replicas, and the current one.
 
-    Deck.changed -> Frame (once per refresh) -> list, status line, pane
+    AppState.changed -> Frame (once per refresh) -> list, status line, pane
 
 Below 60 columns only the one with the focus is shown.
 """
@@ -46,11 +46,11 @@ STREAM_SECONDS = 1 / 20
 NONE_SHOWN = "No matches.\n{list.everything} clears the filter."
 
 
-class DeckScreen(CommandScreen):
+class MainScreen(CommandScreen):
     """List, pane, status line and key line."""
 
     DEFAULT_CSS = """
-    DeckScreen {
+    MainScreen {
         & #body { height: 1fr; }
         & #side { width: 26; border-right: solid $panel-lighten-2; }
         & #banner {
