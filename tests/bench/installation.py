@@ -26,7 +26,17 @@ class Installation:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "QUARTERDECK_HOME": str(self.home), "LANG": "C.UTF-8"}
+        # As in an installed program, whose code is compiled.
+        compiled = {
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONPYCACHEPREFIX": str(self.directory / "pyc"),
+        }
+        return {
+            **os.environ,
+            **compiled,
+            "QUARTERDECK_HOME": str(self.home),
+            "LANG": "C.UTF-8",
+        }
 
     def qd(self, *arguments: str) -> str:
         """Runs a verb and gives back what it printed.

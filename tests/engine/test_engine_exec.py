@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 import os
 import resource
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.exec import run_command
+from quarterdeck.wire.engine import StreamCommand
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.terminals import EXEC_OUTPUT_LIMIT, ExecRequest, ExecResponse
 
@@ -102,6 +104,85 @@ async def test_variables_too_large_for_a_process_are_told_with_what_to_do(tmp_pa
     assert refused.value.code == ErrorCode.CONFLICT
     assert "variables are together too large" in refused.value.message
     assert "files of the environment" in refused.value.message
+
+
+def asked(directory: Path, script: str) -> StreamCommand:
+    return StreamCommand(command=["/bin/sh", "-c", script], directory=str(directory))
+
+
+async def test_a_stream_has_all_bytes_in_little_memory(place, tmp_path: Path):
+    engine = await place.spawn()
+    link = await place.link()
+    before = peak(engine.pid)
+    digest, size, parts = hashlib.sha256(), 0, 0
+    script = "yes 'a line of text' | head -c 100000000; printf '\\377end'"
+    async for part in link.command_output(asked(tmp_path, script)):
+        digest.update(part)
+        size, parts = size + len(part), parts + 1
+    expected = (b"a line of text\n" * 7_000_000)[:100_000_000] + b"\377end"
+    assert (size, digest.digest()) == (len(expected), hashlib.sha256(expected).digest())
+    assert parts < 2_000
+    assert peak(engine.pid) - before < 10_000  # KiB
+
+
+async def test_a_streamed_command_has_a_directory_and_no_input(place, tmp_path: Path):
+    await place.spawn()
+    parts = (await place.link()).command_output(asked(tmp_path, "pwd; cat"))
+    assert [part async for part in parts] == [f"{tmp_path}\n".encode()]
+
+
+async def test_a_stream_that_nobody_reads_stops_its_command(place, tmp_path: Path, wait_until):
+    engine = await place.spawn()
+    link = await place.link()
+    before = peak(engine.pid)
+    parts = link.command_output(
+        asked(tmp_path, "echo $$ > pid; sleep 300 & echo $! > child; exec yes")
+    )
+    await anext(parts)
+    pids = [int(await wait_until(lambda name=name: read(tmp_path / name))) for name in PID_FILES]
+    # Blocked at a full pipe, it is not read into memory.
+    await wait_until(lambda: "pipe_write" in waits(pids[0]))
+    assert peak(engine.pid) - before < 10_000
+    await link.close()
+    for pid in pids:
+        await wait_until(lambda pid=pid: not alive(pid))
+
+
+async def test_a_failed_command_says_why(place, tmp_path: Path):
+    place.environment["ONLY_CONFIGURED"] = "1"
+    await place.spawn()
+    link = await place.link()
+    with pytest.raises(EngineRefusedError) as refused:
+        async for part in link.command_output(
+            asked(tmp_path, "echo out; echo why $ONLY_CONFIGURED >&2; exit 3")
+        ):
+            assert part == b"out\n"
+    assert (refused.value.code, refused.value.details) == ("CONFLICT", "why\n")
+    for request in (asked(tmp_path / "gone", "true"), asked(tmp_path, "kill -9 $$")):
+        with pytest.raises(EngineRefusedError) as refused:
+            await anext((await place.link()).command_output(request))
+        assert refused.value.code == "CONFLICT"
+    assert (await link.status()).terminals == 0
+
+
+async def test_a_background_child_does_not_hang_a_stream(place, tmp_path: Path):
+    await place.spawn()
+    parts = (await place.link()).command_output(asked(tmp_path, "sleep 300 & echo $!"))
+    output = b"".join([part async for part in parts])
+    os.kill(int(output), 9)
+
+
+PID_FILES = ("pid", "child")
+
+
+def peak(pid: int) -> int:
+    """Return the most memory that a process had so far, in KiB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+def waits(pid: int) -> str:
+    return Path(f"/proc/{pid}/wchan").read_text()
 
 
 def read(path: Path) -> str:

@@ -1,14 +1,28 @@
 """What a person does with the work of a replica: look, compare, commit, update."""
 
+import asyncio
+import json
 import subprocess
+from collections.abc import AsyncGenerator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from quarterdeck.engine.errors import EngineRefusedError
+from quarterdeck.engine.framing import fault_line, result_line
+from quarterdeck.engine.link import EngineLink
+from quarterdeck.local.processes import read_stat
+from quarterdeck.service.git.inside import GitInside
+from quarterdeck.wire.engine import EngineHello
+from quarterdeck.wire.git import Against
+from quarterdeck.wire.git_state import EngineRepository
 from tests.git.conftest import Shop, commit
 from tests.support.git import git, make_repository
 from tests.support.installation import command_of, refused
-from tests.support.waiting import until
+from tests.support.waiting import eventually, until
 
 TWO_FILES = "echo new > 'a b.txt' && printf '\\0\\1' > binary && sed -i s/Open/Shut/ README"
 
@@ -90,21 +104,76 @@ def test_a_patch_makes_the_checkout_what_the_replica_is(
         assert lasting.deck.replica(lasting.id)["status"] == "sleeping"
 
 
-def test_closing_a_patch_early_ends_its_processes(lasting: Shop) -> None:
+@pytest.mark.parametrize("asleep", [False, True])
+def test_closing_a_patch_early_ends_its_processes(lasting: Shop, asleep: bool) -> None:
+    """And the running engine makes it: starting a sandbox would take as long as git itself."""
     lasting.run("head -c 30000000 /dev/urandom > much")
+    engine = lasting.deck.engine(lasting.id)
+    if asleep:
+        lasting.sleep()
+
+    def making() -> list[int]:
+        pids = lasting.deck.processes(lasting.id)
+        return [pid for pid in pids if " diff --no-color " in command_of(pid)]
+
     for _ in range(3):
         with (
             lasting.deck.client(Authorization=f"Bearer {lasting.deck.key}") as client,
             client.stream("GET", f"{lasting.path}/shop/diff") as answer,
         ):
             assert answer.status_code == 200
-            next(answer.iter_bytes(1))
-    until(
-        lambda: (
-            not any("git_tool" in command_of(pid) for pid in lasting.deck.processes(lasting.id))
-        ),
-        "the end of the git tools",
-    )
+            parts = answer.iter_bytes(1)  # its end would end the stream
+            next(parts)
+            assert making()
+            assert all((engine in ancestors(pid)) is not asleep for pid in making())
+    until(lambda: not making(), "the end of git")
+
+
+def ancestors(pid: int) -> list[int]:
+    """Return the parent of a process, its parent and so on."""
+    found: list[int] = []
+    while (stat := read_stat(pid)) and stat.parent:
+        found.append(pid := stat.parent)
+    return found
+
+
+class OneSandbox:
+    """A sandbox driver whose every command prints the same."""
+
+    async def layout(self, _: str) -> None:
+        return None
+
+    async def stream_command(self, *_: object, **__: object) -> AsyncGenerator[bytes]:
+        yield b"a patch"
+
+
+async def test_an_engine_of_an_older_release_is_done_without(tmp_path: Path) -> None:
+    """It outlives the upgrade of the service, and cannot stream a command."""
+    hello = EngineHello(version="0.0.1", workspace_id=uuid4(), last_index=0, boot_time_ms=0, pid=1)
+    asked: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        unknown = EngineRefusedError.not_found("The engine has no method 'command.stream'.")
+        for line in (result_line(1, hello), fault_line(2, unknown)):
+            asked.append(json.loads(await reader.readline())["method"])
+            writer.write(line)
+        asked.append((await reader.read()).decode())
+        writer.close()
+
+    async with await asyncio.start_unix_server(serve, tmp_path / "engine.sock"):
+        streams = await asyncio.open_unix_connection(tmp_path / "engine.sock")
+        link = await EngineLink.open(*streams, "secret")
+
+        async def open_link() -> EngineLink:
+            return link
+
+        row: Any = SimpleNamespace(id="1")
+        driver: Any = OneSandbox()
+        shop = EngineRepository(id=uuid4(), name="shop", path="/shop", default_branch="main")
+        made = GitInside(driver, row, [shop]).patch(shop, Against.BASE, [], open_link)
+        assert [part async for part in made] == [b"a patch"]
+        await eventually(lambda: len(asked) == 3)
+    assert asked == ["open", "command.stream", ""] and link.closed
 
 
 def test_a_difference_of_an_unknown_repository_is_refused(lasting: Shop) -> None:

@@ -1,5 +1,6 @@
 """The command line: one module per group of verbs, imported on use."""
 
+import gc
 import os
 import sys
 
@@ -11,4 +12,6 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     from quarterdeck.cli.program import run
 
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()  # else the end of the process searches all that was imported for garbage, twice
+    sys.exit(code)

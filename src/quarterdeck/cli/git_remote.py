@@ -9,6 +9,7 @@ the sandbox itself. Outside, the service is the one that `qd` uses; QD_PROFILE n
 """
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -44,7 +45,9 @@ def main() -> None:
 
     remote, address = sys.argv[1], sys.argv[-1]
     inside = SECRET_VARIABLE in os.environ
-    sys.exit(guarded(lambda: _serve_origin(remote, address) if inside else _serve_replica(address)))
+    code = guarded(lambda: _serve_origin(remote, address) if inside else _serve_replica(address))
+    gc.freeze()  # as in `quarterdeck.cli`
+    sys.exit(code)
 
 
 # outside: fetch from a replica

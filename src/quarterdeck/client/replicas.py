@@ -7,7 +7,6 @@ from uuid import UUID
 
 from quarterdeck.client.connection import HttpConnection
 from quarterdeck.wire.base import Success
-from quarterdeck.wire.events import Preview
 from quarterdeck.wire.files import (
     DEFAULT_FILES,
     MOST_FILES,
@@ -19,7 +18,13 @@ from quarterdeck.wire.files import (
     FoundFile,
     FoundFiles,
 )
-from quarterdeck.wire.previews import OpenPreview, PreviewAnswer, PreviewClosed, PreviewList
+from quarterdeck.wire.previews import (
+    OpenPreview,
+    Preview,
+    PreviewAnswer,
+    PreviewClosed,
+    PreviewList,
+)
 from quarterdeck.wire.replicas import (
     CreateReplica,
     ForkReplica,

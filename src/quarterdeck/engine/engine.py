@@ -21,7 +21,7 @@ from quarterdeck.engine.canvas import CanvasDirectory
 from quarterdeck.engine.chat_commands import EngineChatCommands
 from quarterdeck.engine.chat_state import ChatFold
 from quarterdeck.engine.chats import ChatRegistry, Counts
-from quarterdeck.engine.exec import run_command
+from quarterdeck.engine.exec import run_command, stream_command
 from quarterdeck.engine.files import RepositoryFiles
 from quarterdeck.engine.git import read_repository
 from quarterdeck.engine.git_operations import read_diffs
@@ -48,6 +48,7 @@ from quarterdeck.wire.engine import (
     OrderQueue,
     ReadFile,
     RenameEngineChat,
+    StreamCommand,
     StreamTerminal,
     TerminalCall,
     TerminalFrame,
@@ -308,6 +309,10 @@ class Engine:
 
     def watch(self, request: StreamTerminal) -> AsyncGenerator[TerminalFrame, None]:
         return self._terminals.watch(request.session_id, request.offset)
+
+    def output(self, request: StreamCommand) -> AsyncGenerator[bytes, None]:
+        # Without the variables of the configuration, which could change what a program does.
+        return stream_command(request, os.environ)
 
     # Methods
 

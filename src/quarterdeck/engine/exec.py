@@ -4,11 +4,15 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 
 from quarterdeck.engine.agent_session import not_started
+from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.local.processes import process_ids, read_stat, send_signal
+from quarterdeck.wire.engine import StreamCommand
+from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.terminals import EXEC_OUTPUT_LIMIT, ExecRequest, ExecResponse
 
 _ROUNDS = 20
@@ -60,6 +64,9 @@ def _reap(pid: int) -> int:
 _READ_BYTES = 1 << 16
 _READS_A_TURN = 16
 _PIPE_BYTES = 1 << 20
+_PART_BYTES = 1 << 17
+_ERROR_BYTES = 1 << 14
+_GATHER_SECONDS = 0.001
 _LONGEST_ARGUMENT = (1 << 17) - 1
 """Most bytes of one argument on Linux."""
 _READ_FROM_INPUT = (
@@ -148,6 +155,88 @@ async def run_command(
     )
 
 
+async def stream_command(
+    request: StreamCommand, environment: Mapping[str, str]
+) -> AsyncGenerator[bytes]:
+    """Run a command without input; yield its output in large parts. It ends with the generator.
+
+    The stream does not wait for processes that the command leaves in the background.
+
+    Raises:
+        EngineRefusedError: CONFLICT: it failed or could not be started; `details` has the end of its
+            standard error.
+    """
+    output, errors = os.pipe(), os.pipe()
+    try:
+        process = _start(
+            request.command,
+            request.directory,
+            environment,
+            (subprocess.DEVNULL, output[1], errors[1]),
+        )
+    except (OSError, ValueError) as error:
+        os.close(output[0])
+        os.close(errors[0])
+        raise _failed(str(error)) from error
+    finally:
+        os.close(output[1])
+        os.close(errors[1])
+    tail = Tail(errors[0], _ERROR_BYTES)
+    exiting = asyncio.ensure_future(wait_for_exit(process.pid))
+    try:
+        async with aclosing(_parts(output[0], exiting)) as parts:
+            async for part in parts:
+                yield part
+        process.returncode = await exiting
+    finally:
+        if not exiting.done():
+            await _stop(process, exiting)
+        said = tail.finish()
+        os.close(errors[0])
+        os.close(output[0])
+    if process.returncode:
+        raise _failed(said)
+
+
+async def _parts(pipe: int, ended: "asyncio.Future[int]") -> AsyncGenerator[bytes]:
+    """Yield what comes through a pipe until its end, or until it is empty after `ended`."""
+    os.set_blocking(pipe, False)
+    _widen(pipe)
+    part = bytearray()
+    chunk = None
+    while chunk != b"":
+        try:
+            chunk = os.read(pipe, _READ_BYTES)
+        except BlockingIOError:
+            if ended.done():
+                break
+            await _readable(pipe, ended)
+            # Programs write a few KiB at a time; each part costs every process that it passes.
+            await asyncio.sleep(_GATHER_SECONDS)
+            continue
+        part += chunk
+        if len(part) >= _PART_BYTES:
+            yield bytes(part)
+            part.clear()
+    if part:
+        yield bytes(part)
+
+
+async def _readable(pipe: int, ended: "asyncio.Future[int]") -> None:
+    """Wait for data in a pipe, its end, or `ended`."""
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_reader(pipe, lambda: ready.done() or ready.set_result(None))
+    try:
+        await asyncio.wait({ready, ended}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        loop.remove_reader(pipe)
+
+
+def _failed(said: str) -> EngineRefusedError:
+    return EngineRefusedError(ErrorCode.CONFLICT, "The command failed.", said)
+
+
 def _spawn(
     command: str, directory: Path, environment: Mapping[str, str], output: int
 ) -> "subprocess.Popen[bytes]":
@@ -155,17 +244,29 @@ def _spawn(
     in_argument = len(script) <= _LONGEST_ARGUMENT
     stdin = os.open(os.devnull, os.O_RDONLY) if in_argument else _in_memory(script)
     try:
-        return subprocess.Popen(
-            ["/bin/sh", "-c", script if in_argument else _READ_FROM_INPUT],
-            cwd=directory,
-            env=environment,
-            stdin=stdin,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+        shell = ["/bin/sh", "-c", script if in_argument else _READ_FROM_INPUT]
+        return _start(shell, directory, environment, (stdin, output, output))
     finally:
         os.close(stdin)
+
+
+def _start(
+    command: Sequence[str | bytes],
+    directory: Path | str,
+    environment: Mapping[str, str],
+    streams: tuple[int, int, int],
+) -> "subprocess.Popen[bytes]":
+    """Start a session leader with these standard streams."""
+    stdin, stdout, stderr = streams
+    return subprocess.Popen(
+        command,
+        cwd=directory,
+        env=environment,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+    )
 
 
 def _in_memory(script: bytes) -> int:

@@ -6,13 +6,15 @@
 
 A link that carries the journal must be read continuously: its entries and the answers of calls
 share one stream, and an unread journal blocks the answers (at most `JOURNAL_BUFFER` entries wait in
-memory). So read the journal in a separate task, or make calls on a second link. A terminal's stream
-needs its own link (`terminal_stream`), which gives the engine natural back-pressure.
+memory). So read the journal in a separate task, or make calls on a second link. The stream of a
+terminal (`terminal_stream`) or a command (`command_output`) needs its own link, which gives the
+engine natural back-pressure.
 """
 
 import asyncio
+from base64 import b64decode
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -35,6 +37,7 @@ from quarterdeck.wire.engine import (
     ChangeGoal,
     ChatCall,
     ChatRenamed,
+    CommandOutput,
     DeleteEngineChat,
     Delivered,
     DeliverMessage,
@@ -53,6 +56,7 @@ from quarterdeck.wire.engine import (
     QueueChanged,
     ReadFile,
     RenameEngineChat,
+    StreamCommand,
     StreamTerminal,
     TerminalCall,
     TerminalFrame,
@@ -81,8 +85,8 @@ __all__ = [
 ]
 
 JOURNAL_BUFFER = 1024
-TERMINAL_BUFFER = 4
-"""Frames buffered before the engine has to wait; few, so a slow viewer delays only itself."""
+STREAM_BUFFER = 4
+"""Frames buffered before the engine has to wait; few, so a slow reader delays only itself."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Params = BaseModel | dict[str, Any] | None
@@ -138,7 +142,8 @@ class EngineLink:
         self._pending: dict[int, asyncio.Future[Any]] = {}
         self._calls = 0
         self._entries: _Stream[JournalEntry] = _Stream(JOURNAL_BUFFER)
-        self._frames: _Stream[TerminalFrame] = _Stream(TERMINAL_BUFFER)
+        self._frames: _Stream[TerminalFrame] = _Stream(STREAM_BUFFER)
+        self._output: _Stream[CommandOutput] = _Stream(STREAM_BUFFER)
         self._ended = asyncio.Event()
         self._error: EngineError | None = None
         self._receiver = asyncio.create_task(self._receive(), name="engine link")
@@ -208,6 +213,25 @@ class EngineLink:
             yield frame
             if frame.event.type in ("exit", "error"):
                 return
+
+    async def command_output(self, request: StreamCommand) -> AsyncGenerator[bytes]:
+        """Run a command in the sandbox; yield its output. A link carries one, and closing it ends it.
+
+        Raises:
+            EngineRefusedError: CONFLICT: it failed, and `details` has the end of its standard error.
+            EngineGoneError: the link ended before the command did.
+        """
+        call = asyncio.create_task(self._send("command.stream", request), name="command")
+        call.add_done_callback(lambda _: self._output.end())
+        try:
+            while (part := await self._output.get()) is not None:
+                yield b64decode(part.data)
+            await call
+        except ValueError as error:
+            raise EngineProtocolError("The engine sent output that is not base64.") from error
+        finally:
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
 
     # Calls
 
@@ -387,6 +411,8 @@ class EngineLink:
                     await self._entries.put(JournalEntry.model_validate(params))
                 case "terminal":
                     await self._frames.put(TerminalFrame.model_validate(params))
+                case "output":
+                    await self._output.put(CommandOutput.model_validate(params))
                 case None:
                     self._resolve(message)
                 case _:
@@ -410,6 +436,7 @@ class EngineLink:
         self._ended.set()
         self._entries.end()
         self._frames.end()
+        self._output.end()
         for waiting in self._pending.values():
             if not waiting.done():
                 waiting.set_exception(self._error)

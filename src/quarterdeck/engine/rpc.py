@@ -5,6 +5,7 @@ import hmac
 import logging
 import os
 import socket
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -31,8 +32,10 @@ from quarterdeck.local.sockets import socket_address
 from quarterdeck.wire.engine import (
     LINE_LIMIT,
     SOCKET_NAME,
+    CommandOutput,
     EngineHello,
     OpenLink,
+    StreamCommand,
     StreamTerminal,
     TerminalFrame,
 )
@@ -65,6 +68,10 @@ class Methods(Protocol):
 
     def watch(self, request: StreamTerminal) -> AsyncGenerator[TerminalFrame, None]:
         """Yield a terminal's frames."""
+        ...
+
+    def output(self, request: StreamCommand) -> AsyncGenerator[bytes, None]:
+        """Run a command and yield its output."""
         ...
 
 
@@ -195,6 +202,9 @@ class EngineConnection:
             if message.method == "terminal.stream":
                 self._stream(parse(StreamTerminal, message.params))
                 return result_line(message.id, None)
+            if message.method == "command.stream":
+                await self._send_output(parse(StreamCommand, message.params))
+                return result_line(message.id, None)
             if method is None:
                 raise EngineRefusedError.not_found(f"The engine has no method {message.method!r}.")
             return result_line(message.id, await method.call(message.params))
@@ -225,6 +235,12 @@ class EngineConnection:
         async with aclosing(frames):
             async for frame in frames:
                 await self._send(notification_line("terminal", to_json(frame, by_alias=True)))
+
+    async def _send_output(self, request: StreamCommand) -> None:
+        async with aclosing(self._methods.output(request)) as parts:
+            async for part in parts:
+                output = CommandOutput(data=b64encode(part).decode())
+                await self._send(notification_line("output", to_json(output)))
 
     async def _send_journal(self, groups: AsyncGenerator[list[Line], None]) -> None:
         async with aclosing(groups):

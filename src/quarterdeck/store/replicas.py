@@ -12,9 +12,9 @@ from quarterdeck.store.hooks import HookWatch
 from quarterdeck.store.signals import ReplicaChanged
 from quarterdeck.store.status import Attention, attention_of
 from quarterdeck.wire.chats import Chat
-from quarterdeck.wire.events import Preview
 from quarterdeck.wire.git import PullRequestDetail
 from quarterdeck.wire.git_state import EventRepository, RepositoryStatus
+from quarterdeck.wire.previews import Preview
 from quarterdeck.wire.replicas import Replica, ReplicaDetail, WorkspaceStatus
 
 if TYPE_CHECKING:

@@ -150,6 +150,20 @@ class TerminalFrame(CamelRecord):
     event: TerminalEvent
 
 
+class StreamCommand(CamelRecord):
+    """Requests the output of a command, which ends with the link."""
+
+    command: Annotated[list[str], Field(min_length=1)]
+    directory: str
+
+
+class CommandOutput(CamelRecord):
+    """Params of an `output` notification: the next part of a command's output."""
+
+    data: str
+    """In base64."""
+
+
 class ChatCall(CamelRecord):
     """Names the chat of a call."""
 

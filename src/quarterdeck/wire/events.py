@@ -15,6 +15,7 @@ from quarterdeck.wire.base import CamelRecord, Record, Timestamp
 from quarterdeck.wire.chats import EventChat
 from quarterdeck.wire.git_state import ReposChanged
 from quarterdeck.wire.history import AgentEvent
+from quarterdeck.wire.previews import Preview
 
 
 class EventType(StrEnum):
@@ -202,17 +203,6 @@ class HooksChanged(CamelRecord):
     """What the hook printed since the last event."""
     error: str | None = None
     """Why the hook failed."""
-
-
-class Preview(CamelRecord):
-    """A port of the workspace that can be looked at."""
-
-    port: int
-    """Port in the workspace."""
-    public_url: str
-    """Address to open in a browser."""
-    created_at: Timestamp
-    """When it was opened."""
 
 
 class PreviewChanged(CamelRecord):

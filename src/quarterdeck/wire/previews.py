@@ -4,12 +4,22 @@ from typing import Annotated
 
 from pydantic import Field, StrictInt
 
-from quarterdeck.wire.base import INTEGRAL, Body, Record
-from quarterdeck.wire.events import Preview
+from quarterdeck.wire.base import INTEGRAL, Body, CamelRecord, Record, Timestamp
 
 LAST_PORT = 65_535
 
 Port = Annotated[StrictInt, Field(ge=1, le=LAST_PORT), INTEGRAL]
+
+
+class Preview(CamelRecord):
+    """A port of the workspace that can be looked at."""
+
+    port: int
+    """Port in the workspace."""
+    public_url: str
+    """Address to open in a browser."""
+    created_at: Timestamp
+    """When it was opened."""
 
 
 class OpenPreview(Body):

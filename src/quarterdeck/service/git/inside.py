@@ -1,11 +1,11 @@
 """Run git in a workspace's sandbox, where files of an agent have only the agent's own permissions.
 
 operation -> sandbox driver -> engine.git_tool, git or a shell script; alongside the engine or while
-it rests
+it rests. A patch is made by the running engine: starting a sandbox takes about as long as git.
 """
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from quarterdeck.engine.link import EngineError, EngineLink, EngineRefusedError
 from quarterdeck.sandboxes.port import (
     ProcessError,
     RepositorySource,
@@ -21,7 +22,9 @@ from quarterdeck.sandboxes.port import (
     upload_pack_arguments,
 )
 from quarterdeck.service.errors import ApiError
+from quarterdeck.service.fleet.engine_channel import api_error
 from quarterdeck.service.replicas.rows import WorkspaceRow
+from quarterdeck.wire.engine import StreamCommand
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.git import (
     Against,
@@ -35,6 +38,7 @@ from quarterdeck.wire.replicas import WorkspaceStatus
 Answer = TypeVar("Answer", bound=BaseModel)
 ANSWER_BYTES = 16 << 20
 """Most bytes of an answer: an agent may have replaced git with another program."""
+_PART_BYTES = 1 << 17
 _RESTING = (WorkspaceStatus.SLEEPING, WorkspaceStatus.ERROR)
 
 
@@ -116,12 +120,17 @@ class GitInside:
                 yield chunk
 
     async def patch(
-        self, repository: EngineRepository, against: Against, paths: Sequence[str]
+        self,
+        repository: EngineRepository,
+        against: Against,
+        paths: Sequence[str],
+        open_link: Callable[[], Awaitable[EngineLink | None]],
     ) -> AsyncGenerator[bytes]:
         """Yield the changes of a repository as a patch that `git apply` takes.
 
         Args:
             paths: the files to compare; all if empty.
+            open_link: opens a link to the engine, None if it does not run.
 
         Raises:
             ApiError: as `call`.
@@ -138,9 +147,24 @@ class GitInside:
             repository.base_commit or "",
             *chosen,
         )
+        if link := await open_link():
+            try:
+                async with aclosing(_from_engine(link, script, repository.path)) as parts:
+                    async for chunk in parts:
+                        yield chunk
+                return
+            except EngineRefusedError:
+                pass  # it is of an older release, and does not know the call
         async with aclosing(self._run(script, repository.path, b"", _refusal)) as parts:
+            waiting = bytearray()
             async for chunk in parts:
-                yield chunk
+                # git writes 4 KiB at a time, and each part costs every process that it passes.
+                waiting += chunk
+                if len(waiting) >= _PART_BYTES:
+                    yield bytes(waiting)
+                    waiting.clear()
+            if waiting:
+                yield bytes(waiting)
 
     async def follow_origin(self, repository: EngineRepository, pushed: PackHeader) -> None:
         """Note that `origin` has a commit on a branch, which the local one tracks from now on.
@@ -204,6 +228,30 @@ class GitInside:
             raise ApiError(ErrorCode.WORKSPACE_NOT_ACTIVE, str(error), error.details) from error
         except ProcessError as error:
             raise failure(error.said) from error
+
+
+async def _from_engine(
+    link: EngineLink, command: Sequence[str], directory: str
+) -> AsyncGenerator[bytes]:
+    """Run a command in the engine's sandbox; yield its output. Closes the link.
+
+    Raises:
+        ApiError: as `call`.
+        EngineRefusedError: nothing was run.
+    """
+    try:
+        request = StreamCommand(command=list(command), directory=directory)
+        async with aclosing(link.command_output(request)) as parts:
+            async for part in parts:
+                yield part
+    except EngineRefusedError as error:
+        if error.code != ErrorCode.CONFLICT:
+            raise
+        raise _refusal((error.details or "").encode()) from error
+    except EngineError as error:
+        raise api_error(error) from error
+    finally:
+        await link.close()
 
 
 async def git_inside(sandboxes: SandboxDriver, row: WorkspaceRow) -> GitInside:

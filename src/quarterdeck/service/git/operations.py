@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
+from quarterdeck.engine.link import EngineLink
 from quarterdeck.sandboxes.port import (
     RefUpdate,
     RepositorySource,
@@ -106,8 +107,18 @@ class GitOperations:
                 refused.
         """
         inside, one = await self._repository(repository)
-        parts = inside.patch(one, against, [path] if path else [])
+        parts = inside.patch(one, against, [path] if path else [], self._open_link)
         return StartedStream(await anext(parts, b""), parts)
+
+    async def _open_link(self) -> EngineLink | None:
+        """Open a link to the engine; None if it does not run, or is being put to rest."""
+        manager = self._fleet.of(self._row.id)
+        if self._row.status != WorkspaceStatus.ACTIVE or manager.site.line.link is None:
+            return None
+        try:
+            return await manager.open_link(self._row)
+        except ApiError:
+            return None
 
     async def upload_pack(
         self, repository: str, body: bytes | None, protocol: str

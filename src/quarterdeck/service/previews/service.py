@@ -12,7 +12,8 @@ from quarterdeck.service.formats import moment_text
 from quarterdeck.service.previews.reverse_proxy import PreviewServer, new_token, public_url
 from quarterdeck.service.previews.rows import PreviewRow, add_preview, previews_of, remove_preview
 from quarterdeck.wire.errors import ErrorCode
-from quarterdeck.wire.events import EventType, Preview, PreviewChanged
+from quarterdeck.wire.events import EventType, PreviewChanged
+from quarterdeck.wire.previews import Preview
 
 
 class PreviewService:
