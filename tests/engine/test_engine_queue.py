@@ -127,7 +127,7 @@ async def test_held_queues_wait_for_their_release(place, agents, message) -> Non
     again, link = await place.entries(), await place.link()
     await again.wait("chat.turn.completed")  # what was cut off is closed
     held = await link.queue_held()
-    assert held.held and held.queues == {str(chat): [one, two]}
+    assert held.held and held.queues == {chat: [one, two]}
     await link.chat_send(message(chat, "say more"))
     await link.queue_cancel(CancelQueued(chat_id=chat, message_ids=[one]))
     assert ran(again) == [str(running)]

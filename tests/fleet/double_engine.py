@@ -53,7 +53,7 @@ class Journal:
 
     @property
     def last(self) -> int:
-        return self.entries[-1]["index"] if self.entries else self.known
+        return max(self.known, self.entries[-1]["index"] if self.entries else 0)
 
     def add(self, type: str, payload: dict) -> None:
         entry = {"index": self.last + 1, "ts": now(), "type": type, "payload": payload}

@@ -180,16 +180,16 @@ class ChatRegistry:
         """Return the lock that is held while a chat's queue, or the chat itself, is changed."""
         return self._locks.setdefault(chat_id, asyncio.Lock())
 
-    def queues(self) -> dict[str, list[UUID]]:
+    def queues(self) -> dict[UUID, list[UUID]]:
         """Return the messages that wait, by chat."""
-        queues = {str(id): runner.chat.waiting_ids() for id, runner in self._runners.items()}
+        queues = {id: runner.chat.waiting_ids() for id, runner in self._runners.items()}
         return {id: waiting for id, waiting in queues.items() if waiting}
 
-    def open_turns(self) -> dict[str, UUID]:
+    def open_turns(self) -> dict[UUID, UUID]:
         """Return the messages of unclosed turns in which an earlier engine was cut off."""
         chats = [runner.chat for runner in self._runners.values()]
         return {
-            str(chat.record.id): chat.open_turn.message.message_id
+            chat.record.id: chat.open_turn.message.message_id
             for chat in chats
             if chat.open_turn is not None
         }

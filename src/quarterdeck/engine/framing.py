@@ -1,6 +1,7 @@
 """JSON-RPC 2.0 messages, one a line, on an asyncio byte stream; used by both ends of a link."""
 
 import asyncio
+import re
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -15,6 +16,13 @@ UNAUTHORIZED = -32001
 PARSE_ERROR = -32700
 
 _READ_BYTES = 1 << 18
+
+VALUES_LIMIT = 500_000
+"""Most strings, commas and brackets of a line: short values need far more memory than their text."""
+_VALUES = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
+
+_TEXT_LIMIT = 4_000
+"""Most characters of a refusal's texts that are kept."""
 
 
 class Fault(BaseModel):
@@ -62,7 +70,10 @@ class LineReader:
             if not chunk:
                 return None
             self._buffer += chunk
-        line = bytes(self._buffer[:end])
+        if end > self.limit:
+            raise EngineProtocolError(f"A line is longer than {self.limit} bytes.")
+        with memoryview(self._buffer) as whole:
+            line = bytes(whole[:end])
         del self._buffer[: end + 1]
         self._scanned = 0
         return line
@@ -72,12 +83,21 @@ def decode(line: bytes) -> Message:
     """Read one line.
 
     Raises:
-        EngineProtocolError: it is not a message.
+        EngineProtocolError: it is not a message, or one of too many values.
     """
+    if len(line) > VALUES_LIMIT and _has_too_many_values(line):
+        raise EngineProtocolError(f"A line has more than {VALUES_LIMIT} values.")
     try:
         return Message.model_validate(from_json(line))
     except (ValueError, ValidationError) as error:
         raise EngineProtocolError("A line is not a JSON-RPC 2.0 message.") from error
+
+
+def _has_too_many_values(line: bytes) -> bool:
+    for number, _ in enumerate(_VALUES.finditer(line)):
+        if number == VALUES_LIMIT:
+            return True
+    return False
 
 
 def call_line(id: int, method: str, params: BaseModel | dict[str, Any] | None) -> bytes:
@@ -110,8 +130,10 @@ def notification_line(method: str, params: bytes) -> bytes:
 
 def refusal_of(fault: Fault) -> EngineRefusedError:
     """Return the exception for an answer's error object."""
+    message = fault.message[:_TEXT_LIMIT]
     if fault.code == UNAUTHORIZED:
-        return WrongSecretError(fault.message)
+        return WrongSecretError(message)
     if fault.data is None:
-        return EngineRefusedError(ErrorCode.INTERNAL_ERROR, fault.message)
-    return EngineRefusedError(fault.data.code, fault.message, fault.data.details)
+        return EngineRefusedError(ErrorCode.INTERNAL_ERROR, message)
+    details = fault.data.details and fault.data.details[:_TEXT_LIMIT]
+    return EngineRefusedError(fault.data.code, message, details)

@@ -12,9 +12,12 @@ engine natural back-pressure.
 """
 
 import asyncio
+import logging
+import re
 from base64 import b64decode
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -26,9 +29,11 @@ from quarterdeck.engine.errors import (
     EngineRefusedError,
 )
 from quarterdeck.engine.framing import LineReader, Message, call_line, decode, refusal_of
-from quarterdeck.wire.base import Id
+from quarterdeck.wire.base import Id, utc_now
 from quarterdeck.wire.chats import EventChat
 from quarterdeck.wire.engine import (
+    LARGEST_INDEX,
+    LINE_LIMIT,
     Answer,
     AskPerson,
     CancelQueued,
@@ -63,6 +68,8 @@ from quarterdeck.wire.engine import (
     TurnInterrupted,
     WriteCanvas,
 )
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.events import EventType
 from quarterdeck.wire.files import CanvasFile, CanvasList, FileContent
 from quarterdeck.wire.git_state import ReposChanged, RepositoryDiffs
 from quarterdeck.wire.setup import ClaimWorkspace
@@ -85,36 +92,94 @@ __all__ = [
 ]
 
 JOURNAL_BUFFER = 1024
+JOURNAL_BYTES = 8 << 20
+"""Most bytes of entries that wait in memory, but always one entry."""
 STREAM_BUFFER = 4
 """Frames buffered before the engine has to wait; few, so a slow reader delays only itself."""
+
+LINES_PER_SECOND, LINES_BURST = 5_000, 50_000
+BYTES_PER_SECOND, BYTES_BURST = 16 << 20, 128 << 20
+"""What is read of one link on average, and at once. More waits in the engine."""
+
+UNREADABLE = (
+    "An entry of the replica's journal could not be read and was left out. Everything else goes on."
+)
+_JOURNAL_HEAD = re.compile(
+    rb'\{"jsonrpc": ?"2.0", ?"method": ?"journal", ?"params": ?\{"index": ?([0-9]{1,16}),'
+)
+
+logger = logging.getLogger(__name__)
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Params = BaseModel | dict[str, Any] | None
 
 
-class _Stream(Generic[_Model]):
-    """Received items that are not read yet: at most `room`, then `put` waits."""
+def unreadable(index: int) -> JournalEntry:
+    """Return the entry that is stored in place of one that cannot be read."""
+    payload = {"code": ErrorCode.INTERNAL_ERROR.value, "message": UNREADABLE}
+    return JournalEntry(index=index, ts=utc_now(), type=EventType.ERROR, payload=payload)
 
-    def __init__(self, room: int) -> None:
-        self._items: deque[_Model] = deque()
+
+class _Rate:
+    """Lets an average of `per_second` pass, and `burst` at once."""
+
+    def __init__(
+        self, per_second: float, burst: float, now: Callable[[], float] = monotonic
+    ) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        self._now = now
+        self._left = burst
+        self._at = now()
+
+    def delay(self, amount: float) -> float:
+        """Count an amount; return the seconds to wait before the next one."""
+        now = self._now()
+        self._left = min(self._burst, self._left + (now - self._at) * self._per_second) - amount
+        self._at = now
+        return max(0.0, -self._left / self._per_second)
+
+
+class _Stream(Generic[_Model]):
+    """Received items that are not read yet: at most `room` and `size`, then `put` waits."""
+
+    def __init__(self, room: int, size: int = LINE_LIMIT) -> None:
+        self._items: deque[tuple[_Model, int]] = deque()
         self._room = room
+        self._most = size
+        self._size = 0
         self._ended = False
         self._changed = asyncio.Event()
 
-    async def put(self, item: _Model) -> None:
-        while len(self._items) >= self._room:
+    async def put(self, item: _Model, size: int = 0) -> None:
+        while self._items and (
+            len(self._items) >= self._room or self._size + size > self._most
+        ):
             await self._change()
-        self._items.append(item)
+        self._items.append((item, size))
+        self._size += size
         self._changed.set()
+
+    async def take(self, most: int) -> list[_Model]:
+        """Return up to `most` items once there is one; empty when the stream has ended."""
+        taken: list[_Model] = []
+        if (first := await self.get()) is not None:
+            taken.append(first)
+        while taken and self._items and len(taken) < most:
+            taken.append(self._pop())
+        return taken
 
     async def get(self) -> _Model | None:
         """Return the next item, or None when the stream has ended and everything was read."""
         while not self._items and not self._ended:
             await self._change()
-        if not self._items:
-            return None
+        return self._pop() if self._items else None
+
+    def _pop(self) -> _Model:
+        item, size = self._items.popleft()
+        self._size -= size
         self._changed.set()
-        return self._items.popleft()
+        return item
 
     def end(self) -> None:
         self._ended = True
@@ -141,7 +206,10 @@ class EngineLink:
         self._sending = asyncio.Lock()
         self._pending: dict[int, asyncio.Future[Any]] = {}
         self._calls = 0
-        self._entries: _Stream[JournalEntry] = _Stream(JOURNAL_BUFFER)
+        self._entries: _Stream[JournalEntry] = _Stream(JOURNAL_BUFFER, JOURNAL_BYTES)
+        self._newest = 0
+        self._line_rate = _Rate(LINES_PER_SECOND, LINES_BURST)
+        self._byte_rate = _Rate(BYTES_PER_SECOND, BYTES_BURST)
         self._frames: _Stream[TerminalFrame] = _Stream(STREAM_BUFFER)
         self._output: _Stream[CommandOutput] = _Stream(STREAM_BUFFER)
         self._ended = asyncio.Event()
@@ -165,6 +233,7 @@ class EngineLink:
             EngineGoneError: the engine closed the stream.
         """
         link = cls(reader, writer)
+        link._newest = after or 0
         try:
             link.hello = await link._call("open", OpenLink(secret=secret, after=after), EngineHello)
         except BaseException:
@@ -181,8 +250,10 @@ class EngineLink:
         """Return when the link has ended."""
         await self._ended.wait()
 
-    async def close(self) -> None:
-        """End the link; waiting calls raise `EngineGoneError`. Safe to call twice."""
+    async def close(self, error: EngineError | None = None) -> None:
+        """End the link; waiting calls raise the error, or `EngineGoneError`. Safe to call twice."""
+        if error is not None:
+            self._finish(error)
         self._receiver.cancel()
         await asyncio.gather(self._receiver, return_exceptions=True)
         self._finish(self._error)
@@ -202,6 +273,19 @@ class EngineLink:
         """
         async for entry in self._drain(self._entries):
             yield entry
+
+    async def journal_batch(self, most: int) -> list[JournalEntry]:
+        """Return up to `most` entries that have arrived, once there is one.
+
+        Empty when the link has ended and everything was returned.
+
+        Raises:
+            EngineProtocolError: it ended because the engine sent something else.
+        """
+        entries = await self._entries.take(most)
+        if not entries and isinstance(self._error, EngineProtocolError):
+            raise self._error
+        return entries
 
     async def terminal_frames(self) -> AsyncIterator[TerminalFrame]:
         """Yield the frames of the terminal named with `terminal_stream`; ends after `exit` or `error`.
@@ -394,7 +478,10 @@ class EngineLink:
         error: EngineError | None = None
         try:
             while (line := await self._lines.line()) is not None:
-                await self._take(decode(line))
+                await self._take(line)
+                delay = max(self._line_rate.delay(1), self._byte_rate.delay(len(line)))
+                if delay:
+                    await asyncio.sleep(delay)
         except EngineProtocolError as broken:
             error = broken
         except OSError:
@@ -403,22 +490,34 @@ class EngineLink:
             self._finish(error)
             self._writer.close()
 
-    async def _take(self, message: Message) -> None:
-        params = message.params or {}
+    async def _take(self, line: bytes) -> None:
         try:
+            message = decode(line)
             match message.method:
                 case "journal":
-                    await self._entries.put(JournalEntry.model_validate(params))
+                    await self._take_entry(JournalEntry.model_validate(message.params), line)
                 case "terminal":
-                    await self._frames.put(TerminalFrame.model_validate(params))
+                    await self._frames.put(TerminalFrame.model_validate(message.params), len(line))
                 case "output":
-                    await self._output.put(CommandOutput.model_validate(params))
+                    await self._output.put(CommandOutput.model_validate(message.params), len(line))
                 case None:
                     self._resolve(message)
                 case _:
                     pass  # a newer engine may send more
-        except ValidationError as error:
-            raise EngineProtocolError("The engine sent an entry of an unknown shape.") from error
+        except (ValidationError, EngineProtocolError) as error:
+            # A disk may have damaged one line of a journal: its number says where to go on.
+            head = _JOURNAL_HEAD.match(line)
+            index = int(head[1]) if head else 0
+            if not self._newest < index <= LARGEST_INDEX:
+                raise EngineProtocolError("The engine sent a line of an unknown shape.") from error
+            logger.error("Entry %d of an engine's journal cannot be read.", index)
+            await self._take_entry(unreadable(index), line)
+
+    async def _take_entry(self, entry: JournalEntry, line: bytes) -> None:
+        if entry.index <= self._newest:
+            raise EngineProtocolError("The engine's journal is not in order.")
+        self._newest = entry.index
+        await self._entries.put(entry, len(line))
 
     def _resolve(self, message: Message) -> None:
         waiting = self._pending.get(message.id) if isinstance(message.id, int) else None

@@ -108,7 +108,8 @@ class LogWriter:
                 places.append((None, None, None))
                 continue
             place = following[chat]
-            places.append((chat, first, place))
+            # Without a place the chat is not of this workspace.
+            places.append((None if place is None else chat, first, place))
             first += 1
             following[chat] = None if place is None else place + 1
         return places
@@ -122,8 +123,16 @@ class LogWriter:
     def _stored(self, index: int, event: NewEvent) -> StoredEvent:
         ts = moment_text(event.ts or self.now())
         # Pure ASCII: some readers of event streams split lines at Unicode's own separators.
-        payload = json.dumps(event.payload, separators=(",", ":"))
+        payload = _json(event.payload)
         return StoredEvent(index, event.id or str(uuid4()), ts, storable(event.type), payload)
+
+
+def _json(payload: dict[str, Any]) -> str:
+    try:
+        return json.dumps(payload, separators=(",", ":"), allow_nan=False)
+    except ValueError:  # a number like 1e999, which is not JSON when it is written again
+        finite = json.loads(json.dumps(payload), parse_constant=lambda _: None)
+        return json.dumps(finite, separators=(",", ":"))
 
 
 def _chat_of(event: NewEvent) -> str | None:

@@ -6,10 +6,8 @@ The index of the newest stored entry is kept in the workspace's row and moved in
 that stores entries, so each is stored once, whichever process is killed.
 """
 
-import asyncio
 import json
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
@@ -18,13 +16,14 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import Connection, select
 
-from quarterdeck.engine.link import EngineError, EngineLink, EngineProtocolError
+from quarterdeck.engine.link import EngineLink, unreadable
 from quarterdeck.service.agents.rows import keep_models
 from quarterdeck.service.chats.rows import (
     Deletion,
     MessageState,
     add_chat,
     change_chat,
+    find_chat,
     move_message,
     order_waiting,
 )
@@ -56,6 +55,7 @@ from quarterdeck.wire.events import (
     TurnStarted,
 )
 from quarterdeck.wire.git_state import ReposChanged
+from quarterdeck.wire.setup import HookLog
 
 TITLE_LENGTH = 100
 HOOK_LOG = "log"
@@ -93,8 +93,8 @@ def project(
             case TurnCompleted(message_id=id):
                 move_message(connection, workspace_id, id, MessageState.DONE)
             case HooksChanged():
-                if log := entry.payload.get(HOOK_LOG):
-                    add_hook_log(connection, workspace_id, log)
+                if (hook_log := _hook_log(entry)) is not None:
+                    add_hook_log(connection, workspace_id, hook_log)
             case _:
                 pass
     return columns
@@ -136,6 +136,34 @@ def _payload(entry: JournalEntry) -> Payload | None:
         return None
 
 
+def _hook_log(entry: JournalEntry) -> dict[str, Any] | None:
+    """Return the run of a hook that an entry of the hooks carries.
+
+    Raises:
+        ValidationError: it has another shape.
+    """
+    log = entry.payload.get(HOOK_LOG)
+    if log is None:
+        return None
+    read = HookLog.model_validate(storable_json(log))
+    return read.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def is_readable(entry: JournalEntry) -> bool:
+    """Return whether the payload has the shape of its type; an unknown type has any."""
+    try:
+        type = EventType(entry.type)
+    except ValueError:
+        return True
+    try:
+        PAYLOADS[type].model_validate(storable_json(entry.payload))
+        if type == EventType.HOOKS_STATUS:
+            _hook_log(entry)
+    except ValidationError:
+        return False
+    return True
+
+
 def _keep_chat(connection: Connection, workspace_id: str, chat: EventChat) -> None:
     values = {
         "title": chat.title and chat.title[:TITLE_LENGTH],
@@ -153,13 +181,16 @@ def _keep_chat(connection: Connection, workspace_id: str, chat: EventChat) -> No
         return
     if _is_elsewhere(connection, chat_id):
         return  # an engine can change only its own rows
+    parent = chat.parent_chat_id and str(chat.parent_chat_id)
+    if parent and find_chat(connection, workspace_id, parent) is None:
+        parent = None
     add_chat(
         connection,
         workspace_id,
         chat_id,
         chat.provider[:100],
         moment_text(chat.created_at),
-        parent_chat_id=chat.parent_chat_id and str(chat.parent_chat_id),
+        parent_chat_id=parent,
         **values,
     )
 
@@ -168,7 +199,7 @@ def _keep_queue(connection: Connection, workspace_id: str, changed: ChatChanged)
     for message_id in changed.canceled_message_ids or ():
         move_message(connection, workspace_id, message_id, MessageState.CANCELED)
     if changed.queue is not None:
-        order_waiting(connection, str(changed.chat.id), changed.queue)
+        order_waiting(connection, workspace_id, str(changed.chat.id), changed.queue)
 
 
 def _keep_models(
@@ -201,38 +232,53 @@ async def relay(
     """Store the journal of a link until it ends, and everything received by then.
 
     The first entry that arrives is stored at once, and those that arrive during the write make up
-    the next one. `stored` is called with every batch after it is durable, `failed` with each failed
+    the next one. The first entry with a payload of another shape than its type's is replaced by an
+    error, later ones are left out. `stored` is called with every batch after it is durable, `failed` with each failed
     attempt, which is then repeated.
 
     Raises:
         UnknownWorkspaceError: the workspace was deleted.
+        EngineProtocolError: the engine sent something else than entries.
     """
-    inbox, earlier = _Inbox(), link.hello.last_index
-    pump = asyncio.create_task(_pump(link, inbox), name="relay pump")
-    try:
-        while batch := await inbox.take():
-            await retry_until_stored(
-                partial(_store, event_log, workspace_id, batch, earlier), failed
-            )
-            stored(batch)
-    finally:
-        pump.cancel()
-        await asyncio.gather(pump, return_exceptions=True)
-    pump.result()
+    earlier, reported = link.hello.last_index, False
+    while batch := await link.journal_batch(BATCH):
+        readable: list[JournalEntry] = []
+        for entry in batch:
+            if is_readable(entry):
+                readable.append(entry)
+            elif not reported:
+                log.error("Entry %d of %s has an unknown shape.", entry.index, workspace_id)
+                readable.append(unreadable(entry.index))
+                reported = True
+        await retry_until_stored(
+            partial(_store, event_log, workspace_id, readable, batch[-1].index, earlier), failed
+        )
+        stored(batch)
 
 
 async def _store(
-    event_log: EventLog, workspace_id: str, entries: Sequence[JournalEntry], earlier: int
+    event_log: EventLog,
+    workspace_id: str,
+    entries: Sequence[JournalEntry],
+    until: int,
+    earlier: int,
 ) -> None:
-    await event_log.write(lambda writer: store_entries(writer, workspace_id, entries, earlier))
+    await event_log.write(
+        lambda writer: store_entries(writer, workspace_id, entries, earlier, until)
+    )
 
 
 def store_entries(
-    writer: LogWriter, workspace_id: str, entries: Sequence[JournalEntry], earlier: int = 0
+    writer: LogWriter,
+    workspace_id: str,
+    entries: Sequence[JournalEntry],
+    earlier: int = 0,
+    until: int = 0,
 ) -> int:
     """Store the entries that are newer than the newest stored one; return how many.
 
-    Those up to `earlier` were journaled before the link was opened, the others just now.
+    Those up to `earlier` were journaled before the link was opened, the others just now. Entries up
+    to `until` that are not given are left out for good.
 
     Raises:
         UnknownWorkspaceError: the workspace was deleted.
@@ -242,13 +288,15 @@ def store_entries(
         raise UnknownWorkspaceError(f"There is no workspace {workspace_id}.")
     fresh = [entry for entry in entries if entry.index > newest]
     if not fresh:
+        if until > newest:
+            keep_journal_index(writer.connection, workspace_id, until, None)
         return 0
     fresh = with_pull_requests(writer.connection, workspace_id, fresh)
     # Chats first: an event of a missing chat would have no place in its history.
     columns = project(writer.connection, workspace_id, fresh)
     writer.append(workspace_id, [NewEvent(e.type[:40], public_payload(e), e.ts) for e in fresh])
     activity = _last_activity(fresh, earlier, writer.now())
-    keep_journal_index(writer.connection, workspace_id, fresh[-1].index, activity)
+    keep_journal_index(writer.connection, workspace_id, max(fresh[-1].index, until), activity)
     if columns:
         change_workspace(writer.connection, workspace_id, **columns)
     return len(fresh)
@@ -260,47 +308,3 @@ def _last_activity(entries: Sequence[JournalEntry], earlier: int, now: datetime)
     if not spoken:
         return None
     return moment_text(now if spoken[-1].index > earlier else min(spoken[-1].ts, now))
-
-
-async def _pump(link: EngineLink, inbox: "_Inbox") -> None:
-    try:
-        async for entry in link.journal():
-            await inbox.put(entry)
-    except EngineProtocolError as e:
-        log.error("An engine's journal cannot be read: %s", e.message)
-    except EngineError:
-        return  # the link ended; its owner handles that
-    finally:
-        inbox.end()
-
-
-class _Inbox:
-    """Entries that arrived and are not stored yet."""
-
-    def __init__(self) -> None:
-        self._entries: deque[JournalEntry] = deque()
-        self._ended = False
-        self._changed = asyncio.Event()
-
-    async def put(self, entry: JournalEntry) -> None:
-        while len(self._entries) >= BATCH:
-            await self._wait()
-        self._entries.append(entry)
-        self._changed.set()
-
-    def end(self) -> None:
-        self._ended = True
-        self._changed.set()
-
-    async def take(self) -> list[JournalEntry]:
-        """Return all waiting entries, once there are some; empty at the end."""
-        while not self._entries and not self._ended:
-            await self._wait()
-        entries = list(self._entries)
-        self._entries.clear()
-        self._changed.set()
-        return entries
-
-    async def _wait(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()

@@ -12,7 +12,7 @@ as `\xNN`.
 """
 
 import re
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import Annotated, ClassVar, Self, cast
 from uuid import UUID
 
@@ -46,6 +46,12 @@ def _assume_utc(value: object) -> object:
     return value
 
 
+def _within_calendar(value: datetime) -> datetime:
+    if value.year in (MINYEAR, MAXYEAR):  # in UTC it may be outside the calendar
+        raise ValueError("it is not in the years 2 to 9998")
+    return value
+
+
 def iso_text(value: datetime) -> str:
     """Return a time as ISO 8601 text in UTC with milliseconds."""
     return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -54,6 +60,7 @@ def iso_text(value: datetime) -> str:
 Timestamp = Annotated[
     AwareDatetime,
     BeforeValidator(_assume_utc),
+    AfterValidator(_within_calendar),
     PlainSerializer(iso_text, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]

@@ -53,8 +53,14 @@ from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.setup import Setup, SetupState
 from quarterdeck.wire.terminals import TerminalEvent
 
-LINE_LIMIT = 64 << 20
+LINE_LIMIT = 40 << 20
 """Longest line either side accepts, in bytes."""
+
+LARGEST_INDEX = (1 << 53) - 1
+"""Largest index of a journal: the largest integer that every JSON reader keeps."""
+
+Index = Annotated[int, Field(ge=0, le=LARGEST_INDEX)]
+"""Index of a journal's entry; 0 is before the first."""
 
 SOCKET_NAME = "engine.sock"
 CONFIG_NAME = "engine.json"
@@ -83,7 +89,7 @@ class EngineConfig(CamelRecord):
     """Queued messages are not run before `queue.release`."""
     auto_stop_seconds: float | None = None
     """An engine without a service ends after this time without use; null: never."""
-    known_index: int = 0
+    known_index: Index = 0
     """The newest journal entry that the service has stored: numbers continue above it, even if the
     journal was lost."""
 
@@ -92,7 +98,7 @@ class OpenLink(CamelRecord):
     """First call on a link. `after` asks for every journal entry with a higher index."""
 
     secret: str
-    after: Annotated[int, Field(ge=0)] | None = None
+    after: Index | None = None
 
 
 class EngineHello(CamelRecord):
@@ -100,8 +106,8 @@ class EngineHello(CamelRecord):
 
     version: str
     workspace_id: Id
-    last_index: int
-    boot_time_ms: int
+    last_index: Index
+    boot_time_ms: Annotated[int, Field(ge=0, le=LARGEST_INDEX >> 5)]
     pid: int
     setup: SetupState | None = None
     """Progress of its boot; null from an engine that does not report it."""
@@ -110,10 +116,14 @@ class EngineHello(CamelRecord):
 class JournalEntry(CamelRecord):
     """One numbered entry; `type` and `payload` are those of the event stream."""
 
-    index: int
+    index: Annotated[int, Field(ge=1, le=LARGEST_INDEX)]
     ts: Timestamp
     type: str
     payload: dict[str, Any]
+
+
+LONGEST_IDLE = 1e9
+"""Largest `idle_seconds`: thirty years."""
 
 
 class EngineReport(EngineStatus):
@@ -121,7 +131,7 @@ class EngineReport(EngineStatus):
 
     terminals: int = 0
     terminals_attached: int = 0
-    idle_seconds: float | None = None
+    idle_seconds: Annotated[float, Field(ge=0, le=LONGEST_IDLE)] | None = None
     """Time since the workspace was last used; independent of clocks."""
     last_activity_at: Timestamp | None = None
     """When it was last used by the engine's clock, from an engine of an earlier version."""
@@ -318,7 +328,7 @@ class OrderQueue(CamelRecord):
 class QueueChanged(CamelRecord):
     """`started` are those that could not be canceled: their turn has started, or ended."""
 
-    index: int
+    index: Index
     canceled: list[Id] = []
     started: list[Id] = []
 
@@ -331,9 +341,9 @@ class HeldQueues(CamelRecord):
     """
 
     held: bool
-    queues: dict[str, list[Id]] = {}
-    open: dict[str, Id] | None = None
-    index: int = 0
+    queues: dict[Id, list[Id]] = {}
+    open: dict[Id, Id] | None = None
+    index: Index = 0
 
 
 class DeleteEngineChat(CamelRecord):
@@ -353,19 +363,19 @@ class GiveNotice(CamelRecord):
 class Journaled(CamelRecord):
     """The change is in the journal, at this index at the latest."""
 
-    index: int
+    index: Index
 
 
 class ChatRenamed(EventChat):
     """The chat with its new title. An engine of an earlier version sends no index."""
 
-    index: int = 0
+    index: Index = 0
 
 
 class TurnInterrupted(Interrupted):
     """Whether a turn ran, and what is still queued; `index` as of `ChatRenamed`."""
 
-    index: int = 0
+    index: Index = 0
 
 
 class ChangeGoal(CamelRecord):
@@ -381,5 +391,5 @@ class ChangeGoal(CamelRecord):
 class GoalChanged(CamelRecord):
     """The current goal; null when the chat's agent has no goals."""
 
-    index: int
+    index: Index
     goal: EventGoal | None = None

@@ -15,6 +15,9 @@ from quarterdeck.service.db.tables import (
 )
 from quarterdeck.wire.agents import AgentModels
 
+ANNOUNCED_LIMIT = 1 << 20
+"""Longest announcement of models that is kept, as JSON."""
+
 
 def keep_models(
     connection: Connection, workspace_id: str, chat_id: str, models: AgentModels, now: str
@@ -36,8 +39,10 @@ def keep_models(
         if known.default_model in {one.id for one in models.models}:
             models = models.model_copy(update={"default_model": known.default_model})
     key = {"organization_id": of.organization_id, "agent": of.provider}
-    connection.execute(delete(agent_models).filter_by(**key))
     text = models.model_dump_json(by_alias=True)
+    if len(text) > ANNOUNCED_LIMIT:
+        return
+    connection.execute(delete(agent_models).filter_by(**key))
     connection.execute(insert(agent_models).values(**key, models_json=text, updated_at=now))
 
 

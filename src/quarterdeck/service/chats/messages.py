@@ -222,7 +222,7 @@ async def clear_queue(
         ApiError: NOT_FOUND.
     """
     waiting = await context.database.read(
-        lambda c: (known_chat(c, row.id, chat_id), waiting_ids(c, str(chat_id)))[1]
+        lambda c: (known_chat(c, row.id, chat_id), waiting_ids(c, row.id, str(chat_id)))[1]
     )
     await _cancel(context, fleet, row.id, chat_id, waiting)
     return await _answer(context, chat_id)
@@ -255,14 +255,15 @@ async def reorder_queue(
     wanted, chat = str(body.message_id), str(chat_id)
 
     def in_rows(writer: LogWriter) -> bool:
-        waiting = waiting_ids(writer.connection, chat)
+        waiting = waiting_ids(writer.connection, row.id, chat)
         if wanted in waiting:
-            order_waiting(writer.connection, chat, _moved(waiting, wanted, body.position))
+            moved = _moved(waiting, wanted, body.position)
+            order_waiting(writer.connection, row.id, chat, moved)
             _append_change(writer, row.id, chat, [])
         return wanted in waiting
 
     async def in_engine(supervisor: WorkspaceManager, active: WorkspaceRow) -> bool:
-        waiting = await context.database.read(lambda c: waiting_ids(c, chat))
+        waiting = await context.database.read(lambda c: waiting_ids(c, row.id, chat))
         order = OrderQueue(
             chat_id=chat_id, message_ids=_ids(_moved(waiting, wanted, body.position))
         )
@@ -281,7 +282,7 @@ async def _cancel(
     chat = str(chat_id)
 
     def in_rows(writer: LogWriter) -> list[UUID]:
-        waiting = waiting_ids(writer.connection, chat)
+        waiting = waiting_ids(writer.connection, workspace_id, chat)
         canceled = [one for one in ids if one in waiting]
         for message_id in canceled:
             move_message(writer.connection, workspace_id, message_id, MessageState.CANCELED)
@@ -301,7 +302,7 @@ def _append_change(writer: LogWriter, workspace_id: str, chat_id: str, canceled:
     chat = known_chat(writer.connection, workspace_id, chat_id)
     changed = ChatChanged(
         chat=EventChat.model_validate(chat.model_dump()),
-        queue=waiting_ids(writer.connection, chat_id),
+        queue=waiting_ids(writer.connection, workspace_id, chat_id),
         canceled_message_ids=canceled,
     )
     payload = changed.model_dump(mode="json", exclude={"client_request_id"})

@@ -384,14 +384,16 @@ def state_of(connection: Connection, chat_id: str, message_id: str) -> MessageSt
     return None if found is None else MessageState(found)
 
 
-def waiting_ids(connection: Connection, chat_id: str) -> list[str]:
-    """Return the chat's messages that wait for their turn, first to run first."""
-    return [message_id for message_id, _ in _waiting(connection, chat_id)]
+def waiting_ids(connection: Connection, workspace_id: str, chat_id: str) -> list[str]:
+    """Return the messages of a workspace's chat that wait for their turn, first to run first."""
+    return [message_id for message_id, _ in _waiting(connection, workspace_id, chat_id)]
 
 
-def order_waiting(connection: Connection, chat_id: str, order: Sequence[str]) -> None:
-    """Put the waiting messages in order; unnamed ones stay after the others."""
-    waiting = _waiting(connection, chat_id)
+def order_waiting(
+    connection: Connection, workspace_id: str, chat_id: str, order: Sequence[str]
+) -> None:
+    """Put the waiting messages of a workspace's chat in order; unnamed ones stay after the others."""
+    waiting = _waiting(connection, workspace_id, chat_id)
     ranks = {message_id: rank for rank, message_id in enumerate(order)}
     wanted = sorted(waiting, key=lambda one: ranks.get(one[0], len(ranks)))
     for (message_id, before), (_, place) in zip(wanted, waiting, strict=True):
@@ -401,18 +403,23 @@ def order_waiting(connection: Connection, chat_id: str, order: Sequence[str]) ->
             )
 
 
-def canceled_among(connection: Connection, ids: Sequence[str]) -> list[str]:
-    """Return those of the ids that were canceled."""
+def canceled_among(connection: Connection, workspace_id: str, ids: Sequence[str]) -> list[str]:
+    """Return those of the ids that belong to canceled messages of a workspace."""
     statement = select(messages.c.id).where(
-        messages.c.id.in_(ids), messages.c.state == MessageState.CANCELED
+        messages.c.workspace_id == workspace_id, messages.c.state == MessageState.CANCELED
     )
-    return list(connection.execute(statement).scalars())
+    canceled = set(connection.execute(statement).scalars())
+    return [one for one in ids if one in canceled]
 
 
-def _waiting(connection: Connection, chat_id: str) -> list[tuple[str, int]]:
+def _waiting(connection: Connection, workspace_id: str, chat_id: str) -> list[tuple[str, int]]:
     statement = (
         select(messages.c.id, messages.c.position)
-        .where(messages.c.chat_id == chat_id, messages.c.state.in_(WAITING))
+        .where(
+            messages.c.workspace_id == workspace_id,
+            messages.c.chat_id == chat_id,
+            messages.c.state.in_(WAITING),
+        )
         .order_by(messages.c.position)
     )
     return [(row.id, row.position) for row in connection.execute(statement)]

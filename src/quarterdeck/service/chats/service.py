@@ -332,7 +332,7 @@ def _mark(writer: LogWriter, workspace_id: str, chat_id: str) -> WorkspaceRow:
     connection = writer.connection
     row = current(connection, workspace_id)
     known_chat(connection, workspace_id, chat_id)
-    for message_id in waiting_ids(connection, chat_id):
+    for message_id in waiting_ids(connection, workspace_id, chat_id):
         move_message(connection, workspace_id, message_id, MessageState.CANCELED)
     # A running engine reports the end itself, after the last event of the chat.
     is_final = row.status not in BUSY

@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from quarterdeck.engine.link import EngineError, EngineRefusedError
+from quarterdeck.engine.link import EngineError, EngineProtocolError, EngineRefusedError
 from quarterdeck.sandboxes.port import (
     Concern,
     ProcessError,
@@ -36,7 +36,7 @@ from quarterdeck.service.errors import DatabaseClosedError, UnknownWorkspaceErro
 from quarterdeck.service.event_log import EventLog, LogWriter
 from quarterdeck.service.event_rows import NewEvent, git_operation
 from quarterdeck.service.fleet.engine_session import EngineSession
-from quarterdeck.service.fleet.runtime import NotReadyError, WorkspaceRuntime
+from quarterdeck.service.fleet.runtime import NotReadyError, WorkspaceRuntime, append_error
 from quarterdeck.service.fleet.transitions import enter_error
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.replicas.rows import (
@@ -368,6 +368,12 @@ class Restarts:
 
 
 REASON_LENGTH = 4000
+STEADY_SECONDS = 10.0
+"""A connection that is lost sooner counts as a failed attempt."""
+NOT_UNDERSTOOD = (
+    "The replica's engine sent something that the service cannot read. The service connects to it"
+    " again and again, with pauses. If the replica does not go on, put it to sleep and wake it."
+)
 
 
 class EngineLifecycle:
@@ -377,6 +383,8 @@ class EngineLifecycle:
         settings = site.tools.settings
         self._site = site
         self._restarts = Restarts(settings.restarts, settings.restart_window)
+        self._reported = False
+        """An error about what the engine sends is in the log."""
         self.ending = False
         """Set when the engine is being stopped: a lost link is then the end, not an accident."""
 
@@ -389,7 +397,7 @@ class EngineLifecycle:
         except SandboxError as e:
             await self._fail(_reason(e))
         except NotReadyError as e:
-            await self._fail(str(e))
+            await self._fail(str(e)[:REASON_LENGTH])
         except Exception:
             log.exception("The life of workspace %s failed", self._site.id)
             await self._fail("The service failed while running this replica; its log says why.")
@@ -412,15 +420,18 @@ class EngineLifecycle:
                 await asyncio.sleep(pauses[min(failures, len(pauses)) - 1])
 
     async def _follow(self) -> bool:
-        """Serve one connection to its end; False when there was none."""
+        """Serve one connection to its end; False when there was none, or only for a moment."""
+        start = monotonic()
         try:
             await EngineSession(self._site).run()
-            return True
+            return monotonic() - start >= STEADY_SECONDS
         except EngineRefusedError as e:
             log.error("Workspace %s runs an engine that is not ours: %s", self._site.id, e)
             await self._site.tools.context.sandboxes.stop(self._site.id)
         except EngineError as e:
             log.info("Workspace %s: %s", self._site.id, e)
+            if isinstance(e, EngineProtocolError) and not self._reported:
+                self._reported = await append_error(self._site, NOT_UNDERSTOOD)
         return False
 
     async def _start_again(self) -> None:

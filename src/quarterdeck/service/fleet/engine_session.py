@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
-from quarterdeck.engine.link import EngineError, EngineLink, EngineRefusedError
+from quarterdeck.engine.link import EngineError, EngineLink, EngineProtocolError, EngineRefusedError
 from quarterdeck.service.chats.delivery import open_chat
 from quarterdeck.service.chats.rows import list_chats
 from quarterdeck.service.db.faults import retry_until_stored
@@ -62,6 +62,7 @@ class EngineSession:
         Raises:
             EngineGoneError: no link could be opened.
             EngineRefusedError: the engine has another secret.
+            EngineProtocolError: it sent something that is not of the protocol.
             NotReadyError: setting it up failed, or took too long.
             UnknownWorkspaceError: the workspace was deleted.
         """
@@ -89,9 +90,9 @@ class EngineSession:
         try:
             async with asyncio.TaskGroup() as group:
                 companions = [
-                    group.create_task(self._aside(journal, self._start(row, calls))),
-                    group.create_task(self._aside(journal, feel_pulse(self._site, calls))),
-                    group.create_task(self._aside(journal, self._progress.follow(calls))),
+                    group.create_task(self._aside(journal, partial(self._start, row, calls))),
+                    group.create_task(self._aside(journal, partial(feel_pulse, self._site, calls))),
+                    group.create_task(self._aside(journal, partial(self._progress.follow, calls))),
                 ]
                 context = self._site.tools.context
                 await relay(journal, context.event_log, row.id, self._stored, self._site.mark.fail)
@@ -100,13 +101,16 @@ class EngineSession:
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from failures
 
-    async def _aside(self, journal: EngineLink, work: Coroutine[Any, Any, None]) -> None:
+    async def _aside(self, journal: EngineLink, work: Callable[[], Awaitable[None]]) -> None:
         """Run alongside the relay, which still stores received entries when the engine is lost."""
         try:
-            await work
+            await work()
         except (EngineError, TimeoutError) as e:
             log.info("A link to an engine was lost: %s", e)
             self._site.line.clear()
+            if isinstance(e, EngineProtocolError):
+                await journal.close(e)  # the relay stores what has arrived, then raises it
+                return
             try:
                 async with asyncio.timeout(LAST_ENTRIES_SECONDS):
                     await journal.wait_closed()

@@ -81,7 +81,8 @@ async def settle(site: WorkspaceRuntime, calls: EngineLink) -> bool:
         await give_notices(database, site.id, calls)
         if held_queues.held:
             ended_ids = {chat_id for chat_id, _ in ended}
-            for chat_id, queue in held_queues.queues.items():
+            queues = {str(chat_id): queue for chat_id, queue in held_queues.queues.items()}
+            for chat_id, queue in queues.items():
                 if chat_id not in ended_ids:
                     waiting = [str(one) for one in queue]
                     await _settle_queue(site, calls, chat_id, waiting, chat_id in returned)
@@ -98,7 +99,7 @@ async def _recover(site: WorkspaceRuntime, held_queues: HeldQueues) -> set[str]:
         return set()  # an engine that did not restart has its state
     event_log = site.tools.context.event_log
     queued = {str(one) for queue in held_queues.queues.values() for one in queue}
-    running = {chat_id: str(message_id) for chat_id, message_id in known.items()}
+    running = {str(chat_id): str(message_id) for chat_id, message_id in known.items()}
     return await retry_until_stored(
         lambda: event_log.write(lambda w: _put_right(w, site.id, queued, running))
     )
@@ -214,7 +215,8 @@ async def _settle_queue(
     """Cancel and order what waits in the engine; `incomplete` when more of the queue follows."""
 
     def read(connection: Connection) -> tuple[list[str], list[str]]:
-        return canceled_among(connection, queue), waiting_ids(connection, chat_id)
+        canceled = canceled_among(connection, site.id, queue)
+        return canceled, waiting_ids(connection, site.id, chat_id)
 
     canceled, waiting = await retry_until_stored(lambda: site.tools.context.database.read(read))
     if canceled:

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from quarterdeck.engine.link import EngineError, EngineGoneError, EngineLink, EngineRefusedError
+from quarterdeck.engine.link import (
+    EngineError,
+    EngineGoneError,
+    EngineLink,
+    EngineProtocolError,
+    EngineRefusedError,
+)
 from quarterdeck.service.chats.delivery import MessageDelivery
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.faults import log_storage_error, retry_until_stored
@@ -209,19 +215,28 @@ async def feel_pulse(site: WorkspaceRuntime, calls: EngineLink) -> None:
         await asyncio.sleep(settings.heartbeat)
 
 
+FAULT_LENGTH = 500
+"""Characters of an engine's fault that are shown."""
+
+
 async def _append_fault(site: WorkspaceRuntime, fault: str) -> bool:
     """Store an event about a journal that cannot be written; False when that failed too."""
-    payload = {
-        "code": ErrorCode.INTERNAL_ERROR,
-        "message": f"The replica's journal cannot be written: {fault}. What its agents do waits,"
+    return await append_error(
+        site,
+        f"The replica's journal cannot be written: {fault[:FAULT_LENGTH]}. What its agents do waits,"
         " and goes on by itself once it can. Make room on the disk.",
-    }
+    )
+
+
+async def append_error(site: WorkspaceRuntime, message: str) -> bool:
+    """Append an error to the log of a workspace; False when it cannot be stored now."""
+    payload = {"code": ErrorCode.INTERNAL_ERROR, "message": message}
     try:
         await site.tools.context.event_log.append(site.id, [NewEvent(EventType.ERROR, payload)])
     except UnknownWorkspaceError:
         return True  # deleted in the meantime
     except StorageError as e:
-        log_storage_error(log, f"The fault of a journal could not be told ({fault})", e)
+        log_storage_error(log, f"An error of {site.id} could not be stored ({message})", e)
         return False
     return True
 
@@ -322,10 +337,15 @@ async def open_link(site: WorkspaceRuntime, secret: str, after: int | None = Non
     Raises:
         EngineGoneError: no engine listens, or it does not answer in time.
         EngineRefusedError: it has another secret.
+        EngineProtocolError: it is the engine of another workspace, or no engine.
     """
     try:
         async with asyncio.timeout(site.tools.settings.link_limit):
             reader, writer = await site.tools.context.sandboxes.connect(site.id)
-            return await EngineLink.open(reader, writer, secret, after)
+            link = await EngineLink.open(reader, writer, secret, after)
     except OSError as e:  # includes a time-out
         raise EngineGoneError("The replica's engine cannot be reached.") from e
+    if str(link.hello.workspace_id) != site.id:
+        await link.close()
+        raise EngineProtocolError("The engine is that of another replica.")
+    return link

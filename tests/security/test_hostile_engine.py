@@ -1,0 +1,256 @@
+"""What an engine that is not ours can do to the service, and to other replicas: nothing."""
+
+import asyncio
+import json
+import resource
+import signal
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from quarterdeck.engine import link as link_module
+from quarterdeck.engine.errors import EngineProtocolError
+from quarterdeck.engine.framing import VALUES_LIMIT, decode
+from quarterdeck.engine.link import UNREADABLE, EngineLink
+from quarterdeck.service.fleet.engine_lifecycle import NOT_UNDERSTOOD
+from quarterdeck.wire.engine import LARGEST_INDEX, LINE_LIMIT
+from tests.fleet.conftest import World
+from tests.security.forged_engine import Forged, chat, forged, journal, line
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.one_database
+
+
+async def errors(world: World, made: str) -> list[str]:
+    return [one["message"] for one in await world.events(made, "error")]
+
+
+async def marked(world: World, made: str, number: int) -> None:
+    """Waits for the entry that a forged journal ends with."""
+
+    async def stored() -> bool:
+        return {"n": number} in [one["payload"] for one in await world.events(made)]
+
+    await eventually(stored, f"entry {number}")
+
+
+async def test_the_queue_of_another_replica_is_neither_changed_nor_shown(world: World) -> None:
+    victim, made = await world.create(), await world.create()
+    world.driver.fault(victim, "refuse")
+    sent = [await world.send(victim, text) for text in ("wait", "one", "two")]
+    chat_id, ids = sent[0]["chat_id"], [one["message_id"] for one in sent]
+    canceled = (await world.send(victim, "canceled"))["message_id"]
+    await world.post(victim, f"/chats/{chat_id}/queue/cancel", {"message_id": canceled})
+    before = await world.queue(victim, chat_id)
+
+    def prepare(engine: Forged) -> None:
+        at = engine.last
+        engine.sends = [
+            journal(at + 1, "chat.updated", chat=chat(chat_id), queue=[*reversed(ids)]),
+            journal(at + 2, "chat.updated", chat=chat(chat_id), canceledMessageIds=ids),
+            journal(at + 3, "chat.deleted", chatId=chat_id),
+            journal(
+                at + 4,
+                "chat.turn.delta",
+                chatId=chat_id,
+                event={"timestamp": "2026-01-02T00:00:00Z", "type": "note", "payload": {}},
+            ),
+            journal(
+                at + 5, "chat.created", chat=chat(str(uuid4()), title="x", parentChatId=chat_id)
+            ),
+            journal(at + 6, "mark", n=1),
+        ]
+        engine.answers |= {
+            "queue.held": {"held": True, "queues": {chat_id: [*ids, canceled]}, "open": {}},
+            "queue.order": {"index": 0},
+            "queue.cancel": {"index": 0},
+            "queue.release": None,
+        }
+
+    async with forged(world, made, prepare) as engine:
+        await marked(world, made, 1)
+        await eventually(lambda: any(c["method"] == "queue.release" for c in engine.calls))
+        told = json.dumps([c["params"] for c in engine.calls if c["method"].startswith("queue.o")])
+        assert not any(c["method"] == "queue.cancel" for c in engine.calls)
+        assert not any(id in told for id in (*ids, canceled))
+    assert await world.queue(victim, chat_id) == before
+    (created,) = [c for c in (await world.get(made))["chats"] if c["title"] == "x"]
+    assert created["parent_chat_id"] is None
+    history = await world.client.get(f"/v1/replica/{victim}/history?chat_id={chat_id}")
+    assert "note" not in [one["type"] for one in history.json()["events"]]
+
+
+LOG = {
+    "hookType": "start",
+    "hookName": "a",
+    "output": "",
+    "outputTruncated": False,
+    "outputTotalChars": 0,
+    "exitCode": 0,
+    "timedOut": False,
+    "executedAt": "2026-01-02T00:00:00Z",
+}
+BAD: list[tuple[str, dict[str, Any]]] = [
+    ("hooks.status", {"log": "text"}),
+    ("hooks.status", {"log": [1]}),
+    ("hooks.status", {"log": {**LOG, "executedAt": "0001-01-01T00:00:00+14:00"}}),
+    ("chat.updated", {"chat": "no chat"}),
+    ("chat.updated", {"chat": chat(str(uuid4())), "queue": 7}),
+    ("chat.updated", {"chat": chat(str(uuid4())), "canceledMessageIds": 7}),
+    ("chat.updated", {"chat": {**chat(str(uuid4())), "updatedAt": "9999-12-31T23:59:59-14:00"}}),
+    ("chat.turn.delta", {"chatId": "x", "event": "text"}),
+    ("chat.turn.delta", {"chatId": ["x"]}),
+    ("chat.turn.completed", {"chatId": "x", "messageId": {}, "isComplete": True}),
+    ("engine.status.changed", {"status": "x"}),
+    ("engine.ready", {"version": [1]}),
+    ("repo.status.changed", {"repos": [{"name": 1}]}),
+]
+GOOD: list[tuple[str, dict[str, Any]]] = [
+    ("hooks.status", {"log": {**LOG, "hookType": "\0" * 40}}),
+    ("chat.turn.delta", {"chatId": "y" * 5_000, "event": {"timestamp": "2026-01-02T00:00:00Z", "type": "note"}}),
+    ("x" * 5_000, {"deep": [[[[[]]]]], "number": int("9" * 4_000)}),
+]
+
+
+async def test_entries_of_another_shape_are_left_out_and_reported_once(world: World) -> None:
+    made = await world.create()
+    whole = len(await world.events(made))
+
+    def prepare(engine: Forged) -> None:
+        entries = [*BAD, *GOOD, ("infinite", {"n": 1})]
+        at = engine.last
+        engine.sends = [journal(at + n, t, **p) for n, (t, p) in enumerate(entries, 1)]
+        engine.sends[-1] = engine.sends[-1].replace(b'"n": 1', b'"n": 1e999, "m": NaN')
+        at += len(entries)
+        engine.sends += [
+            # Damaged lines of a journal, whose numbers can still be read.
+            journal(at + 1, "strange", ts="never"),
+            journal(at + 2, "strange", text="here").replace(b"here", b"\xff\xfe"),
+            journal(at + 3, "strange", text="here").replace(b"}}}", b"}"),
+            journal(at + 4, "strange", text=[[]] * VALUES_LIMIT),
+            journal(at + 5, "mark", n=2),
+        ]
+
+    async with forged(world, made, prepare):
+        await marked(world, made, 2)
+        assert (await errors(world, made)).count(UNREADABLE) == 5  # one by the relay, four by the link
+        stored = (await world.events(made))[whole:]
+        assert {"n": None, "m": None} in [one["payload"] for one in stored]
+        assert [one["index"] for one in stored] == list(range(whole + 1, whole + 1 + len(stored)))
+        history = await world.client.get(f"/v1/replica/{made}/history")
+        assert history.status_code == 200
+        assert (await world.client.get(f"/v1/replica/{made}/hooks")).status_code == 200
+    world.driver.signal(made, signal.SIGKILL)  # the next one numbers above what is stored
+    sent = await world.send(made, "still here")
+    assert await world.done(made, sent["message_id"])
+
+
+UNNUMBERED = {
+    "garbage": b"\xff\xfe garbage\n",
+    "an endless line": b"x" * (LINE_LIMIT + 1),
+    "2^63": journal(2**63, "strange"),
+    "2^53": journal(LARGEST_INDEX + 1, "strange"),
+    "negative": journal(-1, "strange"),
+    "zero": journal(0, "strange"),
+    "a text": journal("x", "strange"),
+    "a list": line([1, 2]),
+    "deep": b'{"jsonrpc":"2.0","result":' + b"[" * 5_000 + b"]" * 5_000 + b"}\n",
+    "no version": line({"method": "journal"}),
+}
+
+
+async def test_garbage_is_met_with_pauses_and_one_error(world: World) -> None:
+    made = await world.create()
+    for name, data in UNNUMBERED.items():
+        async with forged(world, made, lambda engine, data=data: engine.sends.append(data)) as engine:
+            await eventually(lambda engine=engine: engine.opened > 2, name)
+    assert (await errors(world, made)).count(NOT_UNDERSTOOD) == 1
+
+    def repeat(engine: Forged) -> None:
+        engine.sends = [b"garbage\n"]
+
+    async with forged(world, made, repeat) as engine:
+        await asyncio.sleep(1)  # what is measured: 350 connections in this time without a pause
+        assert engine.opened < 30
+    sent = await world.send(made, "still here")
+    assert await world.done(made, sent["message_id"])
+
+
+@pytest.mark.parametrize(
+    ("hello", "answers"),
+    [
+        ({"workspaceId": str(uuid4())}, {}),
+        ({"lastIndex": 2**63}, {}),
+        ({}, {"queue.held": {"held": True, "queues": {"not an id": []}}}),
+        ({}, {"queue.held": {"held": True, "open": {"x": "y"}}}),
+        ({}, {"queue.held": {"held": True, "index": 2**70}}),
+        ({}, {"status": {"idleSeconds": 1e300}}),
+        ({}, {"status": "text"}),
+    ],
+)
+async def test_answers_of_another_shape(
+    world: World, hello: dict[str, Any], answers: dict[str, Any]
+) -> None:
+    made = await world.create()
+
+    def prepare(engine: Forged) -> None:
+        engine.hello = hello
+        engine.answers |= answers
+
+    async with forged(world, made, prepare):
+
+        async def reported() -> bool:
+            return NOT_UNDERSTOOD in await errors(world, made)
+
+        await eventually(reported)
+        assert (await world.get(made))["status"] == "active"
+
+
+def peak() -> int:
+    """The most memory that this process ever had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b'""', b'{"":[{}]}'])
+def test_a_line_of_many_small_values_costs_little_memory(value: bytes) -> None:
+    head = b'{"jsonrpc":"2.0","result":['
+    count = (LINE_LIMIT - len(head)) // (len(value) + 1) - 2
+    text = head + (value + b",") * count + value + b"]}"
+    before = peak()
+    with pytest.raises(EngineProtocolError):
+        decode(text)
+    assert peak() - before < 64
+    many = b'{"jsonrpc":"2.0","result":"' + b'[,\\"' * (LINE_LIMIT // 8) + b'"}'
+    assert len(decode(many).result) == LINE_LIMIT // 8 * 3
+
+
+async def test_unread_entries_and_frames_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is read of one link in a second."""
+    monkeypatch.setattr(link_module, "LINES_BURST", 30)
+    monkeypatch.setattr(link_module, "LINES_PER_SECOND", 200)
+    sent = 0
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        engine = Forged(str(uuid4()), 0)
+        engine.sends = [journal(n, "x", text="y" * (2 << 20)) for n in range(1, 21)]
+        engine.sends += [journal(n, "x") for n in range(21, 121)]
+        await engine.serve(reader, writer)
+
+    server = await asyncio.start_server(flood, "127.0.0.1", 0)
+    async with server:
+        streams = await asyncio.open_connection(*server.sockets[0].getsockname())
+        link = await EngineLink.open(*streams, "x", after=0)
+        await eventually(lambda: link._entries._size > 4 << 20)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert link._entries._size <= link_module.JOURNAL_BYTES
+        start = asyncio.get_running_loop().time()
+        taken: list[int] = []
+        while len(taken) < 120:
+            batch = await link.journal_batch(512)
+            taken += [entry.index for entry in batch]
+        assert taken == list(range(1, 121))
+        assert asyncio.get_running_loop().time() - start > 90 / 200 / 2
+        await link.close()
