@@ -86,7 +86,9 @@ class Forged:
 
 
 @asynccontextmanager
-async def forged(world: World, made: str, prepare: Callable[[Forged], None]) -> AsyncIterator[Forged]:
+async def forged(
+    world: World, made: str, prepare: Callable[[Forged], None]
+) -> AsyncIterator[Forged]:
     """Put a forged engine in the place of a replica's, whose process goes on without links."""
     row = await world.context.database.read(lambda c: find_workspace(c, made))
     assert row is not None

@@ -108,7 +108,10 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 ]
 GOOD: list[tuple[str, dict[str, Any]]] = [
     ("hooks.status", {"log": {**LOG, "hookType": "\0" * 40}}),
-    ("chat.turn.delta", {"chatId": "y" * 5_000, "event": {"timestamp": "2026-01-02T00:00:00Z", "type": "note"}}),
+    (
+        "chat.turn.delta",
+        {"chatId": "y" * 5_000, "event": {"timestamp": "2026-01-02T00:00:00Z", "type": "note"}},
+    ),
     ("x" * 5_000, {"deep": [[[[[]]]]], "number": int("9" * 4_000)}),
 ]
 
@@ -134,7 +137,9 @@ async def test_entries_of_another_shape_are_left_out_and_reported_once(world: Wo
 
     async with forged(world, made, prepare):
         await marked(world, made, 2)
-        assert (await errors(world, made)).count(UNREADABLE) == 5  # one by the relay, four by the link
+        assert (await errors(world, made)).count(
+            UNREADABLE
+        ) == 5  # one by the relay, four by the link
         stored = (await world.events(made))[whole:]
         assert {"n": None, "m": None} in [one["payload"] for one in stored]
         assert [one["index"] for one in stored] == list(range(whole + 1, whole + 1 + len(stored)))
@@ -163,7 +168,9 @@ UNNUMBERED = {
 async def test_garbage_is_met_with_pauses_and_one_error(world: World) -> None:
     made = await world.create()
     for name, data in UNNUMBERED.items():
-        async with forged(world, made, lambda engine, data=data: engine.sends.append(data)) as engine:
+        async with forged(
+            world, made, lambda engine, data=data: engine.sends.append(data)
+        ) as engine:
             await eventually(lambda engine=engine: engine.opened > 2, name)
     assert (await errors(world, made)).count(NOT_UNDERSTOOD) == 1
 
@@ -225,7 +232,9 @@ def test_a_line_of_many_small_values_costs_little_memory(value: bytes) -> None:
     assert len(decode(many).result) == LINE_LIMIT // 8 * 3
 
 
-async def test_unread_entries_and_frames_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unread_entries_and_frames_are_bounded_in_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """And what is read of one link in a second."""
     monkeypatch.setattr(link_module, "LINES_BURST", 30)
     monkeypatch.setattr(link_module, "LINES_PER_SECOND", 200)

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
@@ -10,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 from uuid import UUID
 
 import httpx
@@ -43,6 +44,18 @@ from quarterdeck.client.names import NEUTRAL, WireNames
 from quarterdeck.local.sockets import socket_address
 from quarterdeck.wire.base import Patch, utc_now
 from quarterdeck.wire.errors import ErrorCode, ErrorObject
+from quarterdeck.wire.json_size import has_too_many_values
+
+ANSWER_BYTES = 64 << 20
+"""Most bytes of an answer that is read as a whole, after decompression."""
+ERROR_BYTES = 1 << 20
+"""Most bytes of an error that are read."""
+MESSAGE_CHARACTERS = 64 << 20
+"""Longest message of an event stream."""
+DOWNLOAD_BYTES = 16 << 30
+"""Most bytes of an answer that is passed on in parts."""
+LONGEST_RETRY = 86_400.0
+"""Most seconds of `Retry-After`: a day."""
 
 LONGEST_WAIT = 30.0
 """Seconds of `Retry-After` that a call waits for; with more, the error is raised."""
@@ -157,14 +170,13 @@ def retry_after(headers: httpx.Headers) -> float | None:
     if value is None:
         return None
     try:
-        return max(0.0, float(value))
+        seconds = float(value)
     except ValueError:
-        pass
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, (moment - utc_now()).total_seconds())
+        try:
+            seconds = (parsedate_to_datetime(value) - utc_now()).total_seconds()
+        except (ValueError, TypeError, OverflowError):  # not a date, or one without a time zone
+            return None
+    return min(max(0.0, seconds), LONGEST_RETRY)
 
 
 def is_final(error: Exception) -> bool:
@@ -298,11 +310,10 @@ class HttpConnection(AsyncResource):
         if if_match is not None:
             request.headers["If-Match"] = if_match
         repeatable = repeatable or method in {"GET", "HEAD"}
-        response = await self._send(request, CALL_TRIES if repeatable else 1)
-        content = response.content
+        headers, content = await self._send(request, CALL_TRIES if repeatable else 1)
         result = self._read(f"{method} {path}", answer, rename(content) if rename else content)
         if "etag" in answer.model_fields:
-            return result.model_copy(update={"etag": response.headers.get("ETag")})
+            return result.model_copy(update={"etag": headers.get("ETag")})
         return result
 
     async def upload(
@@ -317,8 +328,8 @@ class HttpConnection(AsyncResource):
         parts = {"file": ("file", content), "filename": (None, filename.encode())}
         with mapped(self.endpoint):
             request = self._client().build_request("POST", path, files=parts)
-        response = await self._send(request, 1)
-        return self._read(f"POST {path}", answer, response.content)
+        _, received = await self._send(request, 1)
+        return self._read(f"POST {path}", answer, received)
 
     async def post_bytes(
         self, path: str, answer: type[Answer], content: bytes, timeout: float | None = None
@@ -331,8 +342,8 @@ class HttpConnection(AsyncResource):
         """
         request = self._request("POST", path, None, None, timeout, content)
         request.headers["Content-Type"] = "application/octet-stream"
-        response = await self._send(request, 1)
-        return self._read(f"POST {path}", answer, response.content)
+        _, received = await self._send(request, 1)
+        return self._read(f"POST {path}", answer, received)
 
     @asynccontextmanager
     async def download(
@@ -356,7 +367,10 @@ class HttpConnection(AsyncResource):
         method = "GET" if content is None else "POST"
         request = self._request(method, path, query, None, self._stall, content)
         request.headers.update(headers)
-        async with self._streamed(request) as response, aclosing(self._parts(response)) as parts:
+        async with (
+            self._streamed(request) as response,
+            aclosing(self._parts(response, DOWNLOAD_BYTES)) as parts,
+        ):
             yield parts
 
     @asynccontextmanager
@@ -364,20 +378,53 @@ class HttpConnection(AsyncResource):
         with mapped(self.endpoint):
             response = await self._client().send(request, stream=True)
         try:
+            self._check_encoding(response)
             if response.status_code != 200:
-                with mapped(self.endpoint):
-                    await response.aread()
-                raise api_error(response.status_code, response.headers, response.content)
+                raise api_error(response.status_code, response.headers, await self._error(response))
             yield response
         finally:
             await response.aclose()
 
-    async def _parts(self, response: httpx.Response) -> AsyncGenerator[bytes]:
+    def _check_encoding(self, response: httpx.Response) -> None:
+        """Raise an error for an encoding that was not asked for; several could hold endless data."""
+        encodings = response.headers.get_list("Content-Encoding", split_commas=True)
+        if len(encodings) > 1 or not {one.strip().lower() for one in encodings} <= _ENCODINGS:
+            raise ProtocolError(
+                f"{self.endpoint} compresses its answer in a way that was not asked for."
+            )
+
+    async def _parts(self, response: httpx.Response, limit: int) -> AsyncGenerator[bytes]:
+        size = 0
         with mapped(self.endpoint):
             async for part in response.aiter_bytes():
+                size += len(part)
+                if size > limit:
+                    raise ProtocolError(
+                        f"{self.endpoint} answers with more than {limit >> 20} MiB.",
+                        next_step="Ask who runs the service why.",
+                    )
                 yield part
 
+    async def _content(self, response: httpx.Response) -> bytes:
+        content = bytearray()
+        async with aclosing(self._parts(response, ANSWER_BYTES)) as parts:
+            async for part in parts:
+                content += part
+        return bytes(content)
+
+    async def _error(self, response: httpx.Response) -> bytes:
+        """Return the body of an error; nothing of one that is too long to be one."""
+        content = bytearray()
+        with mapped(self.endpoint):
+            async for part in response.aiter_bytes():
+                content += part
+                if len(content) > ERROR_BYTES:
+                    return b""
+        return bytes(content)
+
     def _read(self, request: str, answer: type[Answer], content: bytes) -> Answer:
+        if has_too_many_values(content):
+            raise ProtocolError(f"The answer of {self.endpoint} to {request} has too many values.")
         try:
             return answer.model_validate_json(content)
         except ValidationError as e:
@@ -413,7 +460,8 @@ class HttpConnection(AsyncResource):
             yield messages
 
     async def _messages(self, response: httpx.Response) -> AsyncGenerator[ServerSentEvent]:
-        source = EventSource(response).aiter_sse()
+        text = _MessageText(response, self.endpoint)
+        source = EventSource(cast(httpx.Response, text)).aiter_sse()
         with mapped(self.endpoint):
             try:
                 async for message in source:
@@ -421,7 +469,8 @@ class HttpConnection(AsyncResource):
             finally:
                 await source.aclose()
 
-    async def _send(self, request: httpx.Request, tries: int) -> httpx.Response:
+    async def _send(self, request: httpx.Request, tries: int) -> tuple[httpx.Headers, bytes]:
+        """Send a request; return the headers and the body of its answer."""
         attempt = 0
         while True:
             try:
@@ -433,17 +482,21 @@ class HttpConnection(AsyncResource):
                     raise
             await asyncio.sleep(wait)
 
-    async def _once(self, request: httpx.Request) -> httpx.Response:
+    async def _once(self, request: httpx.Request) -> tuple[httpx.Headers, bytes]:
         with mapped(self.endpoint):
-            response = await self._client().send(request)
-        if response.is_success:
-            return response
-        if response.status_code < 400:
-            raise ProtocolError(
-                f"{self.endpoint} answered with status {response.status_code}.",
-                next_step="Use the address that the service itself answers at.",
-            )
-        raise api_error(response.status_code, response.headers, response.content)
+            response = await self._client().send(request, stream=True)
+        try:
+            self._check_encoding(response)
+            if response.is_success:
+                return response.headers, await self._content(response)
+            if response.status_code < 400:
+                raise ProtocolError(
+                    f"{self.endpoint} answered with status {response.status_code}.",
+                    next_step="Use the address that the service itself answers at.",
+                )
+            raise api_error(response.status_code, response.headers, await self._error(response))
+        finally:
+            await response.aclose()
 
     def _request(
         self,
@@ -493,13 +546,47 @@ class HttpConnection(AsyncResource):
         return None
 
 
+class _MessageText:
+    """The text of a response as `EventSource` reads it, with a bound for each message."""
+
+    def __init__(self, response: httpx.Response, endpoint: str) -> None:
+        self.headers = response.headers
+        self._response = response
+        self._endpoint = endpoint
+
+    async def aiter_text(self) -> AsyncGenerator[str]:
+        """Yield the text in parts.
+
+        Raises:
+            ProtocolError: a message is too long.
+        """
+        size, end = 0, ""
+        async for text in self._response.aiter_text():
+            ends = [match.end() for match in _BLANK_LINE.finditer(end + text)]
+            size = len(end) + len(text) - ends[-1] if ends else size + len(text)
+            if size > MESSAGE_CHARACTERS:
+                raise ProtocolError(
+                    f"{self._endpoint} sent a message of more than {MESSAGE_CHARACTERS >> 20} MiB.",
+                    next_step="Ask who runs the service why.",
+                )
+            end = text[-3:]
+            yield text
+
+
+_BLANK_LINE = re.compile("(?:\r\n|\n|\r)(?:\r\n|\n|\r)")
+_ENCODINGS = {"gzip", "deflate", "identity"}
+
 LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=3.0)
 """Each stream needs a connection, so their number has no limit. Idle ones are dropped before a
 server's usual five seconds, so that no request uses a connection that is being closed."""
 
 
 def _headers(key: str | None, names: WireNames, organization: str | None) -> dict[str, str]:
-    headers = {names.version_header: names.version, "Accept": "application/json"}
+    headers = {
+        names.version_header: names.version,
+        "Accept": "application/json",
+        "Accept-Encoding": "gzip, deflate",
+    }
     if key:
         if not (key.isascii() and key.isprintable()):
             raise InvalidKeyError("The API key holds characters that no key has.")

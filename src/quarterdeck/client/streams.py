@@ -165,6 +165,8 @@ class ResumingStream(AsyncResource, Generic[Item]):
 
 REMEMBERED = 4096
 """Event ids kept to detect repeats."""
+LONGEST_ID = 200
+"""Longest id of an event, and of a place in a stream, that is kept."""
 
 SHOWN = 200
 """Characters kept of a message that could not be read."""
@@ -221,12 +223,12 @@ class EventCursor:
             return (Malformed(error, message.data[:SHOWN]),)
         if event.id in self._ids:
             return ()
-        self._remember(event.id)
+        self._remember(event.id[:LONGEST_ID])
         return self._numbered(message.id, event)
 
     def _numbered(self, place: str, event: Event) -> Iterable[EventItem]:
         # The decoder repeats the last `id:` for messages that carry none.
-        if not place or place == self._place:
+        if not _is_place(place) or place == self._place:
             return (Received(None, event),)
         last = self._last
         index = int(place) if place.isdecimal() else None
@@ -240,7 +242,7 @@ class EventCursor:
         return (received,)
 
     def _advance(self, place: str) -> None:
-        if not place:
+        if not _is_place(place):
             return
         if place.isdecimal():
             index = int(place)
@@ -254,6 +256,11 @@ class EventCursor:
         self._order.append(event_id)
         if len(self._order) > REMEMBERED:
             self._ids.discard(self._order.popleft())
+
+
+def _is_place(text: str) -> bool:
+    """Return whether a text can be sent back as the place in a stream."""
+    return 0 < len(text) <= LONGEST_ID and text.isascii() and text.isprintable()
 
 
 TerminalStream = ResumingStream[TerminalItem]
@@ -282,7 +289,8 @@ class TerminalCursor:
             return ()
         try:
             event = terminal_event.validate_json(message.data)
-            return self._placed(event, int(message.id) if message.id.isdecimal() else None)
+            end = int(message.id) if message.id.isdecimal() and _is_place(message.id) else None
+            return self._placed(event, end)
         except ValidationError:
             error = ProtocolError(
                 "A message of the terminal could not be read.", next_step="It is left out."

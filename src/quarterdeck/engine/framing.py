@@ -1,7 +1,6 @@
 """JSON-RPC 2.0 messages, one a line, on an asyncio byte stream; used by both ends of a link."""
 
 import asyncio
-import re
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -10,16 +9,13 @@ from pydantic_core import from_json, to_json
 from quarterdeck.engine.errors import EngineProtocolError, EngineRefusedError, WrongSecretError
 from quarterdeck.wire.engine import LINE_LIMIT, EngineFault
 from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.json_size import VALUES_LIMIT, has_too_many_values
 
 REFUSED = -32000
 UNAUTHORIZED = -32001
 PARSE_ERROR = -32700
 
 _READ_BYTES = 1 << 18
-
-VALUES_LIMIT = 500_000
-"""Most strings, commas and brackets of a line: short values need far more memory than their text."""
-_VALUES = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
 
 _TEXT_LIMIT = 4_000
 """Most characters of a refusal's texts that are kept."""
@@ -85,19 +81,12 @@ def decode(line: bytes) -> Message:
     Raises:
         EngineProtocolError: it is not a message, or one of too many values.
     """
-    if len(line) > VALUES_LIMIT and _has_too_many_values(line):
+    if has_too_many_values(line):
         raise EngineProtocolError(f"A line has more than {VALUES_LIMIT} values.")
     try:
         return Message.model_validate(from_json(line))
     except (ValueError, ValidationError) as error:
         raise EngineProtocolError("A line is not a JSON-RPC 2.0 message.") from error
-
-
-def _has_too_many_values(line: bytes) -> bool:
-    for number, _ in enumerate(_VALUES.finditer(line)):
-        if number == VALUES_LIMIT:
-            return True
-    return False
 
 
 def call_line(id: int, method: str, params: BaseModel | dict[str, Any] | None) -> bytes:

@@ -43,8 +43,9 @@ from quarterdeck.engine.errors import JournalError
 from quarterdeck.local.processes import boot_id
 from quarterdeck.wire.events import EventType
 
-ENTRY_LIMIT = 32 << 20
-"""Longest payload of one entry in bytes; half of the longest line of the link."""
+ENTRY_LIMIT = 20 << 20
+"""Longest payload of one entry in bytes; half of the longest line of the link. Written as ASCII, three
+times as long, it is still an event that clients read."""
 
 
 class EntryTooLargeError(ValueError):

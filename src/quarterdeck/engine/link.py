@@ -152,9 +152,7 @@ class _Stream(Generic[_Model]):
         self._changed = asyncio.Event()
 
     async def put(self, item: _Model, size: int = 0) -> None:
-        while self._items and (
-            len(self._items) >= self._room or self._size + size > self._most
-        ):
+        while self._items and (len(self._items) >= self._room or self._size + size > self._most):
             await self._change()
         self._items.append((item, size))
         self._size += size

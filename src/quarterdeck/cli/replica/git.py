@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from quarterdeck.wire.git import MergeMethod, PullRequestDetail
 
 
+SHOWN_BYTES = 16 << 20
+"""Most bytes of a patch that are shown on a terminal."""
+
 repository_option = click.option(
     "--repository",
     metavar="NAME",
@@ -119,8 +122,14 @@ def diff(
                 _print_stat(await _counted(parts, "--numstat" if common.json else "--stat"), common)
                 return
             if sys.stdout.isatty():
-                text = b"".join([part async for part in parts])
-                print_text(text.decode(errors="replace"), end="")
+                text = bytearray()
+                async for part in parts:
+                    text += part
+                    if len(text) > SHOWN_BYTES:
+                        break
+                print_text(text[:SHOWN_BYTES].decode(errors="replace"), end="")
+                if len(text) > SHOWN_BYTES:
+                    print_message("The rest of the patch is left out. Write it to a file.")
                 return
             async for part in parts:
                 sys.stdout.buffer.write(part)

@@ -1,0 +1,182 @@
+"""What a server that is not ours can do to the client: nothing but waste its own words."""
+
+import asyncio
+import gzip
+import resource
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from functools import cache
+from itertools import chain, repeat
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from quarterdeck.client import Client, HttpConnection
+from quarterdeck.client import connection as connection_module
+from quarterdeck.client.connection import Backoff
+from quarterdeck.client.errors import ApiError, ClientError, ProtocolError
+from quarterdeck.client.stream_events import ConnectionLost, Received
+
+CHUNK = b"x" * (1 << 20)
+QUICK = Backoff(first=0.001, longest=0.002)
+
+
+@asynccontextmanager
+async def server(head: str, parts: Callable[[], Iterator[bytes]]) -> AsyncIterator[Client]:
+    """A server that answers every request with a head and what follows, until it is cut off."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(head.replace("\n", "\r\n").encode() + b"\r\n\r\n")
+            for part in parts():
+                writer.write(part)
+                await writer.drain()
+        except (OSError, asyncio.IncompleteReadError):
+            return
+        finally:
+            writer.close()
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with listening:
+        port = listening.sockets[0].getsockname()[1]
+        connection = HttpConnection(f"http://127.0.0.1:{port}", "qd_key", pace=QUICK)
+        async with Client(connection) as client:
+            yield client
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+@cache
+def bomb() -> bytes:
+    """A quarter of a gigabyte of blanks, compressed."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return b"".join(packer.compress(b" " * (16 << 20)) for _ in range(16)) + packer.flush()
+
+
+JSON = "HTTP/1.1 200 OK\nContent-Type: application/json\nConnection: close"
+STREAM = "HTTP/1.1 200 OK\nContent-Type: text/event-stream\nConnection: close"
+ENDLESS: list[tuple[str, Callable[[], Iterator[bytes]]]] = [
+    (JSON, lambda: chain([b'{"replicas":"'], repeat(CHUNK))),
+    (JSON, lambda: iter([b'{"replicas":[' + b"{}," * (20 << 20) + b"{}]}"])),
+    (JSON, lambda: iter([b"[" * (1 << 20)])),
+    (f"{JSON}\nContent-Encoding: gzip", lambda: iter([bomb()])),
+    (f"{JSON}\nContent-Encoding: gzip, gzip", lambda: iter([gzip.compress(bomb())])),
+    (f"{JSON}\nContent-Encoding: br", lambda: repeat(CHUNK)),
+]
+
+
+@pytest.mark.parametrize("case", range(len(ENDLESS)))
+async def test_an_endless_answer_is_an_error_and_costs_little(case: int) -> None:
+    head, parts = ENDLESS[case]
+    before = peak()
+    async with server(head, parts) as client:
+        with pytest.raises(ProtocolError) as error:
+            await client.replicas.list()
+    assert "127.0.0.1" in error.value.message and error.value.next_step
+    assert peak() - before < 320
+
+
+async def test_an_endless_error_is_still_one() -> None:
+    async with server("HTTP/1.1 404 X\nConnection: close", lambda: repeat(CHUNK)) as client:
+        with pytest.raises(ApiError) as error:
+            await client.replicas.list()
+    assert error.value.status == 404
+
+
+async def test_downloads_have_a_bound_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "DOWNLOAD_BYTES", 4 << 20)
+    async with server(JSON, lambda: repeat(CHUNK)) as client:
+        with pytest.raises(ProtocolError):
+            async with client.git.diff(uuid4(), "deck") as parts:
+                taken = [len(part) async for part in parts]
+                assert sum(taken) <= 4 << 20
+
+
+async def lost(client: Client, events: bool) -> ClientError:
+    streams: dict[bool, Callable[[], Any]] = {
+        True: lambda: client.events.stream(uuid4(), 0),
+        False: lambda: client.terminals.stream(uuid4(), uuid4(), 0),
+    }
+    async with streams[events]() as stream:
+        async for item in stream:
+            if isinstance(item, ConnectionLost):
+                return item.error
+    raise AssertionError("the stream ended")
+
+
+@pytest.mark.parametrize(
+    ("begin", "mib", "events"),
+    [
+        (b"data: ", 64, True),
+        (b"data: x\n", 16, True),
+        (b"id: ", 4, True),
+        (b": comment ", 4, True),
+        (b"data: ", 4, False),
+    ],
+)
+async def test_an_endless_message_ends_the_connection(
+    begin: bytes, mib: int, events: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one endless line, or of endless lines."""
+    if mib != connection_module.MESSAGE_CHARACTERS >> 20:
+        monkeypatch.setattr(connection_module, "MESSAGE_CHARACTERS", mib << 20)
+    lines = begin.endswith(b"\n")
+    more = (b"data: " + b"x" * 1000 + b"\n") * 1000 if lines else CHUNK
+    before = peak()
+    async with server(STREAM, lambda: chain([begin], repeat(more))) as client:
+        error = await lost(client, events)
+    assert isinstance(error, ProtocolError) and "MiB" in error.message
+    assert peak() - before < 320
+
+
+def event(number: int, id: str | None = None, place: str | None = None) -> bytes:
+    text = f'"id":"{id or uuid4()}","ts":"2026-01-02T00:00:00Z","type":"x","payload":{{}}'
+    return f"id: {place or number}\ndata: {{{text}}}\n\n".encode()
+
+
+async def test_places_that_cannot_be_sent_back_are_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor ids without a bound; and a long stream of short messages has none."""
+    monkeypatch.setattr(connection_module, "MESSAGE_CHARACTERS", 20_000)
+    places = ["9" * 5_000, "é", "\x01", "x" * 1_000]
+    sent = [event(n, place=place) for n, place in enumerate(places)]
+    sent += [event(n, id="i" * 10_000 + str(n)) for n in range(1, 300)]
+    split = b"".join(sent)
+    parts = [split[n : n + 997] for n in range(0, len(split), 997)]
+    async with server(STREAM, lambda: iter(parts)) as client:
+        stream = client.events.stream(uuid4(), None)
+        received = 0
+        async with stream:
+            async for item in stream:
+                if isinstance(item, ConnectionLost):
+                    break
+                received += isinstance(item, Received)
+        assert received == len(sent)
+        assert stream._cursor.place == "299"
+        assert max(map(len, stream._cursor._ids)) <= 200  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "inf",
+        "nan",
+        "1e400",
+        "-5",
+        "Mon, 01 Jan 2024 00:00:00 -0000",
+        "x" * 60_000,
+        "Mon, 99 Jan 99999 00:00:00 GMT",
+    ],
+)
+async def test_every_retry_after_is_a_number_of_seconds_or_none(value: str) -> None:
+    head = f"HTTP/1.1 409 X\nRetry-After: {value}\nConnection: close"
+    async with server(head, lambda: iter([b"{}"])) as client:
+        with pytest.raises(ApiError) as error:
+            await client.replicas.list()
+    assert error.value.retry_after is None or 0 <= error.value.retry_after <= 86_400
