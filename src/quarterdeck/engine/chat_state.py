@@ -110,6 +110,11 @@ class ChatFold:
         if fold is not None:
             fold(self, payload_of_line(line))
 
+    def lost_end(self) -> None:
+        """Note that later lines are lost: the service knows how the turns that seem open ended."""
+        for chat in self.chats.values():
+            chat.open_turn = None
+
     def _message(self, data: dict[str, Any]) -> None:
         message = DeliverMessage.model_validate(data)
         self._messages[message.message_id] = message

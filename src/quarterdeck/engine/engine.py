@@ -54,11 +54,9 @@ from quarterdeck.wire.engine import (
     TerminalFrame,
     WriteCanvas,
 )
-from quarterdeck.wire.events import EngineReady, EventType
-from quarterdeck.wire.git_state import (
-    EngineRepository,
-    ReposChanged,
-)
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.events import EngineReady, ErrorEvent, EventType
+from quarterdeck.wire.git_state import EngineRepository, ReposChanged
 from quarterdeck.wire.setup import ClaimWorkspace
 from quarterdeck.wire.terminals import (
     CreateTerminal,
@@ -254,6 +252,8 @@ class Engine:
             memory.visit(type, line)
 
         journal = await Journal.open(Path(config.state_dir), visit, config.known_index)
+        if journal.lost_end:
+            fold.lost_end()
         return cls(config, journal, fold, memory, catalog, now)
 
     def start(self) -> None:
@@ -410,6 +410,9 @@ class Engine:
         if self._memory.asleep:
             self._counts.rested(self._config.auto_stop_seconds or 0)
             await self._journal.append(rests(asleep=False))
+        if self._journal.lost_lines or self._journal.lost_end:
+            lost = ErrorEvent(code=ErrorCode.INTERNAL_ERROR, message=_loss(self._journal))
+            await self._journal.append(event(EventType.ERROR, lost), durable=True)
         if not await self._boot.run():
             return
         self._chats.start()
@@ -421,6 +424,18 @@ class Engine:
     def _note_activity(self) -> None:
         self._counts.touch()
         self._repos.changed()
+
+
+def _loss(journal: Journal) -> str:
+    parts: list[str] = []
+    if journal.lost_lines:
+        parts.append(f"{journal.lost_lines} of its lines could not be read")
+    if journal.lost_end:
+        parts.append("its newest entries are missing")
+    return (
+        f"The replica's journal was damaged: {' and '.join(parts)}. What is shown here stays, but an"
+        " agent may have forgotten the last part of its chat."
+    )
 
 
 def _taking(

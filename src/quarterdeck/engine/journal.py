@@ -14,9 +14,10 @@ A line is a `JournalEntry` with its fields in this order:
 itself (a message's content, an agent's session id): it has no number and is not published, but it
 is as durable as the entry after it, because both are written at once.
 
-A process that dies while writing leaves at most a torn last line, which `open` cuts off;
-unreadable lines before it (a disk that lost power) are copied to `journal.damaged` first. `append`
-either writes everything or leaves the file as it was.
+A process that dies while writing leaves at most a torn last line, which `open` cuts off. Where
+other lines cannot be read (a disk that lost power), the file is copied to `journal.damaged` and
+written again without them, so the numbers of a file always increase. `append` either writes
+everything or leaves the file as it was.
 
 Keys of agents are removed from all entries: an agent or its child processes may print their
 environment, and the key must not reach the journal, the service's database or its readers. A key
@@ -27,6 +28,7 @@ import asyncio
 import logging
 import os
 import re
+import shutil
 from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -40,6 +42,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from quarterdeck.engine.errors import JournalError
+from quarterdeck.engine.journal_lines import JournalLine, JournalLines, index_of, read_lines
 from quarterdeck.local.processes import boot_id
 from quarterdeck.wire.events import EventType
 
@@ -139,9 +142,6 @@ MARK_BYTES = 1 << 16
 Visit = Callable[[str, bytes], None]
 """Called at start for each line with its type (`#kind` for a note) and its JSON."""
 
-_INDEX = b'{"index":'
-_TYPE = b'"type":"'
-
 
 class JournalFile:
     """An open journal. `append` and `read` may run in threads, one `append` at a time."""
@@ -154,12 +154,22 @@ class JournalFile:
         """
         self.path = path
         self.last_index = 0
+        self.lost = 0
+        """How many lines could not be read."""
         self._marks: list[tuple[int, int]] = []
+        self._size = 0
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        os.close(os.open(path, flags, 0o600))
+        found = read_lines(path)
+        self.lost = found.lost
+        if not found.is_whole:
+            self._repair(found)
+            found = read_lines(path)
+        self._scan(found.lines, visit)
         self._descriptor = os.open(path, flags, 0o600)
-        self._size = self._scan(visit)
-        if self._size < os.fstat(self._descriptor).st_size:
-            self._cut_off()
+        if (surplus := os.fstat(self._descriptor).st_size - self._size) > 0:
+            logger.warning("cutting %d unreadable bytes off the journal's end", surplus)
+            os.ftruncate(self._descriptor, self._size)
 
     def append(self, data: bytes, sync: bool) -> None:
         """Write whole lines at the end; `sync` forces them to the disk.
@@ -191,7 +201,7 @@ class JournalFile:
             end = self._size
             while size < limit and file.tell() < end:
                 line = file.readline()
-                index = _index_of(line)
+                index = index_of(line)
                 if index is not None and index > after:
                     entries.append((index, line[:-1]))
                     size += len(line)
@@ -221,52 +231,35 @@ class JournalFile:
         if not self._marks or offset - self._marks[-1][1] >= MARK_BYTES:
             self._marks.append((index, offset))
 
-    def _scan(self, visit: Visit) -> int:
-        offset = 0
+    def _scan(self, lines: list[JournalLine], visit: Visit) -> None:
         with self.path.open("rb") as file:
-            for line in file:
-                if not self._scan_line(line, offset, visit):
-                    break
-                offset += len(line)
-        return offset
+            for place in lines:
+                line = file.read(place.size)
+                if place.number is not None:
+                    self._mark(place.number, self._size)
+                    self.last_index = place.number
+                self._size += place.size
+                try:
+                    visit(place.type, line if place.number is not None else line[1:])
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    # Not damage: an engine of another version may have written it.
+                    logger.error(
+                        "a line %s of the journal is not understood: %r", place.type, error
+                    )
 
-    def _scan_line(self, line: bytes, offset: int, visit: Visit) -> bool:
-        if not line.endswith(b"}\n"):
-            return False
-        if line.startswith(b"#"):
-            return _visit_note(line, visit)
-        index = _index_of(line)
-        if index is None or index <= self.last_index:
-            return False
-        self._mark(index, offset)
-        self.last_index = index
-        start = line.find(_TYPE) + len(_TYPE)
-        visit(line[start : line.index(b'"', start)].decode(), line)
-        return True
-
-    def _cut_off(self) -> None:
-        surplus = os.fstat(self._descriptor).st_size - self._size
-        tail = os.pread(self._descriptor, surplus, self._size)
-        logger.warning("cutting %d unreadable bytes off the journal's end", surplus)
-        if b"\n" in tail[:-1]:
-            self.path.with_suffix(".damaged").write_bytes(tail)
-        os.ftruncate(self._descriptor, self._size)
-
-
-def _index_of(line: bytes) -> int | None:
-    if not line.startswith(_INDEX):
-        return None
-    digits = line[len(_INDEX) : line.find(b",", len(_INDEX))]
-    return int(digits) if digits.isdigit() else None
-
-
-def _visit_note(line: bytes, visit: Visit) -> bool:
-    try:
-        kind = from_json(line[1:])["kind"]
-    except (ValueError, KeyError, TypeError):
-        return False
-    visit(f"#{kind}", line[1:])
-    return True
+    def _repair(self, found: JournalLines) -> None:
+        repaired = self.path.with_suffix(".repaired")
+        with self.path.open("rb") as file, repaired.open("wb") as new:
+            os.fchmod(new.fileno(), 0o600)
+            for place in found.lines:
+                file.seek(place.offset)
+                new.write(file.read(place.size).rstrip(b"\n") + b"\n")
+            new.flush()
+            os.fsync(new.fileno())
+        if found.lost:
+            logger.error("%d lines of the journal cannot be read", found.lost)
+            shutil.copyfile(self.path, self.path.with_suffix(".damaged"))
+        repaired.replace(self.path)
 
 
 RELAXED_ENTRIES = 256
@@ -313,6 +306,10 @@ class Journal:
         self.fault: str | None = None
         """Why the last write failed; None after a successful one."""
         self.subscribers = 0
+        self.lost_lines = 0
+        """How many lines could not be read when it was opened."""
+        self.lost_end = False
+        """Whether entries that the service has are missing at the end."""
         self.hide: Callable[[bytes], bytes] = bytes
         """Applied to every payload before it is written."""
         self._note_boot(boot)
@@ -336,8 +333,11 @@ class Journal:
             visit(type, line)
 
         file = await asyncio.to_thread(_open_file, directory, visit_line)
+        lost_end = file.last_index < known_index
         file.last_index = max(file.last_index, known_index)
-        return cls(file, boots[0].decode() if boots else None)
+        journal = cls(file, boots[0].decode() if boots else None)
+        journal.lost_end, journal.lost_lines = lost_end, file.lost
+        return journal
 
     @property
     def last_index(self) -> int:

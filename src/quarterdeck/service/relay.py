@@ -233,7 +233,7 @@ async def relay(
 
     The first entry that arrives is stored at once, and those that arrive during the write make up
     the next one. The first entry with a payload of another shape than its type's is replaced by an
-    error, later ones are left out. `stored` is called with every batch after it is durable, `failed` with each failed
+    error, most later ones are left out. `stored` is called with every batch after it is durable, `failed` with each failed
     attempt, which is then repeated.
 
     Raises:
@@ -246,39 +246,28 @@ async def relay(
         for entry in batch:
             if is_readable(entry):
                 readable.append(entry)
-            elif not reported:
+            elif not reported or entry is batch[-1]:  # the last one notes how far it was read
                 log.error("Entry %d of %s has an unknown shape.", entry.index, workspace_id)
                 readable.append(unreadable(entry.index))
                 reported = True
         await retry_until_stored(
-            partial(_store, event_log, workspace_id, readable, batch[-1].index, earlier), failed
+            partial(_store, event_log, workspace_id, readable, earlier), failed
         )
         stored(batch)
 
 
 async def _store(
-    event_log: EventLog,
-    workspace_id: str,
-    entries: Sequence[JournalEntry],
-    until: int,
-    earlier: int,
+    event_log: EventLog, workspace_id: str, entries: Sequence[JournalEntry], earlier: int
 ) -> None:
-    await event_log.write(
-        lambda writer: store_entries(writer, workspace_id, entries, earlier, until)
-    )
+    await event_log.write(lambda writer: store_entries(writer, workspace_id, entries, earlier))
 
 
 def store_entries(
-    writer: LogWriter,
-    workspace_id: str,
-    entries: Sequence[JournalEntry],
-    earlier: int = 0,
-    until: int = 0,
+    writer: LogWriter, workspace_id: str, entries: Sequence[JournalEntry], earlier: int = 0
 ) -> int:
     """Store the entries that are newer than the newest stored one; return how many.
 
-    Those up to `earlier` were journaled before the link was opened, the others just now. Entries up
-    to `until` that are not given are left out for good.
+    Those up to `earlier` were journaled before the link was opened, the others just now.
 
     Raises:
         UnknownWorkspaceError: the workspace was deleted.
@@ -288,15 +277,13 @@ def store_entries(
         raise UnknownWorkspaceError(f"There is no workspace {workspace_id}.")
     fresh = [entry for entry in entries if entry.index > newest]
     if not fresh:
-        if until > newest:
-            keep_journal_index(writer.connection, workspace_id, until, None)
         return 0
     fresh = with_pull_requests(writer.connection, workspace_id, fresh)
     # Chats first: an event of a missing chat would have no place in its history.
     columns = project(writer.connection, workspace_id, fresh)
     writer.append(workspace_id, [NewEvent(e.type[:40], public_payload(e), e.ts) for e in fresh])
     activity = _last_activity(fresh, earlier, writer.now())
-    keep_journal_index(writer.connection, workspace_id, max(fresh[-1].index, until), activity)
+    keep_journal_index(writer.connection, workspace_id, fresh[-1].index, activity)
     if columns:
         change_workspace(writer.connection, workspace_id, **columns)
     return len(fresh)

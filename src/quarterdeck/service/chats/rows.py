@@ -403,13 +403,13 @@ def order_waiting(
             )
 
 
-def canceled_among(connection: Connection, workspace_id: str, ids: Sequence[str]) -> list[str]:
-    """Return those of the ids that belong to canceled messages of a workspace."""
+def ended_among(connection: Connection, workspace_id: str, ids: Sequence[str]) -> list[str]:
+    """Return those of the ids that belong to canceled or started messages of a workspace."""
     statement = select(messages.c.id).where(
-        messages.c.workspace_id == workspace_id, messages.c.state == MessageState.CANCELED
+        messages.c.workspace_id == workspace_id, messages.c.state.not_in(WAITING)
     )
-    canceled = set(connection.execute(statement).scalars())
-    return [one for one in ids if one in canceled]
+    ended = set(connection.execute(statement).scalars())
+    return [one for one in ids if one in ended]
 
 
 def _waiting(connection: Connection, workspace_id: str, chat_id: str) -> list[tuple[str, int]]:

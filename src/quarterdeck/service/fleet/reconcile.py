@@ -14,9 +14,9 @@ from quarterdeck.engine.link import EngineLink, EngineRefusedError
 from quarterdeck.service.chats.rows import (
     Deletion,
     MessageState,
-    canceled_among,
     change_chat,
     deletion_of,
+    ended_among,
     find_chat,
     forget_notice,
     list_chats,
@@ -212,11 +212,13 @@ async def _held_queues(calls: EngineLink) -> HeldQueues:
 async def _settle_queue(
     site: WorkspaceRuntime, calls: EngineLink, chat_id: str, queue: Sequence[str], incomplete: bool
 ) -> None:
-    """Cancel and order what waits in the engine; `incomplete` when more of the queue follows."""
+    """Cancel and order what waits in the engine; `incomplete` when more of the queue follows.
+
+    An engine whose journal has lost its end may wait with messages that have run.
+    """
 
     def read(connection: Connection) -> tuple[list[str], list[str]]:
-        canceled = canceled_among(connection, site.id, queue)
-        return canceled, waiting_ids(connection, site.id, chat_id)
+        return ended_among(connection, site.id, queue), waiting_ids(connection, site.id, chat_id)
 
     canceled, waiting = await retry_until_stored(lambda: site.tools.context.database.read(read))
     if canceled:

@@ -1,0 +1,257 @@
+"""A journal that a disk or a person has damaged: what can be read is read, nothing comes twice."""
+
+import json
+import random
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from quarterdeck.engine.chat_state import ChatFold
+from quarterdeck.engine.journal import FILE_NAME, Journal, JournalFile
+from quarterdeck.engine.setup.memory import SetupMemory
+from quarterdeck.service.fleet.settings import FleetSettings
+from quarterdeck.wire.engine import LARGEST_INDEX
+from tests.fleet.conftest import SETTINGS, World
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.one_database
+
+MOMENT = "2026-01-02T00:00:00.000Z"
+DAMAGED = 3_000
+
+
+@pytest.fixture
+def settings() -> FleetSettings:
+    return replace(SETTINGS, restarts=20)
+
+
+def small_journal() -> list[bytes]:
+    """The lines of a journal with two chats and six turns."""
+    lines: list[bytes] = []
+    index = 0
+
+    def note(kind: str, **data: Any) -> None:
+        lines.append(b"#" + json.dumps({"kind": kind, "data": data}).encode() + b"\n")
+
+    def entry(type: str, **payload: Any) -> None:
+        nonlocal index
+        index += 1
+        text = json.dumps({"ts": MOMENT, "type": type, "payload": payload}, separators=(",", ":"))
+        lines.append(b'{"index":%d,%s\n' % (index, text[1:].encode()))
+
+    note("boot", id="first")
+    note("warmed")
+    entry("engine.ready", version="1")
+    for chat in (str(UUID(int=1)), str(UUID(int=2))):
+        record = {"id": chat, "provider": "builtin", "createdAt": MOMENT, "updatedAt": MOMENT}
+        note("chat", chat=record)
+        for n in range(3):
+            message = str(UUID(int=100 * int(chat[-1]) + n))
+            note(
+                "message", chatId=chat, messageId=message, text=f'say {{"index":{n}, "é": "\\"" }}'
+            )
+            entry("chat.turn.accepted", chatId=chat, messageId=message)
+            entry("chat.turn.started", chatId=chat, messageId=message)
+            entry("chat.updated", chat={**record, "title": f"title {n} ü", "processing": True})
+            event = {"timestamp": MOMENT, "type": "user-message", "payload": {"text": '#{"kind":'}}
+            entry("chat.turn.delta", chatId=chat, messageId=message, event=event)
+            entry("chat.turn.completed", chatId=chat, messageId=message, isComplete=True)
+            note("session", chatId=chat, sessionId=f"s{n}", model=None)
+    return lines
+
+
+def damaged(whole: bytes, by: random.Random) -> bytes:
+    """One of many things that can happen to a file."""
+    start = by.randrange(len(whole))
+    end = min(len(whole), start + by.choice((1, 7, 50, 400, 4096)))
+    piece = whole[start:end]
+    other = by.randrange(len(whole))
+    match by.randrange(9):
+        case 0:
+            return whole[:start]
+        case 1:
+            return whole[:start] + b"\0" * len(piece) + whole[end:]
+        case 2:
+            return whole[:start] + by.randbytes(len(piece)) + whole[end:]
+        case 3:
+            return whole[:start] + whole[end:]
+        case 4:
+            return whole[:other] + piece + whole[other:]
+        case 5:
+            flipped = bytes([whole[start] ^ (1 << by.randrange(8))])
+            return whole[:start] + flipped + whole[start + 1 :]
+        case 6:
+            return whole[:start] + str(by.randrange(10**18)).encode() + whole[start:]
+        case 7:
+            lines = whole.splitlines(keepends=True)
+            a, b = by.randrange(len(lines)), by.randrange(len(lines))
+            lines[a], lines[b] = lines[b], lines[a]
+            return b"".join(lines)
+        case _:
+            return whole[start:]
+
+
+def opened(path: Path) -> tuple[JournalFile, list[tuple[int, bytes]]]:
+    fold, memory = ChatFold(), SetupMemory()
+
+    def visit(type: str, line: bytes) -> None:
+        fold.visit(type, line)
+        memory.visit(type, line)
+
+    file = JournalFile(path, visit)
+    return file, file.read(0, 1 << 30)
+
+
+def test_thousands_of_damaged_journals_can_be_opened(tmp_path: Path) -> None:
+    lines = small_journal()
+    whole = b"".join(lines)
+    path = tmp_path / FILE_NAME
+    by = random.Random(16)
+    lost = 0
+    for number in range(DAMAGED):
+        text = damaged(whole, by)
+        if by.randrange(4) == 0:
+            text = damaged(text or whole, by)
+        path.write_bytes(text)
+        file, entries = opened(path)
+        file.append(
+            b'{"index":%d,"ts":"x","type":"y","payload":{}}\n' % (file.last_index + 1), False
+        )
+        file.close()
+        indices = [index for index, _ in entries]
+        assert all(a < b for a, b in pairwise(indices)), number
+        assert all(json.loads(line)["index"] == index for index, line in entries), number
+        assert file.last_index == (indices[-1] if indices else 0)
+        again, repeated = opened(path)
+        again.close()
+        assert repeated[:-1] == entries and again.lost == 0, number
+        lost += file.lost
+    assert lost > DAMAGED / 4  # the damages are some
+
+
+@pytest.mark.parametrize(
+    ("damage", "kept", "lost"),
+    [
+        (lambda lines: lines[:-1], 31, 0),
+        (lambda lines: [*lines[:-2], lines[-2][:-7], lines[-1]], 30, 1),  # two lines became one
+        (lambda lines: [*lines[:-1], lines[-1][:-7]], 31, 0),
+        (lambda lines: [*lines[:-1], lines[-1][:-1]], 31, 0),
+        (lambda lines: [*lines[:10], b"\xff\xfe\n", *lines[10:]], 31, 1),
+        (lambda lines: [*lines[:4], lines[4].replace(b"say", b"\xff"), *lines[5:]], 31, 1),
+        # A wrong number hides only its own line.
+        (
+            lambda lines: [lines[0], lines[1], lines[2].replace(b":1,", b":900,", 1), *lines[3:]],
+            30,
+            1,
+        ),
+        (
+            lambda lines: [
+                *lines[:-2],
+                lines[-2].replace(b'{"index":31', b'{"index":3'),
+                lines[-1],
+            ],
+            30,
+            1,
+        ),
+        (lambda lines: [*lines, *lines], 31, 31),
+        (lambda lines: [b"\0" * 4096 + b"\n", *lines], 31, 1),
+    ],
+)
+def test_what_is_kept(
+    tmp_path: Path, damage: Callable[[list[bytes]], list[bytes]], kept: int, lost: int
+) -> None:
+    path = tmp_path / FILE_NAME
+    path.write_bytes(b"".join(damage(small_journal())))
+    file, entries = opened(path)
+    file.close()
+    assert (len(entries), file.lost) == (kept, lost)
+    assert path.with_suffix(".damaged").exists() == bool(lost)
+
+
+async def test_numbers_stay_below_the_largest(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    line = b'{"index":%d,"ts":"x","type":"y","payload":{}}\n'
+    path.write_bytes(line % 1 + line % (LARGEST_INDEX + 1) + line % 2)
+    journal = await Journal.open(tmp_path, lambda type, line: None, 7)
+    assert (journal.last_index, journal.lost_lines, journal.lost_end) == (7, 1, True)
+    await journal.close()
+
+
+def half(lines: list[bytes]) -> bytes:
+    whole = b"".join(lines)
+    return whole[: len(whole) // 2]
+
+
+def in_a_turn(lines: list[bytes]) -> bytes:
+    """Without everything after the start of the second turn."""
+    starts = [n for n, line in enumerate(lines) if b'"chat.turn.started"' in line]
+    return b"".join(lines[: starts[1] + 1])
+
+
+def queued(lines: list[bytes]) -> bytes:
+    """Without everything after the last message was accepted."""
+    accepted = [n for n, line in enumerate(lines) if b'"chat.turn.accepted"' in line]
+    return b"".join(lines[: accepted[-1] + 1])
+
+
+def merged(lines: list[bytes]) -> bytes:
+    """As if the engine had gone on after the end was cut off a line."""
+    return b"".join(lines[:-4]) + lines[-4][:-7] + b"".join(lines[-3:])
+
+
+CUTS: list[Callable[[list[bytes]], bytes]] = [
+    lambda lines: b"".join(lines)[:-7],
+    half,
+    in_a_turn,
+    queued,
+    merged,
+    lambda lines: b"",
+    lambda lines: b"\xff" * 5_000,
+]
+
+
+async def test_a_journal_that_is_cut_doubles_nothing(scripted: World) -> None:
+    """One replica for all: each cut follows two more turns."""
+    world = scripted
+    made = await world.create(message="first")
+    ids: list[str] = []
+    for number, cut in enumerate(CUTS):
+        for text in ("one", "two"):
+            sent = await world.send(made, f"{text} {number}")
+            ids.append(sent["message_id"])
+        await world.done(made, ids[-1])
+
+        async def rested() -> bool:
+            return not (await world.get(made))["chats"][0]["processing"]
+
+        await eventually(rested)
+        path = world.driver.place(made) / FILE_NAME
+        world.driver.signal(made, signal.SIGSTOP)
+        data = path.read_bytes()
+        path.unlink()  # what the engine still writes goes into the removed file
+        path.write_bytes(cut(data.splitlines(keepends=True)))
+        starts = len(await world.events(made, "engine.ready"))
+        world.driver.signal(made, signal.SIGKILL)
+
+        async def again(starts: int = starts) -> bool:
+            return len(await world.events(made, "engine.ready")) > starts
+
+        await eventually(again, f"the engine after cut {number}")
+        errors = [one["message"] for one in await world.events(made, "error")]
+        assert "journal was damaged" in errors[-1] and len(errors) == number + 1
+    last = (await world.send(made, "last"))["message_id"]
+    await world.done(made, last)
+    for type in ("chat.turn.accepted", "chat.turn.started", "chat.turn.completed"):
+        told = [one["messageId"] for one in await world.events(made, type)]
+        assert len(told) == len(set(told)) == len(ids) + 2, type
+    deltas = [one["event"] for one in await world.events(made, "chat.turn.delta")]
+    for type in ("user-message", "turn-result"):
+        of_type = [one["payload"] for one in deltas if one["type"] == type]
+        assert len(of_type) == len(ids) + 2, type
+        assert all(one.get("stopReason", "end_turn") == "end_turn" for one in of_type)
