@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from quarterdeck.wire.account import Service
 
 
+WIDEST_COLUMN = 60
+"""Characters that a column is padded to at most: one long cell must not widen every row."""
+LONGEST_CELL = 1_000
+"""Characters of a cell that are printed."""
+
 Record = TypeVar("Record")
 
 _HARMLESS = re.compile(r"[ -~\n\t]*")
@@ -31,6 +36,15 @@ def safe_text(text: str) -> str:
 def safe_line(text: str) -> str:
     """Return the text on one line, without control sequences."""
     return " ".join(safe_text(text).split())
+
+
+def safe_name(text: str) -> str:
+    """Return a name on one line, and a word in place of one of which nothing can be shown."""
+    if line := safe_line(text):
+        return line
+    from quarterdeck.transcript.text import UNNAMED
+
+    return UNNAMED
 
 
 def print_message(text: str) -> None:
@@ -67,9 +81,12 @@ def json_text(value: "BaseModel | Any") -> str:
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print columns as wide as their widest cell; the last one is not padded."""
-    lines = [list(header), *([safe_line(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    """Print columns as wide as their widest cell, up to a limit; the last one is not padded."""
+    lines = [list(header), *([_cell(cell) for cell in row] for row in rows)]
+    widths = [
+        min(WIDEST_COLUMN, max(len(line[column]) for line in lines))
+        for column in range(len(header))
+    ]
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
         print_safe("  ".join(cells).rstrip())
@@ -87,6 +104,9 @@ def print_records(
         print_json({name: list(records)})
     else:
         print_table(header, map(row, records))
+def _cell(text: str) -> str:
+    line = safe_line(text[: 4 * LONGEST_CELL])
+    return line if len(line) <= LONGEST_CELL else f"{line[: LONGEST_CELL - 1]}…"
 
 
 def _plain(value: Any) -> Any:

@@ -9,9 +9,13 @@ looks across a newline), so text that arrives in pieces can be cleaned again fro
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 _MAX_MARKS = 4
 """Zero-width marks kept on one character: real scripts use up to three."""
+
+MOST_JOINED = 10
+"""Most characters that follow the first in a cell: as many as the longest emoji in use has."""
 
 _SUSPECT = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -28,6 +32,11 @@ _REMOVED = re.compile(
     "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]"
 )
+_HOSTILE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+UNNAMED = "(unnamed)"
 _JOINERS = re.compile("[\u200c\u200d\ufe00-\ufe0f]{2,}")
 _LEADING_JOINERS = re.compile("^[\u200c\u200d\ufe00-\ufe0f]+", re.MULTILINE)
 _FOREIGN = re.compile("[^\x00-\x7f]{2,}")
@@ -58,6 +67,19 @@ def clean_output(text: str) -> str:
 def one_line(text: str) -> str:
     """Return a title or a name: cleaned, all white space one blank."""
     return " ".join(clean(text).split())
+
+
+def name_line(text: str) -> str:
+    """Return a name on one line, and a word in place of one of which nothing can be shown."""
+    return one_line(text) or UNNAMED
+
+
+def replace_hostile(text: str, with_width: Callable[[str], int]) -> str:
+    """Return the text of a screen, in which nothing is left that could change the screen.
+
+    The last resort, for text that nobody has cleaned: it keeps its width.
+    """
+    return _HOSTILE.sub(lambda match: "\ufffd" * with_width(match[0]), text)
 
 
 def is_plain(text: str) -> bool:

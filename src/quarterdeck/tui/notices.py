@@ -12,7 +12,7 @@ from uuid import UUID
 
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.status import Attention
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.host_terminal import ESCAPE, in_tmux, through_tmux, tmux_passes
 
 BELL = "\a"
@@ -71,7 +71,7 @@ class NoticeWatch:
         if now not in SENTENCES or self._notified.get(state.id) == now:
             return None
         self._notified[state.id] = now
-        return AttentionNotice(state.id, f"{one_line(state.name)[:LONGEST]} {SENTENCES[now]}")
+        return AttentionNotice(state.id, f"{name_line(state.name)[:LONGEST]} {SENTENCES[now]}")
 
 
 def protocol_of(environment: Mapping[str, str]) -> str:

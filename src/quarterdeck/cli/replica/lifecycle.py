@@ -137,7 +137,7 @@ def create(
         if common.json:
             print_json({"replica": created})
         else:
-            print_text(created.name)
+            print_text(safe_line(created.name))
         if wait:
             await _wait(client, common, created, bool(wish.message.strip()))
 

@@ -16,6 +16,8 @@ from quarterdeck.cli.output import (
     print_message,
     print_table,
     print_text,
+    safe_line,
+    safe_name,
 )
 from quarterdeck.cli.target import Target, find_target
 from quarterdeck.store.status import WORDS, attention_of
@@ -92,7 +94,7 @@ def _state_reader(target: Target) -> "Callable[[Replica], str]":
 
 def _row(state: str, replica: Replica) -> list[str]:
     return [
-        replica.name,
+        safe_name(replica.name),
         state,
         ago(replica.last_activity_at or replica.created_at),
         ", ".join(repository.name for repository in replica.repositories) or "-",
@@ -157,23 +159,23 @@ def show(common: Common, replica: str) -> None:
 
 
 def _lines(detail: ReplicaDetail) -> Iterator[str]:
-    yield f"name        {detail.name}"
+    yield f"name        {safe_name(detail.name)}"
     yield f"id          {detail.id}"
-    yield f"status      {detail.status}"
+    yield f"status      {safe_line(detail.status)}"
     if detail.unreachable_since:
         yield f"unreachable its service was last seen {ago(detail.unreachable_since)} ago"
     if detail.error:
         yield f"error       {detail.error}"
-    yield f"agent       {detail.coding_agent or '-'}"
+    yield f"agent       {safe_line(detail.coding_agent or '-')}"
     yield f"created     {ago(detail.created_at)} ago"
     environment = detail.environment
     if environment is not None and environment.isolation:
         note = f" ({environment.isolation_note})" if environment.isolation_note else ""
-        yield f"isolation   {environment.isolation}{note}"
+        yield f"isolation   {safe_line(environment.isolation + note)}"
     for status in detail.repository_statuses:
-        yield f"repository  {_repository_text(status)}"
+        yield f"repository  {safe_line(_repository_text(status))}"
     for chat in sorted(detail.chats, key=lambda chat: chat.created_at):
-        yield f"chat        {_chat_text(chat)}"
+        yield f"chat        {safe_line(_chat_text(chat))}"
 
 
 def _repository_text(status: RepositoryStatus) -> str:

@@ -31,7 +31,7 @@ from quarterdeck.store.creation import (
     environment_for,
     models_of,
 )
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, keyed
 from quarterdeck.tui.automations.facts import ON_SUCCESS, PUSH, both_clocks
 from quarterdeck.tui.automations.run_screen import RunSteps
@@ -315,7 +315,7 @@ class AutomationForm(FormScreen[Automation]):
         self.form.say(ENVIRONMENT, "")
         environments = [(entry.name, str(entry.id)) for entry in found.environments]
         if self._app_state.directory is not None:
-            name = one_line(self._app_state.directory.name)
+            name = name_line(self._app_state.directory.name)
             environments.insert(0, (f"{name} (the repository here)", str(HERE)))
         self.form.offer(ENVIRONMENT, environments)
         repositories = [(entry.name, str(entry.id)) for entry in found.repositories]
@@ -444,7 +444,7 @@ class StepsScreen(RunSteps):
         runs = f" with its {state.history.total} runs" if state.history else " with all its runs"
         sure = await self.app.push_screen_wait(
             ConfirmScreen(
-                f"Delete {one_line(state.name)}?",
+                f"Delete {name_line(state.name)}?",
                 f"Deletes the automation{runs}. Their replicas are kept.",
                 "Delete",
             )
@@ -459,7 +459,7 @@ class StepsScreen(RunSteps):
         if state is None:
             return
         if state.record.webhook_token is None:
-            self.tell("information", one_line(state.name), keyed(NO_WEBHOOK))
+            self.tell("information", name_line(state.name), keyed(NO_WEBHOOK))
             return
         self.revealed = None if self.revealed == state.id else state.id
         self._show_chosen()
@@ -470,7 +470,7 @@ class StepsScreen(RunSteps):
             return
         call = webhook_call(state.record, self._app_state.connection.endpoint)
         if call is None:
-            self.tell("information", one_line(state.name), keyed(NO_WEBHOOK))
+            self.tell("information", name_line(state.name), keyed(NO_WEBHOOK))
         else:
             copy_text(self, call)
 
@@ -479,7 +479,7 @@ class StepsScreen(RunSteps):
         if state is None:
             return
         if state.record.webhook_token is None:
-            self.tell("information", one_line(state.name), keyed(NO_WEBHOOK))
+            self.tell("information", name_line(state.name), keyed(NO_WEBHOOK))
             return
         rotate = self._app_state.automations.commands.rotate_webhook
 
@@ -489,7 +489,7 @@ class StepsScreen(RunSteps):
             if call is not None:
                 self._show_call(rotated, call)
 
-        question = f"Give the webhook of {one_line(state.name)} a new token?"
+        question = f"Give the webhook of {name_line(state.name)} a new token?"
         self._ask_first(question, "Calls with the present one start nothing then.", "Rotate", show)
 
     # runs
@@ -521,6 +521,6 @@ class StepsScreen(RunSteps):
         if started is not None and started.workspace_id is None:
             self.tell(
                 "information",
-                one_line(state.name),
+                name_line(state.name),
                 "The run waits: as many runs or replicas are active as are allowed.",
             )

@@ -15,7 +15,7 @@ from quarterdeck.store.app_state import AppState
 from quarterdeck.store.automation_draft import Wrong, composed_prompt, refused, trigger_of
 from quarterdeck.store.automation_state import AutomationState, under_way
 from quarterdeck.store.signals import AutomationsChanged, Change, ListChanged
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, brief_keys, keyed
 from quarterdeck.tui.actions.pages import APPROVE, CANCEL, OF_A_RUN, RETRY
 from quarterdeck.tui.automations.facts import StoryView
@@ -225,7 +225,7 @@ class RunScreen(RunSteps):
         if state is None or run is None:
             self.query_one("#run-title", Static).update("This run was deleted.")
             return
-        self.query_one("#run-title", Static).update(f"A run of {one_line(state.name)}")
+        self.query_one("#run-title", Static).update(f"A run of {name_line(state.name)}")
         replica = self.replica_of(run)
         known = self._app_state.replicas.get(run.workspace_id) if run.workspace_id else None
         if known is not None and run.completed_at is not None and (words := work_words([known])):
@@ -323,7 +323,7 @@ class RunDialog(SettledLayout[Triggered | None], Dialog[Triggered | None]):
 
     def compose(self) -> ComposeResult:
         box = VerticalScroll()
-        box.border_title = f"Run {one_line(self._state.name)} now"
+        box.border_title = f"Run {name_line(self._state.name)} now"
         box.can_focus = False
         with box:
             if not self._state.record.enabled:

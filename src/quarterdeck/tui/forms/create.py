@@ -18,7 +18,7 @@ from quarterdeck.store.app_state import AppState
 from quarterdeck.store.commands import Commands
 from quarterdeck.store.creation import CreationChoices, CreationRequest, choices, create, models_of
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.forms.create_fields import (
     FIELDS,
@@ -388,13 +388,13 @@ class ForkScreen(FormScreen[ReplicaDetail]):
     def __init__(self, commands: Commands, state: ReplicaState) -> None:
         fields = (
             Field("message", "Prompt (optional)", kind=FieldKind.LINES, rows=4),
-            Field("name", placeholder=f"{one_line(state.name)}-fork", rule="no spaces"),
+            Field("name", placeholder=f"{name_line(state.name)}-fork", rule="no spaces"),
         )
 
         async def save(body: BaseModel) -> ReplicaDetail:
             return await commands.fork(state.id, cast("ForkReplica", body))
 
-        title = f"Fork {one_line(state.name)}"
+        title = f"Fork {name_line(state.name)}"
         super().__init__(title, ModelForm(ForkReplica, fields), save, verb="Fork")
 
     def extra(self) -> ComposeResult:

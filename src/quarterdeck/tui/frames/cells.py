@@ -20,6 +20,8 @@ from textual._compositor import Compositor
 from textual.geometry import Region
 from textual.strip import Strip
 
+from quarterdeck.transcript.text import MOST_JOINED, replace_hostile
+
 _CUBE = (0, 95, 135, 175, 215, 255)
 _GRAYS = range(8, 239, 10)
 _FIRST_OF_CUBE, _FIRST_GRAY = 16, 232
@@ -269,18 +271,25 @@ class CellMaker:
 
 @lru_cache(maxsize=4_096)
 def _graphemes(text: str) -> tuple[str, ...]:
-    """Return the text of each cell, without control characters."""
-    safe = "".join(c for c in text if c >= " " and not "\x7f" <= c <= "\x9f")
-    safe = safe.encode("utf-8", "replace").decode()
+    """Return the text of each cell, without anything that commands the terminal."""
+    safe = replace_hostile(text, cell_len)
     cells: list[str] = []
     for start, end, width in split_graphemes(safe)[0]:
         if width:
-            cells.append(safe[start:end])
+            cells.append(_thin(safe[start:end], width))
             cells += [""] * (width - 1)
         elif cells:
             lead = -1 if cells[-1] else -2
-            cells[lead] += safe[start:end]
+            cells[lead] = _thin(cells[lead] + safe[start:end], 1 if lead == -1 else 2)
     return tuple(cells)
+
+
+def _thin(grapheme: str, width: int) -> str:
+    """Return what is drawn into one cell, without most of what many marks add to it."""
+    if len(grapheme) <= 1 + MOST_JOINED:
+        return grapheme
+    thinned = grapheme[: 1 + MOST_JOINED].rstrip("\u200d")
+    return thinned if cell_len(thinned) == width else grapheme[0].ljust(width)
 
 
 def _is_steady(text: str) -> bool:

@@ -32,7 +32,7 @@ from quarterdeck.store.files import (
     size_words,
 )
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, eager_bindings, keyed
 from quarterdeck.tui.kit.fields import PathField
 from quarterdeck.tui.kit.key_context import HasKeyContext
@@ -57,12 +57,12 @@ NOTHING = (
 def item_row(item: CanvasItem) -> Row:
     """Return the row of an item."""
     note = f"{item.kind:>8}  {size_words(item.size_bytes):>10}"
-    return Row(item.filename, (Span(f" {one_line(item.filename)}"),), (Span(note, TextRole.DIM),))
+    return Row(item.filename, (Span(f" {name_line(item.filename)}"),), (Span(note, TextRole.DIM),))
 
 
 def waiting_row(upload: CanvasUpload) -> Row:
     """Return the row of an upload that waits for the replica to start."""
-    words = (Span(" ◌ ", TextRole.ASKING), Span(one_line(upload.original_name)))
+    words = (Span(" ◌ ", TextRole.ASKING), Span(name_line(upload.original_name)))
     note = f"waits for the start  {size_words(upload.size_bytes):>10}"
     return Row(f"{WAITING}{upload.upload_id}", words, (Span(note, TextRole.DIM),))
 

@@ -24,7 +24,7 @@ from quarterdeck.client.errors import ClientError, NotActiveError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.files import FileFinder, OpenFile, content_words, read_file, size_words
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.transcript.text import clean, one_line
+from quarterdeck.transcript.text import clean, name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, eager_bindings, keyed
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.kit.fields import LineInput
@@ -53,7 +53,7 @@ def key_of(file: FoundFile) -> str:
 
 def row_of(file: FoundFile, words: str, *, several: bool) -> Row:
     """Return the row of a file; with `several` repositories it names the file's."""
-    path = one_line(file.display_path if several else file.path)
+    path = name_line(file.display_path if several else file.path)
     sign = next((sign for status, sign in _SIGNS.items() if status == file.status), _NO_SIGN)
     return Row(key_of(file), (Span(" "), sign, *marked_path(path, words)))
 

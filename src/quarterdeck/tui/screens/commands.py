@@ -13,7 +13,7 @@ from quarterdeck.store.app_state import AppState
 from quarterdeck.store.commands import Commands
 from quarterdeck.store.replica_list import BulkOutcome, on_each
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import BY_STATE, KeyContext
 from quarterdeck.tui.forms.create_fields import Typed
 from quarterdeck.tui.frames import SettledLayout
@@ -99,7 +99,7 @@ def pointless(states: list[ReplicaState]) -> set[str]:
 
 def names(states: list[ReplicaState]) -> str:
     """Return the names of replicas: the first ones, and how many more."""
-    named = [one_line(state.name) for state in states[:MOST_NAMED]]
+    named = [name_line(state.name) for state in states[:MOST_NAMED]]
     more = len(states) - len(named)
     return ", ".join(named) + (f" and {more} more" if more else "")
 
@@ -115,7 +115,7 @@ def reasons(outcome: BulkOutcome) -> list[tuple[list[ReplicaState], ClientError]
 def title(verb: str, states: list[ReplicaState]) -> str:
     """Return the question before it is done."""
     if len(states) == 1:
-        return f"{verb} {one_line(states[0].name)}?"
+        return f"{verb} {name_line(states[0].name)}?"
     return f"{verb} {len(states)} replicas?"
 
 

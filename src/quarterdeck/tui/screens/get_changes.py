@@ -20,7 +20,7 @@ from quarterdeck.store.git import (
     has_pull_requests,
     local_branch,
 )
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.actions.replicas import GETTING
 from quarterdeck.tui.kit.dialogs import ConfirmScreen
@@ -78,7 +78,7 @@ class GetChangesScreen(ActionScreen[None]):
         """Whether the action has ended, and only its effects are being read."""
 
     def compose(self) -> ComposeResult:
-        title = f"Get changes: {one_line(self._changes.name)}"
+        title = f"Get changes: {name_line(self._changes.name)}"
         with self.box(title, keyed("{get.close} close")):
             yield Static("Reading the repositories …", id="repositories", markup=False)
             yield from self.rows()

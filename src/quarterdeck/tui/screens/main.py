@@ -23,7 +23,7 @@ from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import Change, Noticed, ReplicaGone, TranscriptChanged
 from quarterdeck.store.status import ConnectionPhase
 from quarterdeck.transcript.blocks import UserBlock
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, brief_keys, keyed
 from quarterdeck.tui.kit.key_context import KeyContextChanged, idle_actions_of, key_context_of
 from quarterdeck.tui.panes.replica import PendingUpdate, ReplicaHolder, ReplicaPane
@@ -183,7 +183,7 @@ class MainScreen(CommandScreen):
         pane = self.pane
         if pane is None or pane.replica_id != removed.replica_id:
             return
-        name = one_line(removed.name)
+        name = name_line(removed.name)
         if removed.elsewhere:
             self.tell("warning", name, "Deleted from another client.")
         if self._inside(pane) or self.focused is None:

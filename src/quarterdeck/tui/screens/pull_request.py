@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from quarterdeck.store.git import PullRequestStore
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.actions.replicas import MERGING
 from quarterdeck.tui.clipboard import copy_text
@@ -101,7 +101,7 @@ class PullRequestScreen(ActionScreen[str]):
         self._first_message = message
 
     def compose(self) -> ComposeResult:
-        title = f"Pull request: {one_line(self._state.name)}"
+        title = f"Pull request: {name_line(self._state.name)}"
         with self.box(title, keyed("{pull.again} refresh · {pull.close} close")):
             yield Static(id="pull", markup=False)
             yield from self.rows()

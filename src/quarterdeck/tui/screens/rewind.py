@@ -13,7 +13,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.commands import Commands
 from quarterdeck.store.git import failure_of
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.kit.dialogs import ConfirmScreen, Dialog
@@ -78,7 +78,7 @@ class RewindScreen(SettledLayout[None], Dialog[None]):
 
     def compose(self) -> ComposeResult:
         box = Vertical()
-        box.border_title = f"Rewind files: {one_line(self._state.name)}"
+        box.border_title = f"Rewind files: {name_line(self._state.name)}"
         box.border_subtitle = self._keys()
         with box:
             yield self._rows

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from rich.cells import cell_len
 
-from quarterdeck.transcript.text import thin_marks
+from quarterdeck.transcript.text import MOST_JOINED, thin_marks
 from quarterdeck.tui.terminal.channel import (
     HEAD,
     MARKS,
@@ -68,6 +68,8 @@ def fit(text: str, cells: int) -> str:
     It is either one grapheme, or characters that are all one or all two cells wide.
     """
     clean = thin_marks("".join(map(_harmless, text)).rstrip("\u200d"))
+    if len(clean) > cells + MOST_JOINED:  # so it is one grapheme
+        clean = clean[: 1 + MOST_JOINED].rstrip("\u200d")
     if cell_len(clean) == cells:
         return clean
     width = cells // len(clean) if clean else 0

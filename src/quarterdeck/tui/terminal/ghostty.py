@@ -127,6 +127,8 @@ _SOME_KEYS = b"\x1b[>4;1m"
 _OWN = re.compile(rb"\x1b(?:\[(?:\?6n|!p|>4(?:;[0-9]?)?m|>4n|>m)|c)")
 """DECXCPR and DECSTR, which the library does not support; and the sequences of `modifyOtherKeys`,
 of which it supports level 2 only."""
+_REPEAT = re.compile(rb"\x1b[\x00-\x17\x19\x1c-\x1f]*\[([0-9;\x00-\x17\x19\x1c-\x1f\x7f]{2,})b")
+"""REP with a count of two digits or more; control characters may be anywhere in a sequence."""
 _OWN_LENGTH = len(_SOME_KEYS)
 _SOFT_RESET = (
     b"\x1b[?25h\x1b[?6l\x1b[4l\x1b[?1l\x1b>\x1b[?7h\x1b[?69l\x1b[r\x1b[m"
@@ -229,6 +231,8 @@ class GhosttyCore:
 
     def feed(self, data: bytes) -> None:
         """Process output of the program."""
+        if b"b" in data:
+            data = _REPEAT.sub(self._bounded_repeat, data)
         start = 0
         while (own := self._next_own(data, start)) is not None:
             sequence, end = own
@@ -239,6 +243,14 @@ class GhosttyCore:
         rest = data[start:]
         self._terminal.feed(rest)
         self._tail = (self._tail + rest)[1 - _OWN_LENGTH :]
+
+    def _bounded_repeat(self, match: re.Match[bytes]) -> bytes:
+        """Return REP for at most one line: each one may ask for 65,535 characters."""
+        digits, _, more = re.sub(rb"[^0-9;]", b"", match[1]).lstrip(b"0").partition(b";")
+        if more.strip(b";"):
+            return match[0]  # not REP
+        count = int(digits or b"1") if len(digits) < 6 else MAX_COLS
+        return b"\x1b[%db" % max(1, min(count, self._terminal.size[0]))
 
     def _obey(self, sequence: bytes) -> None:
         """Handle a sequence that the library does not."""

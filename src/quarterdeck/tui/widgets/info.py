@@ -13,7 +13,7 @@ from quarterdeck.store.app_state import AppState
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.replicas import ReplicaState, is_missing, read_info
 from quarterdeck.transcript.blocks import duration_text
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, eager_bindings
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.kit.key_context import HasKeyContext
@@ -58,12 +58,13 @@ def rows_of(
 
 def _head(state: ReplicaState, width: int) -> list[Row]:
     mark = MARKS[state.attention]
-    name = wrap(line(one_line(state.name), TextRole.HEADING, Emphasis.BOLD), width)
+    name = wrap(line(name_line(state.name), TextRole.HEADING, Emphasis.BOLD), width)
     words = f"{mark.sign} {mark.word}"
     if state.status not in words and state.status != "active":
-        words += f" ({state.status})"
+        words += f" ({one_line(state.status)})"
     at = state.record.last_activity_at or state.record.created_at
-    rows = [*name, line(words, ROLES[mark.color]), line(f"last active {_moment(at)}", TextRole.DIM)]
+    head = wrap(line(words, ROLES[mark.color]), width)
+    rows = [*name, *head, line(f"last active {_moment(at)}", TextRole.DIM)]
     if lost := state.record.unreachable_since:
         rows += wrap(line(f"unreachable since {_moment(lost)}", TextRole.FAILED), width)
     return [Row("", row) for row in rows]
@@ -209,7 +210,11 @@ def _sandbox(state: ReplicaState) -> list[Line]:
 def _money(amount: float, currency: str) -> str:
     """Return a formatted amount: `$0.42`, `$0.0007`, `1.20 EUR`."""
     digits = 2 if amount >= 0.01 else 4
-    return f"${amount:.{digits}f}" if currency == "USD" else f"{amount:.{digits}f} {currency}"
+    return (
+        f"${amount:.{digits}f}"
+        if currency == "USD"
+        else f"{amount:.{digits}f} {one_line(currency)}"
+    )
 
 
 def _size(size: str, environment: ReplicaEnvironment | None) -> str:

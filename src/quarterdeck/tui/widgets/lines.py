@@ -19,7 +19,7 @@ from textual.widgets import Input, Static
 from quarterdeck.store.hooks import LiveHook, said_name
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.status import WORDS
-from quarterdeck.transcript.text import clean, one_line
+from quarterdeck.transcript.text import clean, name_line, one_line
 from quarterdeck.tui.actions import KeyContext, eager_bindings, keyed, prompt_bindings
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.text import fit
@@ -79,7 +79,7 @@ class HeadLine(Widget):
     def show(self, state: ReplicaState) -> None:
         """Show a replica."""
         warning = UNISOLATED if state.unisolated else ""
-        shown = (one_line(state.name), tuple(facts_of(state)), warning, pull_mark(state))
+        shown = (name_line(state.name), tuple(facts_of(state)), warning, pull_mark(state))
         if shown != self._shown:
             self._shown = shown
             self.refresh()

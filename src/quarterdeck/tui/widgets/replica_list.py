@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from quarterdeck.store.status import Attention
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, prompt_bindings
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.text import fit, wrapped
@@ -70,7 +70,7 @@ def row_of(state: "ReplicaState", *, marked: bool = False) -> ReplicaRow:
     if branch is not None and branch.endswith(f"/{state.name}"):
         branch = None  # the replica's own: it adds nothing
     return ReplicaRow(
-        *(state.id, mark.sign, mark.color, state.name, mark.word, bold, marked),
+        *(state.id, mark.sign, mark.color, name_line(state.name), mark.word, bold, marked),
         branch=one_line(branch or ""),
         distance=distance_of(state),
         pull=pull_mark(state),
