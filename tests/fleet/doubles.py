@@ -23,6 +23,7 @@ from quarterdeck.sandboxes.port import (
     RefUpdate,
     RepositorySource,
     SandboxError,
+    Size,
     StartPoint,
     UncommittedCommit,
     UnknownBaseError,
@@ -166,7 +167,7 @@ class DoubleDriver:
     async def write_config(self, workspace_id: str, text: str) -> None:
         (self.place(workspace_id) / "engine.json").write_text(text)
 
-    async def start(self, workspace_id: str) -> None:
+    async def start(self, workspace_id: str, size: Size = "small") -> None:
         self.calls["start"] += 1
         if self.start_error is not None:
             raise self.start_error

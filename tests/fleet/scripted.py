@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.port import SandboxError, Size
 from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import build_service, open_service
@@ -29,7 +29,7 @@ AGENTS = [
 class ScriptedDriver(DoubleDriver):
     """Engines outlive the process that started them, as with the real drivers."""
 
-    async def start(self, workspace_id: str) -> None:
+    async def start(self, workspace_id: str, size: Size = "small") -> None:
         self.calls["start"] += 1
         if self.running(workspace_id):
             return

@@ -200,6 +200,9 @@ def _launch(
         "gid": uid,
         "expose": expose or [],
         "open_files": 1024,
+        "filter": None,
+        "scoped": False,
+        "groups": [],
     }
     launcher = f"exec {sys.executable} -I -S {LAUNCHER} 3>/dev/null"
     return subprocess.run(

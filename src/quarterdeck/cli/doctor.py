@@ -95,7 +95,7 @@ async def _isolation(home: Home) -> AsyncGenerator[Finding]:
 
     try:
         with _existing_home(home) as place:
-            isolation = await ProcessDriver(place).isolation()
+            isolation = await ProcessDriver(place, service=running_pid(home)).isolation()
     except SandboxError as e:
         yield fail("isolation", str(e), e.details)
         return
@@ -104,6 +104,10 @@ async def _isolation(home: Home) -> AsyncGenerator[Finding]:
     else:
         yield ok("isolation", isolation.mode)
     yield ok("sandbox user", isolation.user)
+    if isolation.size_limited:
+        yield ok("sizes", "processor, memory and processes of a replica are limited by its size")
+    for gap in isolation.gaps:
+        yield warn("sandbox gap", gap.message, gap.next_step)
     for limit in isolation.limits:
         yield ok("limits", limit)
 

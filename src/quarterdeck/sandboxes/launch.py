@@ -27,7 +27,8 @@ class LaunchSpec:
     `bubblewrap` is the program's path and `options` its options; without it the command is run as
     a plain process in `directory`. `uid` and `gid` are set when the launcher starts as root and
     must become someone else; `expose` then names the paths that user must reach. `open_files` is
-    the soft limit inside: the service's own is raised.
+    the soft limit inside: the service's own is raised. `filter` and `scoped` are those of
+    `kernel.Hardening`; `groups` are the directories of its control groups.
     """
 
     command: list[str]
@@ -39,6 +40,9 @@ class LaunchSpec:
     uid: int | None = None
     gid: int | None = None
     expose: list[str] = field(default_factory=list[str])
+    filter: str | None = None
+    scoped: bool = False
+    groups: list[str] = field(default_factory=list[str])
 
 
 def spawn(spec: LaunchSpec, log: int, status: int) -> int:

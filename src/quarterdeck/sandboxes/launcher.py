@@ -3,10 +3,13 @@
 Reads a `LaunchSpec` (JSON) from standard input, or from the descriptor that its argument names,
 then
 
-1. as root: makes a private mount namespace in which exactly the needed directories can be reached
+1. joins the sandbox's control groups, and makes the kernel prefer it when memory runs out;
+2. as root: makes a private mount namespace in which exactly the needed directories can be reached
    by the user who will run inside, and becomes that user, without groups and capabilities;
-2. with bubblewrap: replaces itself by it;
-3. without: stays as the parent of everything the engine starts. It is a "child subreaper", so a
+3. leaves the session keyring of whoever started the service, and applies what `kernel.Hardening`
+   describes;
+4. with bubblewrap: replaces itself by it;
+5. without: stays as the parent of everything the engine starts. It is a "child subreaper", so a
    process that detaches itself becomes its child instead of leaving the tree, and when the engine
    ends, everything else is killed.
 
@@ -20,12 +23,22 @@ import json
 import os
 import resource
 import signal
+import struct
 import sys
+from base64 import b64decode
 
 STATUS_FD = 3
 CLONE_NEWNS = 0x00020000
 MS_BIND, MS_REC, MS_PRIVATE, MS_NOSUID, MS_NODEV = 0x1000, 0x4000, 0x40000, 0x2, 0x4
-PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
+PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 22, 36, 38
+SECCOMP_MODE_FILTER = 2
+LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF = 444, 446
+LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, LANDLOCK_SCOPE_SIGNAL = 0x1, 0x2
+KEYCTL = {"x86_64": 250, "aarch64": 219}
+KEYCTL_JOIN_SESSION_KEYRING = 1
+EXPENDABLE = 500
+"""Added to `oom_score_adj`, in thousandths of the memory: the kernel ends sandboxes before the
+service when memory runs out, unless the service itself uses half of it."""
 REFUSED = 70
 """Exit code when the sandbox cannot be made; the reason is on standard error."""
 
@@ -115,6 +128,55 @@ def _capable() -> bool:
     with open("/proc/self/status", encoding="ascii", errors="replace") as status:  # noqa: PTH123
         lines = [line.split() for line in status if line.startswith(("CapEff", "CapPrm"))]
     return any(int(fields[1], 16) for fields in lines)
+
+
+def join_groups(directories: list[str]) -> None:
+    """Move this process into control groups."""
+    for directory in directories:
+        with open(f"{directory}/cgroup.procs", "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write("0")
+
+
+def become_expendable() -> None:
+    """Make the kernel end this process, and what it starts, before others of this machine."""
+    with open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:  # noqa: PTH123
+        score = min(1000, int(file.read()) + EXPENDABLE)
+        file.seek(0)
+        file.write(str(score))
+
+
+def leave_session_keyring() -> None:
+    """Take a new session keyring.
+
+    Where the kernel has no keyrings, a container forbids the call or too many keys exist, the
+    filter of system calls still keeps the old one out of reach.
+    """
+    number = KEYCTL.get(os.uname().machine)
+    if number is not None:
+        _libc.syscall(number, ctypes.c_int(KEYCTL_JOIN_SESSION_KEYRING), None)
+
+
+def harden(program: bytes, scoped: bool) -> None:
+    """Restrict this process, and what it starts, for good.
+
+    Args:
+        program: a seccomp filter; empty for none.
+        scoped: keep abstract unix sockets and signals within the sandbox, by Landlock.
+    """
+    _check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbid new privileges")
+    if scoped:
+        scopes = LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | LANDLOCK_SCOPE_SIGNAL
+        rules = struct.pack("=QQQ", 0, 0, scopes)
+        size, flags = ctypes.c_size_t(len(rules)), ctypes.c_uint(0)
+        ruleset = _libc.syscall(LANDLOCK_CREATE_RULESET, rules, size, flags)
+        _check(min(ruleset, 0), "create a Landlock ruleset")
+        _check(_libc.syscall(LANDLOCK_RESTRICT_SELF, ctypes.c_int(ruleset), flags), "use Landlock")
+        os.close(ruleset)
+    if program:
+        filter = ctypes.create_string_buffer(program)
+        description = struct.pack("@HP", len(program) // 8, ctypes.addressof(filter))
+        result = _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, description, 0, 0)
+        _check(result, "filter system calls")
 
 
 def read_spec(arguments: list[str]) -> bytes:
@@ -220,6 +282,8 @@ def main() -> int:
     close_others()
     os.umask(0o022)
     uid, gid = spec["uid"], spec["gid"]
+    join_groups(spec["groups"])
+    become_expendable()
     if spec["expose"]:
         expose(spec["expose"], uid, gid)
     if uid is not None:
@@ -229,6 +293,10 @@ def main() -> int:
     restore_signals()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (spec["open_files"], hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    leave_session_keyring()
+    if spec["filter"] or spec["scoped"]:
+        harden(b64decode(spec["filter"] or ""), spec["scoped"])
     command, environment = spec["command"], spec["environment"]
     if spec["bubblewrap"]:
         os.chdir("/")

@@ -59,13 +59,26 @@ class IsolationError(SandboxError):
     """No sandbox can be run here; the text says why and what to do."""
 
 
+Size = Literal["small", "large"]
+"""How much of the machine a replica may use."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Something that this machine leaves open to sandboxes, and the next step that closes it."""
+
+    message: str
+    next_step: str
+
+
 @dataclass(frozen=True)
 class Isolation:
     """How sandboxes are kept apart on this machine.
 
     `mode` is `bubblewrap`, or `none` when only a plain process group is possible; `note` then says
     why. `user` names the account that runs inside. `size_limited`: a replica's processor and
-    memory are limited by its size.
+    memory are limited by its size. `gaps` could be closed on another machine, `limits` are by
+    design.
     """
 
     mode: Literal["bubblewrap", "none"]
@@ -73,6 +86,7 @@ class Isolation:
     note: str | None = None
     limits: tuple[str, ...] = ()
     size_limited: bool = False
+    gaps: tuple[Gap, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -363,10 +377,11 @@ class SandboxDriver(Protocol):
         """Write the engine's configuration into the run directory, readable by it alone."""
         ...
 
-    async def start(self, workspace_id: str) -> None:
+    async def start(self, workspace_id: str, size: Size = "small") -> None:
         """Start the engine in its sandbox and return when its socket answers.
 
-        An engine that already runs is left alone.
+        An engine that already runs is left alone. `size` bounds what the sandbox uses, where
+        `isolation` says so.
 
         Raises:
             SandboxError: it did not come up; `details` holds the end of its log.

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.cgroups import ControlGroups
+from quarterdeck.sandboxes.kernel import find_hardening
 from quarterdeck.sandboxes.launch import spawn
 from quarterdeck.sandboxes.layout import (
     Places,
@@ -20,7 +22,7 @@ from quarterdeck.sandboxes.layout import (
     remove_tree,
     temporary_name,
 )
-from quarterdeck.sandboxes.port import Isolation, IsolationError
+from quarterdeck.sandboxes.port import Gap, Isolation, IsolationError
 from quarterdeck.sandboxes.processes import SandboxUser, find, reap, sandbox_user, send
 from quarterdeck.sandboxes.record import CloneBook
 from quarterdeck.sandboxes.sandbox import Confinement, describe
@@ -37,7 +39,7 @@ _SWITCHES = {
 }
 _SHARED = (
     "network: shared with this machine, its loopback addresses included",
-    "processor, memory, disk: not limited",
+    "disk: not limited",
 )
 _UNCONFINED = (
     "files: everything that the user inside may read or write on this machine",
@@ -53,7 +55,7 @@ class Machine:
     isolation: Isolation
 
 
-async def examine(home: Home, configured_user: str | None) -> Machine:
+async def examine(home: Home, configured_user: str | None, groups: ControlGroups) -> Machine:
     """Try bubblewrap, then plain processes.
 
     Raises:
@@ -61,20 +63,55 @@ async def examine(home: Home, configured_user: str | None) -> Machine:
         OSError: the home cannot be written.
     """
     user = sandbox_user(configured_user)
+    ungrouped = await _try_groups(groups)
     program = shutil.which("bwrap")
     reason = f"bubblewrap is not installed. {_INSTALL}"
     if program:
-        confinement = Confinement(program, user)
+        confinement, gaps = _confinement(program, user, ungrouped)
         error = await _try(home, confinement)
         if error is None:
-            return Machine(confinement, Isolation("bubblewrap", _account(user), None, _SHARED))
+            return Machine(confinement, _isolation(confinement, None, _SHARED, gaps))
         reason = _bubblewrap_reason(error)
-    confinement = Confinement(None, user)
+    confinement, gaps = _confinement(None, user, ungrouped)
     error = await _try(home, confinement)
     if error is not None:
         raise _impossible(user, reason, error)
     note = f"Sandboxes are not kept apart: {reason}"
-    return Machine(confinement, Isolation("none", _account(user), note, (*_UNCONFINED, *_SHARED)))
+    return Machine(confinement, _isolation(confinement, note, (*_UNCONFINED, *_SHARED), gaps))
+
+
+def _confinement(
+    program: str | None, user: SandboxUser, ungrouped: Gap | None
+) -> tuple[Confinement, list[Gap]]:
+    hardening, gaps = find_hardening(program)
+    confinement = Confinement(program, user, hardening, grouped=ungrouped is None)
+    return confinement, [*gaps, *([ungrouped] if ungrouped else [])]
+
+
+def _isolation(
+    confinement: Confinement, note: str | None, limits: tuple[str, ...], gaps: list[Gap]
+) -> Isolation:
+    user = _account(confinement.user)
+    return Isolation(confinement.mode, user, note, limits, confinement.grouped, tuple(gaps))
+
+
+async def _try_groups(groups: ControlGroups) -> Gap | None:
+    """Make the control groups of a sandbox; return why that is impossible, or None."""
+    mark = temporary_name(_TRIAL)
+    reason = f"no control groups for {', '.join(groups.missing)}"
+    try:
+        if not groups.missing:
+            await asyncio.to_thread(groups.enter, mark, "small")
+            return None
+    except OSError as e:
+        reason = f"control groups cannot be made: {e.strerror or e}"
+    finally:
+        await groups.remove(mark)
+    return Gap(
+        f"processor and memory of replicas are not limited: {reason}",
+        "Run the service as root, or in a unit of systemd with Delegate=yes: "
+        "systemd-run --user --scope -p Delegate=yes qd serve",
+    )
 
 
 def _account(user: SandboxUser) -> str:

@@ -25,8 +25,10 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from quarterdeck.local.home import Home
+from quarterdeck.local.processes import PROC
 from quarterdeck.sandboxes.archives import Archives
 from quarterdeck.sandboxes.bubblewrap import Wanted, shown_to_sandboxes
+from quarterdeck.sandboxes.cgroups import find_groups
 from quarterdeck.sandboxes.clones import Provisioner, clones_of, copy_workspace, default_tree
 from quarterdeck.sandboxes.git import DiskFullError, SourceGitError, no_login, stream_process
 from quarterdeck.sandboxes.layout import (
@@ -52,6 +54,7 @@ from quarterdeck.sandboxes.port import (
     RefUpdate,
     RepositorySource,
     SandboxError,
+    Size,
     StartPoint,
     TreeFile,
     UncommittedCommit,
@@ -79,6 +82,7 @@ class ProcessDriver:
         grace: seconds between SIGTERM and SIGKILL in `stop`.
         wanted: returns the user's programs to show to sandboxes, called at each start.
         login: returns git's login for an address when the user has no credentials for it.
+        service: the process whose sandboxes are examined, if another.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class ProcessDriver:
         grace: float = 3.0,
         wanted: Callable[[], Wanted] = Wanted,
         login: Callable[[str], Login | None] = no_login,
+        service: int | None = None,
     ) -> None:
         self._home = home
         self._sandbox_user = sandbox_user
@@ -98,8 +103,14 @@ class ProcessDriver:
         self._outgoing = OutgoingPushes(self._mirrors)
         self._trees = Trees(self._mirrors)
         self._archives = Archives(home)
+        self._groups = find_groups(PROC / str(service or "self"))
         self._runtime = Runtime(
-            self._mirrors, engine, start_limit, grace, lambda: shown_to_sandboxes(wanted(), home)
+            self._mirrors,
+            engine,
+            start_limit,
+            grace,
+            lambda: shown_to_sandboxes(wanted(), home),
+            self._groups,
         )
         self._machine: Machine | None = None
         self._finding = asyncio.Lock()
@@ -182,12 +193,12 @@ class ProcessDriver:
         with _disk_errors():
             await asyncio.to_thread(write_for_user, path, text, machine.confinement.user)
 
-    async def start(self, workspace_id: str) -> None:
+    async def start(self, workspace_id: str, size: Size = "small") -> None:
         places = places_of(self._home, workspace_id)
         machine = await self._examined()
         async with self._locks[workspace_id]:
             with _disk_errors():
-                await self._runtime.start(places, machine.confinement)
+                await self._runtime.start(places, machine.confinement, size)
 
     async def fetch_branch(self, source: RepositorySource, branch: str) -> str:
         with _disk_errors():
@@ -331,7 +342,7 @@ class ProcessDriver:
         async with self._finding:
             if self._machine is None:
                 with _disk_errors():
-                    self._machine = await examine(self._home, self._sandbox_user)
+                    self._machine = await examine(self._home, self._sandbox_user, self._groups)
             return self._machine
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from quarterdeck.local.processes import boot_id
 from quarterdeck.sandboxes import processes
 from quarterdeck.sandboxes.bubblewrap import NOTHING, VisiblePaths
+from quarterdeck.sandboxes.cgroups import ControlGroups
 from quarterdeck.sandboxes.launch import Launchers, LaunchSpec, spawn
 from quarterdeck.sandboxes.layout import Places, open_new_log, read_tail
 from quarterdeck.sandboxes.link import listener_of
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.port import SandboxError, Size
 from quarterdeck.sandboxes.processes import ProcessRef
 from quarterdeck.sandboxes.record import (
     Mode,
@@ -53,10 +54,11 @@ class Runtime:
     start_limit: float
     grace: float
     shown: Callable[[], VisiblePaths]
+    groups: ControlGroups
     launchers: Launchers = field(default_factory=Launchers, init=False)
     _children: set[int] = field(default_factory=set[int], init=False)
 
-    async def start(self, places: Places, confinement: Confinement) -> None:
+    async def start(self, places: Places, confinement: Confinement, size: Size) -> None:
         """Start the engine unless it runs, and return when its socket answers.
 
         Raises:
@@ -70,7 +72,7 @@ class Runtime:
             raise SandboxError("The workspace has no files yet; it has to be provisioned first.")
         log_file = await asyncio.to_thread(open_new_log, places.run / LOG_NAME, confinement.user)
         try:
-            await self._launch(places, confinement, log_file)
+            await self._launch(places, confinement, size, log_file)
         except BaseException:
             await self._end(places)
             raise
@@ -89,7 +91,7 @@ class Runtime:
         `stop` ends it, too. The caller waits for it, and ends it.
         """
         return await self.launchers.open_process(
-            await asyncio.to_thread(self._describe, places, confinement, command, overrides)
+            await asyncio.to_thread(self._describe, places, confinement, command, None, overrides)
         )
 
     async def alive(self, places: Places) -> bool:
@@ -108,9 +110,11 @@ class Runtime:
             await processes.wait_for_end(record.engine, self.grace)
         await self._end(places)
 
-    async def _launch(self, places: Places, confinement: Confinement, log_file: int) -> None:
+    async def _launch(
+        self, places: Places, confinement: Confinement, size: Size, log_file: int
+    ) -> None:
         engine = [*self.engine, "--run-dir", confinement.layout(places).run_dir]
-        spec = await asyncio.to_thread(self._describe, places, confinement, engine)
+        spec = await asyncio.to_thread(self._describe, places, confinement, engine, size)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
         status = os.open(places.status, flags, 0o600)
         try:
@@ -125,8 +129,10 @@ class Runtime:
         places: Places,
         confinement: Confinement,
         command: Sequence[str],
+        size: Size | None,
         overrides: CommandOverrides | None = None,
     ) -> LaunchSpec:
+        """Return the launch of a command; without a size the bounds of a running engine stay."""
         book = load_book(places.clones)
         mirrors = {
             self.mirrors.path(repository_id).name: self.mirrors.objects(repository_id)
@@ -134,7 +140,10 @@ class Runtime:
             if entry.objects and self.mirrors.objects(repository_id).is_dir()
         }
         shown = NOTHING if overrides else self.shown()
-        return describe(confinement, places, command, mirrors, book, shown, overrides)
+        groups = self.groups.enter(places.mark, size) if confinement.grouped else ()
+        return describe(
+            confinement, places, command, mirrors, book, shown, overrides, size or "large", groups
+        )
 
     async def _wait_for_socket(self, places: Places, mode: Mode, outer: int, log_file: int) -> None:
         end = time.monotonic() + self.start_limit
@@ -189,6 +198,8 @@ class Runtime:
             await self._kill(record)
         await self._sweep(places.mark)
         self._reap()
+        if not await self.groups.remove(places.mark):
+            log.warning("A control group of replica %s is still in use", places.root.name)
         places.record.unlink(missing_ok=True)
 
     async def _kill(self, record: SandboxRecord) -> None:
@@ -205,13 +216,18 @@ class Runtime:
         remaining: list[ProcessRef] = []
         for _ in range(_SWEEPS):
             self._reap()
-            remaining = await asyncio.to_thread(processes.marked, mark)
+            remaining = await asyncio.to_thread(self._remaining, mark)
             if not remaining:
                 return
             for ref in remaining:
                 processes.send(ref, signal.SIGKILL)
             await asyncio.sleep(_STEP)
         raise SandboxError("Some processes of the sandbox do not end.", _listed(remaining))
+
+    def _remaining(self, mark: str) -> list[ProcessRef]:
+        """Return the sandbox's running processes: marked, or in its groups with no mark left."""
+        grouped = [ref for ref in map(processes.find, self.groups.pids(mark)) if ref]
+        return list({*processes.marked(mark), *grouped})
 
     def _reap(self) -> None:
         self._children = {pid for pid in self._children if processes.reap(pid) is None}

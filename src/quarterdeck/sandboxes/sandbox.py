@@ -1,15 +1,17 @@
 """The launcher's instructions for one sandbox on this machine."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from quarterdeck.local.open_files import STARTED_WITH
 from quarterdeck.sandboxes.bubblewrap import NOTHING, SandboxProfile, VisiblePaths, options
+from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.interpreter import needed_directories
+from quarterdeck.sandboxes.kernel import Hardening, limited_command
 from quarterdeck.sandboxes.launch import LaunchSpec, clean_environment, login_shell
 from quarterdeck.sandboxes.layout import INSIDE, MIRRORS_INSIDE, PROGRAMS_INSIDE, Places
-from quarterdeck.sandboxes.port import Layout
+from quarterdeck.sandboxes.port import Layout, Size
 from quarterdeck.sandboxes.processes import MARKER, SandboxUser, write_accounts
 from quarterdeck.sandboxes.programs import write_programs
 from quarterdeck.sandboxes.record import CloneBook, Mode
@@ -20,10 +22,15 @@ OBJECTS_VARIABLE = "GIT_ALTERNATE_OBJECT_DIRECTORIES"
 
 @dataclass(frozen=True)
 class Confinement:
-    """How sandboxes are run here: with bubblewrap's path, or without it, and as whom."""
+    """How sandboxes are run here: with bubblewrap's path, or without it, and as whom.
+
+    `grouped`: each has control groups.
+    """
 
     bubblewrap: str | None
     user: SandboxUser
+    hardening: Hardening = field(default_factory=Hardening)
+    grouped: bool = False
 
     @property
     def mode(self) -> Mode:
@@ -49,6 +56,8 @@ def describe(
     book: CloneBook,
     shown: VisiblePaths = NOTHING,
     overrides: CommandOverrides | None = None,
+    size: Size = "small",
+    groups: Sequence[str] = (),
 ) -> LaunchSpec:
     """Return the launch of a command in a workspace; write its account files and programs.
 
@@ -56,6 +65,8 @@ def describe(
         mirrors: the object directories the workspace borrows from, by the mirrors' names.
         shown: the user's programs.
         overrides: for a command that ends with the service, with or without a running engine.
+        size: of the replica, which bounds the number of its processes.
+        groups: the directories of its control groups.
     """
     layout = confinement.layout(places)
     programs = Path(PROGRAMS_INSIDE) if confinement.bubblewrap else places.programs
@@ -70,14 +81,19 @@ def describe(
     read_only = tuple(needed_directories(places.installation.root))
     own = (*places.owned_inside, places.etc, places.programs, places.inside_sockets)
     paths = [*own, *mirrors.values(), *read_only, *shown.paths]
+    hardening = confinement.hardening
+    processes = BOUNDS[size].processes
     spec = LaunchSpec(
-        command=list(command),
+        command=limited_command(command, processes) if hardening.counted else list(command),
         environment=environment | (overrides.environment if overrides else {}),
         directory=overrides.directory if overrides else layout.workspace_dir,
         uid=confinement.user.uid if confinement.user.drop else None,
         gid=confinement.user.gid if confinement.user.drop else None,
         expose=_reachable(paths, confinement),
         open_files=STARTED_WITH,
+        filter=hardening.filter,
+        scoped=hardening.scoped,
+        groups=list(groups),
     )
     if not confinement.bubblewrap:
         return spec

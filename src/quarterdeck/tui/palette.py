@@ -24,7 +24,7 @@ from textual.widgets import Input
 
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.transcript.text import name_line, one_line
+from quarterdeck.transcript.text import name_line
 from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, keys_of, prompt_bindings, shown_key
 from quarterdeck.tui.actions.model import AROUND, OWN
 from quarterdeck.tui.fuzzy import FuzzyMatch, ranked

@@ -275,7 +275,7 @@ async def bring_up(site: WorkspaceRuntime, row: WorkspaceRow) -> None:
         composed = await _compose(site, row)
         await sandboxes.write_config(site.id, await _config(site, row, repositories, composed))
         await _note_start(site, row, composed)
-        await sandboxes.start(site.id)
+        await sandboxes.start(site.id, "large" if row.size == "large" else "small")
     site.pulse.progress = None
 
 

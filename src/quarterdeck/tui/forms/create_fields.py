@@ -14,7 +14,6 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input, Label, Static, TextArea
 
 from quarterdeck.client.errors import (
-    ResponseError,
     ClientError,
     ConflictError,
     InvalidRequestError,
@@ -22,6 +21,7 @@ from quarterdeck.client.errors import (
     NotConnectedError,
     NotFoundError,
     PayloadTooLargeError,
+    ResponseError,
 )
 from quarterdeck.local.repository import (
     CheckoutError,

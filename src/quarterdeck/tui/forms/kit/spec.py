@@ -11,7 +11,7 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from quarterdeck.client.errors import ResponseError, ClientError, LinkError, NotConnectedError
+from quarterdeck.client.errors import ClientError, LinkError, NotConnectedError, ResponseError
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
 from quarterdeck.wire.base import NUL_ERROR

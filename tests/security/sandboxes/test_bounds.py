@@ -1,0 +1,228 @@
+"""What one replica may use up: the service and the other replicas go on."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.sandboxes import cgroups, processes
+from quarterdeck.sandboxes.cgroups import Bounds, ControlGroups, find_groups
+from quarterdeck.sandboxes.interpreter import needed_directories
+from quarterdeck.sandboxes.launch import LAUNCHER, LaunchSpec
+from quarterdeck.sandboxes.layout import places_of
+from quarterdeck.sandboxes.processes import SPARE_UID, ProcessRef
+from quarterdeck.sandboxes.record import load_record
+from tests.sandboxes.conftest import Bench
+
+PYTHON = sys.executable
+FEW = Bounds(1, 192 << 20, 64)
+BOMB = "while :; do (sleep 600 &) || break; done"
+
+
+@pytest.fixture
+def small(monkeypatch) -> Bounds:
+    """Replicas that reach their bounds soon."""
+    monkeypatch.setitem(cgroups.BOUNDS, "small", FEW)
+    return FEW
+
+
+def groups_here() -> ControlGroups:
+    groups = find_groups()
+    if groups.missing or os.geteuid() != 0:
+        pytest.skip("control groups cannot be made here: they need root, or a delegated unit")
+    return groups
+
+
+async def test_a_fork_bomb_leaves_the_others_alone(walled, small):
+    """Limited in its user namespace, with or without control groups."""
+    victim, other = await walled.started(), await walled.started()
+    # The engine's own thread of commands survives: the bomb is in the background.
+    await walled.said(victim, f"setsid sh -c '{BOMB}' >/dev/null 2>&1 </dev/null & echo lit")
+    mark = places_of(walled.home, victim).mark
+    count = await full(mark, small.processes)
+    assert small.processes // 2 < count <= small.processes
+    assert await walled.said(other, f"{PYTHON} -c 'print(6 * 7)'") == "42"
+    await walled.driver.stop(victim)
+    assert not await marked(mark)
+    await walled.driver.start(victim)
+    assert await walled.said(victim, "echo again") == "again"
+
+
+async def full(mark: str, most: int) -> int:
+    """Wait until the number of processes no longer grows; return it."""
+    before = -1
+    while before != (count := len(await marked(mark))) or count < most // 2:
+        before = count
+        await asyncio.sleep(0.2)
+    return count
+
+
+async def marked(mark: str) -> list[ProcessRef]:
+    return await asyncio.to_thread(processes.marked, mark)
+
+
+async def test_memory_runs_out_in_the_replica_alone(walled, small):
+    groups_here()
+    victim, other = await walled.started(), await walled.started()
+    assert (await walled.driver.isolation()).size_limited
+    code, _ = await walled.inside(victim, f"{PYTHON} -c 'bytearray(1 << 30)'")
+    assert code in (137, -9)
+    assert await walled.said(victim, "echo alive") == "alive"
+    # Files that are kept in memory are the replica's as well, and end with it.
+    filled = "(head -c 1G /dev/zero > /tmp/much) & wait; cat /tmp/much > /dev/shm/more"
+    with pytest.raises(ValueError, match="Expecting value"):
+        await walled.inside(victim, filled)
+    assert await walled.said(other, "echo alive") == "alive"
+    await walled.driver.start(victim)
+    assert await walled.said(victim, "ls /tmp/much 2>&1 || true") != "/tmp/much"
+
+
+async def test_size_decides_and_groups_end_with_the_sandbox(walled):
+    groups = groups_here()
+    workspace = await walled.provision()
+    places = places_of(walled.home, workspace)
+    await walled.driver.write_config(workspace, "{}")
+    found: dict[str, tuple[int, int]] = {}
+    for size in ("small", "large"):
+        await walled.driver.start(workspace, size)
+        record = load_record(places.record)
+        assert record and record.engine
+        assert {record.init.pid, record.engine.pid} <= groups.pids(places.mark)
+        found[size] = bounds_of(groups, places.mark)
+        told = await walled.said(
+            workspace, "ulimit -u; ls /sys/fs/cgroup 2>&1; cat /proc/self/cgroup"
+        )
+        assert "quarterdeck" not in told
+        await walled.driver.stop(workspace)
+        assert not groups.pids(places.mark)
+        assert not group_directories(groups, places.mark)
+    assert found == {"small": (8 << 30, 4096), "large": (16 << 30, 8192)}
+    # A command of the service is bounded, too, and leaves no group when the replica is removed.
+    output = walled.driver.stream_command(
+        workspace, ["/bin/cat", "/proc/self/limits"], directory="/"
+    )
+    limits = b"".join([part async for part in output]).decode()
+    assert group_directories(groups, places.mark)
+    await walled.driver.destroy(workspace)
+    assert not group_directories(groups, places.mark)
+    line = next(line for line in limits.splitlines() if line.startswith("Max processes"))
+    assert line.split()[2:4] == ["8192", "8192"]
+
+
+def group_directories(groups: ControlGroups, mark: str) -> list[str]:
+    found = [one.group(mark) for one in groups.hierarchies]
+    return [str(path) for path in found if path.exists()]
+
+
+def bounds_of(groups: ControlGroups, mark: str) -> tuple[int, int]:
+    """The memory and the number of processes, as the kernel has them."""
+
+    def number(*names: str) -> int:
+        files = [one.group(mark) / name for one in groups.hierarchies for name in names]
+        return int(next(path for path in files if path.exists()).read_text())
+
+    return number("memory.max", "memory.limit_in_bytes"), number("pids.max")
+
+
+SERVICE = """
+import os, subprocess, sys
+ballast = os.urandom(96 << 20)
+launcher = [sys.executable, "-I", "-S", sys.argv[1]]
+subprocess.run(launcher, input=sys.argv[2].encode(), pass_fds=(3,))
+print("alive", len(ballast) >> 20, flush=True)
+"""
+HOGS = """
+import os, signal
+for number in range(16):
+    if os.fork() == 0:
+        kept = os.urandom(24 << 20)
+        signal.pause()
+os.wait()
+"""
+
+
+def test_the_kernel_ends_the_replica_before_the_service(tmp_path):
+    """Without bounds of its own, in a control group that is too small for both.
+
+    The service is the largest process, which the kernel would choose.
+    """
+    groups_here()
+    memory = next(one for one in find_groups().hierarchies if "memory" in one.controllers)
+    group = memory.base / f"qd-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        name = "memory.max" if memory.unified else "memory.limit_in_bytes"
+        (group / name).write_text(str(256 << 20))
+        if (group / "memory.swap.max").exists():
+            (group / "memory.swap.max").write_text("0")
+        shown = [str(path) for path in needed_directories(Path("/nowhere"))]
+        user = {"uid": SPARE_UID, "gid": SPARE_UID, "expose": shown}
+        spec = LaunchSpec([PYTHON, "-I", "-S", "-c", HOGS], {}, "/", 1024, **user)
+        inside = f'echo $$ > {group}/cgroup.procs; exec 3>/dev/null; exec "$@"'
+        service = [PYTHON, "-I", "-S", "-c", SERVICE, str(LAUNCHER), json.dumps(asdict(spec))]
+        command = ["sh", "-c", inside, "sh", *service]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.stdout.split() == ["alive", "96"], done.stderr
+        counted = (group / "memory.events") if memory.unified else group / "memory.oom_control"
+        assert "oom_kill 0" not in counted.read_text().splitlines()
+    finally:
+        while pids := (group / "cgroup.procs").read_text().split():
+            for pid in pids:
+                os.kill(int(pid), signal.SIGKILL)
+        group.rmdir()
+
+
+def furnish(base: Path, controllers: str = "cpu memory pids hugetlb") -> None:
+    base.mkdir(parents=True)
+    (base / "cgroup.controllers").write_text(controllers)
+    for name in ("cgroup.subtree_control", "cgroup.procs"):
+        (base / name).write_text("")
+
+
+def test_the_unified_hierarchy(tmp_path, monkeypatch):
+    """By a copy of its files: which group is chosen, and what is written."""
+    proc, mount = tmp_path / "proc", tmp_path / "cgroup"
+    proc.mkdir()
+    monkeypatch.setattr(cgroups, "_SYSTEMD", tmp_path / "absent")
+    furnish(mount / "unit.scope")
+    furnish(mount / "unit.scope/service")
+    proc.joinpath("mountinfo").write_text(
+        f"30 24 0:26 / {mount} rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+        "31 24 0:27 / /elsewhere rw - tmpfs tmpfs rw\n"
+    )
+    for own, chosen in (("unit.scope/service", "unit.scope"), ("unit.scope", "unit.scope")):
+        proc.joinpath("cgroup").write_text(f"0::/{own}\n")
+        groups = find_groups(proc)
+        assert groups.missing == []
+        assert [(one.base, one.unified) for one in groups.hierarchies] == [(mount / chosen, True)]
+        directories = groups.enter("mark", "large")
+        group = mount / chosen / "quarterdeck-mark"
+        assert directories == [str(group / "replica")]
+        assert (mount / chosen / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
+        told = {name: (group / name).read_text() for name in ("cpu.max", "memory.max", "pids.max")}
+        assert told == {
+            "cpu.max": "400000 100000",
+            "memory.max": str(16 << 30),
+            "pids.max": "8192",
+        }
+        assert not (group / "memory.swap.max").exists()
+    # What systemd manages and did not delegate is left alone.
+    (tmp_path / "absent").mkdir()
+    assert find_groups(proc).missing == ["cpu", "memory", "pids"]
+    proc.joinpath("mountinfo").unlink()
+    assert find_groups(proc).missing == ["cpu", "memory", "pids"]
+
+
+async def test_what_is_not_limited_is_told(bench: Bench, monkeypatch):
+    monkeypatch.setattr(bench.driver, "_groups", ControlGroups(()))
+    isolation = await bench.driver.isolation()
+    assert isolation.size_limited is False
+    gap = next(gap for gap in isolation.gaps if "memory" in gap.message)
+    assert "cpu, memory, pids" in gap.message
+    assert "Delegate=yes" in gap.next_step

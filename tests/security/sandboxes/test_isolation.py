@@ -1,0 +1,257 @@
+"""What a program in a sandbox reaches of the kernel: sockets, keys, processes, system calls.
+
+Run as root and, by `tests/sandboxes/test_sandboxes_root.py`, as an ordinary user.
+"""
+
+import ctypes
+import errno
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from quarterdeck.sandboxes.kernel import filter_program, find_hardening, landlock_version
+from quarterdeck.sandboxes.processes import sandbox_user
+from tests.sandboxes.conftest import Bench
+
+PYTHON = sys.executable
+KEYCTL, ADD_KEY = (250, 248) if os.uname().machine == "x86_64" else (219, 217)
+DESCRIBE, SEARCH, SESSION = 6, 10, -3
+
+REACH = """
+import ctypes, json, os, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+
+def connected(name, kind):
+    with socket.socket(socket.AF_UNIX, kind) as caller:
+        try:
+            caller.connect(name)
+        except OSError as e:
+            return e.errno
+    return 0
+
+def called(number, *arguments):
+    result = libc.syscall(number, *arguments)
+    return ctypes.get_errno() if result < 0 else 0
+
+wanted = json.loads(sys.argv[1])
+found = {"abstract": connected("\\0" + wanted["abstract"], socket.SOCK_STREAM)}
+found["datagrams"] = connected("\\0" + wanted["datagrams"], socket.SOCK_DGRAM)
+found["calls"] = {name: called(*rest) for name, rest in wanted["calls"].items()}
+own = "\\0" + wanted["own"]
+with socket.socket(socket.AF_UNIX) as listener:
+    listener.bind(own)
+    listener.listen()
+    found["own"] = connected(own, socket.SOCK_STREAM)
+try:
+    socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close()
+    found["vsock"] = 0
+except OSError as e:
+    found["vsock"] = e.errno
+found["keys"] = open("/proc/keys").read()
+found["score"] = int(open("/proc/self/oom_score_adj").read())
+try:
+    os.close(os.open("/dev/tty", os.O_RDWR))
+    found["terminal"] = True
+except OSError:
+    found["terminal"] = False
+print(json.dumps(found))
+"""
+
+CALLS_X86 = {
+    "keyctl": [250, SEARCH, SESSION, 0, 0, 0],
+    "add_key": [248, 0, 0, 0, 0, 0],
+    "request_key": [249, 0, 0, 0, 0],
+    "bpf": [321, 0, 0, 0],
+    "perf_event_open": [298, 0, 0, 0, 0, 0],
+    "userfaultfd": [323, 1],
+    "kexec_load": [246, 0, 0, 0, 0],
+    "kexec_file_load": [320, 0, 0, 0, 0, 0],
+    "init_module": [175, 0, 0, 0],
+    "finit_module": [313, 0, 0, 0],
+    "delete_module": [176, 0, 0],
+    "syslog": [103, 10, 0, 0],
+    "open_by_handle_at": [304, 0, 0, 0],
+    "io_uring_setup": [425, 1, 0],
+    "fsopen": [430, 0, 0],
+    "fspick": [433, 0, 0, 0],
+    "x32": [0x40000000 + 39],
+}
+WITHOUT = {"io_uring_setup", "fsopen", "fspick", "x32"}
+
+requires_x86 = pytest.mark.skipif(
+    os.uname().machine != "x86_64", reason="the numbers of system calls are those of x86_64"
+)
+
+
+async def reach(bench: Bench, workspace: str, **wanted: object) -> dict[str, object]:
+    (bench.home.workspaces / workspace / "files" / "reach.py").write_text(REACH)
+    told = await bench.said(workspace, f"{PYTHON} reach.py '{json.dumps(wanted)}'")
+    return json.loads(told)
+
+
+@pytest.fixture
+def key():
+    """A secret in the session keyring of whoever starts the service."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.syscall(KEYCTL, 1, None) > 0, "a session keyring of the test's own"
+    secret = f"qd-test-{uuid4()}"
+    description = secret.encode()
+    assert libc.syscall(ADD_KEY, b"user", description, b"x", ctypes.c_size_t(1), SESSION) > 0
+    return secret
+
+
+def outside() -> tuple[socket.socket, socket.socket, str]:
+    name = str(uuid4())
+    listener, datagrams = (
+        socket.socket(socket.AF_UNIX),
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM),
+    )
+    listener.bind(f"\0{name}")
+    listener.listen()
+    datagrams.bind(f"\0{name}-datagrams")
+    return listener, datagrams, name
+
+
+@requires_x86
+async def test_nothing_of_the_kernel_is_reached_that_is_not_needed(walled, key):
+    await check_reach(walled, key)
+
+
+@requires_x86
+async def test_nothing_more_is_reached_without_bubblewrap(bare, key):
+    await check_reach(bare, key)
+
+
+def own_score() -> int:
+    return int(Path("/proc/self/oom_score_adj").read_text())
+
+
+async def check_reach(bench: Bench, key: str) -> None:
+    assert landlock_version() >= 6, "this machine's kernel cannot scope sockets"
+    workspace = await bench.started()
+    listener, datagrams, name = outside()
+    with listener, datagrams:
+        found = await reach(
+            bench,
+            workspace,
+            abstract=name,
+            datagrams=f"{name}-datagrams",
+            own=f"{name}-own",
+            calls=CALLS_X86,
+        )
+    assert (found["abstract"], found["datagrams"]) == (errno.EPERM, errno.EPERM)
+    assert found["own"] == 0  # programs inside use such sockets among themselves
+    expected = {call: errno.ENOSYS if call in WITHOUT else errno.EPERM for call in CALLS_X86}
+    assert found["calls"] == expected
+    assert found["vsock"] == errno.EAFNOSUPPORT
+    assert key not in str(found["keys"])
+    assert found["score"] == min(1000, own_score() + 500)
+    assert found["terminal"] is False  # none of the host's, whose input could be written to
+    isolation = await bench.driver.isolation()
+    named = " ".join(gap.message for gap in isolation.gaps)
+    assert "abstract" not in named
+    assert "system calls" not in named
+
+
+async def test_two_replicas_do_not_share_sockets_or_keys(walled):
+    """Neither do a replica's engine and a command of the service in it."""
+    first, second = await walled.started(), await walled.started()
+    name = uuid4()
+    hold = (
+        "import socket,time;s=socket.socket(socket.AF_UNIX);"
+        f"s.bind(chr(0)+'{name}');s.listen();print(1,flush=True);time.sleep(600)"
+    )
+    await walled.said(
+        first, f'mkfifo up; setsid {PYTHON} -c "{hold}" > up 2>/dev/null < /dev/null & head -1 up'
+    )
+    caller = f"import socket;socket.socket(socket.AF_UNIX).connect(chr(0)+'{name}')"
+    await walled.said(first, f'{PYTHON} -c "{caller}"')
+    code, said = await walled.inside(second, f'{PYTHON} -c "{caller}"')
+    assert code != 0
+    assert "PermissionError" in said
+
+
+async def test_agents_make_sandboxes_of_their_own_inside(walled, require_tool):
+    """In two levels, with a process table, devices and a network of its own."""
+    workspace = await walled.started()
+    level = (
+        "bwrap --unshare-user --unshare-pid --unshare-net --unshare-ipc --ro-bind / / "
+        "--proc /proc --dev /dev --tmpfs /tmp --bind /workspace /workspace --die-with-parent --"
+    )
+    told = await walled.said(workspace, f"{level} {level} sh -c 'touch /workspace/made; id -u'")
+    assert told == await walled.said(workspace, "id -u")
+    assert await walled.said(workspace, "ls made") == "made"
+    debugger = (
+        "import ctypes,os,signal\n"
+        "child = os.fork()\n"
+        "if child == 0: signal.pause()\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "assert libc.ptrace(16, child, 0, 0) == 0, ctypes.get_errno()\n"
+        "os.waitpid(child, 0); os.kill(child, 9)\n"
+    )
+    (walled.home.workspaces / workspace / "files" / "trace.py").write_text(debugger)
+    await walled.said(workspace, f"{PYTHON} trace.py")
+
+
+@pytest.fixture
+def bystander() -> Iterator[int]:
+    """A process outside, of the user who is inside: nothing but the sandbox is in the way."""
+    user = sandbox_user(None)
+    change = {"user": user.uid, "group": user.gid} if user.drop else {}
+    with subprocess.Popen(["sleep", "600"], **change) as process:
+        yield process.pid
+        assert process.poll() is None
+        process.kill()
+
+
+async def test_processes_of_the_machine_are_not_traced_or_signalled(bare, bystander):
+    """Without bubblewrap they are visible."""
+    workspace = await bare.started()
+    code, said = await bare.inside(workspace, f"kill {bystander}")
+    assert code != 0
+    assert "not permitted" in said
+    trace = (
+        "import ctypes; libc = ctypes.CDLL(None, use_errno=True); "
+        f"assert libc.ptrace(16, {bystander}, 0, 0) == 0, ctypes.get_errno()"
+    )
+    code, said = await bare.inside(workspace, f'{PYTHON} -c "{trace}"')
+    assert said.endswith(f"AssertionError: {errno.EPERM}")
+
+
+def test_gaps_of_other_machines_are_named(tmp_path, monkeypatch):
+    program = tmp_path / "bwrap"
+    program.write_text("")
+    program.chmod(0o4755)
+    hardening, gaps = find_hardening(str(program))
+    assert (hardening.filter, hardening.scoped) == (None, False)
+    assert [gap.next_step.endswith(f"chmod u-s {program}") for gap in gaps] == [True]
+    program.chmod(0o755)
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    monkeypatch.setattr("quarterdeck.sandboxes.kernel.landlock_version", lambda: 4)
+    monkeypatch.setattr("quarterdeck.sandboxes.kernel._kernel", lambda: (5, 10))
+    hardening, gaps = find_hardening(str(program))
+    assert (hardening.filter, hardening.scoped, hardening.counted) == (None, False, False)
+    for text, word in zip(gaps, ("riscv64", "abstract", "processes"), strict=True):
+        assert word in text.message
+        assert text.next_step
+
+
+def test_the_filter_of_every_machine_is_well_formed():
+    """Jumps stay in the program, and every way through it ends with an answer."""
+    for machine in ("x86_64", "aarch64"):
+        program = filter_program(machine)
+        assert program is not None
+        codes = [program[place] for place in range(0, len(program), 8)]
+        for index, code in enumerate(codes):
+            if code in (0x15, 0x35):
+                jumps = program[index * 8 + 2 : index * 8 + 4]
+                assert all(index + 1 + jump < len(codes) for jump in jumps)
+        assert codes[-1] == 0x06
+    assert filter_program("sparc") is None
