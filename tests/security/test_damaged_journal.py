@@ -11,10 +11,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from quarterdeck.engine.setup.memory import SetupMemory
 
 from quarterdeck.engine.chat_state import ChatFold
 from quarterdeck.engine.journal import FILE_NAME, Journal, JournalFile
+from quarterdeck.engine.setup.hooks import SetupMemory
 from quarterdeck.service.fleet.settings import FleetSettings
 from quarterdeck.wire.engine import LARGEST_INDEX
 from tests.fleet.conftest import SETTINGS, World

@@ -16,7 +16,7 @@ import pytest
 from quarterdeck.client import Client, HttpConnection
 from quarterdeck.client import connection as connection_module
 from quarterdeck.client.connection import Backoff
-from quarterdeck.client.errors import ApiError, ClientError, ProtocolError
+from quarterdeck.client.errors import ClientError, ProtocolError, ResponseError
 from quarterdeck.client.stream_events import ConnectionLost, Received
 
 CHUNK = b"x" * (1 << 20)
@@ -83,7 +83,7 @@ async def test_an_endless_answer_is_an_error_and_costs_little(case: int) -> None
 
 async def test_an_endless_error_is_still_one() -> None:
     async with server("HTTP/1.1 404 X\nConnection: close", lambda: repeat(CHUNK)) as client:
-        with pytest.raises(ApiError) as error:
+        with pytest.raises(ResponseError) as error:
             await client.replicas.list()
     assert error.value.status == 404
 
@@ -177,6 +177,6 @@ async def test_places_that_cannot_be_sent_back_are_not_kept(
 async def test_every_retry_after_is_a_number_of_seconds_or_none(value: str) -> None:
     head = f"HTTP/1.1 409 X\nRetry-After: {value}\nConnection: close"
     async with server(head, lambda: iter([b"{}"])) as client:
-        with pytest.raises(ApiError) as error:
+        with pytest.raises(ResponseError) as error:
             await client.replicas.list()
     assert error.value.retry_after is None or 0 <= error.value.retry_after <= 86_400

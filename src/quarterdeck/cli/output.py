@@ -104,6 +104,8 @@ def print_records(
         print_json({name: list(records)})
     else:
         print_table(header, map(row, records))
+
+
 def _cell(text: str) -> str:
     line = safe_line(text[: 4 * LONGEST_CELL])
     return line if len(line) <= LONGEST_CELL else f"{line[: LONGEST_CELL - 1]}…"

@@ -22,7 +22,7 @@ from quarterdeck.sandboxes.port import (
     upload_pack_arguments,
 )
 from quarterdeck.service.errors import ApiError
-from quarterdeck.service.fleet.engine_channel import api_error
+from quarterdeck.service.fleet.runtime import api_error
 from quarterdeck.service.replicas.rows import WorkspaceRow
 from quarterdeck.wire.engine import StreamCommand
 from quarterdeck.wire.errors import ErrorCode
