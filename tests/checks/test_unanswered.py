@@ -42,7 +42,7 @@ async def test_the_stop_time_ends_a_run_that_waits_for_an_answer(
     await desk.runner.turn()
     run = await desk.run_of(begun)
     assert run["status"] == "failed"
-    assert run["error"] == f"Its agent asked something, and nobody answered for {minutes} minutes."
+    assert run["error"] == f"Its agent's question was not answered for {minutes} minutes."
     assert (run["check"]["status"], run["check"]["conclusion"]) == ("abandoned", "failure")
     assert (await desk.run_of(working))["status"] == "running"
     # Somebody answers after all.

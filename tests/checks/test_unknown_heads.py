@@ -63,7 +63,9 @@ async def test_a_host_that_cannot_be_asked_leaves_the_check_here_and_says_why(
     second = await desk.trigger(automation, sha=None)
     check = await desk.check_of(second)
     assert (check["status"], check["head_sha"], check["repository"]) == ("open", None, SHOP)
-    assert check["title"] == "It is kept here: the host did not report the pull request's head."
+    assert (
+        check["title"] == "The check is kept here: the host did not report the pull request's head."
+    )
     assert check["summary"] == f"host-a was asked for the head of {SHOP}#7: {why}"
     assert (await told(desk, second))["fetch_ref"] == "refs/pull/7/head"
     desk.source_host.down = False

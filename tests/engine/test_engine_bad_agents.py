@@ -86,7 +86,7 @@ def chat(place, message) -> Callable[[], Awaitable[Chat]]:
     [
         ("hang", "did nothing for 1 seconds, so it was ended"),
         ("die", "Bad ended with exit status 3. Its last lines: out of memory"),
-        ("nonsense", "It printed what is not protocol: no protocol from here on"),
+        ("nonsense", "It printed text that is not part of the protocol: no protocol from here on"),
         ("refuse", "The model's rate limit or quota is used up: send the message again later."),
     ],
 )

@@ -144,7 +144,7 @@ async def test_a_deleted_chat_is_gone_for_good(place, agents, message, told) -> 
     await entries.wait("chat.turn.delta", 2)  # the message, and what the agent says
     state = place.root / "state" / "agents" / str(chat)
     assert state.is_dir()
-    await link.chat_delete(DeleteEngineChat(chat_id=chat, told=told))
+    await link.chat_delete(DeleteEngineChat(chat_id=chat, logged=told))
     assert not state.exists() and fake.sessions[0].closed
     await entries.wait("chat.interrupted")
     types = entries.types()

@@ -393,7 +393,7 @@ class TestFaults:
             report.unlink()
             await eventually(lambda: felt(None), "a journal that is well")
         assert "No space left on device" in found[0]["message"]
-        assert "Make room" in found[0]["message"]
+        assert "Free some space" in found[0]["message"]
         assert found[0]["code"] == "INTERNAL_ERROR"
 
 

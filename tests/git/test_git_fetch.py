@@ -121,6 +121,6 @@ def test_a_fetch_of_too_much_is_cut_off(lasting: Shop, tmp_path: Path) -> None:
         *(lasting, tmp_path / "copy", "fetch", f"qd::{lasting.id}"),
         PATH=f"{tmp_path}:{os.environ['PATH']}",
     )
-    assert not said.startswith("0\n") and "What is fetched has more than" in said, said
+    assert not said.startswith("0\n") and "The fetched data is larger than" in said, said
     git(tmp_path / "copy", "fsck", "--strict")
     assert fetch(lasting, tmp_path / "copy", "fetch", f"qd::{lasting.id}").startswith("0\n")

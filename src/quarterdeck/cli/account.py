@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 KEY_VERBS = {
     "ls": Verb(__name__, "List keys.", "list_keys"),
-    "create": Verb(__name__, "Make a key and print it, once.", "create_key"),
+    "create": Verb(__name__, "Create a key and print it, once.", "create_key"),
     "rm": Verb(__name__, "Revoke keys immediately.", "remove_keys"),
 }
 
@@ -41,7 +41,7 @@ def keys() -> None:
 
 
 CREDENTIAL_VERBS = {
-    "ls": Verb(__name__, "Say which providers have a key.", "list_credentials"),
+    "ls": Verb(__name__, "List providers and whether they have a key.", "list_credentials"),
     "set": Verb(__name__, "Set a key, from stdin or a prompt.", "set_credential"),
     "rm": Verb(__name__, "Remove a key.", "remove_credential"),
 }
@@ -99,9 +99,9 @@ def list_keys(common: Common, organization: bool) -> None:
         print_json({"api_keys": [k.model_dump(mode="json") for k in keys_], "total": len(keys_)})
         return
     if not keys_:
-        print_message("No keys. Make one with: qd keys create NAME.")
+        print_message("No keys. Create one with: qd keys create NAME.")
         return
-    print_table(["NAME", "KEY", "MADE", "USED", "ID"], map(_key_row, keys_))
+    print_table(["NAME", "KEY", "CREATED", "USED", "ID"], map(_key_row, keys_))
 
 
 def _key_row(key: "ApiKey") -> list[str]:
@@ -131,11 +131,11 @@ def remove_keys(common: Common, organization: bool, keys: tuple[str, ...]) -> No
     """Revoke keys immediately. KEY is a name, an id, or what ls shows of the key itself."""
 
     async def remove(api: "KeysApi") -> list[UUID]:
-        found = {key.id: (key.name, key.key_prefix) async for key in api.all()}
-        key_ids = [_find_key(wanted, found) for wanted in keys]
+        known = {key.id: (key.name, key.key_prefix) async for key in api.all()}
+        key_ids = [_find_key(wanted, known) for wanted in keys]
         for key_id in dict.fromkeys(key_ids):
             await api.delete(key_id)
-            print_message(f"{found[key_id][0]} is gone.")
+            print_message(f"{known[key_id][0]} is revoked.")
         return key_ids
 
     key_ids = _with_keys(common, organization, remove)
@@ -143,16 +143,16 @@ def remove_keys(common: Common, organization: bool, keys: tuple[str, ...]) -> No
         print_json({"success": True, "deleted": [str(key_id) for key_id in key_ids]})
 
 
-def _find_key(wanted: str, found: dict[UUID, tuple[str, str]]) -> UUID:
+def _find_key(wanted: str, known: dict[UUID, tuple[str, str]]) -> UUID:
     shown = wanted.removesuffix("...")
     fitting = [
         key_id
-        for key_id, (name, prefix) in found.items()
+        for key_id, (name, prefix) in known.items()
         if wanted in (str(key_id), name) or shown == prefix
     ]
     if len(fitting) != 1:
-        what = "Several keys are" if fitting else "No key is"
-        raise UsageError(f"{what} called {wanted!r}.", "Give the id that qd keys ls shows.")
+        count = "Several keys are" if fitting else "No key is"
+        raise UsageError(f"{count} called {wanted!r}.", "Give the id that qd keys ls shows.")
     return fitting[0]
 
 
@@ -173,19 +173,22 @@ def list_credentials(common: Common, organization: bool, providers: tuple[str, .
 
     async def read(client: "Client") -> "dict[str, CredentialStatus]":
         wanted = providers or [agent.id for agent in await client.agents.list()]
-        return {one: await client.credentials.get(one, shared=organization) for one in wanted}
+        return {
+            provider: await client.credentials.get(provider, shared=organization)
+            for provider in wanted
+        }
 
-    found = with_client(common, read)
+    statuses = with_client(common, read)
     if common.json:
         records = {
             provider: status.model_dump(mode="json", by_alias=True, exclude_none=True)
-            for provider, status in found.items()
+            for provider, status in statuses.items()
         }
         print_json({"credentials": records})
         return
     print_table(
         ["PROVIDER", "KEY", "FETCHED"],
-        (_credential_row(one, status) for one, status in found.items()),
+        (_credential_row(name, status) for name, status in statuses.items()),
     )
 
 
@@ -247,13 +250,13 @@ def set_target(common: Common, url: str) -> None:
 @common_options
 def show_target(common: Common) -> None:
     """Show whether a notification target is set. Its URL is not shown."""
-    found = with_client(common, lambda client: client.chatapp.get())
+    target = with_client(common, lambda client: client.chatapp.get())
     if common.json:
-        print_json(found)
-    elif found.connected:
-        print_text(found.service or "connected")
+        print_json(target)
+    elif target.connected:
+        print_text(target.service or "connected")
     else:
-        print_message("Notifications go nowhere. Set a target with: qd notify set.")
+        print_message("No notification target. Set one with: qd notify set URL.")
 
 
 @notify.command(name="rm")
@@ -261,7 +264,7 @@ def show_target(common: Common) -> None:
 def remove_target(common: Common) -> None:
     """Stop sending notifications."""
     with_client(common, lambda client: client.chatapp.disconnect())
-    print_success("No notifications are sent any more.", common.json)
+    print_success("Notifications are off.", common.json)
 
 
 @notify.command(name="test")
@@ -269,5 +272,5 @@ def remove_target(common: Common) -> None:
 def test_target(common: Common) -> None:
     """Send a notification now."""
     if not with_client(common, lambda client: client.chatapp.test()):
-        raise FailedError("The notification was not taken.", "Check the address: qd notify set.")
+        raise FailedError("The notification was not accepted.", "Check the URL: qd notify set.")
     print_success("Test notification sent.", common.json)

@@ -92,7 +92,7 @@ async def _find_agents(profile: str | None) -> "list[Agent]":
     if not target.embedded or await _is_available(target):
         async with target.client() as client:
             return await client.agents.list()
-    print_message("No service runs here; this is what this machine has.")
+    print_message("No service is running here; these are this machine's agents.")
     return await asyncio.to_thread(local_agents, target.home, own_agents())
 
 
@@ -101,7 +101,7 @@ async def _is_available(target: Target) -> bool:
 
 
 VERBS = {
-    "install": Verb(__name__, "Install one that is on npm.", "install"),
+    "install": Verb(__name__, "Install an agent from npm.", "install"),
 }
 _ACCESS = {"api_key": "key", "login": "login", None: "-"}
 
@@ -197,12 +197,12 @@ def _npm_prefix(npm: Path) -> Path:
     output = process.stdout.strip()
     if process.returncode != 0 or not output.startswith("/"):
         last = (process.stderr.strip() or output).splitlines()[-1:]
-        raise FailedError("npm does not say where it installs to.", "".join(last) or None)
+        raise FailedError("npm did not report its install directory.", "".join(last) or None)
     return Path(output)
 
 
 def _is_writable(path: Path) -> bool:
-    existing = next(one for one in (path, *path.parents) if one.exists())
+    existing = next(parent for parent in (path, *path.parents) if parent.exists())
     return os.access(existing, os.W_OK | os.X_OK)
 
 
@@ -210,7 +210,7 @@ def _is_writable(path: Path) -> bool:
 @click.argument("name", metavar="NAME[@VERSION]")
 @common_options
 def install(common: Common, name: str) -> None:
-    """Install an agent that is on npm, on this machine.
+    """Install an agent from npm on this machine.
 
     npm installs into its global prefix; if that is not writable, into a directory of
     quarterdeck's. Replicas see the agent from their next start.
@@ -245,7 +245,9 @@ def _npm_package(agent_id: str) -> str:
     if preset.ships_with_us:
         raise UsageError(f"{preset.name} is built in; there is nothing to install.")
     if preset.npm is None:
-        step = preset.install or "Install it as its makers say, into a directory of the PATH."
+        step = (
+            preset.install or "Install it as its documentation says, into a directory of the PATH."
+        )
         raise UsageError(f"quarterdeck does not know how to install {preset.name}.", step)
     return preset.npm
 
@@ -265,7 +267,7 @@ def _run_npm(arguments: list[str], note: str | None) -> None:
     except OSError as e:
         raise FailedError(f"npm could not be run: {e.strerror}.") from e
     if code != 0:
-        raise FailedError(f"npm: exit status {code}.", "Its lines above say why.")
+        raise FailedError(f"npm: exit status {code}.", "See its output above.")
 
 
 def _installed_agent(agent_id: str, home: Home) -> "Agent":

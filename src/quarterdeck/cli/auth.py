@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 VERBS = {
     "key": Verb(__name__, "Print the embedded service's own key.", "key"),
-    "token": Verb(__name__, "Print a user token, good for an hour.", "token"),
-    "login": Verb(__name__, "Get and keep a personal key of a service elsewhere.", "login"),
-    "logout": Verb(__name__, "Take that key away again.", "logout"),
+    "token": Verb(__name__, "Print a user token, valid for an hour.", "token"),
+    "login": Verb(__name__, "Get and store a personal key of a remote service.", "login"),
+    "logout": Verb(__name__, "Revoke and remove the stored key.", "logout"),
     "approve": Verb(__name__, "Approve a device login.", "approve"),
-    "webhook-secret": Verb(__name__, "Print what webhooks are signed with.", "webhook_secret"),
+    "webhook-secret": Verb(__name__, "Print the signing secret of webhooks.", "webhook_secret"),
     "whoami": Verb(__name__, "Show the current identity.", "whoami"),
 }
 
@@ -48,7 +48,7 @@ def auth() -> None:
 def approve(common: Common, code: str, deny: bool) -> None:
     """Approve the device that shows CODE, as you. Works on the service's machine."""
     with_client(common, lambda client: client.auth.approve(code, deny=deny))
-    print_message("The device was turned away." if deny else "The device is let in.")
+    print_message("Device denied." if deny else "Device approved.")
     if common.json:
         print_json({"success": True, "approved": not deny})
 
@@ -141,7 +141,9 @@ async def _revoke(client: "Client", key: str) -> bool:
 
     try:
         ids = [
-            one.id async for one in client.api_keys.all() if one.key_prefix == key[:_PREFIX_LENGTH]
+            key_record.id
+            async for key_record in client.api_keys.all()
+            if key_record.key_prefix == key[:_PREFIX_LENGTH]
         ]
         # Four characters tell keys of one user apart nearly always; a wrong one is never deleted.
         if len(ids) == 1:
@@ -201,7 +203,10 @@ def whoami(common: Common) -> None:
     user = report["user"]
     name = user and (user["email"] or user["name"] or user["id"])
     print_text(f"user  {name or 'none: this is an organization key'}")
-    rows = [[one["name"], one["role"], one["id"]] for one in report["organizations"]]
+    rows = [
+        [organization["name"], organization["role"], organization["id"]]
+        for organization in report["organizations"]
+    ]
     print_table(["ORGANIZATION", "ROLE", "ID"], rows)
 
 
@@ -217,5 +222,5 @@ async def _identity(client: "Client") -> dict[str, Any]:
         user = None
     return {
         "user": None if user is None else user.model_dump(mode="json"),
-        "organizations": [one.model_dump(mode="json") for one in organizations],
+        "organizations": [organization.model_dump(mode="json") for organization in organizations],
     }

@@ -201,5 +201,5 @@ async def for_each(
 def _confirm(names: list[str], with_what: str) -> None:
     if not sys.stdin.isatty():
         raise UsageError("Confirmation needed: stdin is not a terminal.", "Pass --yes.")
-    what = safe_line(", ".join(names))
-    click.confirm(f"Delete {what} with all {with_what}?", abort=True, err=True)
+    listed = safe_line(", ".join(names))
+    click.confirm(f"Delete {listed} with all {with_what}?", abort=True, err=True)

@@ -144,7 +144,9 @@ class LocalMachine:
             raise NotSupportedError(_message(e)) from e
 
     def _find(self, name: str) -> Target:
-        named = any(one.name == name and one.shown != _LOCAL_SERVICE for one in self.known())
+        named = any(
+            profile.name == name and profile.shown != _LOCAL_SERVICE for profile in self.known()
+        )
         return find_target(name) if named else embedded_target()
 
     def keep(self, name: str, value: str | bool) -> None:

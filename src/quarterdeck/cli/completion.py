@@ -51,7 +51,7 @@ def replica_names(
     """Complete the name of a replica."""
 
     async def read(client: "Client") -> Names:
-        return {str(one.id): one.name async for one in client.replicas.all()}
+        return {str(replica.id): replica.name async for replica in client.replicas.all()}
 
     return _complete(ctx, param, incomplete, read)
 
@@ -62,7 +62,10 @@ def environment_names(
     """Complete the name of an environment."""
 
     async def read(client: "Client") -> Names:
-        return {str(one.id): one.name for one in await client.environments.list(scope="all")}
+        return {
+            str(environment.id): environment.name
+            for environment in await client.environments.list(scope="all")
+        }
 
     return _complete(ctx, param, incomplete, read)
 
@@ -73,7 +76,9 @@ def automation_names(
     """Complete the name of an automation."""
 
     async def read(client: "Client") -> Names:
-        return {str(one.id): one.name async for one in client.automations.all()}
+        return {
+            str(automation.id): automation.name async for automation in client.automations.all()
+        }
 
     return _complete(ctx, param, incomplete, read)
 

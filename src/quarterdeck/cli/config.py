@@ -138,12 +138,12 @@ def get(common: Common, name: str) -> None:
     """Print the value of one setting; exit code 1 when it is not set."""
     names = _names(name)
     value: Any = tomllib.loads(_check(config_text(config_path()), config_path()))
-    for one in names:
-        if not isinstance(value, dict) or one not in value:
+    for part in names:
+        if not isinstance(value, dict) or part not in value:
             raise FailedError(
                 f"{_dotted(names)} is not set.", "Show the settings with: qd config show."
             )
-        value = cast("dict[str, Any]", value)[one]
+        value = cast("dict[str, Any]", value)[part]
     if common.json:
         print_json({"name": _dotted(names), "value": value})
     else:
@@ -252,4 +252,4 @@ def _is_secret(names: _Names) -> bool:
 
 
 def _dotted(names: _Names) -> str:
-    return ".".join(one if _BARE.fullmatch(one) else json.dumps(one) for one in names)
+    return ".".join(name if _BARE.fullmatch(name) else json.dumps(name) for name in names)

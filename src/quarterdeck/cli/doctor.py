@@ -152,7 +152,7 @@ async def check_terminal() -> AsyncGenerator[Finding]:
         async for finding in _tmux():
             yield finding
     if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
-        yield ok("ssh", "a remote terminal: copying goes through OSC 52; motion is reduced")
+        yield ok("ssh", "remote terminal: copies with OSC 52; reduced motion")
     yield _notices()
 
 
@@ -216,7 +216,7 @@ async def _tmux() -> AsyncGenerator[Finding]:
     passes = await first_line("tmux", "show", "-gv", "allow-passthrough")
     if passes not in {"on", "all"}:
         step = f"In ~/.tmux.conf: set -g allow-passthrough {'all' if every else 'on'}"
-        yield warn("tmux passthrough", "off: a notice is only a bell, with no words", step)
+        yield warn("tmux passthrough", "off: notices only ring the bell", step)
     elif passes == "on" and every:
         step = "For notices from windows that are not shown: set -g allow-passthrough all"
         yield ok("tmux passthrough", f"on, from windows that are shown. {step}")
@@ -373,7 +373,7 @@ def check_home(home: Home) -> Generator[Finding]:
         yield _home_privacy(root)
     free = shutil.disk_usage(existing).free
     text = f"{free / (1 << 30):.1f} GiB free"
-    yield ok("disk", text) if free >= FREE_BYTES else warn("disk", text, "Make room.")
+    yield ok("disk", text) if free >= FREE_BYTES else warn("disk", text, "Free some space.")
 
 
 def _home_privacy(root: Path) -> Finding:
@@ -408,11 +408,13 @@ async def _services(target: Target) -> Finding | None:
             known = await client.services.list()
     except ClientError:
         return None  # the check of the service reports the error
-    own = next(f"home {one.home_id}" for one in known if one.own)
-    away = [one for one in known if not one.alive]
+    own = next(f"home {service.home_id}" for service in known if service.own)
+    away = [service for service in known if not service.alive]
     if not away:
         return ok("services", f"{services_text(known)}; {own} answers")
-    named = ", ".join(f"home {one.home_id} ({one.url}, {last_seen_text(one)})" for one in away)
+    named = ", ".join(
+        f"home {service.home_id} ({service.url}, {last_seen_text(service)})" for service in away
+    )
     step = (
         f"Start again, since their replicas cannot be reached: {named}. "
         "Remove replicas of a home that is lost with qd replica forget."

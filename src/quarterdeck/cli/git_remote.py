@@ -101,7 +101,7 @@ def _serve_origin(remote: str, address: str) -> None:
     repository = _git_output("config", f"remote.{remote}.{NAME_KEY}") or address
     if not repository or "/" in repository:
         raise FailedError(
-            f"The remote {remote} is not a source that this replica was made from.",
+            f"The remote {remote} is not a source of this replica.",
             f"Set the repository's name with: git config remote.{remote}.{NAME_KEY} NAME.",
         )
     known: dict[str, str] = {}
@@ -165,10 +165,10 @@ def _push(repository: str, commands: list[str], known: dict[str, str]) -> None:
         details = getattr(error, "details", None)
         if details:
             _print_error(details)
-        lines = [f"error {one.ref} {' '.join(str(error).split())}\n" for one in updates]
+        lines = [f"error {update.ref} {' '.join(str(error).split())}\n" for update in updates]
     else:
         _print_error("\n".join(line for line in message.splitlines() if line.startswith("remote:")))
-        lines = [f"ok {one.ref}\n" for one in updates]
+        lines = [f"ok {update.ref}\n" for update in updates]
     _write(f"{''.join(lines)}\n".encode())
 
 
@@ -200,7 +200,7 @@ async def _exchange(refs: Callable[[], Parts], upload_pack: Callable[[bytes], Pa
                 read += len(part)
                 if read > MOST_BYTES:
                     raise FailedError(
-                        f"What is fetched has more than {MOST_BYTES >> 30} GiB.",
+                        f"The fetched data is larger than {MOST_BYTES >> 30} GiB.",
                         "Ask the agent why its history is so large.",
                     )
                 _write(part)

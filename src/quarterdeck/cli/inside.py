@@ -23,8 +23,8 @@ def check() -> None:
 
 
 PREVIEW_VERBS = {
-    "open": Verb(__name__, "Let a port of this replica be looked at.", "open_preview"),
-    "close": Verb(__name__, "Make it an ordinary port again.", "close_preview"),
+    "open": Verb(__name__, "Open a preview of a port.", "open_preview"),
+    "close": Verb(__name__, "Close a preview.", "close_preview"),
 }
 
 
@@ -79,7 +79,7 @@ def report(
     if common.json:
         print_json(answer)
     if not answer.reported:
-        raise FailedError(f"A later run has taken the place of this one; {answer.name} is its.")
+        raise FailedError(f"A later run has replaced this one; {answer.name} is its.")
     print_message(f"Reported {conclusion} for {answer.name}.")
 
 

@@ -69,12 +69,12 @@ def _only_named(wanted: str, known: Sequence[Resource], kind: str, see: str) -> 
         FailedError: there is none.
         AmbiguousNameError: there are several.
     """
-    by_id = [one for one in known if str(one.id) == wanted.lower()]
-    matches = by_id or [one for one in known if one.name == wanted]
+    by_id = [resource for resource in known if str(resource.id) == wanted.lower()]
+    matches = by_id or [resource for resource in known if resource.name == wanted]
     if not matches:
         raise FailedError(f"There is no {kind} {wanted!r}.", f"See them with: {see}.")
     if len(matches) > 1:
-        ids = ", ".join(str(one.id) for one in matches)
+        ids = ", ".join(str(resource.id) for resource in matches)
         raise AmbiguousNameError(f"{wanted!r} names several: {ids}.", "Give the id.")
     return matches[0]
 
@@ -116,12 +116,16 @@ async def find_automation(client: "Client", wanted: str) -> "Automation":
     id = _uuid(wanted)
     if id is not None:
         return await client.automations.get(id)
-    known = [one async for one in client.automations.all()]
-    named = [one for one in known if one.name == wanted]
-    matches = named or [one for one in known if _has_prefix(one, wanted)]
+    known = [automation async for automation in client.automations.all()]
+    named = [automation for automation in known if automation.name == wanted]
+    matches = named or [automation for automation in known if _has_prefix(automation, wanted)]
     step = "Give the whole name, or the id."
     return _only_match(
-        wanted, matches, "automation", lambda one: f"{one.name} ({str(one.id)[:8]})", step
+        wanted,
+        matches,
+        "automation",
+        lambda automation: f"{automation.name} ({str(automation.id)[:8]})",
+        step,
     )
 
 
@@ -132,8 +136,8 @@ def _uuid(wanted: str) -> UUID | None:
         return None
 
 
-def _has_prefix(one: Named, wanted: str) -> bool:
-    return one.name.startswith(wanted) or str(one.id).startswith(wanted.lower())
+def _has_prefix(resource: Named, wanted: str) -> bool:
+    return resource.name.startswith(wanted) or str(resource.id).startswith(wanted.lower())
 
 
 def _only_match(
@@ -169,7 +173,7 @@ async def find_run(client: "Client", automation: "Automation", wanted: str) -> U
     if id is not None:
         return id
     newest = await _newest_runs(client, automation)
-    matches = [one.id for one in newest if str(one.id).startswith(wanted.lower())]
+    matches = [run.id for run in newest if str(run.id).startswith(wanted.lower())]
     if len(matches) > 1:
         raise AmbiguousNameError(f"{wanted!r} fits {len(matches)} runs.", "Give the whole id.")
     if not matches:
@@ -185,9 +189,9 @@ async def find_failed_run(client: "Client", automation: "Automation") -> UUID:
     """
     from quarterdeck.wire.automation_runs import ExecutionStatus
 
-    for one in await _newest_runs(client, automation):
-        if one.status == ExecutionStatus.FAILED:
-            return one.id
+    for run in await _newest_runs(client, automation):
+        if run.status == ExecutionStatus.FAILED:
+            return run.id
     raise FailedError(f"No run of {automation.name} has failed.")
 
 
@@ -210,7 +214,9 @@ async def find_replica(client: "Client", wanted: str) -> UUID:
         if replica.name == wanted:
             return replica.id
     matches = [replica for replica in known if _has_prefix(replica, wanted)]
-    return _only_match(wanted, matches, "replica", lambda one: one.name, "Give the whole name.").id
+    return _only_match(
+        wanted, matches, "replica", lambda candidate: candidate.name, "Give the whole name."
+    ).id
 
 
 def with_replica(
@@ -231,7 +237,7 @@ async def find_replicas(client: "Client", wanted: Sequence[str]) -> dict[UUID, s
         FailedError: one of them does not exist.
         AmbiguousNameError: one is a prefix of several.
     """
-    return {await find_replica(client, one): one for one in wanted}
+    return {await find_replica(client, name): name for name in wanted}
 
 
 def find_chat(replica: "ReplicaDetail", wanted: str | None) -> "Chat":

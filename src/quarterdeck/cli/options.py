@@ -57,13 +57,13 @@ def combined(*options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], C
     return add
 
 
-def _completer(things: str) -> Callable[..., Any]:
+def _completer(kind: str) -> Callable[..., Any]:
     """Return a completer for names; its module is imported on use."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
         from quarterdeck.cli import completion
 
-        return getattr(completion, f"{things}_names")(ctx, param, incomplete)
+        return getattr(completion, f"{kind}_names")(ctx, param, incomplete)
 
     return complete
 

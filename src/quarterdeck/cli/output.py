@@ -141,7 +141,7 @@ def local_time(moment: datetime, now: datetime | None = None) -> str:
 
 def services_text(known: "Sequence[Service]") -> str:
     """Return the number of services that share the database: `1`, `2`, `3, 1 of them away`."""
-    away = sum(not one.alive for one in known)
+    away = sum(not service.alive for service in known)
     return f"{len(known)}, {away} of them away" if away else str(len(known))
 
 

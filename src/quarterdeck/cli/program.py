@@ -57,7 +57,7 @@ class LazyGroup(click.Group):
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
+        with formatter.section("Commands"):
             formatter.write_dl([(name, verb.summary) for name, verb in self.verbs.items()])
 
     def resolve_command(
@@ -83,10 +83,10 @@ def _closest(word: str, names: Mapping[str, Verb]) -> str | None:
 VERBS = {
     "serve": Verb("quarterdeck.cli.serve", "Run the service in the foreground.", "serve"),
     "status": Verb(
-        "quarterdeck.cli.serve", "Say whether the service answers, and where.", "status"
+        "quarterdeck.cli.serve", "Show whether the service answers, and where.", "status"
     ),
     "stop": Verb("quarterdeck.cli.serve", "Stop the embedded service; engines go on.", "stop"),
-    "doctor": Verb("quarterdeck.cli.doctor", "Check this machine and say what to fix.", "doctor"),
+    "doctor": Verb("quarterdeck.cli.doctor", "Check this machine and suggest fixes.", "doctor"),
     "config": Verb("quarterdeck.cli.config", "Show and change the configuration file.", "config"),
     "completion": Verb(
         "quarterdeck.cli.completion", "Print a shell's completion script.", "completion"
@@ -94,9 +94,7 @@ VERBS = {
     "auth": Verb("quarterdeck.cli.auth", "Log in, print keys, approve devices.", "auth"),
     "keys": Verb("quarterdeck.cli.account", "Create, list and revoke API keys.", "keys"),
     "notify": Verb("quarterdeck.cli.account", "Configure notifications.", "notify"),
-    "agents": Verb(
-        "quarterdeck.cli.agents", "Which coding agents there are; install one.", "agents"
-    ),
+    "agents": Verb("quarterdeck.cli.agents", "List coding agents; install one.", "agents"),
     "credentials": Verb(
         "quarterdeck.cli.account", "Provider credentials of agents.", "credentials"
     ),
@@ -226,7 +224,7 @@ def _print_error(message: str, next_step: str | None) -> None:
 
 
 def _end_quietly() -> int:
-    """Return the reader of stdout went away, as `head` does: nothing is wrong, nothing more is said."""
+    """Return the exit code when the reader of stdout went away, as `head` does: nothing is wrong, nothing more is said."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -73,14 +73,19 @@ def _git(directory: str, *arguments: str) -> str | None:
 @common_options
 def ls(common: Common) -> None:
     """List repositories by name."""
-    found = with_client(common, lambda client: client.repositories.list())
+    repositories = with_client(common, lambda client: client.repositories.list())
     if common.json:
-        print_json({"repositories": [one.model_dump(mode="json") for one in found]})
+        print_json(
+            {"repositories": [repository.model_dump(mode="json") for repository in repositories]}
+        )
         return
-    if not found:
+    if not repositories:
         print_message("No repositories. Connect one with: qd repo add URL.")
         return
-    rows = ([one.name, one.default_branch, one.url, str(one.id)] for one in found)
+    rows = (
+        [repository.name, repository.default_branch, repository.url, str(repository.id)]
+        for repository in repositories
+    )
     print_table(["NAME", "BRANCH", "URL", "ID"], rows)
 
 
@@ -98,11 +103,11 @@ def add(common: Common, url: str, name: str | None, branch: str | None) -> None:
     target = find_target(common.profile)
     place = str(Path(url).resolve()) if target.embedded and Path(url).exists() else url
     body = ConnectRepository(url=place, name=name, default_branch=branch)
-    one = run_with(target, lambda client: client.repositories.connect(body))
+    repository = run_with(target, lambda client: client.repositories.connect(body))
     if common.json:
-        print_json({"repository": one.model_dump(mode="json")})
+        print_json({"repository": repository.model_dump(mode="json")})
     else:
-        print_text(str(one.id))
+        print_text(str(repository.id))
 
 
 @click.command(name="rm")
@@ -112,15 +117,15 @@ def rm(common: Common, repositories: tuple[str, ...]) -> None:
     """Disconnect repositories; replicas that have them keep them."""
 
     async def remove(client: "Client") -> list[UUID]:
-        found = {await find_repository(client, wanted): wanted for wanted in repositories}
-        for repository_id, wanted in found.items():
+        known = {await find_repository(client, wanted): wanted for wanted in repositories}
+        for repository_id, wanted in known.items():
             await client.repositories.disconnect(repository_id)
             print_message(f"{wanted} is disconnected.")
-        return list(found)
+        return list(known)
 
     removed = with_client(common, remove)
     if common.json:
-        print_json({"success": True, "deleted": [str(one) for one in removed]})
+        print_json({"success": True, "deleted": [str(removed_id) for removed_id in removed]})
 
 
 @click.group(name="sets")
@@ -134,14 +139,14 @@ def list_sets(common: Common) -> None:
     """List sets by name."""
 
     async def read(client: "Client") -> "tuple[list[RepositorySet], dict[UUID, str]]":
-        names = {one.id: one.name for one in await client.repositories.list()}
+        names = {repository.id: repository.name for repository in await client.repositories.list()}
         return await client.repository_sets.list(), names
 
-    found, names = with_client(common, read)
+    records, names = with_client(common, read)
     if common.json:
-        print_json({"repository_sets": [one.model_dump(mode="json") for one in found]})
+        print_json({"repository_sets": [record.model_dump(mode="json") for record in records]})
         return
-    print_table(["NAME", "REPOSITORIES", "ID"], [_set_row(one, names) for one in found])
+    print_table(["NAME", "REPOSITORIES", "ID"], [_set_row(record, names) for record in records])
 
 
 @sets.command(name="create")
@@ -174,9 +179,9 @@ def remove_set(common: Common, name: str) -> None:
         await client.repository_sets.delete(await find_repository_set(client, name))
 
     with_client(common, remove)
-    print_success(f"{name} is gone.", common.json)
+    print_success(f"Removed {name}.", common.json)
 
 
-def _set_row(one: "RepositorySet", names: "dict[UUID, str]") -> list[str]:
-    members = [names.get(id, str(id)) for id in one.repositories]
-    return [one.name, ", ".join(members), str(one.id)]
+def _set_row(repository_set: "RepositorySet", names: "dict[UUID, str]") -> list[str]:
+    members = [names.get(id, str(id)) for id in repository_set.repositories]
+    return [repository_set.name, ", ".join(members), str(repository_set.id)]

@@ -1,4 +1,4 @@
-"""The configuration file: which services there are.
+"""The configuration file.
 
 default = "work"                      # optional; without it the embedded service
 

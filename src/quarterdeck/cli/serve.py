@@ -108,7 +108,7 @@ DATABASE_VARIABLE = "QUARTERDECK_DATABASE_URL"
     "unix:PATH on one host. Without it the first --listen address, else the home's own socket.",
 )
 @admission_options
-@click.option("--background", is_flag=True, hidden=True, help="Started by qd: say nothing.")
+@click.option("--background", is_flag=True, hidden=True, help="Started by qd: print nothing.")
 @common_options
 def serve(
     common: Common,
@@ -157,7 +157,7 @@ def _run_service(
         # Loaded objects stay. Traversing all of them again in a collection would delay every
         # request by a tenth of a second.
         gc.freeze()
-        where = [address_text(one.address) for one in bound]
+        where = [address_text(listener.address) for listener in bound]
         if as_json:
             print_json({"ready": True, "listening": where})
         if not background:
@@ -264,7 +264,7 @@ def status(common: Common) -> None:
             "Start it with: qd serve." if target.embedded else "Check the address and the line.",
         )
     if report["problem"]:
-        raise FailedError(report["problem"], "The service's log says more; it goes on by itself.")
+        raise FailedError(report["problem"], "See the service's log; it continues by itself.")
 
 
 async def _status(target: Target) -> dict[str, Any]:
@@ -312,7 +312,7 @@ async def _add_services(client: "Client", report: dict[str, Any]) -> None:
     except NotFoundError:
         return  # another implementation, or an earlier version
     report["services"] = known
-    report["home_id"] = next((str(one.home_id) for one in known if one.own), None)
+    report["home_id"] = next((str(service.home_id) for service in known if service.own), None)
 
 
 def _print_status(report: dict[str, Any]) -> None:
@@ -331,9 +331,9 @@ def _print_status(report: dict[str, Any]) -> None:
         print_text(
             f"services  {services_text(report['services'])}; home {report['home_id']} answers"
         )
-    for one in report["services"] or ():
-        if not one.alive:
-            print_text(f"away      home {one.home_id}, {last_seen_text(one)}")
+    for service in report["services"] or ():
+        if not service.alive:
+            print_text(f"away      home {service.home_id}, {last_seen_text(service)}")
     counts: dict[str, int] | None = report["replicas"]
     if counts is not None:
         text = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))

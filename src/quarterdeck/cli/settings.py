@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 admission_options = combined(
     click.option("--issuer", metavar="URL", help="Accept user tokens of this OIDC issuer."),
     click.option("--jwks-url", metavar="URL", help="Where the provider publishes its keys."),
-    click.option("--audience", metavar="TEXT", help="What its tokens must be meant for."),
+    click.option("--audience", metavar="TEXT", help="Audience that its tokens must have."),
     click.option(
         "--new-users",
         type=click.Choice(["member", "admin"]),
@@ -29,7 +29,7 @@ admission_options = combined(
         "--requests-per-minute",
         metavar="N",
         type=click.IntRange(1),
-        help="Requests that one key or user may send; default: unlimited.",
+        help="Requests per minute of one key or user; default: unlimited.",
     ),
     click.option(
         "--max-active",
@@ -170,5 +170,5 @@ def _secret_path(named: str) -> Path:
     return config_path().parent / Path(named).expanduser()
 
 
-def _config_error(what: str, step: str) -> ConfigError:
-    return ConfigError(f"{what}.", step)
+def _config_error(problem: str, step: str) -> ConfigError:
+    return ConfigError(f"{problem}.", step)

@@ -122,7 +122,7 @@ class PreconditionFailedError(ResponseError):
     """412: somebody else has changed it since it was read."""
 
     title: ClassVar[str] = "Changed meanwhile"
-    default_step: ClassVar[str] = "Read it again, then make the change."
+    default_step: ClassVar[str] = "Read it again, then repeat the change."
 
 
 class PayloadTooLargeError(ResponseError):

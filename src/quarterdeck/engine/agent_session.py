@@ -91,7 +91,7 @@ class AgentSessionHolder:
         try:
             (self._directory / SESSION_FILE).write_text(session_id, "utf-8")
         except OSError as error:
-            logger.warning("the id of an agent's session could not be kept: %s", error)
+            logger.warning("the id of an agent's session could not be stored: %s", error)
 
     def _inherited_session(self) -> str | None:
         """Return the session id that was put into the directory of a fork's chat."""

@@ -190,7 +190,7 @@ class EngineChatCommands:
         async with self._chats.lock(call.chat_id):
             if (runner := self._chats.runner(call.chat_id)) is not None:
                 await runner.retire()
-                await self._keep(turn_events.deleted(call.chat_id, call.told))
+                await self._keep(turn_events.deleted(call.chat_id, call.logged))
                 await asyncio.to_thread(self._clear, str(call.chat_id))
             self._chats.forget(call.chat_id)
         return Journaled(index=self._journal.last_index)

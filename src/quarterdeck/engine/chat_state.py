@@ -85,11 +85,11 @@ class EngineChat:
         """Sort the queue; messages that the order does not name come after the others."""
         self.order = order
         ranks = {message_id: rank for rank, message_id in enumerate(order)}
-        self.queue.sort(key=lambda one: ranks.get(one.message_id, len(ranks)))
+        self.queue.sort(key=lambda message: ranks.get(message.message_id, len(ranks)))
 
     def cancel(self, message_ids: set[UUID]) -> None:
         """Take messages out of the queue for good; those that have not arrived never run."""
-        self.queue = [one for one in self.queue if one.message_id not in message_ids]
+        self.queue = [message for message in self.queue if message.message_id not in message_ids]
         self.known |= message_ids
         self.canceled |= message_ids
 
@@ -155,7 +155,9 @@ class ChatFold:
         message = self._messages.pop(UUID(payload["messageId"]), None)
         chat = self._find(payload)
         if chat and message:
-            chat.queue = [one for one in chat.queue if one.message_id != message.message_id]
+            chat.queue = [
+                queued for queued in chat.queue if queued.message_id != message.message_id
+            ]
             chat.open_turn = OpenTurn(message)
             chat.last = message
 

@@ -154,8 +154,8 @@ class Repos:
         completed = self._start_hooks_completed()
         state = ReposChanged(
             repos=[
-                await read_repository(one, self._environment, hooks_completed=completed)
-                for one in self._repositories
+                await read_repository(repository, self._environment, hooks_completed=completed)
+                for repository in self._repositories
             ]
         )
         self._read_at = self._clock()
@@ -289,7 +289,7 @@ class Engine:
             JournalError: this cannot be written; the engine continues.
         """
         await self._journal.append(rests(asleep=True), durable=True, refusable=True)
-        logger.info("ending: nobody has used the workspace")
+        logger.info("ending: the workspace was not used")
         self.ending.set()
 
     # Used by connections

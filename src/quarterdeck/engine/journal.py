@@ -124,9 +124,9 @@ def _without_surrogates(value: object) -> object:
             return value.encode("utf-8", "replace").decode()
         case dict():
             pairs = cast("dict[object, object]", value).items()
-            return {_without_surrogates(key): _without_surrogates(one) for key, one in pairs}
+            return {_without_surrogates(key): _without_surrogates(pair) for key, pair in pairs}
         case list():
-            return [_without_surrogates(one) for one in cast("list[object]", value)]
+            return [_without_surrogates(item) for item in cast("list[object]", value)]
         case BaseModel():
             return _without_surrogates(value.model_dump(by_alias=True))
         case _:

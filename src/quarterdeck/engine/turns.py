@@ -212,7 +212,7 @@ class ChatRunner:
                 # It was paused or resumed while the agent accepted the change.
         except AgentError:
             # The agent's goal is now unknown; its next process starts with ours.
-            logger.exception("an agent did not take its goal")
+            logger.exception("an agent did not accept its goal")
             if self._turn is None:
                 await self._agent.drop()
 
@@ -464,7 +464,7 @@ class ChatRunner:
         except EntryTooLargeError as error:
             error_event = ErrorEvent(
                 code=ErrorCode.PAYLOAD_TOO_LARGE,
-                message="Something the agent said was too large to keep.",
+                message="A message of the agent was too large to store.",
                 details=str(error),
             )
             return event(EventType.ERROR, error_event)
@@ -493,7 +493,7 @@ class ChatRunner:
             async with asyncio.timeout(INTERRUPT_SECONDS):
                 await session.interrupt()
         except (TimeoutError, AgentError) as error:
-            logger.warning("an agent did not take the interrupt: %r", error)
+            logger.warning("an agent did not accept the interrupt: %r", error)
 
     async def _wait_or_kill(self, turn: _Turn) -> None:
         if await _in_time(turn.ended):

@@ -136,24 +136,24 @@ class Remembered(Generic[K, Value]):
             return kept
         generation = self._generation
         try:
-            found = await look()
+            value = await look()
         except DatabaseLostError:
             if kept is None or self._now() >= expires + OUTAGE_SECONDS:
                 raise
             return kept
         # A value read before something was removed must not be kept after it.
-        if found is None:
+        if value is None:
             self._found.pop(key, None)
         elif generation == self._generation:
-            self._keep(key, found)
-        return found
+            self._keep(key, value)
+        return value
 
     def forget(self) -> None:
         """Make the next look-up of every key read again."""
         self._generation += 1
         self._found.clear()
 
-    def _keep(self, key: K, found: Value) -> None:
+    def _keep(self, key: K, value: Value) -> None:
         if len(self._found) >= ENTRIES:
             self._found.clear()
-        self._found[key] = (self._now() + self._seconds, found)
+        self._found[key] = (self._now() + self._seconds, value)

@@ -59,7 +59,7 @@ MEANINGS = {
     403: "The caller may not do this.",
     404: "Not found, or another organization's.",
     409: "It exists already, or the current state does not allow it.",
-    412: "What it was based on has changed.",
+    412: "The resource has changed since it was read.",
     413: "The body is too large.",
     429: "A limit is reached.",
     500: "The service failed.",
@@ -145,9 +145,9 @@ def derived(method: str, path: str, dependant: Dependant, access: Access) -> set
 
 
 def _calls(dependant: Dependant) -> Iterable[Any]:
-    for one in dependant.dependencies:
-        yield one.call
-        yield from _calls(one)
+    for dependency in dependant.dependencies:
+        yield dependency.call
+        yield from _calls(dependency)
 
 
 def _call_of(annotation: Any) -> Any:
@@ -189,11 +189,11 @@ def add_schemas(schemas: Object) -> None:
         *AUTOMATION_PAYLOADS.values(),
         *WEBHOOK_DATA.values(),
     }
-    _, found = models_json_schema(
+    _, generated = models_json_schema(
         [(model, "serialization") for model in sorted(models, key=lambda model: model.__name__)],
         ref_template="#/components/schemas/{model}",
     )
-    for name, schema in found["$defs"].items():
+    for name, schema in generated["$defs"].items():
         schemas.setdefault(name, schema)
     for name, schema in schemas.items():
         _describe(name, schema)
@@ -288,7 +288,7 @@ def _variant_name(envelope: str, type: str) -> str:
 
 def _specify(properties: Object, field: str, alternatives: Iterable[type[BaseModel]]) -> None:
     described = properties[field]
-    nullable = [one for one in described.get("anyOf", ()) if one == {"type": "null"}]
+    nullable = [choice for choice in described.get("anyOf", ()) if choice == {"type": "null"}]
     properties[field] = {
         "anyOf": [*(reference(model.__name__) for model in alternatives), *nullable],
         "description": described["description"],
@@ -407,7 +407,7 @@ _PARAMETERS = {
     "check_run_id": "Id of the check.",
     "cursor": "Next page: `nextCursor` of the page before it.",
     "enabled": "Only those that are enabled, or only those that are not.",
-    "environment_id": "Id of the environment; `global` stands for the global one where it is read.",
+    "environment_id": "Id of the environment, or `global` for the global one where it is read.",
     "execution_id": "Id of the run.",
     "filename": "Path in the canvas.",
     "repository": "Name of a repository of the replica.",
@@ -506,7 +506,9 @@ def _name(paths: dict[str, Object]) -> None:
         for name, wanted in named.items():
             if len(wanted) == 1:
                 wanted[0][0]["operationId"] = name
-        waiting = [one for wanted in named.values() if len(wanted) > 1 for one in wanted]
+        waiting = [
+            candidate for wanted in named.values() if len(wanted) > 1 for candidate in wanted
+        ]
 
 
 def _short_name(operation: Object, path: str, count: int) -> str:
@@ -530,11 +532,11 @@ def _add_components(components: Object) -> None:
 
 
 def _error(status: int, meaning: str) -> Object:
-    found: Object = {
+    answer: Object = {
         "description": meaning,
         "content": {"application/json": {"schema": error_schema(status)}},
     }
     header = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}.get(status)
     if header is not None:
-        found["headers"] = {header: {"schema": {"type": "string"}}}
-    return found
+        answer["headers"] = {header: {"schema": {"type": "string"}}}
+    return answer

@@ -63,9 +63,9 @@ def is_owner(connection: Connection, user_id: str | None) -> bool:
 
 
 async def _ensure_owner(database: Database) -> KeyScope:
-    found = await database.read(_owner)
-    if found is not None:
-        return found
+    owner = await database.read(_owner)
+    if owner is not None:
+        return owner
     try:
         return await database.write(_store_owner)
     except IntegrityError:
@@ -82,9 +82,9 @@ def _owner(connection: Connection) -> KeyScope | None:
 
 
 def _store_owner(connection: Connection) -> KeyScope:
-    found = _owner(connection)
-    if found is not None:
-        return found
+    owner = _owner(connection)
+    if owner is not None:
+        return owner
     now, organization = now_text(), only_organization(connection)
     if organization is None:
         organization = add_organization(connection, ORGANIZATION_NAME, now)
@@ -97,13 +97,13 @@ def _store_owner(connection: Connection) -> KeyScope:
 
 async def _ensure_key(database: Database, home: Home, owner: KeyScope) -> None:
     key = await asyncio.to_thread(read_key_file, home.key)
-    found = key and await database.read(lambda c: find_key(c, hash_of(key)))
-    if not found:
+    known = key and await database.read(lambda c: find_key(c, hash_of(key)))
+    if not known:
         fresh = new_key()
         await asyncio.to_thread(write_key_file, home.key, fresh)
         await database.write(lambda c: _store_key(c, owner, fresh))
-    elif found.user_id is None and found.organization_id == owner.organization_id:
-        await database.write(lambda c: give_key(c, found.id, owner))
+    elif known.user_id is None and known.organization_id == owner.organization_id:
+        await database.write(lambda c: give_key(c, known.id, owner))
 
 
 def _store_key(connection: Connection, owner: KeyScope, key: str) -> None:

@@ -48,10 +48,10 @@ def storable_json(value: Any) -> Any:
         case str():
             return storable(value)
         case list():
-            return [storable_json(one) for one in cast("list[Any]", value)]
+            return [storable_json(item) for item in cast("list[Any]", value)]
         case dict():
             entries = cast("dict[str, Any]", value)
-            return {storable(key): storable_json(one) for key, one in entries.items()}
+            return {storable(key): storable_json(entry) for key, entry in entries.items()}
         case _:
             return value
 
@@ -84,7 +84,7 @@ def check_match(if_match: str | None, tag: Callable[[], str]) -> None:
     if tag() not in tags:
         raise ApiError(
             ErrorCode.PRECONDITION_FAILED,
-            "It was changed meanwhile. Read it again, then make the change.",
+            "It has changed meanwhile. Read it again, then repeat the change.",
             "If-Match",
         )
 

@@ -384,11 +384,11 @@ def _is_read_here(scope: Scope, rest: str) -> bool:
 
 
 def _away(service: ServiceRow, unseen: bool) -> ApiError:
-    what = "cannot be reached" if unseen else "was lost before it answered; it may have acted"
+    state = "cannot be reached" if unseen else "was lost before it answered; it may have acted"
     seen = f", last seen at {service.seen_at}" if service.seen_at else ", never seen"
     return ApiError(
         ErrorCode.ENGINE_UNREACHABLE,
-        f"The service that has this replica {what}. Start the service of home {service.home_id} "
+        f"The service that has this replica {state}. Start the service of home {service.home_id} "
         "again (qd serve on its host), or repair the line to it. If that home is lost for good, "
         "remove the replica's record with qd replica forget.",
         f"home {service.home_id} at {service.url or 'no known address'}{seen}",

@@ -91,7 +91,7 @@ def storage_error(error: StorageError) -> ApiError:
 
 def unexpected() -> Response:
     """Return the response to an unexpected error, without its details."""
-    return answer(ApiError(ErrorCode.INTERNAL_ERROR, "The service failed; its log says why."))
+    return answer(ApiError(ErrorCode.INTERNAL_ERROR, "The service failed; see its log."))
 
 
 def install_handlers(app: FastAPI) -> None:
@@ -110,11 +110,11 @@ async def _raised(_: Request, error: Exception) -> Response:
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = error.errors()
-    is_text = any(one["loc"] == ("body",) and one["type"] != "missing" for one in errors)
+    is_text = any(item["loc"] == ("body",) and item["type"] != "missing" for item in errors)
     if is_text and not _is_json(request):
         details = "Content-Type: a body is sent as application/json"
     else:
-        details = "; ".join(explain(one) for one in errors)
+        details = "; ".join(explain(item) for item in errors)
     return answer(ApiError(ErrorCode.INVALID_REQUEST, "The request is not valid.", details))
 
 
@@ -233,19 +233,19 @@ class AuthMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        found = scope[FOUND] = self._routes.find(scope)
+        route_match = scope[FOUND] = self._routes.find(scope)
         try:
-            await self._admit(scope, found)
+            await self._admit(scope, route_match)
         except ServiceError as e:
             await error_response(e)(scope, receive, send)
             return
         await self._app(scope, limited(scope["path"], receive), send)
 
-    async def _admit(self, scope: Scope, found: FoundRoute) -> None:
+    async def _admit(self, scope: Scope, route_match: FoundRoute) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         inside = bool(scope.get("state", {}).get(INSIDE))
-        if not (found.access.public_inside if inside else found.access.public):
-            await self._authenticate(scope, found, headers)
+        if not (route_match.access.public_inside if inside else route_match.access.public):
+            await self._authenticate(scope, route_match, headers)
         version = headers.get(b"x-service-api-version", API_VERSION)
         if version != API_VERSION:
             raise ApiError(
@@ -260,7 +260,7 @@ class AuthMiddleware:
         check_length(scope["path"], headers.get(b"content-length"))
 
     async def _authenticate(
-        self, scope: Scope, found: FoundRoute, headers: dict[bytes, str]
+        self, scope: Scope, route_match: FoundRoute, headers: dict[bytes, str]
     ) -> None:
         shown = CallerHeaders(
             bearer_of(headers.get(b"authorization")),
@@ -269,9 +269,9 @@ class AuthMiddleware:
             inside=bool(scope.get("state", {}).get(INSIDE)),
         )
         try:
-            caller = await self._authenticator.caller_of(shown, found)
+            caller = await self._authenticator.caller_of(shown, route_match)
         except ApiError as e:
-            if found.is_known:
+            if route_match.is_known:
                 raise
             raise ApiError(ErrorCode.NOT_FOUND, "There is no such route.") from e
         scope.setdefault("state", {})["caller"] = caller

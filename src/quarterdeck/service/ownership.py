@@ -77,7 +77,7 @@ def _checked(path: Path, text: str) -> str:
         return str(UUID(text))
     except ValueError as e:
         raise HomeUnusableError(
-            f"The file {path} holds no id. Bring back the right one: the replicas of this home are "
+            f"The file {path} holds no id. Restore the right one: the replicas of this home are "
             "known by it."
         ) from e
 
@@ -125,7 +125,7 @@ class ServiceHeartbeat:
             except DatabaseClosedError:
                 return
             except StorageError as e:
-                log_storage_error(log, "The other services could not be told of this one", e)
+                log_storage_error(log, "This service could not be announced to the others", e)
 
     async def _announce(self, url: str) -> None:
         own = self._context.home_id
@@ -148,7 +148,7 @@ def unreachable_since(
     elsewhere = [row for row in rows if row.home_id not in (None, own)]
     if not elsewhere:
         return {}
-    known = {one.home_id: one for one in all_services(connection, ALIVE)}
+    known = {announced.home_id: announced for announced in all_services(connection, ALIVE)}
     last_seen: dict[str, str] = {}
     for row in elsewhere:
         service = known.get(str(row.home_id))

@@ -78,7 +78,7 @@ def project(
                 columns["engine_version"] = version[:40]
             case ReposChanged(repos=repos):
                 columns["repository_statuses_json"] = json.dumps(
-                    [one.model_dump(mode="json") for one in repos]
+                    [repo.model_dump(mode="json") for repo in repos]
                 )
             case ChatChanged() as changed:
                 _keep_chat(connection, workspace_id, changed.chat)
@@ -109,7 +109,7 @@ def with_pull_requests(
         payload = _payload(entry) if entry.type in _OF_REPOSITORIES else None
         if isinstance(payload, ReposChanged):
             keep_pull_requests(connection, workspace_id, payload.repos)
-            if any(one.pr_urls for one in payload.repos):
+            if any(repo.pr_urls for repo in payload.repos):
                 changed = payload.model_dump(mode="json", by_alias=True)
                 stored.append(entry.model_copy(update={"payload": changed}))
                 continue

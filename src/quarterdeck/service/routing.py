@@ -164,21 +164,21 @@ class RouteTrie(BaseRoute):
         """Return the route with the path and the method of a request."""
         for served in self._candidates(scope["path"]):
             for number, route in served.routes:
-                match, found = route.matches(scope)
+                match, route_match = route.matches(scope)
                 access = access_of(route.endpoint)
                 if match is not Match.NONE and scope["method"] not in served.methods:
                     public = access if access.public else ORDINARY
                     return FoundRoute(access=public, allowed=frozenset(served.methods))
                 if match is Match.FULL:
-                    return FoundRoute(self.routes[number], found, access)
+                    return FoundRoute(self.routes[number], route_match, access)
         return NO_ROUTE
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Return the found route of a request."""
-        found: FoundRoute = scope.get(FOUND, NO_ROUTE)
-        if found.route is not None:
-            return Match.FULL, dict(found.scope)
-        return Match.PARTIAL if found.is_known else Match.NONE, {}
+        route_match: FoundRoute = scope.get(FOUND, NO_ROUTE)
+        if route_match.route is not None:
+            return Match.FULL, dict(route_match.scope)
+        return Match.PARTIAL if route_match.is_known else Match.NONE, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the route that was found.
@@ -186,12 +186,16 @@ class RouteTrie(BaseRoute):
         Raises:
             HTTPException: 405 with all methods of the path.
         """
-        found: FoundRoute = scope[FOUND]
-        if found.route is None:
+        route_match: FoundRoute = scope[FOUND]
+        if route_match.route is None:
             # Every GET has a HEAD (`middleware.Head`).
-            allowed = found.allowed | {"HEAD"} if "GET" in found.allowed else found.allowed
+            allowed = (
+                route_match.allowed | {"HEAD"}
+                if "GET" in route_match.allowed
+                else route_match.allowed
+            )
             raise HTTPException(405, headers={"Allow": ", ".join(sorted(allowed))})
-        await found.route.handle(scope, receive, send)
+        await route_match.route.handle(scope, receive, send)
 
     def _candidates(self, path: str) -> list[_Served]:
         if self._root is None:  # at the first request: a start does not wait for it

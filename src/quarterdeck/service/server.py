@@ -67,7 +67,9 @@ async def serve(
     with ExitStack() as stack:
         bound = [_open(stack, listener) for listener in listeners]
         inside = _open(stack, InsideListener(context.home.inside_socket))
-        context.address = advertise or address_of([one.address for one in bound])
+        context.address = advertise or address_of(
+            [bound_listener.address for bound_listener in bound]
+        )
         connections = Connections(limits_for(raise_limit()))
         server = _Server(build_app(service), context, [*bound, inside], connections)
         with server.stopped_by_signals():
@@ -100,7 +102,7 @@ async def _announce(server: "_Server", bound: list[Bound], on_ready: Ready | Non
     while not await answers_health(bound[0].address):
         log.error("The service listens but does not answer its health request; it is asked again")
         await asyncio.sleep(ASK_AGAIN_SECONDS)
-    log.info("Ready", extra={"listening": [str(one.address) for one in bound]})
+    log.info("Ready", extra={"listening": [str(listener.address) for listener in bound]})
     if on_ready is not None:
         on_ready(bound)
 
@@ -147,7 +149,7 @@ class _Server(uvicorn.Server):
             await super().startup([])
         except SystemExit as e:
             # The server's way to say that the lifespan failed, which has been logged.
-            raise StartError("The service did not start; its log says why.") from e
+            raise StartError("The service did not start; see its log.") from e
         self._acceptors = [
             Acceptor(bound, self._connections, self._protocol) for bound in self._bound
         ]

@@ -51,7 +51,9 @@ def find_service(
     connection: Connection, home_id: str | None, max_age: timedelta
 ) -> ServiceRow | None:
     """Return the service of a home; None when it never announced itself."""
-    services = [one for one in all_services(connection, max_age) if one.home_id == home_id]
+    services = [
+        service for service in all_services(connection, max_age) if service.home_id == home_id
+    ]
     return services[0] if services else None
 
 

@@ -50,7 +50,7 @@ async def create(body: CreateTerminal, fleet: FleetDep, workspace: Workspace) ->
 async def send_input(
     session_id: GivenId, body: TerminalInput, fleet: FleetDep, workspace: Workspace
 ) -> Success:
-    """Type; a repeat of what was typed already is dropped."""
+    """Type into a terminal; repeated input is dropped."""
     await fleet.of(workspace.id).call(workspace, lambda link: link.terminal_input(session_id, body))
     return Success()
 

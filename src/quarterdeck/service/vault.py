@@ -120,8 +120,7 @@ def _read_or_make(path: Path) -> bytes:
         master = b""
     if len(master) != KEY_BYTES:
         raise HomeUnusableError(
-            f"The key file {path} holds no key. Bring back the right one: without it stored "
-            "secrets cannot be opened. Or remove it, and set them again."
+            f"The key file {path} holds no key. Restore the right one: without it stored secrets cannot be decrypted. Or remove it, and set them again."
         )
     return master
 

@@ -28,7 +28,7 @@ class DeviceCode(Record):
     user_code: str
     """Code that the person enters to approve."""
     verification_uri: str
-    """Page that tells the person how to approve."""
+    """Page that explains how to approve."""
     interval: int
     """Shortest time between two requests for the token, in seconds."""
     expires_in: int
@@ -82,7 +82,7 @@ class ApiKey(Record):
 
 
 class ApiKeyMade(Record):
-    """Answer of making a key. `key` is its text, which is never told again."""
+    """Answer of creating a key. `key` is its text, which is never shown again."""
 
     api_key: ApiKey
     """Record of the new key."""
@@ -113,7 +113,7 @@ class CreateApiKey(Body):
 
 
 class User(Record):
-    """A person. `email` and `name` are what the issuer of their tokens tells."""
+    """A person. `email` and `name` come from the issuer of their tokens."""
 
     id: Id
     """Unique id."""
@@ -197,7 +197,7 @@ class ConnectChatapp(Body):
 
 
 class ChatappConnection(Record):
-    """Whether there is a target. Of its address, which holds its secrets, only the service is told."""
+    """Whether there is a target. Its address, which holds secrets, is never returned."""
 
     connected: bool
     """Whether notifications are sent anywhere."""
@@ -208,7 +208,7 @@ class ChatappConnection(Record):
 
 
 class NotificationTried(Record):
-    """Answer of a test: whether the target took the notification."""
+    """Answer of a test: whether the target accepted the notification."""
 
     delivered: bool
     """Whether the notification service accepted it."""

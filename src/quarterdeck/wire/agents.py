@@ -43,7 +43,7 @@ class Agent(Record):
     install: str | None = None
     """The command that installs it."""
     login_found: bool = False
-    """Whether whoever runs the service logged in with it; replicas do not see that login."""
+    """Whether the user who runs the service is logged in with it; replicas do not see that login."""
     models: Annotated[list[AgentModel], Field(exclude=True)] = []
     """The models it is known to offer; asked for separately."""
     default_model: Annotated[str | None, Field(exclude=True)] = None
@@ -72,7 +72,7 @@ class AgentModels(CamelRecord):
 
 
 AGENTS_VARIABLE = "QUARTERDECK_AGENTS"
-"""Tells the built-in agent what it cannot see: `KnownAgents` as JSON."""
+"""For the built-in agent: `KnownAgents` as JSON."""
 
 Text = Annotated[str, Field(min_length=1)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]

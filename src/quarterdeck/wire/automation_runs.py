@@ -30,17 +30,17 @@ class ExecutionReason(StrEnum):
     """Why a run has failed, where that is not its own failure."""
 
     TIMEOUT = "timeout"
-    """It took longer than `max_minutes`."""
+    """The run took longer than `max_minutes`."""
     UNANSWERED = "unanswered"
-    """Its agent asked something, and nobody answered within the stop time."""
+    """Its agent's question was not answered within the stop time."""
     DELETED = "deleted"
     """Its replica or chat was deleted."""
     INTERRUPTED = "interrupted"
     """A person interrupted its turn, or put its replica to rest."""
     CANCELED = "canceled"
-    """A person canceled it, or took its message out of the queue."""
+    """A person canceled it, or removed its message from the queue."""
     SUPERSEDED = "superseded"
-    """A newer push to its pull request took its place."""
+    """A newer push to its pull request replaced it."""
     DISABLED = "disabled"
     """Its automation was switched off before it began."""
     EXPIRED = "expired"
@@ -60,7 +60,7 @@ UNCOUNTED_REASONS = frozenset(
 
 
 class SkipReason(StrEnum):
-    """Why a moment of a schedule made no run."""
+    """Why a scheduled time started no run."""
 
     MISSED = "missed"
     """No service ran, and the moment was over an hour old, or a later one was made up for."""
@@ -153,10 +153,10 @@ class CheckRun(Record):
 
 
 class Published(Record):
-    """What was done with the commits of one repository after a run had succeeded."""
+    """Result of publishing the commits of one repository after a successful run."""
 
     repository: str | None = None
-    """Name of the repository; null when none could be looked at."""
+    """Name of the repository; null when none could be read."""
     branch: str | None = None
     """Branch that was pushed."""
     commit: str | None = None
@@ -203,7 +203,7 @@ class Execution(Record):
     `interrupted`, `canceled`, `superseded`, `disabled`, `expired`. The last five do not count
     towards the failures that switch an automation off (own field)."""
     awaiting_approval: bool = False
-    """It is `pending` until somebody approves it: it is for a pull request from a fork whose author
+    """`pending` until it is approved: it is for a pull request from a fork whose author
     is not trusted (own field)."""
     approved_by: Id | None = None
     """The user who approved it; null when nobody had to, or it was done with an organization's key
@@ -217,7 +217,7 @@ class Execution(Record):
     retry_of: Id | None = None
     """Failed run that this one repeats."""
     published: list[Published] = []
-    """What came of `on_success` (own field), by repository; empty before, and without commits."""
+    """Results of `on_success` (own field), by repository; empty before, and without commits."""
     check: CheckRun | None = None
     """Its check (own field); null when the run has none."""
 
@@ -230,7 +230,7 @@ class ExecutionAnswer(Record):
 
 
 class SkippedMoments(Record):
-    """Moments of a schedule in a row that made no run (own record)."""
+    """Consecutive scheduled times that started no run (own record)."""
 
     id: Id
     """Unique id."""
@@ -252,7 +252,7 @@ class ExecutionList(Record):
     executions: list[Execution]
     """Runs on this page."""
     skipped: list[SkippedMoments] = []
-    """Moments of the schedule that made no run, from the time that the page covers, newest first;
+    """Scheduled times that started no run, from the time that the page covers, newest first;
     100 at most (own field)."""
     total: int
     """Number of entries on all pages together."""

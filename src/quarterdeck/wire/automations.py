@@ -97,7 +97,7 @@ class Automation(Record):
     description: str | None = None
     """Free text about it."""
     triggers: list[StoredTrigger] = []
-    """What starts it."""
+    """Triggers."""
     prompt: str
     """Message that each run sends to its agent."""
     debounce_seconds: int | None = None
@@ -116,7 +116,7 @@ class Automation(Record):
     cron_timezone: str | None = None
     """IANA time zone of the schedule."""
     cron_next_fire_at: Timestamp | None = None
-    """The next moment of its schedule; null while it is switched off."""
+    """The next scheduled time; null while it is switched off."""
     user_id: Id | None = None
     """User that it belongs to; null when it is the organization's."""
     created_by: Id | None = None
@@ -147,7 +147,7 @@ class Automation(Record):
     """Where its webhook is called; null without a `custom` trigger, and while the service listens on
     unix sockets only (own field)."""
     notices: list[str] = []
-    """What keeps its triggers from starting runs here: no address that can be called from outside, a
+    """Reasons why its triggers cannot start runs here: no address that can be called from outside, a
     host that is not set up (own field)."""
     config: dict[str, Any] = {}
     """Further settings (see AutomationConfig)."""
@@ -194,7 +194,7 @@ class AutomationList(Record):
 
 
 class OnSuccess(StrEnum):
-    """What is done with the commits of a run that has succeeded, with the person's credentials."""
+    """How the commits of a successful run are published, with the person's credentials."""
 
     NONE = "none"
     """They stay in its replica."""
@@ -216,9 +216,9 @@ class AutomationConfig(Body):
     report: Switch = False
     """A run without a pull request has a check of its own, for the agent's verdict (own field)."""
     on_success: OnSuccess | None = None
-    """What is done with the commits of a run that has succeeded; null: nothing (own field)."""
+    """How the commits of a successful run are published; null: nothing (own field)."""
     push: PushPolicy | None = None
-    """What runs may push to the source; null: what their environment says, else their own branch
+    """Push policy of its runs; null: that of their environment, else their own branch
     (own field)."""
     base: Base | None = None
     """Branch, tag or commit that the first repository of a run starts from; the default branch when
@@ -226,7 +226,7 @@ class AutomationConfig(Body):
 
 
 class _Settings(Body):
-    """What creating and changing share."""
+    """Fields that creating and changing share."""
 
     description: Text | None = None
     """Free text about it."""
@@ -269,7 +269,7 @@ class CreateAutomation(_Settings):
     environment_id: GivenId
     """Environment of its workspaces."""
     triggers: list[Trigger] = []
-    """What starts it: at most one cron, and one trigger for each event."""
+    """Triggers: at most one cron, and one for each event."""
     scope: Literal["org", "user"] = "org"
     """`org`: the organization's, changed by admins. `user`: the caller's own."""
     enabled: Switch = True
@@ -277,7 +277,7 @@ class CreateAutomation(_Settings):
     workspace_lifecycle_policy: LifecyclePolicy = "default"
     """What happens to a workspace when its work is done."""
     plan_mode: Switch = False
-    """Make a plan first."""
+    """Propose a plan first."""
     trust: Trust = "members"
     """Whose pull requests from forks start runs without approval (own field)."""
     on_new_event: OnNewEvent = "cancel"
@@ -298,13 +298,13 @@ class ChangeAutomation(_Settings, Patch):
     environment_id: GivenId = Field(default_factory=lambda: Id(int=0))
     """Environment of its workspaces."""
     triggers: list[Trigger] = Field(default_factory=list[Trigger])
-    """What starts it; replaces the whole list."""
+    """Triggers; replaces the whole list."""
     enabled: Switch = Field(default_factory=bool)
     """Whether triggers start runs."""
     workspace_lifecycle_policy: LifecyclePolicy = Field(default_factory=lambda: "default")
     """What happens to a workspace when its work is done."""
     plan_mode: Switch = Field(default_factory=bool)
-    """Make a plan first."""
+    """Propose a plan first."""
     trust: Trust = Field(default_factory=lambda: "members")
     """Whose pull requests from forks start runs without approval (own field)."""
     on_new_event: OnNewEvent = Field(default_factory=lambda: "cancel")
@@ -331,7 +331,7 @@ class AutomationEvent(Record):
     ts: Timestamp
     """When it happened."""
     type: str
-    """What happened."""
+    """Type of the event."""
     payload: dict[str, Any] = {}
     """Details, by type."""
 

@@ -167,11 +167,11 @@ def _holds_nul(value: object, levels: int = DEEPEST) -> bool:
         case list() | dict() if not levels:
             raise PydanticCustomError("too_deep", "At most 100 levels may lie in one another")
         case list():
-            return any(_holds_nul(one, levels - 1) for one in cast("list[object]", value))
+            return any(_holds_nul(item, levels - 1) for item in cast("list[object]", value))
         case dict():
             entries = cast("dict[object, object]", value)
             both = (*entries, *entries.values())
-            return any(_holds_nul(one, levels - 1) for one in both)
+            return any(_holds_nul(name, levels - 1) for name in both)
         case _:
             return False  # a nested model has checked itself
 

@@ -21,7 +21,7 @@ from quarterdeck.wire.base import (
 )
 
 TOKEN_BUDGET_LIMIT = 10**12
-"""Largest token budget; larger ones say nothing and do not fit every database's integers."""
+"""Largest token budget; larger ones do not fit every database's integers."""
 
 
 class GoalStatus(StrEnum):

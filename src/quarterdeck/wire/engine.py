@@ -347,10 +347,10 @@ class HeldQueues(CamelRecord):
 
 
 class DeleteEngineChat(CamelRecord):
-    """Deletes a chat. With `told` its deletion is already in the event log."""
+    """Deletes a chat. With `logged` its deletion is already in the event log."""
 
     chat_id: Id
-    told: bool = False
+    logged: bool = False
 
 
 class GiveNotice(CamelRecord):

@@ -164,7 +164,7 @@ class StartHookAnswer(Record):
 
 
 class SaveHook(Body):
-    """Body of the `save` operations; an empty start hook takes the active one away."""
+    """Body of the `save` operations; an empty start hook removes the active one."""
 
     content: Text
     """Shell script."""
@@ -327,7 +327,7 @@ class CreateSkill(Body):
 
 
 class FoundSkill(Record):
-    """A skill of a registry. `installs` is 0 where nobody counts them."""
+    """A skill of a registry. `installs` is 0 where they are not counted."""
 
     name: str
     """Name to show."""
@@ -338,7 +338,7 @@ class FoundSkill(Record):
     installs: int = 0
     """Number of installations, as the registry counts them."""
     description: str | None = None
-    """What it does."""
+    """Description."""
 
 
 class FoundSkills(Record):
@@ -355,7 +355,7 @@ VALUE_LIMIT = 65_536
 RESERVED_KEYS = frozenset(
     ("HOME", "USER", "LOGNAME", "QUARTERDECK_WORKSPACE", "QUARTERDECK_SANDBOX", *WAY_OUT)
 )
-"""What the sandbox and the service set themselves, whatever an environment says; so no variable has such a key (400)."""
+"""Variables that the sandbox and the service set themselves; an environment cannot have them (400)."""
 
 Key = Annotated[str, Field(pattern=KEY_PATTERN)]
 Value = Annotated[Text, bytes_at_most(VALUE_LIMIT)]
@@ -414,14 +414,14 @@ class ChangeVariable(Patch):
 
 
 class HookTest(Record):
-    """How a hook ended; `exit_code` is null when it took too long."""
+    """How a hook ended; `exit_code` is null when it timed out."""
 
     exit_code: int | None
     """Exit code; null when it timed out."""
     output: str
-    """What it printed."""
+    """Output."""
     timed_out: bool
-    """Whether it was stopped because it took too long."""
+    """Whether it timed out and was stopped."""
 
 
 class HookTestAnswer(Record):
@@ -457,7 +457,7 @@ class HookTestEvent(Record):
     """
 
     type: Literal["progress", "output", "complete", "error"]
-    """What happened."""
+    """Type of the event."""
     message: str | None = None
     """Message for a person; with `progress` and `error`."""
     output: str | None = None
@@ -465,4 +465,4 @@ class HookTestEvent(Record):
     exit_code: int | None = None
     """Exit code, with `complete`; null when it timed out."""
     timed_out: bool | None = None
-    """Whether it took too long; with `complete`."""
+    """Whether it timed out; with `complete`."""

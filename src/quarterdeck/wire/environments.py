@@ -18,7 +18,7 @@ from quarterdeck.wire.base import (
 )
 
 GLOBAL = "global"
-"""The literal that stands for the organization's global environment in paths."""
+"""The organization's global environment in paths."""
 
 
 Name = Annotated[str, Field(min_length=1, max_length=200), ONE_LINE]
@@ -40,10 +40,7 @@ class PushPolicy(StrEnum):
 
 
 class Environment(Record):
-    """One environment. The counts tell how much it carries itself, not what.
-
-    Of one with a source, binding and system prompt are the source's.
-    """
+    """One environment. The counts are of its own contents. With a source, binding and system prompt are the source's."""
 
     id: Id
     """Unique id."""
@@ -103,7 +100,7 @@ class EnvironmentAnswer(Record):
 
 
 class _Settings(Body):
-    """What creating and changing share."""
+    """Fields that creating and changing share."""
 
     description: Text | None = None
     """Free text about it."""

@@ -66,7 +66,7 @@ class ErrorObject(Record):
     error: str
     """Message for a person."""
     details: str | None = None
-    """Which field or state was wrong, and what to do about it."""
+    """The field or state that was wrong, and the next step."""
     code: str | None = None
     """Reason, for programs."""
     conflicts: list[str] | None = None

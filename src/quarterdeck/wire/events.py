@@ -50,7 +50,7 @@ class Event(Record):
     ts: Timestamp
     """When it happened."""
     type: str
-    """What happened."""
+    """Type of the event."""
     payload: dict[str, Any] = {}
     """Details, by type."""
 
@@ -93,8 +93,7 @@ class EngineStatusChanged(CamelRecord):
 class ChatChanged(CamelRecord):
     """Payload of `chat.created` and `chat.updated`.
 
-    When the queue was changed by hand, `queue` holds what waits, first to run first, and
-    `canceledMessageIds` what was taken out (own fields). `models` is what the agent announced,
+    When the queue was changed by hand, `queue` holds the waiting messages in order, and `canceledMessageIds` the removed ones (own fields). `models` are those that the agent announced,
     between the engine and the service only.
     """
 
@@ -111,7 +110,7 @@ class ChatChanged(CamelRecord):
 
 
 class ChatDeleted(CamelRecord):
-    """A chat is gone."""
+    """A chat was deleted."""
 
     chat_id: str
     """Id of the deleted chat."""
@@ -147,13 +146,13 @@ class TurnDelta(CamelRecord):
     message_id: str | None = None
     """Message that the turn answers; null between turns."""
     event: AgentEvent
-    """What the agent reported."""
+    """Event of the agent."""
 
 
 class TurnCompleted(CamelRecord):
     """The turn is over; `isComplete` false means interrupted or failed.
 
-    `planReady` (own field): it has made a plan, which waits for the person's word now.
+    `planReady` (own field): it has made a plan, which waits for approval.
     """
 
     chat_id: str

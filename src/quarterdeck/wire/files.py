@@ -98,7 +98,7 @@ CANVAS_DISPLAY = f"~/{CANVAS_DIRECTORY}"
 
 
 class CanvasKind(StrEnum):
-    """How an item can be looked at."""
+    """How an item can be shown."""
 
     MARKDOWN = "markdown"
     HTML = "html"

@@ -28,7 +28,7 @@ MOST_PATHS = 10_000
 
 
 class Against(StrEnum):
-    """What a difference is taken against."""
+    """Base of a difference."""
 
     BASE = "base"
     """All changes: commits, uncommitted changes and new files, against the base branch."""
@@ -59,7 +59,7 @@ class GitCall(CamelRecord):
     repositories: list[EngineRepository]
     """All of the workspace for `look` and `checkpoints`, else the one that is meant."""
     hooks_completed: bool = False
-    """What `look` reports: whether the start hooks have run, which git cannot tell."""
+    """What `look` reports: whether the start hooks have run."""
     message: str | None = None
     paths: list[str] = []
     base: str | None = None
@@ -97,7 +97,7 @@ class Checkpoint(Record):
     id: str
     """`turns/` and the id of the message whose turn began then, or one that a rewind made."""
     at: Timestamp
-    """When it was made."""
+    """When it was created."""
     title: str
     """First line of the message."""
     commits: dict[str, str]
@@ -117,7 +117,7 @@ class Rewind(Body):
     checkpoint: Annotated[str, Field(min_length=1, max_length=LONGEST_REF), NO_NUL]
     """Id of the checkpoint."""
     chat: bool = False
-    """Say so in the chats, and tell each agent before its next message."""
+    """Note it in the chats, and inform each agent before its next message."""
 
 
 class Rewound(Record):
@@ -188,7 +188,7 @@ class Pushed(Record):
     changed: bool
     """Whether the source did not have it before."""
     message: str
-    """What git and the source said."""
+    """Messages of git and of the source."""
 
 
 MOST_UPDATES = 1_000
@@ -209,11 +209,11 @@ class OriginUpdate(Body):
     ref: Annotated[str, Field(min_length=1, max_length=LONGEST_REF), NO_NUL]
     """Full name, such as `refs/heads/main`."""
     commit: Annotated[str, Field(pattern=_OBJECT)] | None = None
-    """What it is to be; null removes it."""
+    """New value; null removes it."""
     force: bool = False
     """Replace other commits, if they are `known`."""
     known: Annotated[str, Field(pattern=_OBJECT)] | None = None
-    """What it was when it was last looked at."""
+    """Last known value."""
 
 
 class PushOrigin(Body):
@@ -229,7 +229,7 @@ class OriginPushed(Record):
     """Answer of a push from within a replica."""
 
     message: str
-    """What git and the source said."""
+    """Messages of git and of the source."""
 
 
 LONGEST_TITLE = 255
@@ -256,7 +256,7 @@ class FailedCheck(Record):
 
 
 class PullRequestChecks(Record):
-    """What the checks of a pull request's newest commit say together."""
+    """Combined result of the checks of a pull request's newest commit."""
 
     state: ChecksState | None = None
     """`failing` when one has failed, else `pending` while one runs, else `passing`; null when there
@@ -293,7 +293,7 @@ class PullRequestDetail(Record):
     """`changes_requested` when a reviewer wants changes, else `approved`, else `required` while a
     review is requested; null when there is none, and when the pull request is not open."""
     checks: PullRequestChecks = PullRequestChecks()
-    """What its checks say."""
+    """Combined result of its checks."""
 
 
 class PullRequestList(Record):

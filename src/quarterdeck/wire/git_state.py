@@ -28,7 +28,7 @@ class GitCommit(Record):
 
 
 class Uncommitted(Record):
-    """What of a work tree is not committed, new files included."""
+    """Uncommitted changes of a work tree, new files included."""
 
     files: int
     """Files that differ from the newest commit."""
@@ -60,7 +60,7 @@ class RepositoryState(Record):
     unpushed: int | None = None
     """Number of commits that the upstream, or without one the base branch, does not have."""
     uncommitted: Uncommitted | None = None
-    """What is not committed; null while it is not known."""
+    """Uncommitted changes; null while they are not known."""
     conflicts: list[str] = []
     """Files with conflicts."""
     operation: str | None = None
@@ -81,7 +81,7 @@ class GitDiff(CamelRecord):
 
 
 class UncommittedState(CamelRecord):
-    """What of a work tree is not committed, new files included."""
+    """Uncommitted changes of a work tree, new files included."""
 
     files: int
     """Files that differ from the last commit."""
@@ -151,7 +151,7 @@ class EventRepository(CamelRecord):
     unpushed: int | None = None
     """Commits that the upstream, else the base branch, lacks (own field)."""
     uncommitted: UncommittedState | None = None
-    """What is not committed (own field); null while it is not known."""
+    """Uncommitted changes (own field); null while they are not known."""
     conflicts: list[str] = []
     """Files with conflicts (own field), repository-relative."""
     operation: str | None = None
@@ -194,7 +194,7 @@ class EngineRepository(CamelRecord):
 
 
 class CheckoutDiff(CamelRecord):
-    """What a repository's checkout differs in from the commit it started from, as git shows it."""
+    """Differences of a repository's checkout from the commit it started from, as git shows them."""
 
     name: str
     diff: str

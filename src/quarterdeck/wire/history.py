@@ -26,7 +26,7 @@ class AgentEvent(Record):
     timestamp: Timestamp
     """When it happened."""
     type: str
-    """What happened."""
+    """Type of the event."""
     payload: dict[str, Any] = {}
     """Details, by type."""
 
@@ -50,7 +50,7 @@ class TurnResult(CamelRecord):
 
 
 class UserMessage(CamelRecord):
-    """Payload of `user-message`: what the person said, as the agent got it."""
+    """Payload of `user-message`: the person's message, as the agent received it."""
 
     message_id: str
     """Id of the message."""
@@ -127,7 +127,7 @@ class PermissionOutcomePayload(CamelRecord):
 
 
 class GitOperationPayload(CamelRecord):
-    """Payload of `git-operation`: what the service did with the repositories (own type)."""
+    """Payload of `git-operation`: an operation of the service on the repositories (own type)."""
 
     operation: str
     """`commit`, `update`, `push`, `pull_request`, `merge` (of a pull request), `rewind` or
@@ -135,7 +135,7 @@ class GitOperationPayload(CamelRecord):
     repository: str | None = None
     """Name of the repository; null when it was done to all of them."""
     text: str
-    """What was done, in one line."""
+    """The operation, in one line."""
 
 
 AGENT_PAYLOADS: dict[AgentEventType, type[CamelRecord]] = {
@@ -155,7 +155,7 @@ class AspTurn(CamelRecord):
     id: str
     """Id of the message that the turn answers."""
     items: list[dict[str, Any]] = []
-    """What happened in the turn; `type` names the shape of each item."""
+    """Items of the turn; `type` names the shape of each item."""
     status: str | None = None
     """`inProgress`, `completed`, `interrupted` or `failed`."""
     error: dict[str, Any] | None = None

@@ -65,7 +65,7 @@ class AgentAvailability(Record):
 
 
 class ReplicaEnvironment(Record):
-    """What the engine reports of its set-up (only with `include=environment`)."""
+    """Set-up as the engine reports it (only with `include=environment`)."""
 
     engine_version: str | None = None
     """Version of the engine."""
@@ -84,9 +84,9 @@ class ReplicaEnvironment(Record):
     isolation: str | None = None
     """How the sandbox is kept apart (own field): `bubblewrap`, or `none` with a note saying why."""
     isolation_note: str | None = None
-    """Why the sandbox is not isolated, and what would change that."""
+    """Why the sandbox is not isolated, and how to change that."""
     size_limited: bool | None = None
-    """Whether the sandbox holds the replica to its size (own field); null where that is not told."""
+    """Whether the sandbox holds the replica to its size (own field); null where that is not known."""
 
 
 class Replica(Record):
@@ -111,10 +111,9 @@ class Replica(Record):
     pull_requests: list[PullRequest] = []
     """Pull requests opened from its workspace."""
     plan_ready: bool = False
-    """A plan of one of its chats waits for the person's word (own field)."""
+    """A plan of one of its chats waits for approval (own field)."""
     unreachable_since: Timestamp | None = None
-    """Since when the service that has it does not answer (own field); None while it does. What the
-    record says is from before."""
+    """Since when the service that has it does not answer (own field); None while it does. The record is from before."""
     asking: bool | None = None
     """One of its chats waits for an answer (own field); null where the service does not say."""
     working: bool | None = None
@@ -142,11 +141,11 @@ class ReplicaDetail(Replica):
     log_index: int | None = None
     """Index in the replica's event log that this record reflects (own field)."""
     model: str | None = None
-    """The model that was asked for when it was made (own field); None: the agent's own choice."""
+    """The model that was requested when it was created (own field); null: the agent's default."""
     size: str | None = None
-    """What it may use of the machine (own field)."""
+    """Limits of the machine's resources (own field)."""
     lifecycle_policy: str | None = None
-    """What becomes of it when its work is done (own field)."""
+    """What happens to it when its work is done (own field)."""
     auto_stop_minutes: int | None = None
     """After how long with nothing going on it is put to sleep (own field)."""
 
@@ -178,7 +177,7 @@ class ReplicaList(Record):
 
 
 ReplicaSource = Literal["api", "dashboard", "chatapp", "tracker", "host-a", "host-b", "automation"]
-"""What a replica can have been made from; a list can be asked for one of them."""
+"""Sources of replicas; a list can be filtered by one of them."""
 
 LifecyclePolicy = Literal[
     "default", "archive_when_done", "sleep_when_done", "delete_after_inactivity"
@@ -232,7 +231,7 @@ class CreateReplica(Body):
     images: list[Image] | None = None
     """Images beside the first message."""
     plan_mode: Switch | None = None
-    """Let the agent make a plan first."""
+    """Let the agent propose a plan first."""
     goal_mode: Switch | None = None
     """Set the first message as a goal."""
     fast_mode: Switch | None = None
@@ -253,7 +252,7 @@ class ForkReplica(Body):
     """Body of `POST /v1/replica/{id}/fork`."""
 
     name: Annotated[str, Field(pattern=r"^\S+$", max_length=200)] | None = None
-    """Name of the new replica; made from that of the other one when it is left out."""
+    """Name of the new replica; derived from that of the original when it is left out."""
     message: str | None = None
     """First message; without one the replica starts and waits."""
 
@@ -321,7 +320,7 @@ class WorkspaceStatusAnswer(CamelRecord):
     error: str | None = None
     """Why it is in the state `error`."""
     message: str | None = None
-    """What it is doing, for a person."""
+    """Its current step, for a person."""
     engine_heartbeat: EngineHeartbeat | None = None
     """When the engine last reported; left out when it never has."""
     last_chat_message: LastChatMessage | None = None
@@ -345,13 +344,13 @@ class WebhookCall(Record):
     id: Id
     """Id of the call; a repeated delivery has the same one."""
     type: WebhookType
-    """What happened."""
+    """Type of the call."""
     created_at: Timestamp
     """When it happened."""
     replica: Replica
     """The replica at that time."""
     data: Record
-    """Details of what happened."""
+    """Details of the event."""
 
 
 class NoWebhookData(Record):

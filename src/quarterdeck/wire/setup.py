@@ -105,7 +105,7 @@ class SetupState(CamelRecord):
 
 
 class ClaimWorkspace(CamelRecord):
-    """Parameters of `workspace.claim`: what only its owner-to-be decides."""
+    """Parameters of `workspace.claim`: settings of its new owner."""
 
     branch: str
     """The branch that its repositories are on from now."""
@@ -124,7 +124,7 @@ class HookLog(CamelRecord):
     hook_commands: list[str] | None = None
     """Commands that ran, for hooks that are a list."""
     output: str
-    """What it printed: the last 100,000 characters."""
+    """Output: the last 100,000 characters."""
     output_truncated: bool
     """Whether the beginning of the output was left out."""
     output_total_chars: int
@@ -132,7 +132,7 @@ class HookLog(CamelRecord):
     exit_code: int | None
     """Exit code; null when it timed out."""
     timed_out: bool
-    """Whether it was stopped because it took too long."""
+    """Whether it timed out and was stopped."""
     executed_at: Timestamp
     """When it started."""
     duration_ms: int | None = None

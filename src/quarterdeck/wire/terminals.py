@@ -168,13 +168,13 @@ class ExecRequest(Body):
 
 
 class ExecResponse(Record):
-    """What came out. `exit_code` is null when the command timed out."""
+    """Result of a command. `exit_code` is null when the command timed out."""
 
     output: str
     """Standard output and error together: the last 65,536 bytes."""
     exit_code: int | None
     """Exit code; null when it timed out."""
     timed_out: bool
-    """Whether it was stopped because it took too long."""
+    """Whether it timed out and was stopped."""
     truncated: bool
     """Whether the beginning of the output was left out."""

@@ -1,4 +1,4 @@
-"""What starts an automation (docs/interface.md 8)."""
+"""Triggers of automations (docs/interface.md 8)."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -56,7 +56,7 @@ class _HostConfig(Body):
     """A later event of the same pull request goes to the running workspace as a message: to that
     of a run that goes on, or has ended well and left its workspace active."""
     excluded_actors: list[ACTOR] = []
-    """Whose events start nothing, by the host's names, in whatever letters."""
+    """Authors whose events are ignored, by the host's names, in any case."""
     check: Switch = True
     """A run opens a check, which the agent reports (own field)."""
 

@@ -68,7 +68,7 @@ BLOCK_FAILED = 1
 
 MODES = [
     {"id": "default", "name": "Default", "description": "Run the blocks"},
-    {"id": "plan", "name": "Plan", "description": "Say what would run, run nothing"},
+    {"id": "plan", "name": "Plan", "description": "Show what would run, run nothing"},
 ]
 
 

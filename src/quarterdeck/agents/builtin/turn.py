@@ -206,7 +206,7 @@ async def take_snapshots(directory: str) -> State:
 async def describe(directory: str, before: State, after: State) -> str:
     """Return what changed, as Markdown."""
     if not after:
-        return "There is no git repository here, so I cannot tell what changed."
+        return "There is no git repository here, so I cannot report changes."
     reports = [await _report(directory, repo, before.get(repo), now) for repo, now in after.items()]
     return "\n\n".join(filter(None, reports)) or "No files changed."
 

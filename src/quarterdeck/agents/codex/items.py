@@ -217,7 +217,7 @@ def _image(item: Item) -> dict[str, Any]:
 
 def _other(item: Item) -> dict[str, Any]:
     kind = str(item.get("type"))
-    label = "".join(f" {one.lower()}" if one.isupper() else one for one in kind)
+    label = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in kind)
     tool = item.get("tool")
     title = label.capitalize() + (f": {tool}" if isinstance(tool, str) else "")
     arguments = item.get("arguments") or item.get("prompt")

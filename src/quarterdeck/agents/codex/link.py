@@ -187,7 +187,7 @@ _BY_KIND = {
 def failure(name: str, record: dict[str, Any]) -> str:
     """Return a sentence on a failed turn, from codex's record of it."""
     error = as_object(record.get("error"))
-    message = str(error.get("message") or "it did not say why").rstrip(".")
+    message = str(error.get("message") or "no reason given").rstrip(".")
     kind, status = _kind(error.get("codexErrorInfo"))
     advice = _BY_STATUS.get(status or 0) or _BY_KIND.get(kind, "")
     return f"{name} reported an error: {message}." + (f" {advice}" if advice else "")

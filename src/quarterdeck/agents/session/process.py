@@ -280,7 +280,7 @@ class ProcessLink(ABC):
         if self._transport.overflowed:
             return f"{self._name} printed a line of more than {LINE_LIMIT >> 20} MB."
         noise = "\n".join(self._transport.noise)
-        printed = f" It printed what is not protocol: {noise}" if noise else ""
+        printed = f" It printed text that is not part of the protocol: {noise}" if noise else ""
         return await self._process.exit_reason(self._name) + printed
 
     async def give_up(self, reason: str) -> None:

@@ -157,34 +157,34 @@ def ls(
         automations = client.automations.all(
             scope=scope, enabled=enabled, trigger_type=trigger, search=search
         )
-        return [one async for one in automations]
+        return [automation async for automation in automations]
 
     automations = with_client(common, read)
     if common.json:
-        plain = [_json(one, reveal) for one in automations]
+        plain = [_json(automation, reveal) for automation in automations]
         print_json({"automations": plain, "total": len(plain)})
     elif not automations:
-        print_message("No automations. Make one with: qd automation create.")
+        print_message("No automations. Create one with: qd automation create.")
     else:
         print_table(["NAME", "STATE", "TRIGGERS", "NEXT", "SCOPE", "ID"], map(_row, automations))
 
 
-def _json(one: "Automation", reveal: bool) -> dict[str, Any]:
-    token, record = one.webhook_token, one.model_dump(mode="json")
+def _json(automation: "Automation", reveal: bool) -> dict[str, Any]:
+    token, record = automation.webhook_token, automation.model_dump(mode="json")
     if token is None or reveal:
         return record
-    hidden, url = masked(token, reveal), one.webhook_url
+    hidden, url = masked(token, reveal), automation.webhook_url
     return {**record, "webhook_token": hidden, "webhook_url": url and url.replace(token, hidden)}
 
 
-def _row(one: "Automation") -> list[str]:
+def _row(automation: "Automation") -> list[str]:
     return [
-        one.name,
-        _state(one),
-        ", ".join(map(_trigger_text, one.triggers)) or "-",
-        local_clock(one.cron_next_fire_at) if one.cron_next_fire_at else "-",
-        "user" if one.user_id else "org",
-        str(one.id)[:8],
+        automation.name,
+        _state(automation),
+        ", ".join(map(_trigger_text, automation.triggers)) or "-",
+        local_clock(automation.cron_next_fire_at) if automation.cron_next_fire_at else "-",
+        "user" if automation.user_id else "org",
+        str(automation.id)[:8],
     ]
 
 
@@ -209,7 +209,9 @@ def show(common: Common, automation: str) -> None:
 
     async def read(client: "Client") -> "tuple[Automation, _Names]":
         record = await find_automation(client, automation)
-        repositories = {one.id: one.name for one in await client.repositories.list()}
+        repositories = {
+            repository.id: repository.name for repository in await client.repositories.list()
+        }
         endpoint = client.connection.endpoint
         return record, _Names(await _environment(client, record), repositories, endpoint)
 
@@ -238,65 +240,65 @@ class _Names:
 
 async def _environment(client: "Client", automation: "Automation") -> str:
     """Return the name of its environment, or the id if that is no longer visible."""
-    for one in await client.environments.list(scope="all"):
-        if one.id == automation.environment_id:
-            return one.name
+    for environment in await client.environments.list(scope="all"):
+        if environment.id == automation.environment_id:
+            return environment.name
     return str(automation.environment_id)
 
 
-def _lines(one: "Automation", names: _Names) -> Iterator[tuple[str, str]]:
+def _lines(automation: "Automation", names: _Names) -> Iterator[tuple[str, str]]:
     from quarterdeck.store.automation_draft import webhook_call, webhook_url
 
-    yield "name", one.name
-    yield "id", str(one.id)
-    yield "state", "on" if one.enabled else "off; its schedule and events start nothing"
-    if one.disabled_reason:
-        yield "switched off", one.disabled_reason
-    yield "scope", "personal" if one.user_id else "organization"
+    yield "name", automation.name
+    yield "id", str(automation.id)
+    yield "state", "on" if automation.enabled else "off; its schedule and events start nothing"
+    if automation.disabled_reason:
+        yield "switched off", automation.disabled_reason
+    yield "scope", "personal" if automation.user_id else "organization"
     yield "environment", names.environment
-    for label, value in _settings(one):
+    for label, value in _settings(automation):
         if value is not None and value is not False and value != "":
             yield label, "yes" if value is True else str(value)
-    for trigger in one.triggers:
+    for trigger in automation.triggers:
         yield (
             "trigger",
             "; ".join([_trigger_text(trigger), *_filter_texts(trigger, names.repositories)]),
         )
-    if url := webhook_url(one, names.endpoint):
+    if url := webhook_url(automation, names.endpoint):
         yield "webhook", f"POST {url}"
-    if call := webhook_call(one, names.endpoint):
+    if call := webhook_call(automation, names.endpoint):
         yield "call it with", call
-    for notice in one.notices:
+    for notice in automation.notices:
         yield "notice", notice
 
 
-def _settings(one: "Automation") -> Iterator[tuple[str, Any]]:
-    yield "description", one.description
-    yield "agent", one.agent_provider
-    yield "model", one.model
-    yield "thinking", one.thinking_level
-    yield "plan mode", one.plan_mode
-    yield "goal mode", one.goal_mode
-    yield "fast mode", one.fast_mode
-    yield "debounce", one.debounce_seconds and f"{one.debounce_seconds} seconds"
-    most = one.debounce_max_seconds
+def _settings(automation: "Automation") -> Iterator[tuple[str, Any]]:
+    yield "description", automation.description
+    yield "agent", automation.agent_provider
+    yield "model", automation.model
+    yield "thinking", automation.thinking_level
+    yield "plan mode", automation.plan_mode
+    yield "goal mode", automation.goal_mode
+    yield "fast mode", automation.fast_mode
+    yield "debounce", automation.debounce_seconds and f"{automation.debounce_seconds} seconds"
+    most = automation.debounce_max_seconds
     yield "debounce max", most and f"{most} seconds"
-    yield "max time", one.max_minutes and f"{one.max_minutes} min"
-    yield "at once", one.concurrency and f"{one.concurrency} at most"
-    if any(trigger.type in ("host-a", "host-b") for trigger in one.triggers):
-        yield "new push", NEW_PUSH.get(one.on_new_event, one.on_new_event)
-        yield "trust", TRUST.get(one.trust, one.trust)
-    yield "kept", f"{one.retention_days} days"
-    yield "signed", one.webhook_signed
-    stop = one.workspace_auto_stop_minutes
+    yield "max time", automation.max_minutes and f"{automation.max_minutes} min"
+    yield "at once", automation.concurrency and f"{automation.concurrency} at most"
+    if any(trigger.type in ("host-a", "host-b") for trigger in automation.triggers):
+        yield "new push", NEW_PUSH.get(automation.on_new_event, automation.on_new_event)
+        yield "trust", TRUST.get(automation.trust, automation.trust)
+    yield "kept", f"{automation.retention_days} days"
+    yield "signed", automation.webhook_signed
+    stop = automation.workspace_auto_stop_minutes
     yield "stops after", stop and f"{stop} idle minutes"
-    yield "size", one.workspace_size
-    yield "policy", one.workspace_lifecycle_policy
-    yield "base", one.config.get("base")
-    yield "on success", one.config.get("on_success")
-    yield "push", one.config.get("push")
-    yield "skips", one.config.get("skip_while_running") and "while a run is in progress"
-    yield "asks", one.config.get("report") and "for a verdict of each run"
+    yield "size", automation.workspace_size
+    yield "policy", automation.workspace_lifecycle_policy
+    yield "base", automation.config.get("base")
+    yield "on success", automation.config.get("on_success")
+    yield "push", automation.config.get("push")
+    yield "skips", automation.config.get("skip_while_running") and "while a run is in progress"
+    yield "asks", automation.config.get("report") and "for a verdict of each run"
 
 
 def _switch(common: Common, wanted: tuple[str, ...], enabled: bool) -> None:
@@ -304,18 +306,18 @@ def _switch(common: Common, wanted: tuple[str, ...], enabled: bool) -> None:
     from quarterdeck.wire.automations import ChangeAutomation
 
     async def change(client: "Client") -> "list[Automation]":
-        found = {(await find_automation(client, one)).id for one in wanted}
+        ids = {(await find_automation(client, name)).id for name in wanted}
         changes = client.automations.change
-        return [await changes(id, ChangeAutomation(enabled=enabled)) for id in found]
+        return [await changes(id, ChangeAutomation(enabled=enabled)) for id in ids]
 
     changed = with_client(common, change)
     if common.json:
         print_json({"automations": changed})
         return
-    for one in changed:
-        following = one.cron_next_fire_at
+    for automation in changed:
+        following = automation.cron_next_fire_at
         then = f"; it runs next at {local_clock(following)}" if following else ""
-        print_message(f"{one.name} is switched {'on' if enabled else 'off'}{then}.")
+        print_message(f"{automation.name} is switched {'on' if enabled else 'off'}{then}.")
 
 
 @click.command(name="enable")
@@ -365,8 +367,8 @@ def rm(common: Common, automations: tuple[str, ...], yes: bool) -> None:
     """Delete automations with all their runs. Their replicas are kept."""
 
     async def find(client: "Client") -> dict[UUID, str]:
-        found = [await find_automation(client, wanted) for wanted in automations]
-        return {one.id: one.name for one in found}
+        records = [await find_automation(client, wanted) for wanted in automations]
+        return {record.id: record.name for record in records}
 
     remove_all(
         common,

@@ -54,7 +54,7 @@ async def _with_ids(client: "Client", settings: Mapping[str, Any]) -> dict[str, 
         ).id
     if "triggers" in resolved:
         resolved["triggers"] = [
-            await _trigger_with_ids(client, one) for one in resolved["triggers"]
+            await _trigger_with_ids(client, trigger) for trigger in resolved["triggers"]
         ]
     return resolved
 
@@ -64,7 +64,7 @@ async def _trigger_with_ids(client: "Client", trigger: dict[str, Any]) -> dict[s
     if "repositories" not in config:
         return trigger
     names = config.pop("repositories")
-    ids = [await find_repository(client, str(one)) for one in names]
+    ids = [await find_repository(client, str(name)) for name in names]
     return {**trigger, "config": {**config, "repository_ids": ids}}
 
 
@@ -93,12 +93,12 @@ def _without_trigger_type(parts: tuple[int | str, ...]) -> tuple[int | str, ...]
 async def _settings_of(client: "Client", automation: "Automation") -> dict[str, Any]:
     """Return an automation as settings, with names instead of ids."""
     settings = automation.model_dump(mode="json")
-    for one in await client.environments.list(scope="all"):
-        if one.id == automation.environment_id:
-            settings["environment"] = one.name
+    for environment in await client.environments.list(scope="all"):
+        if environment.id == automation.environment_id:
+            settings["environment"] = environment.name
     settings.setdefault("environment", str(automation.environment_id))
-    names = {one.id: one.name for one in await client.repositories.list()}
-    settings["triggers"] = [_trigger_with_names(one, names) for one in settings["triggers"]]
+    names = {repository.id: repository.name for repository in await client.repositories.list()}
+    settings["triggers"] = [_trigger_with_names(trigger, names) for trigger in settings["triggers"]]
     return settings
 
 
@@ -107,7 +107,9 @@ def _trigger_with_names(trigger: dict[str, Any], names: "dict[UUID, str]") -> di
     ids = config.pop("repository_ids", None)
     if ids is not None:
         by_text = {str(id): name for id, name in names.items()}
-        config["repositories"] = [by_text.get(one, one) for one in ids]
+        config["repositories"] = [
+            by_text.get(repository_id, repository_id) for repository_id in ids
+        ]
     return {**trigger, "config": config}
 
 
@@ -118,7 +120,7 @@ def _trigger_with_names(trigger: dict[str, Any], names: "dict[UUID, str]") -> di
     metavar="PATH|URL",
     help="Repository without --env; default: that of the current directory.",
 )
-@click.option("--personal", is_flag=True, help="Make it personal.")
+@click.option("--personal", is_flag=True, help="Create it as a personal one.")
 @click.option("--disabled", is_flag=True, help="Create it turned off.")
 @setting_options
 @common_options
@@ -293,7 +295,7 @@ def edit(
     setting.
     """
     given = SettingOptions(**options)
-    settings: dict[str, Any] = dict.fromkeys(CLEARABLE[one] for one in clear)
+    settings: dict[str, Any] = dict.fromkeys(CLEARABLE[cleared] for cleared in clear)
     if given.file is not None:
         settings |= read_document(read_text(given.file), given.file)
     settings |= given.settings()
@@ -330,7 +332,7 @@ def _change(
     async def change(client: "Client") -> "Automation":
         record = await find_automation(client, automation)
         _check_scope(settings, record)
-        old_triggers = [one.model_dump(mode="json") for one in record.triggers]
+        old_triggers = [trigger.model_dump(mode="json") for trigger in record.triggers]
         triggers = merge_triggers(settings.get("triggers", old_triggers), given, without)
         wanted = settings if triggers is None else {**settings, "triggers": triggers}
         if config := given.config():
@@ -345,4 +347,4 @@ def _check_scope(settings: dict[str, Any], automation: "Automation") -> None:
     """Remove the scope: a file may contain it, but it cannot be changed."""
     scope = settings.pop("scope", None)
     if scope not in (None, "user" if automation.user_id else "org"):
-        raise UsageError("scope: cannot be changed.", "Make another automation.")
+        raise UsageError("scope: cannot be changed.", "Create another automation.")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Run:
-    """What is followed."""
+    """The run that is followed."""
 
     automation_id: UUID
     id: UUID
@@ -197,18 +197,18 @@ def runs(common: Common, automation: str, limit: int) -> None:
     async def read(client: "Client") -> "tuple[ExecutionList, Named]":
         record = await find_automation(client, automation)
         page = await client.automations.executions(record.id, limit=limit)
-        used = {one.workspace_id for one in page.executions if one.workspace_id}
+        used = {execution.workspace_id for execution in page.executions if execution.workspace_id}
         return page, await _names(client, used)
 
     page, names = with_client(common, read)
     if common.json:
-        plain = [_json(one, names) for one in page.executions]
+        plain = [_json(execution, names) for execution in page.executions]
         print_json({"executions": plain, "skipped": page.skipped})
     elif not page.executions and not page.skipped:
         print_message("No runs yet.")
     else:
-        rows = [(one.triggered_at, _row(one, names)) for one in page.executions]
-        rows += [(one.last_at, _skipped_row(one)) for one in page.skipped]
+        rows = [(execution.triggered_at, _row(execution, names)) for execution in page.executions]
+        rows += [(moment.last_at, _skipped_row(moment)) for moment in page.skipped]
         header = ["STATUS", "TRIGGER", "BEGAN", "TOOK", "REPLICA", "CHECK", "ID", "WHY"]
         print_table(header, (row for _, row in sorted(rows, key=lambda row: row[0], reverse=True)))
 
@@ -259,7 +259,9 @@ def _skipped_row(skipped: "SkippedMoments") -> list[str]:
 
 def _published(run: "Execution") -> str:
     """Return the result of publishing a run's commits, in a few words."""
-    return ", ".join(one.error or one.url or f"pushed {one.branch}" for one in run.published)
+    return ", ".join(
+        branch.error or branch.url or f"pushed {branch.branch}" for branch in run.published
+    )
 
 
 @click.command(name="retry")

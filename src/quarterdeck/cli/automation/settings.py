@@ -39,7 +39,7 @@ OPTIONAL: dict[str, Any] = {
     "workspace_auto_stop_minutes": 60,
     "workspace_size": "small",
 }
-"""Settings that may be left out, each with what a line for it could be."""
+"""Settings that may be left out, each with an example value."""
 
 KEYS = (
     "name",
@@ -75,7 +75,7 @@ def read_document(text: str, source: str) -> dict[str, Any]:
     """Return the settings in a document. `source` is what a person calls it.
 
     Raises:
-        UsageError: it is no TOML, has a key that is none, or a value that cannot be looked into.
+        UsageError: not valid TOML, an unknown key, or a value of the wrong type.
     """
     try:
         document = tomllib.loads(text)
@@ -131,7 +131,9 @@ def _lines(settings: Mapping[str, Any]) -> Iterator[str]:
         if key == "triggers":
             for trigger in cast("list[dict[str, Any]]", value or []):
                 yield "\n[[triggers]]"
-                yield from (f"{_key(name)} = {toml_value(one)}" for name, one in trigger.items())
+                yield from (
+                    f"{_key(name)} = {toml_value(entry)}" for name, entry in trigger.items()
+                )
         elif value is not None:
             yield f"{key} = {toml_value(value)}"
         elif key in OPTIONAL:
@@ -172,7 +174,7 @@ def _quoted(value: str) -> str:
 
 def _escaped(value: str) -> str:
     plain = value.replace("\\", "\\\\")
-    return _CONTROL.sub(lambda one: f"\\u{ord(one[0]):04x}", plain)
+    return _CONTROL.sub(lambda control: f"\\u{ord(control[0]):04x}", plain)
 
 
 EVENTS = (*get_args(PullRequestEvent), *get_args(MergeRequestEvent))
@@ -208,12 +210,12 @@ setting_options = combined(
     ),
     click.option(
         "--on-success",
-        type=click.Choice([one.value for one in OnSuccess]),
+        type=click.Choice([choice.value for choice in OnSuccess]),
         help="What happens to the commits of a successful run.",
     ),
     click.option(
         "--push",
-        type=click.Choice([one.value for one in PushPolicy]),
+        type=click.Choice([choice.value for choice in PushPolicy]),
         help="What runs may push to the source; default: as in their environment, else own_branch.",
     ),
     click.option("--agent", metavar="AGENT", help="Default: the service's."),
@@ -267,13 +269,13 @@ setting_options = combined(
         "--stop-after",
         metavar="MINUTES",
         type=click.IntRange(AUTO_STOP_LEAST, AUTO_STOP_MOST),
-        help="Put idle ones to sleep.",
+        help="Put idle replicas to sleep.",
     ),
     click.option("--size", type=click.Choice(get_args(Size))),
     click.option(
         "--policy",
         type=click.Choice(get_args(LifecyclePolicy)),
-        help="What happens when it is done.",
+        help="What happens to the replica when it is done.",
     ),
     click.option(
         "--skip-while-running/--no-skip-while-running",
@@ -286,7 +288,7 @@ setting_options = combined(
         help="Ask each run for a verdict, with qd check report.",
     ),
 )
-"""What `create` and `edit` have in common; the function makes `SettingOptions` of it."""
+"""The options of `create` and `edit`, as arguments of `SettingOptions`."""
 
 FIELDS = {
     "description": "description",
@@ -384,14 +386,14 @@ def merge_triggers(
         UsageError: options that need others, or that name a trigger that does not exist.
     """
     if given.repositories and not given.events:
-        raise UsageError("--repository says nothing without --on.")
-    triggers = [one for one in there if name_of(one) not in without]
-    missing = set(without) - {name_of(one) for one in there}
+        raise UsageError("--repository needs --on.")
+    triggers = [trigger for trigger in there if name_of(trigger) not in without]
+    missing = set(without) - {name_of(trigger) for trigger in there}
     if missing:
         raise UsageError(f"There is no trigger {min(missing)!r}.")
     if given.cron is not None or given.timezone is not None:
         triggers = _replace_trigger(triggers, _cron(triggers, given))
-    if given.webhook and not any(name_of(one) == WEBHOOK for one in triggers):
+    if given.webhook and not any(name_of(trigger) == WEBHOOK for trigger in triggers):
         triggers.append({"type": "custom", "config": {}})
     for event in given.events:
         triggers = _replace_trigger(triggers, _event(triggers, event, given.repositories))
@@ -412,7 +414,7 @@ def name_of(trigger: Trigger) -> str:
 
 def _replace_trigger(there: list[Trigger], trigger: Trigger) -> list[Trigger]:
     """Return the triggers with one replaced by name, or added at the end."""
-    names = [name_of(one) for one in there]
+    names = [name_of(known) for known in there]
     if name_of(trigger) not in names:
         return [*there, trigger]
     place = names.index(name_of(trigger))
@@ -420,14 +422,14 @@ def _replace_trigger(there: list[Trigger], trigger: Trigger) -> list[Trigger]:
 
 
 def _config(there: Sequence[Trigger], name: str) -> dict[str, Any]:
-    configs = [one.get("config") for one in there if name_of(one) == name]
+    configs = [trigger.get("config") for trigger in there if name_of(trigger) == name]
     return dict(configs[0] or {}) if configs else {}
 
 
 def _cron(there: Sequence[Trigger], given: SettingOptions) -> Trigger:
     config = dict(_config(there, "cron"))
     if given.cron is None and not config:
-        raise UsageError("--timezone says nothing without --cron.")
+        raise UsageError("--timezone needs --cron.")
     if given.cron is not None:
         config["schedule"] = given.cron
     if given.timezone is not None:

@@ -8,8 +8,8 @@ _HERE = "quarterdeck.cli.env"
 
 VERBS = {
     "ls": Verb(f"{_HERE}.environments", "List environments.", "ls"),
-    "create": Verb(f"{_HERE}.environments", "Make an environment.", "create"),
-    "show": Verb(f"{_HERE}.environments", "Show one with all its parts.", "show"),
+    "create": Verb(f"{_HERE}.environments", "Create an environment.", "create"),
+    "show": Verb(f"{_HERE}.environments", "Show an environment with its contents.", "show"),
     "edit": Verb(f"{_HERE}.environments", "Edit an environment.", "edit"),
     "rm": Verb(f"{_HERE}.environments", "Delete environments with their parts.", "rm"),
     "variables": Verb(f"{_HERE}.parts", "Variables: list, set, import, remove.", "variables"),

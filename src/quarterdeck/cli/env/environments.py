@@ -55,7 +55,7 @@ _setting_options = combined(
     click.option("--system-prompt", metavar="TEXT", help="- reads it from stdin."),
     click.option(
         "--push",
-        type=click.Choice([one.value for one in PushPolicy]),
+        type=click.Choice([choice.value for choice in PushPolicy]),
         help="What agents may push to the source; default: ask.",
     ),
     click.option(
@@ -72,23 +72,34 @@ _setting_options = combined(
 @common_options
 def ls(common: Common, scope: Literal["org", "user", "all"]) -> None:
     """List environments: shared and personal ones."""
-    found = with_client(common, lambda client: client.environments.list(scope=scope))
+    environments = with_client(common, lambda client: client.environments.list(scope=scope))
     if common.json:
-        print_json({"environments": [one.model_dump(mode="json") for one in found]})
+        print_json(
+            {"environments": [environment.model_dump(mode="json") for environment in environments]}
+        )
         return
-    print_table(["NAME", "SCOPE", "VARIABLES", "FILES", "SKILLS", "MCP", "ID"], map(_row, found))
+    print_table(
+        ["NAME", "SCOPE", "VARIABLES", "FILES", "SKILLS", "MCP", "ID"], map(_row, environments)
+    )
 
 
-def _row(one: "Environment") -> list[str]:
-    scope = "global" if one.is_global else "user" if one.user_id else "org"
-    counts = (one.variable_count, one.file_count, one.skill_count, one.mcp_count)
-    return [one.name, scope, *map(str, counts), str(one.id)]
+def _row(environment: "Environment") -> list[str]:
+    scope = "global" if environment.is_global else "user" if environment.user_id else "org"
+    counts = (
+        environment.variable_count,
+        environment.file_count,
+        environment.skill_count,
+        environment.mcp_count,
+    )
+    return [environment.name, scope, *map(str, counts), str(environment.id)]
 
 
 @click.command(name="create")
 @click.argument("name", metavar="NAME")
-@click.option("--mine", is_flag=True, help="Make it personal.")
-@click.option("--source", metavar="ENVIRONMENT", help="Inherit from this one; implies --mine.")
+@click.option("--mine", is_flag=True, help="Create it as a personal one.")
+@click.option(
+    "--source", metavar="ENVIRONMENT", help="Inherit from this environment; implies --mine."
+)
 @_setting_options
 @common_options
 def create(
@@ -174,13 +185,13 @@ def edit(
         "co_author": co_author,
         "personal_preferences": text_or_stdin(preferences),
     }
-    fields: dict[str, Any] = dict.fromkeys(CLEARABLE[one] for one in clear)
+    fields: dict[str, Any] = dict.fromkeys(CLEARABLE[cleared] for cleared in clear)
     fields |= {field: text for field, text in texts.items() if text is not None}
     if not fields and repository is None and repository_set is None:
         raise UsageError("Give at least one option to change.", "See: qd env edit --help.")
 
     async def change(client: "Client") -> "Environment":
-        found = await find_environment(client, environment)
+        known = await find_environment(client, environment)
         # Binding to one removes the binding to the other.
         if repository is not None:
             bound = await find_repository(client, repository)
@@ -188,7 +199,7 @@ def edit(
         if repository_set is not None:
             bound = await find_repository_set(client, repository_set)
             fields.update(repository_set_id=bound, repository_id=None)
-        return await client.environments.change(found.id, ChangeEnvironment(**fields))
+        return await client.environments.change(known.id, ChangeEnvironment(**fields))
 
     changed = with_client(common, change)
     if common.json:
@@ -245,16 +256,16 @@ def show(common: Common, environment: str, reveal: bool) -> None:
     """Show an environment with its own parts. Values are masked unless --reveal is given."""
 
     async def read(client: "Client") -> _Contents:
-        found = await find_environment(client, environment)
+        known = await find_environment(client, environment)
         return _Contents(
-            found,
-            {} if common.json else await _names(client, found),
-            await client.variables.list(found.id),
-            await client.environment_files.list(found.id),
-            await client.skills.list(found.id),
-            await client.mcps.list(found.id),
-            (await client.environment_hooks.warm(found.id)).warm_hook,
-            await client.environment_hooks.start(found.id),
+            known,
+            {} if common.json else await _names(client, known),
+            await client.variables.list(known.id),
+            await client.environment_files.list(known.id),
+            await client.skills.list(known.id),
+            await client.mcps.list(known.id),
+            (await client.environment_hooks.warm(known.id)).warm_hook,
+            await client.environment_hooks.start(known.id),
         )
 
     whole = with_client(common, read)
@@ -265,33 +276,37 @@ def show(common: Common, environment: str, reveal: bool) -> None:
         print_text(line)
 
 
-async def _names(client: "Client", one: "Environment") -> dict[str, str]:
+async def _names(client: "Client", environment: "Environment") -> dict[str, str]:
     """Return the names of the environment's repository, set and source; an id where the name is unknown."""
     names: dict[str, str] = {}
-    if one.repository_id is not None:
-        known = {found.id: found.name for found in await client.repositories.list()}
-        names["repository"] = known.get(one.repository_id, str(one.repository_id))
-    if one.repository_set_id is not None:
-        known = {found.id: found.name for found in await client.repository_sets.list()}
-        names["set"] = known.get(one.repository_set_id, str(one.repository_set_id))
-    if one.source_environment_id is not None:
-        names["source"] = (await client.environments.get(one.source_environment_id)).name
+    if environment.repository_id is not None:
+        known = {repository.id: repository.name for repository in await client.repositories.list()}
+        names["repository"] = known.get(environment.repository_id, str(environment.repository_id))
+    if environment.repository_set_id is not None:
+        known = {
+            repository_set.id: repository_set.name
+            for repository_set in await client.repository_sets.list()
+        }
+        names["set"] = known.get(environment.repository_set_id, str(environment.repository_set_id))
+    if environment.source_environment_id is not None:
+        names["source"] = (await client.environments.get(environment.source_environment_id)).name
     return names
 
 
 def _json(whole: _Contents, reveal: bool) -> dict[str, Any]:
-    def dumped(one: Any) -> Any:
-        return None if one is None else one.model_dump(mode="json")
+    def dumped(model: Any) -> Any:
+        return None if model is None else model.model_dump(mode="json")
 
     return {
         "environment": dumped(whole.environment),
         "environment_variables": [
-            {**dumped(one), "value": masked(one.value, reveal)} for one in whole.variables
+            {**dumped(variable), "value": masked(variable.value, reveal)}
+            for variable in whole.variables
         ],
-        "environment_files": [dumped(one) for one in whole.files],
-        "environment_skills": [dumped(one) for one in whole.skills],
+        "environment_files": [dumped(file) for file in whole.files],
+        "environment_skills": [dumped(skill) for skill in whole.skills],
         "environment_mcps": [
-            {**dumped(one), "config": masked_config(one.config, reveal)} for one in whole.mcps
+            {**dumped(mcp), "config": masked_config(mcp.config, reveal)} for mcp in whole.mcps
         ],
         "warm_hook": dumped(whole.warm_hook),
         "start_hook": dumped(whole.start_hook),
@@ -299,16 +314,16 @@ def _json(whole: _Contents, reveal: bool) -> dict[str, Any]:
 
 
 def _lines(whole: _Contents, reveal: bool) -> Iterator[str]:
-    one = whole.environment
-    yield f"name           {safe_line(one.name)}"
-    yield f"id             {one.id}"
+    record = whole.environment
+    yield f"name           {safe_line(record.name)}"
+    yield f"id             {record.id}"
     for label, value in (
-        ("description", one.description),
+        ("description", record.description),
         *whole.names.items(),
-        ("system prompt", one.system_prompt),
-        ("push", one.push),
-        ("co-author", one.co_author),
-        ("preferences", one.personal_preferences),
+        ("system prompt", record.system_prompt),
+        ("push", record.push),
+        ("co-author", record.co_author),
+        ("preferences", record.personal_preferences),
     ):
         if value:
             yield f"{label:<14} {safe_line(str(value))}"

@@ -544,7 +544,7 @@ def test_hook(common: Common, environment: str, kind: str, source: str | None, s
     if save and (kind != WARM or source is None):
         raise click.UsageError("--save needs a warm hook and --from.")
     content = None if source is None else read_text(None if source == "-" else source)
-    print_message("Running it in a new replica ...")
+    print_message("Running the hook in a new replica ...")
 
     async def run(client: "Client", of: UUID) -> "HookTest":
         if save:
@@ -561,6 +561,6 @@ def test_hook(common: Common, environment: str, kind: str, source: str | None, s
         print_json({"test": test})
     else:
         print_text(test.output, end="" if test.output.endswith("\n") or not test.output else "\n")
-        print_message("Timed out." if test.timed_out else f"It ended with {test.exit_code}.")
+        print_message("Timed out." if test.timed_out else f"Exit status {test.exit_code}.")
     if test.exit_code != 0:
         raise SystemExit(Exit.REFUSED)

@@ -11,7 +11,9 @@ _CHECKOUT = f"{_HERE}.checkout"
 VERBS = {
     "ls": Verb(f"{_HERE}.listing", "List replicas.", "ls"),
     "create": Verb(
-        f"{_HERE}.lifecycle", "Make a replica, by default of this directory's repository.", "create"
+        f"{_HERE}.lifecycle",
+        "Create a replica, by default of this directory's repository.",
+        "create",
     ),
     "show": Verb(f"{_HERE}.listing", "Show one replica with its chats and repositories.", "show"),
     "send": Verb(
@@ -19,9 +21,7 @@ VERBS = {
     ),
     "watch": Verb(f"{_HERE}.events", "Print the transcript as it streams.", "watch"),
     "history": Verb(f"{_HERE}.events", "Print a chat's transcript.", "history"),
-    "queue": Verb(
-        f"{_HERE}.conversation", "See and change what waits for the running turn.", "queue"
-    ),
+    "queue": Verb(f"{_HERE}.conversation", "Show and edit the queue of a chat.", "queue"),
     "goal": Verb(f"{_HERE}.conversation", "See, set, pause or resume a chat's goal.", "goal"),
     "respond": Verb(f"{_HERE}.conversation", "Answer a question of the agent.", "respond"),
     "interrupt": Verb(f"{_HERE}.conversation", "Stop the running turn.", "interrupt"),
@@ -29,7 +29,7 @@ VERBS = {
     "rename": Verb(f"{_HERE}.conversation", "Give a chat a title.", "rename"),
     "exec": Verb(f"{_HERE}.terminal", "Run a command in the workspace.", "execute"),
     "git": Verb(_GIT, "Show the state of the repositories.", "git"),
-    "diff": Verb(_GIT, "Print what the agent changed, as a patch.", "diff"),
+    "diff": Verb(_GIT, "Print the agent's changes as a patch.", "diff"),
     "commit": Verb(_GIT, "Commit changes in the replica.", "commit"),
     "update": Verb(_GIT, "Bring the base branch in.", "update"),
     "push": Verb(_GIT, "Push its branch to the source of the repository.", "push"),
@@ -38,15 +38,15 @@ VERBS = {
     "merge": Verb(_CHECKOUT, "Merge its branch into the one you have checked out.", "merge"),
     "rewind": Verb(_GIT, "Restore the files as they were when a turn began.", "rewind"),
     "fork": Verb(
-        f"{_HERE}.lifecycle", "Make another one with the same files and branches.", "fork"
+        f"{_HERE}.lifecycle", "Create another one with the same files and branches.", "fork"
     ),
     "path": Verb(_CHECKOUT, "Print where its files are on this machine.", "path"),
     "pr": Verb(_GIT, "Open, show or merge the pull request of its branch.", "pr"),
     "files": Verb(f"{_HERE}.files", "Search and read the files of the repositories.", "files"),
     "canvas": Verb(f"{_HERE}.files", "List, get and put the files that agents produce.", "canvas"),
-    "hooks": Verb(f"{_HERE}.listing", "Print what its hooks did.", "hooks"),
-    "previews": Verb(f"{_HERE}.listing", "List the ports that can be looked at.", "previews"),
-    "attach": Verb(f"{_HERE}.terminal", "Attach this terminal to one in the sandbox.", "attach"),
+    "hooks": Verb(f"{_HERE}.listing", "Show hook runs with their output.", "hooks"),
+    "previews": Verb(f"{_HERE}.listing", "List previews with their URLs.", "previews"),
+    "attach": Verb(f"{_HERE}.terminal", "Attach to a terminal in the sandbox.", "attach"),
     "sleep": Verb(f"{_HERE}.lifecycle", "Stop engines and keep the files.", "sleep"),
     "archive": Verb(
         f"{_HERE}.lifecycle", "Compress the files; a message restores them.", "archive"

@@ -59,7 +59,7 @@ def fetch(common: Common, replica: str, repository: str | None, force: bool) -> 
 @click.command(name="apply")
 @click.option(
     "--against",
-    type=click.Choice([one.value for one in Against]),
+    type=click.Choice([choice.value for choice in Against]),
     default=Against.BASE.value,
     show_default=True,
     help="All changes, commits only, or uncommitted changes only.",
@@ -173,7 +173,7 @@ async def _find_for(
     """Like `_find`, but warn when the checkout is of another repository."""
     replica_id, state = await _find(client, replica, repository)
     sources = (await client.replicas.get(replica_id)).repositories
-    source = next((one.url for one in sources if one.name == state.repository), "")
+    source = next((known.url for known in sources if known.name == state.repository), "")
     if not await checkout.is_clone(source, state.base_commit or state.head):
         print_message(
             f"Warning: {checkout.top} is another repository: neither a clone of"

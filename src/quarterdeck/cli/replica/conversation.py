@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 VERBS = {
-    "ls": Verb(__name__, "List what waits, first to run first.", "list_queue"),
+    "ls": Verb(__name__, "List the queue in the order to run.", "list_queue"),
     "rm": Verb(__name__, "Cancel messages that wait.", "remove_queued"),
     "clear": Verb(__name__, "Cancel everything that waits.", "clear_queue"),
     "move": Verb(__name__, "Give a message another place.", "move_queued"),
@@ -156,11 +156,11 @@ def respond(
         raise UsageError("Give --option or --text.")
 
     async def work(client: "Client", replica_id: UUID) -> "Sequence[QuestionBlock]":
-        found = _asking_chat(await client.replicas.get(replica_id), chat)
+        thread = _asking_chat(await client.replicas.get(replica_id), chat)
         if option is None and text is None:
-            return await _open_questions(client, replica_id, found)
-        wanted = request or _only_question(await _open_questions(client, replica_id, found))
-        await client.chats.respond(replica_id, found.id, wanted, option_id=option, text=text)
+            return await _open_questions(client, replica_id, thread)
+        wanted = request or _only_question(await _open_questions(client, replica_id, thread))
+        await client.chats.respond(replica_id, thread.id, wanted, option_id=option, text=text)
         return ()
 
     questions = with_replica(common, replica, work)
@@ -172,11 +172,11 @@ def respond(
 
 def _asking_chat(detail: ReplicaDetail, wanted: str | None) -> Chat:
     """Return the named chat, else the one that waits for an answer, else the first."""
-    asking = [one for one in detail.chats if one.awaiting_input]
+    asking = [thread for thread in detail.chats if thread.awaiting_input]
     if wanted is not None or not asking:
         return find_chat(detail, wanted)
     if len(asking) > 1:
-        known = ", ".join(str(one.id)[:8] for one in asking)
+        known = ", ".join(str(thread.id)[:8] for thread in asking)
         raise UsageError(f"{len(asking)} chats wait for an answer: {known}.", "Give --chat.")
     return asking[0]
 
@@ -203,7 +203,7 @@ async def _open_questions(
 
 def _only_question(questions: "Sequence[QuestionBlock]") -> str:
     if len(questions) > 1:
-        known = ", ".join(one.request_id for one in questions)
+        known = ", ".join(question.request_id for question in questions)
         raise UsageError(
             f"{len(questions)} questions are open: {known}.", "Give the question's id."
         )
@@ -212,7 +212,7 @@ def _only_question(questions: "Sequence[QuestionBlock]") -> str:
 
 def _print_questions(common: Common, questions: "Sequence[QuestionBlock]") -> None:
     if common.json:
-        print_json({"questions": [_question_json(one) for one in questions]})
+        print_json({"questions": [_question_json(asked) for asked in questions]})
         return
     from quarterdeck.transcript.export import plain_lines
 
@@ -227,7 +227,9 @@ def _question_json(question: "QuestionBlock") -> dict[str, object]:
         "requestId": question.request_id,
         "title": question.title,
         "command": question.command,
-        "options": [{"optionId": one.id, "name": one.name} for one in question.options or ()],
+        "options": [
+            {"optionId": option.id, "name": option.name} for option in question.options or ()
+        ],
         "takesText": question.takes_text,
     }
 
@@ -241,14 +243,14 @@ def interrupt(common: Common, replica: str, chat: str | None) -> None:
 
     async def stop(client: "Client", replica_id: UUID) -> list[Interrupted]:
         detail = await client.replicas.get(replica_id)
-        running = [one for one in detail.chats if one.processing]
+        running = [thread for thread in detail.chats if thread.processing]
         chosen = running if chat is None and running else [find_chat(detail, chat)]
-        return [await client.chats.interrupt(replica_id, one.id) for one in chosen]
+        return [await client.chats.interrupt(replica_id, thread.id) for thread in chosen]
 
     stopped = with_replica(common, replica, stop)
-    interrupted = any(one.interrupted for one in stopped)
+    interrupted = any(thread.interrupted for thread in stopped)
     if common.json:
-        queue = [str(id) for one in stopped for id in one.queue]
+        queue = [str(id) for thread in stopped for id in thread.queue]
         print_json({"interrupted": interrupted, "queue": queue})
     print_message("Interrupted." if interrupted else "Nothing to interrupt.")
 
@@ -285,15 +287,15 @@ def goal(
         raise UsageError("--remove cannot be combined with --set, --pause, --resume or --budget.")
 
     async def work(client: "Client", replica_id: UUID) -> ChatGoal | None:
-        found = find_chat(await client.replicas.get(replica_id), chat)
+        thread = find_chat(await client.replicas.get(replica_id), chat)
         if remove:
-            await client.chats.delete_goal(replica_id, found.id)
+            await client.chats.delete_goal(replica_id, thread.id)
             return None
         if not changes_goal:
-            return found.goal
-        goal = await client.chats.update_goal(replica_id, found.id, change)
+            return thread.goal
+        goal = await client.chats.update_goal(replica_id, thread.id, change)
         if goal is None:
-            raise FailedError(f"{found.provider} has no goals.", "See the agents with: qd doctor.")
+            raise FailedError(f"{thread.provider} has no goals.", "See the agents with: qd doctor.")
         return goal
 
     goal = with_replica(common, replica, work)
@@ -324,8 +326,8 @@ def rename(common: Common, replica: str, title: str, chat: str | None) -> None:
         raise UsageError("The title is empty.")
 
     async def rename(client: "Client", replica_id: UUID) -> Chat:
-        found = find_chat(await client.replicas.get(replica_id), chat)
-        return await client.chats.rename(replica_id, found.id, title)
+        thread = find_chat(await client.replicas.get(replica_id), chat)
+        return await client.chats.rename(replica_id, thread.id, title)
 
     renamed = with_replica(common, replica, rename)
     if common.json:
@@ -354,36 +356,38 @@ class _Queue:
             UsageError: a prefix of several.
         """
         if wanted.isdecimal() and len(wanted) < SHORTEST_PREFIX:
-            found = self.messages[int(wanted) - 1 : int(wanted)] if int(wanted) else []
+            matches = self.messages[int(wanted) - 1 : int(wanted)] if int(wanted) else []
         elif len(wanted) < SHORTEST_PREFIX:
-            found = []
+            matches = []
         else:
-            found = [one for one in self.messages if str(one.id).startswith(wanted.lower())]
-        if not found:
+            matches = [
+                message for message in self.messages if str(message.id).startswith(wanted.lower())
+            ]
+        if not matches:
             raise FailedError(
                 f"No message {wanted!r} waits.", "See them with: qd replica queue ls."
             )
-        if len(found) > 1:
-            raise UsageError(f"{wanted!r} fits {len(found)} messages.", "Give the whole id.")
-        return found[0]
+        if len(matches) > 1:
+            raise UsageError(f"{wanted!r} fits {len(matches)} messages.", "Give the whole id.")
+        return matches[0]
 
 
 async def _read_queue(client: "Client", replica: str, chat: str | None) -> _Queue:
     """Return the queue of a replica's chat."""
     replica_id = await find_replica(client, replica)
-    found = find_chat(await client.replicas.get(replica_id), chat)
-    queue = await client.messages.queue(replica_id, found.id)
-    return _Queue(replica_id, found.id, queue.queue)
+    thread = find_chat(await client.replicas.get(replica_id), chat)
+    queue = await client.messages.queue(replica_id, thread.id)
+    return _Queue(replica_id, thread.id, queue.queue)
 
 
 def _print_queue(common: Common, messages: list[QueuedMessage]) -> None:
     """Print a queue."""
     if common.json:
-        print_json({"queue": [one.model_dump(mode="json") for one in messages]})
+        print_json({"queue": [message.model_dump(mode="json") for message in messages]})
         return
     rows = [
-        [str(place), str(one.id)[:8], ago(one.queued_at), _short(one.message)]
-        for place, one in enumerate(messages, 1)
+        [str(place), str(message.id)[:8], ago(message.queued_at), _short(message.message)]
+        for place, message in enumerate(messages, 1)
     ]
     print_table(["PLACE", "ID", "AGE", "MESSAGE"], rows)
 
@@ -419,7 +423,7 @@ def remove_queued(
     async def work(client: "Client") -> list[QueuedMessage]:
         waiting = await _read_queue(client, replica, chat)
         left = waiting.messages
-        for message in dict.fromkeys(waiting.find(one).id for one in messages):
+        for message in dict.fromkeys(waiting.find(queued).id for queued in messages):
             left = await client.messages.remove_queued(waiting.replica_id, waiting.chat_id, message)
         return left
 

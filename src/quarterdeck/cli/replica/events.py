@@ -301,9 +301,9 @@ def history(
             return replica_id, await client.history.page(
                 replica_id, limit=limit, before_event=before
             )
-        found = find_chat(await client.replicas.get(replica_id), chat)
-        return found.id, await client.history.page(
-            replica_id, chat_id=found.id, limit=limit, before_event=before
+        thread = find_chat(await client.replicas.get(replica_id), chat)
+        return thread.id, await client.history.page(
+            replica_id, chat_id=thread.id, limit=limit, before_event=before
         )
 
     thread, page = with_replica(common, replica, work)

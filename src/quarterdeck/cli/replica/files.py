@@ -103,15 +103,15 @@ def search(
             replica_id, query, prefix=prefix, limit=limit, refresh=refresh
         )
 
-    found = with_replica(common, replica, find)
+    result = with_replica(common, replica, find)
     if common.json:
-        print_json(found)
+        print_json(result)
         return
-    for file in found.files:
+    for file in result.files:
         print_text(_line(file))
-    if found.truncated:
+    if result.truncated:
         print_message("The index is not complete.")
-    if found.next_cursor is not None:
+    if result.next_cursor is not None:
         print_message("There are more; raise --limit to see them.")
 
 
@@ -135,17 +135,17 @@ def cat(common: Common, replica: str, path: str, output: Path | None) -> None:
     repository, slash, inner = path.partition("/")
     if not slash or not inner:
         raise UsageError(f"{path!r} names no file.", "Give it as: REPOSITORY/PATH.")
-    found = with_replica(
+    file = with_replica(
         common,
         replica,
         lambda client, replica_id: client.files.content(replica_id, repository, inner),
     )
     if common.json:
-        print_json(found)
+        print_json(file)
         return
-    _output_file(found.content, found.base64, output)
-    if found.truncated:
-        print_message(f"These are the first {CONTENT_LIMIT} of {found.size_bytes} bytes.")
+    _output_file(file.content, file.base64, output)
+    if file.truncated:
+        print_message(f"These are the first {CONTENT_LIMIT} of {file.size_bytes} bytes.")
 
 
 @click.command(name="ls")
@@ -158,7 +158,8 @@ def list_canvas(common: Common, replica: str) -> None:
         print_json(CanvasList(items=items))
         return
     print_table(
-        ("NAME", "KIND", "BYTES"), [(one.filename, one.kind, str(one.size_bytes)) for one in items]
+        ("NAME", "KIND", "BYTES"),
+        [(item.filename, item.kind, str(item.size_bytes)) for item in items],
     )
 
 
@@ -171,15 +172,13 @@ def list_canvas(common: Common, replica: str) -> None:
 @common_options
 def get_canvas_file(common: Common, replica: str, filename: str, output: Path | None) -> None:
     """Print a text file of the canvas, or write any file to disk."""
-    found = with_replica(common, replica, lambda client, id: client.canvas.get(id, filename))
+    file = with_replica(common, replica, lambda client, id: client.canvas.get(id, filename))
     if common.json:
-        print_json(found)
+        print_json(file)
         return
-    if found.too_large:
-        raise FailedError(
-            f"{filename} has {found.size_bytes} bytes, which is too large to be sent."
-        )
-    _output_file(found.content, found.base64, output)
+    if file.too_large:
+        raise FailedError(f"{filename} has {file.size_bytes} bytes, which is too large to be sent.")
+    _output_file(file.content, file.base64, output)
 
 
 @click.command(name="put")

@@ -41,7 +41,7 @@ async def find_replica_repository(
     replica_id = await find_replica(client, replica)
     if repository is not None:
         return replica_id, repository
-    names = [one.name for one in (await client.replicas.get(replica_id)).repositories]
+    names = [status.name for status in (await client.replicas.get(replica_id)).repositories]
     if len(names) == 1:
         return replica_id, names[0]
     if not names:
@@ -89,7 +89,7 @@ def _distance(state: GitState) -> str:
 @click.command(name="diff")
 @click.option(
     "--against",
-    type=click.Choice([one.value for one in Against]),
+    type=click.Choice([choice.value for choice in Against]),
     default=Against.BASE.value,
     show_default=True,
     help="All changes since the base branch, commits only, or uncommitted changes only.",
@@ -107,7 +107,7 @@ def diff(
     path: str | None,
     against: str,
 ) -> None:
-    """Print what the agent changed, as a patch that `git apply` takes.
+    """Print what the agent changed, as a patch for `git apply`.
 
     On a terminal, control sequences are removed; otherwise the patch is byte-exact.
     """
@@ -294,7 +294,9 @@ def push(
     help="Checkpoint to restore; without it, checkpoints are listed.",
 )
 @click.option(
-    "--chat", is_flag=True, help="Note it in the chats and tell each agent with its next message."
+    "--chat",
+    is_flag=True,
+    help="Note it in the chats, and inform each agent with its next message.",
 )
 @replica_argument
 @common_options
@@ -321,13 +323,15 @@ def rewind(common: Common, replica: str, checkpoint: str | None, chat: bool) -> 
 
 
 def _list_checkpoints(common: Common, replica: str) -> None:
-    found = with_replica(common, replica, lambda client, id: client.git.checkpoints(id))
+    checkpoints = with_replica(common, replica, lambda client, id: client.git.checkpoints(id))
     if common.json:
-        print_json({"checkpoints": found})
+        print_json({"checkpoints": checkpoints})
         return
-    for one in found:
-        print_text(f"{one.id}  {one.at.astimezone():%Y-%m-%d %H:%M:%S}  {safe_line(one.title)}")
-    if not found:
+    for checkpoint in checkpoints:
+        print_text(
+            f"{checkpoint.id}  {checkpoint.at.astimezone():%Y-%m-%d %H:%M:%S}  {safe_line(checkpoint.title)}"
+        )
+    if not checkpoints:
         print_message("No checkpoints yet: no turn has started.")
 
 
@@ -340,12 +344,12 @@ async def print_unsaved_work(client: "Client", id: UUID, name: str) -> None:
     except ResponseError as error:
         print_message(f"{safe_line(name)}: could not look for unpushed work: {error.message}")
         return
-    for one in states:
-        files = one.uncommitted.files if one.uncommitted else 0
-        parts = [f"{_count(one.unpushed, 'commit')} never pushed"] if one.unpushed else []
+    for state in states:
+        files = state.uncommitted.files if state.uncommitted else 0
+        parts = [f"{_count(state.unpushed, 'commit')} never pushed"] if state.unpushed else []
         parts += [f"{_count(files, 'file')} not committed"] if files else []
         if parts:
-            print_message(f"{safe_line(name)}: {', '.join(parts)} in {one.repository}.")
+            print_message(f"{safe_line(name)}: {', '.join(parts)} in {state.repository}.")
 
 
 def _count(number: int, noun: str) -> str:
@@ -395,11 +399,13 @@ def pr(
         raise UsageError("The title is empty.")
 
     async def show(client: "Client") -> "list[PullRequestDetail]":
-        found = await client.pull_requests.list(await find_replica(client, replica))
-        return [one for one in found if repository in (None, one.repository)]
+        requests = await client.pull_requests.list(await find_replica(client, replica))
+        return [request for request in requests if repository in (None, request.repository)]
 
     async def merge(client: "Client") -> "list[PullRequestDetail]":
-        chosen = _only_open([one for one in await show(client) if one.state != "closed"])
+        chosen = _only_open(
+            [request for request in await show(client) if request.state != "closed"]
+        )
         replica_id, name = await find_replica_repository(client, replica, chosen.repository)
         _print_left_out(replica, await _repository_state(client, replica, name), chosen)
         done = await client.pull_requests.merge(
@@ -419,33 +425,35 @@ def pr(
         _print_left_out(replica, await _repository_state(client, replica, name), opened)
         return [opened]
 
-    found = with_client(common, show if listed else merge if method else create)
+    answer = with_client(common, show if listed else merge if method else create)
     if common.json:
-        print_json({"pull_requests": found} if listed else found[0])
+        print_json({"pull_requests": answer} if listed else answer[0])
     else:
-        for one in found:
-            _print_pull_request(one)
-        if not found:
+        for request in answer:
+            _print_pull_request(request)
+        if not answer:
             print_message("No pull requests.")
     if web:
-        for one in found:
-            _open_page(one.url)
+        for request in answer:
+            _open_page(request.url)
 
 
-def _only_open(found: "list[PullRequestDetail]") -> "PullRequestDetail":
+def _only_open(requests: "list[PullRequestDetail]") -> "PullRequestDetail":
     """Return the one to merge: the open one, else the one that is already merged."""
-    chosen = [one for one in found if one.state == "open"] or found[:1]
+    chosen = [request for request in requests if request.state == "open"] or requests[:1]
     if not chosen:
         raise FailedError("The replica has no open pull request.", "Open one with: qd replica pr.")
     if len(chosen) > 1:
-        names = ", ".join(f"{safe_line(one.repository)} #{one.number}" for one in chosen)
+        names = ", ".join(
+            f"{safe_line(request.repository)} #{request.number}" for request in chosen
+        )
         raise UsageError(f"Several pull requests are open: {names}. Use --repository.")
     return chosen[0]
 
 
 async def _repository_state(client: "Client", replica: str, name: str) -> "GitState | None":
     states = await client.git.states(await find_replica(client, replica))
-    return next((one for one in states if one.repository == name), None)
+    return next((state for state in states if state.repository == name), None)
 
 
 def _print_left_out(replica: str, state: "GitState | None", shown: "PullRequestDetail") -> None:
@@ -462,19 +470,21 @@ def _print_left_out(replica: str, state: "GitState | None", shown: "PullRequestD
         print_message("Unpushed commits are not included.")
 
 
-def _print_pull_request(one: "PullRequestDetail") -> None:
-    words = [one.state, *(["draft"] if one.draft else [])]
-    if one.mergeable is False:
+def _print_pull_request(request: "PullRequestDetail") -> None:
+    words = [request.state, *(["draft"] if request.draft else [])]
+    if request.mergeable is False:
         words.append("conflicts")
-    if one.review is not None:
-        words.append({"required": "review required"}.get(one.review, one.review.replace("_", " ")))
-    if one.checks.state is not None:
-        words.append(f"checks {one.checks.state}")
-    name = f"{safe_line(one.repository)} #{one.number}"
-    print_text(f"{name}  {safe_line(one.title)}")
-    print_text(f"  {', '.join(words)}, {safe_line(one.head)} into {safe_line(one.base)}")
-    print_text(f"  {safe_line(one.url)}")
-    for check in one.checks.failed:
+    if request.review is not None:
+        words.append(
+            {"required": "review required"}.get(request.review, request.review.replace("_", " "))
+        )
+    if request.checks.state is not None:
+        words.append(f"checks {request.checks.state}")
+    name = f"{safe_line(request.repository)} #{request.number}"
+    print_text(f"{name}  {safe_line(request.title)}")
+    print_text(f"  {', '.join(words)}, {safe_line(request.head)} into {safe_line(request.base)}")
+    print_text(f"  {safe_line(request.url)}")
+    for check in request.checks.failed:
         print_text(f"  failed  {safe_line(check.name)}  {safe_line(check.url or '')}".rstrip())
 
 

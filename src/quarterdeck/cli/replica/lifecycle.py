@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 @click.option(
     "--policy",
     type=click.Choice(get_args(LifecyclePolicy)),
-    help="What happens when it is done.",
+    help="What happens to the replica when it is done.",
 )
 @click.option(
     "--auto-stop",
@@ -158,9 +158,11 @@ async def _create(
 
     sources: dict[str, UUID | None] = {}
     if environment is not None:
-        found = await find_environment(client, environment)
-        wish = replace(wish, environment_id=found.id)
-        sources.update({one.url: one.id for one in await _repositories_of(client, found)})
+        known = await find_environment(client, environment)
+        wish = replace(wish, environment_id=known.id)
+        sources.update(
+            {repository.url: repository.id for repository in await _repositories_of(client, known)}
+        )
     elif wish.repository_url is not None:
         sources[wish.repository_url] = None
     wish = await _start_from_checkout(wish, sources, here, with_uncommitted)
@@ -176,7 +178,7 @@ async def _create(
 
 async def _repositories_of(client: "Client", environment: "Environment") -> "list[Repository]":
     """Return the repositories of an environment's replicas, in order."""
-    known = {one.id: one for one in await client.repositories.list()}
+    known = {repository.id: repository for repository in await client.repositories.list()}
     ids = [environment.repository_id] if environment.repository_id else []
     if environment.repository_set_id is not None:
         ids = (await client.repository_sets.get(environment.repository_set_id)).repositories
@@ -267,7 +269,7 @@ async def _wait(
 @replica_argument
 @common_options
 def fork(common: Common, replica: str, name: str | None, message: str | None) -> None:
-    """Make a replica with the same files, branches and uncommitted changes.
+    """Create a replica with the same files, branches and uncommitted changes.
 
     The newest chat continues there if its agent supports that. Other conversations are written to
     transcript-of-NAME.md next to the repositories. Prints the name.
@@ -314,7 +316,7 @@ def _stop(
     before: "Callable[[Client, UUID, str], Awaitable[None]] | None" = None,
 ) -> None:
     async def work(client: "Client") -> list[UUID]:
-        found = await find_replicas(client, replicas)
+        known = await find_replicas(client, replicas)
 
         async def act(id: UUID, name: str) -> None:
             if before is not None:
@@ -322,8 +324,8 @@ def _stop(
             await stop(client, id)
             print_message(f"{name} is {stopped}.")
 
-        await for_each(found, act)
-        return list(found)
+        await for_each(known, act)
+        return list(known)
 
     done = with_client(common, work)
     if common.json:
@@ -346,7 +348,7 @@ def wake(common: Common, replicas: tuple[str, ...], wait: bool) -> None:
         print_message(sentence)
 
     async def work(client: "Client") -> None:
-        found = await find_replicas(client, replicas)
+        known = await find_replicas(client, replicas)
         waking: dict[UUID, str] = {}
 
         async def wake(id: UUID, name: str) -> None:
@@ -360,7 +362,7 @@ def wake(common: Common, replicas: tuple[str, ...], wait: bool) -> None:
             tell(id, detail.status, f"{name} is active.")
 
         try:
-            await for_each(found, wake)
+            await for_each(known, wake)
         finally:
             if wait:
                 await for_each(waking, until_awake)
@@ -398,11 +400,11 @@ def rm(common: Common, replicas: tuple[str, ...], yes: bool) -> None:
     """Delete replicas with their files. Work that was not pushed is lost."""
 
     async def find(client: "Client") -> dict[UUID, str]:
-        found = await find_replicas(client, replicas)
+        known = await find_replicas(client, replicas)
         if not yes:
-            for id, name in found.items():
+            for id, name in known.items():
                 await print_unsaved_work(client, id, name)
-        return found
+        return known
 
     remove_all(
         common,

@@ -53,13 +53,16 @@ def ls(common: Common, status: str | None, state: str | None) -> None:
         return [replica async for replica in client.replicas.all(status=status)]
 
     state_of = _state_reader(target)
-    found = [(state_of(one), one) for one in run_with(target, read)]
-    shown = [(word, one) for word, one in found if state in {None, word}]
+    listed = [(state_of(record), record) for record in run_with(target, read)]
+    shown = [(word, listed_replica) for word, listed_replica in listed if state in {None, word}]
     if common.json:
-        records = [{**one.model_dump(mode="json"), "state": word} for word, one in shown]
+        records = [
+            {**shown_replica.model_dump(mode="json"), "state": word}
+            for word, shown_replica in shown
+        ]
         print_json({"replicas": records, "total": len(records)})
         return
-    if not found:
+    if not listed:
         print_message("No replicas. Create one with: qd replica create.")
         return
     print_table(["NAME", "STATE", "ACTIVE", "REPOSITORIES", "ID"], [_row(*pair) for pair in shown])
@@ -107,8 +110,8 @@ def _row(state: str, replica: Replica) -> list[str]:
 @common_options
 def chats(common: Common, replica: str) -> None:
     """List the chats of a replica, oldest first."""
-    found = with_replica(common, replica, lambda client, id: client.chats.list(id))
-    chats = sorted(found, key=lambda chat: chat.created_at)
+    threads = with_replica(common, replica, lambda client, id: client.chats.list(id))
+    chats = sorted(threads, key=lambda chat: chat.created_at)
     if common.json:
         print_json({"chats": chats})
         return
@@ -200,7 +203,9 @@ def previews(common: Common, replica: str) -> None:
     if common.json:
         print_json(PreviewList(previews=previews))
         return
-    print_table(("PORT", "ADDRESS"), [(str(one.port), one.public_url) for one in previews])
+    print_table(
+        ("PORT", "ADDRESS"), [(str(preview.port), preview.public_url) for preview in previews]
+    )
 
 
 @click.command(name="hooks")
@@ -215,7 +220,7 @@ def hooks(common: Common, replica: str) -> None:
     every = [*logs.warm_hooks.logs, *logs.start_hooks.logs]
     if not every:
         print_message("No hooks have run.")
-    for log in sorted(every, key=lambda one: one.executed_at):
+    for log in sorted(every, key=lambda hook_log: hook_log.executed_at):
         print_message(
             f"{local_time(log.executed_at)} {log.hook_type} {log.hook_name}: {_hook_result(log)}"
         )

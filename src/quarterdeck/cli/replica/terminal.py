@@ -55,7 +55,7 @@ def execute(common: Common, replica: str, command_line: tuple[str, ...], timeout
     """Run a command in the workspace root and print its output.
 
     One word is a line for the shell; several are a command and its arguments. Exit code 0 when the
-    command ended with 0, else 1; --json tells its own status. What it prints comes without control
+    command ended with 0, else 1; --json reports its exit status. What it prints comes without control
     sequences; --json has it as it was, at most the last 64 KB.
     """
     if command_line[0] == "--":  # it comes after REPLICA, where click treats it as an argument

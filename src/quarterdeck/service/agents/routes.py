@@ -38,7 +38,7 @@ agents_router = APIRouter(tags=["agents"])
 
 @agents_router.get("/v1/agents")
 async def list_agents(context: Context, caller: CallerDep) -> AgentList:
-    """Return the agents that can be asked for, usable or not, and what is to be done where not."""
+    """Return the known agents, usable or not, with the reason where not."""
     return AgentList(agents=await agents_for(context, caller.organization_id, caller.user_id))
 
 
@@ -54,9 +54,12 @@ async def list_models(agent: str, context: Context, caller: CallerDep) -> AgentM
     announced = await context.database.read(
         lambda c: announced_models(c, caller.organization_id, agent)
     )
-    known = {one.id for one in matching[0].models}
+    known = {model.id for model in matching[0].models}
     return AgentModels(
-        models=[*matching[0].models, *(one for one in announced.models if one.id not in known)],
+        models=[
+            *matching[0].models,
+            *(model for model in announced.models if model.id not in known),
+        ],
         default_model=matching[0].default_model or announced.default_model,
     )
 

@@ -36,7 +36,7 @@ def keep_models(
         return
     if models.default_model is None:
         known = announced_models(connection, of.organization_id, of.provider)
-        if known.default_model in {one.id for one in models.models}:
+        if known.default_model in {model.id for model in models.models}:
             models = models.model_copy(update={"default_model": known.default_model})
     key = {"organization_id": of.organization_id, "agent": of.provider}
     text = models.model_dump_json(by_alias=True)
@@ -48,10 +48,10 @@ def keep_models(
 
 def announced_models(connection: Connection, organization_id: str, agent: str) -> AgentModels:
     """Return the models that an agent announced last; nothing when it never did."""
-    found = connection.execute(
+    text = connection.execute(
         select(agent_models.c.models_json).filter_by(organization_id=organization_id, agent=agent)
     ).scalar()
-    return AgentModels(models=[]) if found is None else AgentModels.model_validate_json(found)
+    return AgentModels(models=[]) if text is None else AgentModels.model_validate_json(text)
 
 
 def find_credential(

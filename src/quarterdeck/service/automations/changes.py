@@ -120,9 +120,9 @@ class Changes:
                 self._ping_at += self._watch.ping - left
                 return PING
             self._event.clear()
-            if found := await self._watch.read(self._owner, self._after):
-                self._after = found[-1][0]
-                return b"".join(frame for _, frame in found)
+            if changes := await self._watch.read(self._owner, self._after):
+                self._after = changes[-1][0]
+                return b"".join(frame for _, frame in changes)
             await self._watch.rest(self._event, left)
 
     async def aclose(self) -> None:

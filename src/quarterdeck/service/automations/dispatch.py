@@ -81,7 +81,7 @@ def read_payload(body: bytes) -> Any:
 def _is_too_deep(value: Any) -> bool:
     layer = [value]
     for _ in range(DEEPEST + 1):
-        layer = [part for one in layer for part in _parts(one)]
+        layer = [part for item in layer for part in _parts(item)]
         if not layer:
             return False
     return True
@@ -401,7 +401,7 @@ async def take_host_webhook(
     try:
         count = await context.database.write(run)
     except IntegrityError as e:
-        raise ApiError(ErrorCode.CONFLICT, "This webhook was taken before.") from e
+        raise ApiError(ErrorCode.CONFLICT, "This webhook was received before.") from e
     if event is not None:
         where = f"{event.repository}#{event.pull_request.number}"
         log.info("%s of %s at %s matched %d automations", event.name, where, host, count)

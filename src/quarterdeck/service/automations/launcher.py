@@ -244,13 +244,13 @@ class RunLauncher:
             ApiError: WORKSPACE_LIMIT_REACHED, ENGINE_UNREACHABLE; INVALID_REQUEST and the like, when the run has ended.
         """
         for _ in range(TRIES):
-            found = await self.context.database.read(
+            rows = await self.context.database.read(
                 lambda c: _found(c, execution_id, self.context.home_id)
             )
-            if found is None:
+            if rows is None:
                 return None
             try:
-                return await self._launch(*found)
+                return await self._launch(*rows)
             except (_OverError, _WaitsError):
                 return None
             except _MovedError:
@@ -362,11 +362,19 @@ def as_connected(
         ApiError: INVALID_REQUEST when the name matches no connected repository, or several.
     """
     typed = about.repository.lower()
-    matching = {full_name(one) for one in repositories if full_name(one).lower() == typed}
-    matching = matching or {full_name(one) for one in repositories if one.name.lower() == typed}
+    matching = {
+        full_name(repository)
+        for repository in repositories
+        if full_name(repository).lower() == typed
+    }
+    matching = matching or {
+        full_name(repository) for repository in repositories if repository.name.lower() == typed
+    }
     if len(matching) == 1:
         name = matching.pop()
-        ids = tuple(str(one.id) for one in repositories if full_name(one) == name)
+        ids = tuple(
+            str(repository.id) for repository in repositories if full_name(repository) == name
+        )
         return about.model_copy(update={"repository": name}), ids
     if matching:
         raise _wrong(f"{about.repository} may be any of {_listed(matching)}: give the full name.")

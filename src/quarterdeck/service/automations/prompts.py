@@ -135,7 +135,7 @@ def _fenced(value: Any) -> str:
     if len(text) > PAYLOAD_CHARACTERS:
         cut = len(text) - PAYLOAD_CHARACTERS
         text = f"{text[:PAYLOAD_CHARACTERS]}\n... ({cut} more characters)"
-    fence = "`" * max([3, *(len(found) + 1 for found in _TICKS.findall(text))])
+    fence = "`" * max([3, *(len(ticks) + 1 for ticks in _TICKS.findall(text))])
     return f"{fence}json\n{text}\n{fence}"
 
 

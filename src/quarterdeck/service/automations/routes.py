@@ -245,7 +245,7 @@ async def cancel_run(
 async def rotate(
     id: GivenId, context: Context, caller: CallerDep, runner: RunnerDep, response: Response
 ) -> AutomationAnswer:
-    """Give the automation's webhook a new token; the one before starts nothing from now on."""
+    """Replace the token of the automation's webhook; the previous one stops working immediately."""
     changed = await rotate_webhook(context, caller, str(id))
     runner.nudge()
     return _tagged(response, changed)
@@ -269,7 +269,7 @@ async def report(
     context: Context,
     caller: CallerDep,
 ) -> CheckReported:
-    """Report the verdict of the calling workspace's run; false when a later run took its place."""
+    """Report the verdict of the calling workspace's run; false when a later run has replaced it."""
     return await report_check(context, caller, check_run_id, body)
 
 
@@ -304,9 +304,9 @@ async def call(
     runner: RunnerDep,
     x_signature_256: Annotated[str, Header()] = "",
 ) -> Accepted:
-    """Begin a run with the body as its payload; one that is not JSON becomes `{raw}`.
+    """Start a run with the body as its payload; one that is not JSON becomes `{raw}`.
 
-    An automation with a secret takes only calls that are signed with it. Any other call is answered
+    An automation with a secret accepts only calls that are signed with it. Any other call is answered
     as one of an unknown webhook.
     """
     if await take_webhook(context, token, body, x_signature_256):
@@ -327,7 +327,7 @@ async def host_a(
     runner: RunnerDep,
     x_github_event: Annotated[str, Header()] = "",
 ) -> Accepted:
-    """Take an event of host A. One that starts nothing is taken too; a repeated one is not."""
+    """Receive an event of host A. An event without a match is accepted too; a repeated one is not."""
     if not is_from_host_a(context.hosts.host_a.webhook_secret, request.headers, body):
         raise _refused()
     await take_host_webhook(context, apis, HOST_A, x_github_event, body)
@@ -345,7 +345,7 @@ async def host_b(
     runner: RunnerDep,
     x_gitlab_event: Annotated[str, Header()] = "",
 ) -> Accepted:
-    """Take an event of host B. One that starts nothing is taken too; a repeated one is not."""
+    """Receive an event of host B. An event without a match is accepted too; a repeated one is not."""
     secret = context.hosts.host_b.webhook_secret
     if not is_from_host_b(secret, request.headers, body, context.clock()):
         raise _refused()

@@ -65,7 +65,12 @@ class AutomationFilter:
             lowered = self.search.lower()
             text = (table.c.name, func.coalesce(table.c.description, ""))
             conditions.append(
-                or_(*(func.lower(one).contains(lowered, autoescape=True) for one in text))
+                or_(
+                    *(
+                        func.lower(character).contains(lowered, autoescape=True)
+                        for character in text
+                    )
+                )
             )
         return conditions
 
@@ -272,7 +277,7 @@ def automation_record(context: "ServiceContext", row: RowMapping) -> Automation:
             "webhook_token": token,
             "webhook_signed": row["webhook_secret_sealed"] is not None,
             "webhook_url": token and base and f"{base}/v1/automations/webhook/{token}",
-            "notices": list(_notices(context, {one["type"] for one in triggers})),
+            "notices": list(_notices(context, {trigger["type"] for trigger in triggers})),
         }
     )
 

@@ -31,14 +31,14 @@ HEARD = frozenset(
 CANCELED_IDS = "canceledMessageIds"
 GONE = "Its replica was deleted before the run had ended."
 CHAT_GONE = "Its chat was deleted before the run had ended."
-CANCELED = "Its message was taken out of the queue."
+CANCELED = "Its message was removed from the queue."
 INTERRUPTED = "Its turn was interrupted."
 PUT_TO_REST = "Its replica was put to rest before the run had ended."
 RESTING = (WorkspaceStatus.SLEEPING, WorkspaceStatus.ARCHIVED)
 LONGEST_ERROR = 2_000
 LOOKED_BACK = 16
 """Events before a batch that are searched for a turn's result, which comes right before its end."""
-UNSAID = "Its turn failed; the replica's chat says how."
+UNSAID = "Its turn failed; see the replica's chat."
 
 
 def follow_events(
@@ -154,7 +154,11 @@ def _results(
     before = last_index(connection, workspace_id) - len(events)
     earlier = read_after(connection, workspace_id, max(0, before - LOOKED_BACK), LOOKED_BACK)
     deltas = [
-        *(json.loads(one.payload_json) for one in earlier if one.type == EventType.CHAT_TURN_DELTA),
+        *(
+            json.loads(state.payload_json)
+            for state in earlier
+            if state.type == EventType.CHAT_TURN_DELTA
+        ),
         *(event.payload for event in events if event.type == EventType.CHAT_TURN_DELTA),
     ]
     results: dict[Any, TurnResult] = {}

@@ -89,17 +89,19 @@ async def publish_work(
         done = [Published(error=DELETED)]
     else:
         done = await _publish(context, fleet, apis, row, run)
-        tries = 1 + max((one.tries for one in _before(run)), default=0)
-        if any(one.passing for one in done) and tries < TRIES:
+        tries = 1 + max((branch.tries for branch in _before(run)), default=0)
+        if any(branch.passing for branch in done) and tries < TRIES:
             again = moment_text(context.clock() + AGAIN_AFTER)
-        for one in done:
-            one.tries = tries
-    text = json.dumps([one.model_dump(mode="json", exclude_none=True) for one in done])
+        for branch in done:
+            branch.tries = tries
+    text = json.dumps([branch.model_dump(mode="json", exclude_none=True) for branch in done])
     await _store(context, run["id"], text, again)
 
 
 def _before(run: RowMapping) -> list[Published]:
-    return [Published.model_validate(one) for one in json.loads(run["published_json"] or "[]")]
+    return [
+        Published.model_validate(branch) for branch in json.loads(run["published_json"] or "[]")
+    ]
 
 
 async def _publish(
@@ -325,8 +327,8 @@ class AutomationRunner:
         except DatabaseClosedError:
             return
         except StorageError as e:
-            what = f"Run {execution_id} could not be started; it is tried again"
-            log_storage_error(log, what, e)
+            message = f"Run {execution_id} could not be started; it is tried again"
+            log_storage_error(log, message, e)
             await asyncio.sleep(self._settings.longest_wait)
 
     async def _wait(self, now: datetime) -> None:

@@ -55,7 +55,7 @@ Row = RowMapping
 FAILURES = 5
 """This many failures in a row switch an automation off."""
 SWITCHED_OFF = "The automation was switched off before the run had begun."
-SUPERSEDED = "A newer push to the pull request took its place."
+SUPERSEDED = "A newer push to the pull request replaced it."
 AWAITED, GIVEN = "awaited", "given"
 """Approval of a run that needs one."""
 SETTINGS = (

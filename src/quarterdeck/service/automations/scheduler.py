@@ -173,8 +173,10 @@ def check_schedule(expression: str, zone: str, field: str) -> None:
         raise _wrong(f"{field}.schedule", "no date matches it")
 
 
-def _wrong(field: str, what: str) -> ApiError:
-    return ApiError(ErrorCode.INVALID_REQUEST, "The schedule cannot be used.", f"{field}: {what}")
+def _wrong(field: str, problem: str) -> ApiError:
+    return ApiError(
+        ErrorCode.INVALID_REQUEST, "The schedule cannot be used.", f"{field}: {problem}"
+    )
 
 
 @dataclass(frozen=True)
@@ -204,14 +206,14 @@ def overdue(connection: Connection, now: datetime) -> list[Overdue]:
 def end_overdue(connection: Connection, now: datetime) -> None:
     """End them, as far as they have not ended since."""
     at = moment_text(now)
-    for one in overdue(connection, now):
-        minutes = "one minute" if one.minutes == 1 else f"{one.minutes} minutes"
-        if one.reason == ExecutionReason.TIMEOUT:
-            why = f"It took longer than {minutes} and was stopped."
-            stop_run(connection, one.run, why, one.reason, at)
+    for run in overdue(connection, now):
+        minutes = "one minute" if run.minutes == 1 else f"{run.minutes} minutes"
+        if run.reason == ExecutionReason.TIMEOUT:
+            why = f"The run took longer than {minutes} and was stopped."
+            stop_run(connection, run.run, why, run.reason, at)
         else:
-            why = f"Its agent asked something, and nobody answered for {minutes}."
-            finish(connection, one.run["id"], why, at, one.reason)
+            why = f"Its agent's question was not answered for {minutes}."
+            finish(connection, run.run["id"], why, at, run.reason)
 
 
 def _is_past(since: str | None, minutes: int, now: datetime) -> bool:
@@ -268,14 +270,14 @@ def check_triggers(triggers: Sequence[Trigger]) -> None:
         )
     seen: set[str] = set()
     for place, trigger in enumerate(triggers):
-        what = _name(trigger)
-        if what in seen:
+        name = _name(trigger)
+        if name in seen:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                "An automation has at most one trigger of a kind.",
-                f"triggers.{place}: a second {what}",
+                "An automation has at most one trigger of each kind.",
+                f"triggers.{place}: a second {name}",
             )
-        seen.add(what)
+        seen.add(name)
         if isinstance(trigger, CronTrigger):
             config = trigger.config
             check_schedule(config.schedule, config.timezone, f"triggers.{place}.config")
@@ -290,10 +292,10 @@ def trigger_columns(
     token_sealed: str | None = None,
 ) -> dict[str, Any]:
     """Return the columns for the triggers; an existing token is kept."""
-    cron = next((one.config for one in triggers if isinstance(one, CronTrigger)), None)
-    types = dict.fromkeys(str(one.type) for one in triggers)
+    cron = next((trigger.config for trigger in triggers if isinstance(trigger, CronTrigger)), None)
+    types = dict.fromkeys(str(trigger.type) for trigger in triggers)
     return {
-        "triggers_json": json.dumps([one.model_dump(mode="json") for one in triggers]),
+        "triggers_json": json.dumps([trigger.model_dump(mode="json") for trigger in triggers]),
         "trigger_types": f" {' '.join(types)} ",
         "cron_expression": cron and cron.schedule,
         "cron_timezone": cron and cron.timezone,
@@ -327,7 +329,7 @@ def secret_place(automation_id: str) -> str:
 def _token(
     vault: Vault, automation_id: str, triggers: Sequence[Trigger], sealed: str | None
 ) -> dict[str, Any]:
-    if not any(isinstance(one, CustomTrigger) for one in triggers):
+    if not any(isinstance(trigger, CustomTrigger) for trigger in triggers):
         return {"webhook_token_sealed": None, "webhook_token_hash": None}
     if sealed is not None:
         return {}

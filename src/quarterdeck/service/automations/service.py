@@ -279,7 +279,7 @@ def _columns(context: ServiceContext, automation_id: str, given: dict[str, Any])
     """Return the fields of a body as columns."""
     values = dict(given)
     if "config" in values:
-        config = {name: one for name, one in values.pop("config").items() if one is not None}
+        config = {name: value for name, value in values.pop("config").items() if value is not None}
         values["config_json"] = json.dumps(config)
     if "webhook_secret" in values:
         secret = values.pop("webhook_secret")
@@ -355,9 +355,11 @@ def head_starts(
     refs = (about.fetch_ref,) if about.fetch_ref else head_refs(about.number)
     return {
         # A repository of this machine has no pull requests, unless it was given their refs.
-        one["id"]: StartPoint(refs, about.head_sha, required=place_of(one["url"]) is not None)
-        for one in bound
-        if one["id"] in occasion.repository_ids
+        repository["id"]: StartPoint(
+            refs, about.head_sha, required=place_of(repository["url"]) is not None
+        )
+        for repository in bound
+        if repository["id"] in occasion.repository_ids
     }
 
 

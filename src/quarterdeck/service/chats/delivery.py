@@ -146,10 +146,10 @@ class MessageDelivery:
         ids = from_json(message.delivery_json).get(UPLOADS)
         if not ids:
             return []
-        found = await retry_until_stored(
+        uploads = await retry_until_stored(
             lambda: self._database.read(lambda c: find_uploads(c, self._workspace_id, ids))
         )
-        return [upload.file_path for upload in found]
+        return [upload.file_path for upload in uploads]
 
     async def _chat(self, message: Undelivered) -> Chat:
         chat = await retry_until_stored(

@@ -157,7 +157,9 @@ def _object(value: object) -> Item:
 
 
 def _objects(value: object) -> list[Item]:
-    return [_object(one) for one in cast("list[object]", value)] if isinstance(value, list) else []
+    return (
+        [_object(item) for item in cast("list[object]", value)] if isinstance(value, list) else []
+    )
 
 
 def _wire_time(timestamp: object) -> str | None:
@@ -436,11 +438,11 @@ def _part(
     thread: HistoryScope, first: int, last: int
 ) -> Callable[[Connection], tuple[bytes, list[Sender]]]:
     def run(connection: Connection) -> tuple[bytes, list[Sender]]:
-        found = [_event(text) for text in read_payloads(connection, thread, first, last)]
-        message_ids = [event["payload"]["messageId"] for event in found if _is_user_message(event)]
+        page = [_event(text) for text in read_payloads(connection, thread, first, last)]
+        message_ids = [event["payload"]["messageId"] for event in page if _is_user_message(event)]
         senders = read_senders(connection, thread.workspace_id, message_ids)
         # Without the list's brackets: pages are joined into one.
-        return json.dumps(found, separators=(",", ":")).encode()[1:-1], senders
+        return json.dumps(page, separators=(",", ":")).encode()[1:-1], senders
 
     return run
 

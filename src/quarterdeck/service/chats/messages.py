@@ -123,7 +123,7 @@ def _check_address(field: str, url: str) -> None:
         named = parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError as e:
         raise _refused(field, "no address") from e
-    if not named or len(url) > URL_LENGTH or any(ord(one) < 33 for one in url):
+    if not named or len(url) > URL_LENGTH or any(ord(character) < 33 for character in url):
         raise _refused(field, f"an http or https address of at most {URL_LENGTH} characters")
 
 
@@ -283,12 +283,12 @@ async def _cancel(
 
     def in_rows(writer: LogWriter) -> list[UUID]:
         waiting = waiting_ids(writer.connection, workspace_id, chat)
-        canceled = [one for one in ids if one in waiting]
+        canceled = [message_id for message_id in ids if message_id in waiting]
         for message_id in canceled:
             move_message(writer.connection, workspace_id, message_id, MessageState.CANCELED)
         if canceled:
             _append_change(writer, workspace_id, chat, canceled)
-        return _ids([one for one in ids if one not in waiting])
+        return _ids([image_id for image_id in ids if image_id not in waiting])
 
     async def in_engine(supervisor: WorkspaceManager, active: WorkspaceRow) -> list[UUID]:
         request = CancelQueued(chat_id=chat_id, message_ids=_ids(ids))
@@ -327,7 +327,7 @@ async def _answer(context: ServiceContext, chat_id: UUID) -> QueueAnswer:
 
 
 def _moved(waiting: Sequence[str], message_id: str, position: int) -> list[str]:
-    others = [one for one in waiting if one != message_id]
+    others = [message for message in waiting if message != message_id]
     return [*others[:position], message_id, *others[position:]]
 
 

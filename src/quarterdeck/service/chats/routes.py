@@ -53,7 +53,7 @@ _chats_replica = replica_router("chats")
 
 @_chats_replica.get("/chats")
 async def list_all(context: Context, workspace: Workspace) -> ChatList:
-    """Return all chats, the first made first; served without the engine."""
+    """Return all chats, oldest first; served without the engine."""
     return ChatList(chats=await context.database.read(lambda c: list_chats(c, workspace.id)))
 
 
@@ -61,7 +61,7 @@ async def list_all(context: Context, workspace: Workspace) -> ChatList:
 async def create(
     body: CreateChat, context: Context, fleet: FleetDep, workspace: Workspace
 ) -> ChatAnswer:
-    """Make a chat."""
+    """Create a chat."""
     return ChatAnswer(chat=await create_chat(context, fleet, workspace, body))
 
 
@@ -95,7 +95,7 @@ async def respond(
 async def delete(
     chat_id: GivenId, context: Context, fleet: FleetDep, workspace: Workspace
 ) -> Success:
-    """Take a chat away, whatever it is doing; what was said in it stays in the log."""
+    """Delete a chat, even while a turn runs; its events stay in the log."""
     await delete_chat(context, fleet, workspace, chat_id)
     return Success()
 
@@ -112,14 +112,14 @@ async def goal(
 async def remove_goal(
     chat_id: GivenId, context: Context, fleet: FleetDep, workspace: Workspace
 ) -> GoalAnswer:
-    """Remove the goal. A running turn goes on."""
+    """Remove the goal. A running turn continues."""
     await service.remove_goal(context, fleet, workspace, chat_id)
     return GoalAnswer(goal=None)
 
 
 @_chats_replica.get("/chats/{chat_id}/slash-commands", response_model_exclude_none=True)
 async def commands(chat_id: GivenId, context: Context, workspace: Workspace) -> SlashCommands:
-    """Return the words that a message may begin with; served without the engine."""
+    """Return the commands that a message may begin with; served without the engine."""
     return SlashCommands(commands=await slash_commands(context, workspace, chat_id))
 
 
@@ -139,7 +139,7 @@ async def send(
 
 @_messages_replica.get("/chats/{chat_id}/queue")
 async def queue(chat_id: GivenId, context: Context, workspace: Workspace) -> Queue:
-    """Return what waits for the running turn; served without the engine."""
+    """Return the messages that wait for the running turn; served without the engine."""
     return await read_queue(context, workspace, chat_id)
 
 
@@ -163,7 +163,7 @@ async def reorder(
 async def remove(
     chat_id: GivenId, message_id: GivenId, context: Context, fleet: FleetDep, workspace: Workspace
 ) -> QueueAnswer:
-    """Cancel one message that waits; 409 when it has started."""
+    """Cancel a queued message; 409 when it has started."""
     return await remove_queued(context, fleet, workspace, chat_id, message_id)
 
 

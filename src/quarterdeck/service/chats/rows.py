@@ -52,7 +52,7 @@ class Deletion(StrEnum):
     """How far the deletion of a chat has come."""
 
     REQUESTED = "asked"
-    LOGGED = "told"
+    LOGGED = "logged"
     ENDED = "gone"
 
 
@@ -206,8 +206,8 @@ def offered_commands(connection: Connection, chat_id: str) -> list[dict[str, Any
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
-    found = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("dict[str, Any]", one) for one in found if isinstance(one, dict)]
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
 
 
 class MessageState(StrEnum):
@@ -380,8 +380,8 @@ def state_of(connection: Connection, chat_id: str, message_id: str) -> MessageSt
     statement = select(messages.c.state).where(
         messages.c.id == message_id, messages.c.chat_id == chat_id
     )
-    found = connection.execute(statement).scalar()
-    return None if found is None else MessageState(found)
+    state = connection.execute(statement).scalar()
+    return None if state is None else MessageState(state)
 
 
 def waiting_ids(connection: Connection, workspace_id: str, chat_id: str) -> list[str]:
@@ -395,7 +395,7 @@ def order_waiting(
     """Put the waiting messages of a workspace's chat in order; unnamed ones stay after the others."""
     waiting = _waiting(connection, workspace_id, chat_id)
     ranks = {message_id: rank for rank, message_id in enumerate(order)}
-    wanted = sorted(waiting, key=lambda one: ranks.get(one[0], len(ranks)))
+    wanted = sorted(waiting, key=lambda pair: ranks.get(pair[0], len(ranks)))
     for (message_id, before), (_, place) in zip(wanted, waiting, strict=True):
         if before != place:
             connection.execute(

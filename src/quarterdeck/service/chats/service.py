@@ -264,10 +264,10 @@ async def slash_commands(
         lambda c: (known_chat(c, row.id, chat_id), offered_commands(c, str(chat_id)))
     )
     agents = await asyncio.to_thread(context.agents)
-    ours = [one for one in _ours(agents) if chat.provider in one.providers]
-    names = {one.command for one in ours}
-    theirs = [command for one in offered if (command := _theirs(one, chat.provider))]
-    return [*ours, *(one for one in theirs if one.command not in names)]
+    ours = [our for our in _ours(agents) if chat.provider in our.providers]
+    names = {our.command for our in ours}
+    theirs = [command for offer in offered if (command := _theirs(offer, chat.provider))]
+    return [*ours, *(their for their in theirs if their.command not in names)]
 
 
 def _ours(agents: Sequence[Agent]) -> list[SlashCommand]:
@@ -355,7 +355,7 @@ async def change_goal(
     if not body.model_dump(exclude_none=True):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            "Say what to change.",
+            "Name at least one field to change.",
             "objective, status or token_budget: at least one",
         )
     if body.objective is not None and not body.objective.strip():

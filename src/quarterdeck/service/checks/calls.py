@@ -109,9 +109,9 @@ def host_of(
 ) -> tuple[str, str] | None:
     """Return the host of a pull request's repository and its name there; None without a host."""
     for repository in repositories:
-        found = _at_host(hosts, occasion, about, repository)
-        if found is not None:
-            return found
+        place = _at_host(hosts, occasion, about, repository)
+        if place is not None:
+            return place
     return None
 
 
@@ -189,16 +189,16 @@ async def _read(answer: "httpx.Response") -> bytes:
 
 def _object(text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def id_in(answer: Mapping[str, Any]) -> str | None:
     """Return the number that a host gave its record; None when it gave none."""
-    found = answer.get("id")
-    return str(found) if isinstance(found, int) and not isinstance(found, bool) else None
+    number = answer.get("id")
+    return str(number) if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 Row = RowMapping
@@ -208,7 +208,7 @@ SUMMARY_CHARACTERS = 60_000
 
 LATER = "A later run for this pull request replaces it."
 REMOVED = "The automation was deleted before the run had ended."
-HEAD_UNKNOWN = "It is kept here: the host did not report the pull request's head."
+HEAD_UNKNOWN = "The check is kept here: the host did not report the pull request's head."
 UNSAID = "No verdict was reported."
 FAILED = "The run failed before it had a verdict."
 ENDED = "The run was ended before it had a verdict."

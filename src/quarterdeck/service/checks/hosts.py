@@ -50,8 +50,8 @@ async def _find(
     path = f"{base}/commits/{row['head_sha']}/check-runs"
     answer = await make(client, api, HostCall("GET", path, headers, query=query))
     listed = answer.get("check_runs")
-    for one in cast("list[Any]", listed) if isinstance(listed, list) else ():
-        run = cast("dict[str, Any]", one) if isinstance(one, dict) else {}
+    for check in cast("list[Any]", listed) if isinstance(listed, list) else ():
+        run = cast("dict[str, Any]", check) if isinstance(check, dict) else {}
         if run.get("external_id") == row["id"]:
             return id_in(run)
     return None
@@ -122,5 +122,5 @@ def _body(row: RowMapping, state: str) -> dict[str, Any]:
 
 def _is_so_already(refusal: CheckRefusedError, state: str) -> bool:
     """Return whether an earlier call, whose answer was lost, has set this state."""
-    found = _SAME_STATE.search(str(refusal.body.get("message")))
-    return refusal.status == 400 and found is not None and found[1] == state
+    same_state = _SAME_STATE.search(str(refusal.body.get("message")))
+    return refusal.status == 400 and same_state is not None and same_state[1] == state

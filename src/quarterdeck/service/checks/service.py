@@ -165,8 +165,8 @@ def open_known(
     place = replace(place_of(context.hosts, known.occasion, repositories), why_here=known.why_not)
     now = moment_text(context.clock())
     check_id, superseded = open_check(connection, execution, automation, place, now)
-    for one in (*superseded, execution_id):
-        store_run_change(connection, one, now)
+    for run_id in (*superseded, execution_id):
+        store_run_change(connection, run_id, now)
     return check_id
 
 

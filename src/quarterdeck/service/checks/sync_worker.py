@@ -107,15 +107,15 @@ class CheckSender:
         repositories = await self._context.database.read(
             lambda c: list_repositories(c, organization_id)
         )
-        found = host_of(self._context.hosts, occasion, about, repositories)
-        if found is None:
+        host = host_of(self._context.hosts, occasion, about, repositories)
+        if host is None:
             return CheckOccasion(occasion)
-        head: Head = {"fetch_ref": fetch_ref_at(found[0], about.number)}
+        head: Head = {"fetch_ref": fetch_ref_at(host[0], about.number)}
         why_not = None
         try:
-            head = await self.head_of(*found, about.number)
+            head = await self.head_of(*host, about.number)
         except HostError as e:
-            why_not = f"{found[0]} was asked for the head of {found[1]}#{about.number}: {e}."
+            why_not = f"{host[0]} was asked for the head of {host[1]}#{about.number}: {e}."
             log.warning("A check is kept here. %s", why_not)
         missing = {name: text for name, text in head.items() if getattr(about, name) is None}
         return CheckOccasion(
@@ -224,9 +224,9 @@ class CheckSender:
             lambda: database.write(lambda c: service.note_failure(c, row, now))
         )
         if over:
-            log.warning("%s is not told of check %s: %s", row["host"], row["id"], error)
+            log.warning("%s could not be notified of check %s: %s", row["host"], row["id"], error)
         else:
-            log.info("%s did not take check %s: %s", row["host"], row["id"], error)
+            log.info("%s did not accept check %s: %s", row["host"], row["id"], error)
 
     async def _call(self, row: RowMapping) -> str | None:
         settings = self._context.hosts.of(row["host"])

@@ -51,7 +51,7 @@ def _typed(error: DBAPIError) -> StorageError:
     state = _state_of(error)
     if code in _FULL or state == _PG_FULL:
         return DatabaseFullError(
-            "The disk of the service's database is full; nothing was changed. Make room."
+            "The disk of the service's database is full; nothing was changed. Free some space."
         )
     if code in _LOCKED or state in _PG_LOCKED:
         return DatabaseLockedError(_locked_message(error))
@@ -62,7 +62,7 @@ def _typed(error: DBAPIError) -> StorageError:
         return DatabaseLostError(
             "The service's database cannot be reached now. Try again shortly.", reason
         )
-    return StorageError("The service's database failed; the service's log says why.", reason)
+    return StorageError("The service's database failed; see the service's log.", reason)
 
 
 def _state_of(error: DBAPIError) -> str | None:

@@ -87,10 +87,10 @@ async def list_all(
     context: Context, caller: CallerDep, scope: Literal["org", "user", "all"] = "all"
 ) -> EnvironmentList:
     """Return the environments that the caller may use."""
-    found = await context.database.read(
+    environments = await context.database.read(
         lambda c: list_environments(c, caller.organization_id, caller.user_id, scope)
     )
-    return EnvironmentList(environments=found)
+    return EnvironmentList(environments=environments)
 
 
 @environments_router.post("", status_code=201)
@@ -106,12 +106,12 @@ async def read(
     environment: EnvironmentRef, context: Context, caller: CallerDep, response: Response
 ) -> EnvironmentAnswer:
     """Read an environment; `global` names the organization's global one."""
-    found = await context.database.read(
+    environment_row = await context.database.read(
         lambda c: find_environment(c, caller.organization_id, caller.user_id, environment)
     )
-    if found is None:
+    if environment_row is None:
         raise ApiError(ErrorCode.NOT_FOUND, "No environment has this id.")
-    return _tagged(response, found)
+    return _tagged(response, environment_row)
 
 
 @environments_router.patch("/{environment_id}", responses=fails(412))
@@ -151,14 +151,14 @@ async def switch(
     context: Context,
     caller: CallerDep,
 ) -> WarmPoolAnswer:
-    """Switch the environment's pool on or off; its workspaces come, or go, by and by."""
+    """Switch the environment's pool on or off; its workspaces are created, or removed, in the background."""
     pool = await switch_pool(context, caller, environment, body.enabled)
     return WarmPoolAnswer(warm_pool=pool)
 
 
 @_pools_router.get("/v1/warm-pools/{id}/workspaces")
 async def list_workspaces(id: GivenId, context: Context, caller: CallerDep) -> PooledWorkspaceList:
-    """Return what waits in a pool."""
+    """Return the workspaces of a pool."""
     return PooledWorkspaceList(workspaces=await look_into(context, caller, str(id)))
 
 

@@ -254,7 +254,7 @@ def push_policy(connection: Connection, organization_id: str, environment_id: st
 def decided(layers: Sequence[Layer], setting: Literal["push", "co_author"]) -> str | None:
     """Return a setting of an environment: the source's, its own, or the global one's."""
     ordered = [*layers[1:], *layers[:1]]
-    values = [one.push if setting == "push" else one.co_author for one in ordered]
+    values = [layer.push if setting == "push" else layer.co_author for layer in ordered]
     return next((value for value in values if value), None)
 
 

@@ -80,7 +80,7 @@ def refused(field: str, message: str) -> ApiError:
 
 def locked(field: str) -> ApiError:
     """Return the error for a field that an environment takes from its source."""
-    return refused(field, "It is taken from the source and cannot be set here.")
+    return refused(field, "The field is inherited from the source and cannot be set here.")
 
 
 def check_binding(
@@ -183,20 +183,20 @@ def repositories_for(
     if environment is None:
         return None
     return _with_unique_names(
-        [one.model_dump(mode="json") for one in _bound(connection, environment)]
+        [repository.model_dump(mode="json") for repository in _bound(connection, environment)]
     )
 
 
 def _with_unique_names(repositories: list[dict[str, str]]) -> list[dict[str, str]]:
     """Give each a name that is unique in the workspace: it is the name of its directory."""
     used: set[str] = set()
-    for one in repositories:
+    for repository in repositories:
         # One that was connected by an earlier version may have a name that is not a valid
         # directory.
-        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", one["name"]).lstrip("-._") or "repository"
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", repository["name"]).lstrip("-._") or "repository"
         names = (plain, *(f"{plain}-{number}" for number in range(2, len(repositories) + 1)))
-        one["name"] = next(name for name in names if name not in used)
-        used.add(one["name"])
+        repository["name"] = next(name for name in names if name not in used)
+        used.add(repository["name"])
     return repositories
 
 

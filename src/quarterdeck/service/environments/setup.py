@@ -209,8 +209,8 @@ def _mcps(connection: Connection, vault: Vault, layers: Sequence[Layer]) -> list
 def _hooks_of_layers(
     connection: Connection, layers: Sequence[Layer], kind: HookKind
 ) -> list[BundleHook]:
-    found = [(layer, active_hook(connection, layer.id, kind)) for layer in layers]
-    return [BundleHook(layer.name, row["content"]) for layer, row in found if row is not None]
+    hooks = [(layer, active_hook(connection, layer.id, kind)) for layer in layers]
+    return [BundleHook(layer.name, row["content"]) for layer, row in hooks if row is not None]
 
 
 TESTED = "test"
@@ -306,8 +306,8 @@ async def compose(context: ServiceContext, row: WorkspaceRow, report: Progress) 
         files=[SetupFile(path=file.path, content=file.content) for file in bundle.files],
         skills=[await _skill(context, skill, report) for skill in bundle.skills],
         mcp_servers=[
-            McpServer(name=one.name, transport=one.transport, config=one.config)
-            for one in bundle.mcps
+            McpServer(name=mcp.name, transport=mcp.transport, config=mcp.config)
+            for mcp in bundle.mcps
         ],
         system_prompt=_prompt(bundle),
         co_author=bundle.co_author,
@@ -402,12 +402,12 @@ _logs = TypeAdapter(list[HookLog])
 
 async def hook_logs_of(context: ServiceContext, workspace_id: str) -> HookLogs:
     """Return every run of the workspace's hooks, without calling the engine."""
-    found = _logs.validate_python(
+    logs = _logs.validate_python(
         await context.database.read(lambda c: list_hook_logs(c, workspace_id))
     )
     return HookLogs(
-        warm_hooks=HookLogList(logs=[log for log in found if log.hook_type == HookKind.WARM]),
-        start_hooks=HookLogList(logs=[log for log in found if log.hook_type == HookKind.START]),
+        warm_hooks=HookLogList(logs=[log for log in logs if log.hook_type == HookKind.WARM]),
+        start_hooks=HookLogList(logs=[log for log in logs if log.hook_type == HookKind.START]),
     )
 
 

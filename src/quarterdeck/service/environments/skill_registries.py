@@ -76,7 +76,9 @@ def registries_of(home: Home) -> list[str]:
 async def all_skills(home: Home, sandboxes: SandboxDriver) -> list[FoundSkill]:
     """Return the skills of every registry; one that cannot be read is skipped, and logged."""
     registries = await asyncio.to_thread(registries_of, home)
-    by_registry = await asyncio.gather(*(_skills_of(one, sandboxes) for one in registries))
+    by_registry = await asyncio.gather(
+        *(_skills_of(registry, sandboxes) for registry in registries)
+    )
     return [skill for skills in by_registry for skill in skills]
 
 
@@ -116,7 +118,7 @@ async def search_skills(home: Home, sandboxes: SandboxDriver, query: str) -> lis
     words = query.casefold().split()
     ranked = [(_rank(skill, words), skill) for skill in await all_skills(home, sandboxes)]
     fitting = [(rank, skill) for rank, skill in ranked if rank is not None]
-    fitting.sort(key=lambda one: (one[0], one[1].slug, one[1].source))
+    fitting.sort(key=lambda scored: (scored[0], scored[1].slug, scored[1].source))
     return [skill for _, skill in fitting[:MOST_FOUND]]
 
 

@@ -96,7 +96,7 @@ class PoolKeeper:
             except DatabaseClosedError:
                 return
             except StorageError as e:
-                log_storage_error(log, "The warm pools could not be looked after", e)
+                log_storage_error(log, "The warm pools could not be maintained", e)
             try:
                 async with asyncio.timeout(self._interval):
                     await self._changed.wait()
@@ -140,7 +140,7 @@ class PoolKeeper:
         try:
             await self._delete(workspace_id, only_if)
         except (ApiError, SandboxError) as e:
-            log.warning("Workspace %s, which nobody has, was not removed: %s", workspace_id, e)
+            log.warning("Workspace %s, which has no owner, was not removed: %s", workspace_id, e)
 
 
 def _is_good(row: RowMapping, pool: RowMapping) -> bool:

@@ -84,8 +84,8 @@ async def take_files(
     assert row.forked_from is not None
     await sandboxes.copy_files(row.forked_from, row.id)
     repositories = await sandboxes.provision(row.id, sources, branch_of(row.name), lambda _: None)
-    for one in repositories:
-        await _run(sandboxes, row.id, one.path, _SWITCH, branch_of(row.name))
+    for repository in repositories:
+        await _run(sandboxes, row.id, repository.path, _SWITCH, branch_of(row.name))
     layout = await sandboxes.layout(row.id)
     source, texts = await retry_until_stored(
         lambda: database.read(lambda c: _read(c, row.forked_from))
@@ -155,7 +155,7 @@ async def _take_session(sandboxes: SandboxDriver, row: WorkspaceRow, chat: Chat,
             async for _ in parts:
                 pass
     except (ProcessError, SandboxError) as error:  # the other workspace may be packed by now
-        log.warning("the session of chat %s could not be taken along: %s", chat.id, error)
+        log.warning("the session of chat %s could not be copied: %s", chat.id, error)
         return False
     return True
 
@@ -252,7 +252,10 @@ async def bring_up(site: WorkspaceRuntime, row: WorkspaceRow) -> None:
         return
     async with site.tools.slots:
         await _restore(site, row)
-        sources = [RepositorySource.from_json(one) for one in json.loads(row.repositories_json)]
+        sources = [
+            RepositorySource.from_json(repository)
+            for repository in json.loads(row.repositories_json)
+        ]
         concerns: list[Concern] = []
 
         def report(line: str) -> None:
@@ -400,7 +403,7 @@ class EngineLifecycle:
             await self._fail(str(e)[:REASON_LENGTH])
         except Exception:
             log.exception("The life of workspace %s failed", self._site.id)
-            await self._fail("The service failed while running this replica; its log says why.")
+            await self._fail("The service failed while running this replica; see its log.")
 
     async def _run(self) -> None:
         row = await self._site.row()

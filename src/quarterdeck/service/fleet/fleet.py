@@ -168,9 +168,9 @@ class IdleReaper:
         except DatabaseClosedError:
             raise
         except StorageError as e:
-            log_storage_error(log, "Workspaces could not be looked at", e)
+            log_storage_error(log, "Workspaces could not be checked", e)
         except ServiceError:
-            log.exception("Workspaces could not be looked at")
+            log.exception("Workspaces could not be checked")
 
     async def settled(self) -> None:
         """Wait until the started changes have ended."""
@@ -268,7 +268,7 @@ class Fleet:
         for task in self._own:
             task.cancel()
         await asyncio.gather(*self._own, return_exceptions=True)
-        await asyncio.gather(*(one.close() for one in self._supervisors.values()))
+        await asyncio.gather(*(supervisor.close() for supervisor in self._supervisors.values()))
         self._supervisors.clear()
 
     def of(self, workspace_id: str) -> WorkspaceManager:
@@ -321,7 +321,7 @@ class Fleet:
             await context.sandboxes.tidy(await context.database.read(needed_repositories))
             await finish_removals(context)
         except SandboxError:
-            log.exception("What an earlier service left could not be cleared away")
+            log.exception("Leftovers of an earlier service could not be removed")
         except DatabaseClosedError:
             return
         except StorageError as e:

@@ -84,7 +84,7 @@ async def settle(site: WorkspaceRuntime, calls: EngineLink) -> bool:
             queues = {str(chat_id): queue for chat_id, queue in held_queues.queues.items()}
             for chat_id, queue in queues.items():
                 if chat_id not in ended_ids:
-                    waiting = [str(one) for one in queue]
+                    waiting = [str(message) for message in queue]
                     await _settle_queue(site, calls, chat_id, waiting, chat_id in returned)
     return held_queues.held
 
@@ -98,7 +98,7 @@ async def _recover(site: WorkspaceRuntime, held_queues: HeldQueues) -> set[str]:
     if not held_queues.held or known is None:
         return set()  # an engine that did not restart has its state
     event_log = site.tools.context.event_log
-    queued = {str(one) for queue in held_queues.queues.values() for one in queue}
+    queued = {str(message) for queue in held_queues.queues.values() for message in queue}
     running = {str(chat_id): str(message_id) for chat_id, message_id in known.items()}
     return await retry_until_stored(
         lambda: event_log.write(lambda w: _put_right(w, site.id, queued, running))
@@ -184,7 +184,7 @@ async def end_chat(site: WorkspaceRuntime, link: EngineLink, chat_id: str, delet
         EngineError: as `settle`.
     """
     is_logged = deletion == Deletion.LOGGED
-    answer = await link.chat_delete(DeleteEngineChat(chat_id=UUID(chat_id), told=is_logged))
+    answer = await link.chat_delete(DeleteEngineChat(chat_id=UUID(chat_id), logged=is_logged))
     await site.mark.reached(answer.index)
     event_log = site.tools.context.event_log
     await retry_until_stored(lambda: event_log.write(lambda w: _ended(w, site.id, chat_id)))
@@ -223,8 +223,8 @@ async def _settle_queue(
     canceled, waiting = await retry_until_stored(lambda: site.tools.context.database.read(read))
     if canceled:
         await calls.queue_cancel(CancelQueued(chat_id=UUID(chat_id), message_ids=_ids(canceled)))
-    left = [one for one in queue if one not in canceled]
-    if incomplete or left != [one for one in waiting if one in left]:
+    left = [message for message in queue if message not in canceled]
+    if incomplete or left != [message for message in waiting if message in left]:
         await calls.queue_order(OrderQueue(chat_id=UUID(chat_id), message_ids=_ids(waiting)))
 
 

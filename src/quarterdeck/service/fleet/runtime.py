@@ -223,8 +223,8 @@ async def _append_fault(site: WorkspaceRuntime, fault: str) -> bool:
     """Store an event about a journal that cannot be written; False when that failed too."""
     return await append_error(
         site,
-        f"The replica's journal cannot be written: {fault[:FAULT_LENGTH]}. What its agents do waits,"
-        " and goes on by itself once it can. Make room on the disk.",
+        f"The replica's journal cannot be written: {fault[:FAULT_LENGTH]}. Its agents wait, and"
+        " continue by themselves once it can. Free some space on the disk.",
     )
 
 

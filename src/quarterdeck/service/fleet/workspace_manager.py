@@ -118,7 +118,7 @@ class WorkspaceManager:
         if self.stopping:
             raise ApiError(
                 ErrorCode.WORKSPACE_NOT_ACTIVE,
-                "The replica is not active. It is being put to rest; wake it first.",
+                "The replica is not active. It is being put to sleep; wake it first.",
             )
         row = await self._tools.context.database.read(lambda c: find_workspace(c, self._site.id))
         if row is None:
@@ -242,11 +242,11 @@ class WorkspaceManager:
             await asyncio.wait({packing})
         await self._cancel_life()
 
-    async def _sleep(self, what: str, only_if: Check | None) -> bool:
+    async def _sleep(self, action: str, only_if: Check | None) -> bool:
         status, mark = await self._tools.context.database.read(self._status_and_position)
         if status in RESTING:
             return True
-        _require_sleepable(status, what)
+        _require_sleepable(status, action)
         self._wake_after, self._site.courier.paused = False, True
         try:
             if only_if is not None and (not await only_if() or self._wake_after):
@@ -359,7 +359,7 @@ def require_active(row: WorkspaceRow) -> None:
     if row.status == WorkspaceStatus.ACTIVE:
         return
     advice = {
-        WorkspaceStatus.PREPARING: "It is being prepared; try again when it is active.",
+        WorkspaceStatus.PREPARING: "The replica is being prepared; try again when it is active.",
         WorkspaceStatus.ERROR: "It failed; wake it to try again.",
     }.get(WorkspaceStatus(row.status), "Wake it first.")
     raise ApiError(
@@ -367,13 +367,13 @@ def require_active(row: WorkspaceRow) -> None:
     )
 
 
-def _require_sleepable(status: str, what: str) -> None:
+def _require_sleepable(status: str, action: str) -> None:
     if status == WorkspaceStatus.ERROR:
         raise _in_error()
     if status == WorkspaceStatus.PREPARING:
         raise ApiError(
             ErrorCode.WORKSPACE_NOT_ACTIVE,
-            f"The replica is being prepared and cannot be {what} yet.",
+            f"The replica is being prepared and cannot be {action} yet.",
             status,
         )
 

@@ -67,7 +67,7 @@ async def if_visible(reading: Awaitable[T]) -> T | None:
 
 
 async def with_state(
-    found: PullRequestDetail,
+    detail: PullRequestDetail,
     mergeable: bool | None,
     review: Coroutine[Any, Any, ReviewState | None],
     checks: Coroutine[Any, Any, PullRequestChecks],
@@ -76,7 +76,7 @@ async def with_state(
     with _first_error():
         async with asyncio.TaskGroup() as group:
             reviewed, checked = group.create_task(review), group.create_task(checks)
-    return found.model_copy(
+    return detail.model_copy(
         update={"mergeable": mergeable, "review": reviewed.result(), "checks": checked.result()}
     )
 
@@ -85,7 +85,7 @@ async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Return the results of concurrent reads; the first error cancels all."""
     with _first_error():
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
+            tasks = [group.create_task(call) for call in work]
     return [task.result() for task in tasks]
 
 
@@ -213,20 +213,20 @@ class PullRequestsOfHostA:
         pages = await self._api.pages("/pulls", list[_Pull], query, now=now)
         # A host without the filter would return all.
         return [
-            self._detail(one)
+            self._detail(pull)
             for page in pages
-            for one in page
-            if one.head.ref == head and self._is_own(one)
+            for pull in page
+            if pull.head.ref == head and self._is_own(pull)
         ]
 
     async def look(self, number: int, *, now: bool = False) -> PullRequestDetail:
         """Return one with all details."""
         pull = await self._api.get(f"/pulls/{number}", _Pull, now=now)
-        found = self._detail(pull)
-        if found.state != "open":
-            return found
+        detail = self._detail(pull)
+        if detail.state != "open":
+            return detail
         review, checks = self._review(pull, now), self._checks(pull.head.sha, now)
-        return await with_state(found, pull.mergeable, review, checks)
+        return await with_state(detail, pull.mergeable, review, checks)
 
     async def create(
         self, head: str, base: str, title: str, body: str, *, draft: bool
@@ -266,10 +266,10 @@ class PullRequestsOfHostA:
             self._api.pages(f"/pulls/{pull.number}/reviews", list[_Review], now=now)
         )
         last = {
-            one.user.id if one.user else None: one.state
+            review.user.id if review.user else None: review.state
             for page in pages or []
-            for one in page
-            if one.state in _VERDICTS
+            for review in page
+            if review.state in _VERDICTS
         }
         if "CHANGES_REQUESTED" in last.values():
             return "changes_requested"
@@ -283,14 +283,14 @@ class PullRequestsOfHostA:
         runs = await if_visible(self._api.pages(f"{commit}/check-runs", _CheckRuns, now=now))
         statuses = await if_visible(self._api.pages(f"{commit}/status", _Statuses, now=now))
         results = [
-            (one.conclusion or one.status, one.name, one.html_url)
+            (check_run.conclusion or check_run.status, check_run.name, check_run.html_url)
             for page in runs or []
-            for one in page.check_runs
+            for check_run in page.check_runs
         ]
         results += [
-            (one.state, one.context, one.target_url)
+            (status.state, status.context, status.target_url)
             for page in statuses or []
-            for one in page.statuses
+            for status in page.statuses
         ]
         return checks_of((_state(state), named(name, url)) for state, name, url in results)
 
@@ -359,23 +359,24 @@ class PullRequestsOfHostB:
         query = {"source_branch": head, "state": "all", "scope": "all"}
         pages = await self._api.pages("/merge_requests", list[_MergeRequest], query, now=now)
         return [
-            self._detail(one)
+            self._detail(request)
             for page in pages
-            for one in page
-            if one.source_branch == head and one.source_project_id == one.target_project_id
+            for request in page
+            if request.source_branch == head
+            and request.source_project_id == request.target_project_id
         ]
 
     async def look(self, number: int, *, now: bool = False) -> PullRequestDetail:
         """Return one with all details."""
         request = await self._api.get(f"/merge_requests/{number}", _MergeRequest, now=now)
-        found = self._detail(request)
-        if found.state != "open":
-            return found
+        detail = self._detail(request)
+        if detail.state != "open":
+            return detail
         mergeable = _MERGEABLE.get(request.merge_status or "")
         if request.has_conflicts:
             mergeable = False
         return await with_state(
-            found, mergeable, self._review(request, now), self._checks(request, now)
+            detail, mergeable, self._review(request, now), self._checks(request, now)
         )
 
     async def create(
@@ -438,17 +439,21 @@ class PullRequestsOfHostB:
         if request.sha is not None:
             path = f"/repository/commits/{request.sha}/statuses"
             statuses = await if_visible(self._api.pages(path, list[_StatusB], now=now))
-        found = [one for page in statuses or [] for one in page]
+        collected = [status for page in statuses or [] for status in page]
         pipeline = request.head_pipeline
-        if pipeline is not None and not found:
+        if pipeline is not None and not collected:
             # A status of the merged result is of another commit.
-            found = [_StatusB(name="pipeline", status=pipeline.status, target_url=pipeline.web_url)]
-        return checks_of((_state_b(one), named(one.name, one.target_url)) for one in found)
+            collected = [
+                _StatusB(name="pipeline", status=pipeline.status, target_url=pipeline.web_url)
+            ]
+        return checks_of(
+            (_state_b(status), named(status.name, status.target_url)) for status in collected
+        )
 
 
-def _state_b(one: _StatusB) -> ChecksState | None:
-    match one.status:
-        case "failed" | "canceled" if not one.allow_failure:
+def _state_b(status: _StatusB) -> ChecksState | None:
+    match status.status:
+        case "failed" | "canceled" if not status.allow_failure:
             return "failing"
         case "success" | "failed" | "canceled":
             return "passing"

@@ -65,11 +65,11 @@ def _connected(connection: Connection, event: HostEvent) -> dict[str, set[str]]:
     """Return the connected repositories of an event, by organization; one may have several URLs."""
     places = {place for url in event.urls if (place := place_of(url))}
     name = event.repository.rpartition("/")[2]
-    found: dict[str, set[str]] = {}
+    ids: dict[str, set[str]] = {}
     for organization_id, repository in named_like(connection, name):
         if place_of(repository.url) in places:
-            found.setdefault(organization_id, set()).add(str(repository.id))
-    return found
+            ids.setdefault(organization_id, set()).add(str(repository.id))
+    return ids
 
 
 def _trigger(automation: RowMapping, host: str, event: HostEvent) -> dict[str, Any] | None:
@@ -77,7 +77,7 @@ def _trigger(automation: RowMapping, host: str, event: HostEvent) -> dict[str, A
     for trigger in json.loads(automation["triggers_json"]):
         config = trigger["config"]
         if trigger["type"] == host and config.get("event") == event.name:
-            excluded = {one.casefold() for one in config.get("excluded_actors") or ()}
+            excluded = {actor.casefold() for actor in config.get("excluded_actors") or ()}
             return None if event.actor.casefold() in excluded else config
     return None
 
@@ -92,7 +92,7 @@ def _wants(
     if wanted_ids is not None:
         return not repository_ids.isdisjoint(wanted_ids)
     bound = _bound(connection, automation)
-    return not bound or not repository_ids.isdisjoint(one["id"] for one in bound)
+    return not bound or not repository_ids.isdisjoint(repository["id"] for repository in bound)
 
 
 def _bound(connection: Connection, automation: RowMapping) -> Sequence[dict[str, str]]:
@@ -146,7 +146,7 @@ def _is_signed(secret: str, headers: Mapping[str, str], body: bytes, now: dateti
     head = f"{headers['webhook-id']}.{moment}.".encode("latin-1")
     digest = hmac.new(_key(secret), head + body, hashlib.sha256).digest()
     expected = f"v1,{base64.b64encode(digest).decode()}"
-    return any(_same(one, expected) for one in headers["webhook-signature"].split())
+    return any(_same(signature, expected) for signature in headers["webhook-signature"].split())
 
 
 def _key(secret: str) -> bytes:

@@ -249,21 +249,21 @@ class Authenticator:
         if is_token(bearer):
             return await self._token(bearer)
         if shown.workspace is not None and not bearer.startswith(KEY_MARK):
-            found = await engine_caller(self._database, bearer, shown.workspace)
+            caller = await engine_caller(self._database, bearer, shown.workspace)
         else:
-            found = await self.keys.caller_of(bearer)
-        if found is None:
+            caller = await self.keys.caller_of(bearer)
+        if caller is None:
             raise ApiError(ErrorCode.UNAUTHORIZED, "This key is not valid.")
-        return found
+        return caller
 
     async def _engine(self, secret: str, workspace: str | None) -> Caller:
-        found = workspace and await engine_caller(self._database, secret, workspace)
-        if not found:
+        caller = workspace and await engine_caller(self._database, secret, workspace)
+        if not caller:
             raise ApiError(
                 ErrorCode.UNAUTHORIZED,
-                "Here only a workspace's own secret is taken, with the header X-Workspace-Id.",
+                "This route accepts only a workspace's own secret, with the header X-Workspace-Id.",
             )
-        return found
+        return caller
 
     async def _token(self, token: str) -> Caller:
         try:

@@ -51,7 +51,7 @@ from quarterdeck.wire.errors import ErrorCode
 
 FORM = "application/x-www-form-urlencoded"
 VERIFY = """\
-A device shows you a code and waits to be let in.
+A device shows a code and waits for approval.
 
 Where the service runs, as the user who runs it:
 
@@ -75,7 +75,7 @@ async def _only_owner(owner: OwnerDep) -> None:
 @auth_router.post("/device", responses=fails(429))
 @admits(public=True)
 async def ask(request: Request, context: Context, owner: OwnerDep) -> account.DeviceCode:
-    """Open a request for a user token; the installation's owner is let in at once."""
+    """Open a request for a user token; the installation's owner is approved immediately."""
     return await begin(context, str(request.base_url), owner)
 
 
@@ -93,7 +93,7 @@ async def take_token(
 @auth_router.get("/verify", response_class=PlainTextResponse)
 @admits(public=True)
 async def explain() -> str:
-    """Return what a person does with a user code."""
+    """Return how a person approves a user code."""
     return VERIFY
 
 
@@ -133,7 +133,7 @@ api_keys_router = APIRouter(tags=["api-keys"])
 @api_keys_router.post("/v1/user/api-keys", status_code=201)
 @admits(keys=False, organization=False)
 async def create_own(body: CreateApiKey, context: Context, caller: UserDep) -> ApiKeyMade:
-    """Make a personal key, for the organization of the header or the user's only one."""
+    """Create a personal key, for the organization of the header or the user's only one."""
     organization_id = await key_organization(context, caller)
     return await create_key(context, KeyScope(organization_id, caller.user_id), body.name)
 
@@ -152,14 +152,14 @@ async def list_own(
 async def delete_own(
     id: GivenId, context: Context, caller: UserDep, authenticator: AuthenticatorDep
 ) -> Success:
-    """Take one of the user's own keys away, at once."""
+    """Revoke one of the user's own keys immediately."""
     await delete_key(context, authenticator.keys, _own_api_keys(caller), str(id))
     return Success()
 
 
 @api_keys_router.post("/v1/organization/api-keys", status_code=201)
 async def create_shared(body: CreateApiKey, context: Context, caller: AdminDep) -> ApiKeyMade:
-    """Make an organization key."""
+    """Create an organization key."""
     return await create_key(context, _shared(caller), body.name)
 
 
@@ -175,7 +175,7 @@ async def list_shared(
 async def delete_shared(
     id: GivenId, context: Context, caller: AdminDep, authenticator: AuthenticatorDep
 ) -> Success:
-    """Take one of the organization's keys away, at once."""
+    """Revoke one of the organization's keys immediately."""
     await delete_key(context, authenticator.keys, _shared(caller), str(id))
     return Success()
 

@@ -174,17 +174,17 @@ class Users:
         issuer = issuer_of(token)
         if issuer == OWN:
             user_id = self._tokens.user_of(token)
-            found = await self._database.read(lambda c: find_user(c, user_id))
-            return None if found is None else user_id
+            user = await self._database.read(lambda c: find_user(c, user_id))
+            return None if user is None else user_id
         if self._outside is None or issuer != self._outside.settings.issuer:
             raise RefusedTokenError("Its issuer is not known here")
         person = await self._outside.person_of(token)
         return await self._known(person, self._outside.settings.new_users)
 
     async def _known(self, person: Person, role: str | None) -> str:
-        found = await self._database.read(lambda c: known_user(c, person))
-        if found is not None and found[1]:
-            return found[0]
+        user = await self._database.read(lambda c: known_user(c, person))
+        if user is not None and user[1]:
+            return user[0]
         try:
             return await self._database.write(lambda c: _store(c, person, role))
         except IntegrityError:
@@ -193,10 +193,10 @@ class Users:
 
 
 def _store(connection: Connection, person: Person, role: str | None) -> str:
-    found = known_user(connection, person)
-    if found is not None:
-        rename_user(connection, found[0], person)
-        return found[0]
+    user = known_user(connection, person)
+    if user is not None:
+        rename_user(connection, user[0], person)
+        return user[0]
     now = now_text()
     user_id = add_user(connection, person, now)
     organization_id = only_organization(connection)

@@ -46,11 +46,11 @@ async def create_key(context: ServiceContext, scope: KeyScope, name: str) -> Api
 
 async def list_keys(context: ServiceContext, scope: KeyScope, page: int, limit: int) -> ApiKeyList:
     """Return a page (from 1) of at most `limit` keys, newest first."""
-    found, total = await context.database.read(
+    page_rows, total = await context.database.read(
         lambda c: page_of_keys(c, scope, (page - 1) * limit, limit)
     )
     pages = ceil(total / limit)
-    return ApiKeyList(api_keys=found, total=total, page=page, limit=limit, total_pages=pages)
+    return ApiKeyList(api_keys=page_rows, total=total, page=page, limit=limit, total_pages=pages)
 
 
 async def delete_key(context: ServiceContext, keys: Keys, scope: KeyScope, key_id: str) -> None:
@@ -117,7 +117,7 @@ async def begin(
         if user_id is None and count_waiting(connection, moment_text(now)) >= settings.waiting:
             raise ApiError(
                 ErrorCode.RATE_LIMITED,
-                "Too many devices wait to be let in. Try again later.",
+                "Too many devices wait for approval. Try again later.",
                 retry_after=settings.expires_in,
             )
         user_code = _new_user_code()

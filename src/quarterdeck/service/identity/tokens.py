@@ -161,7 +161,7 @@ class KeySet:
         if self._fetched is None:
             raise ApiError(
                 ErrorCode.INTERNAL_ERROR,
-                "The identity provider's keys cannot be fetched; the service's log says why.",
+                "The identity provider's keys cannot be fetched; see the service's log.",
             )
 
     async def _fetch(self) -> None:
@@ -197,10 +197,10 @@ def _read(body: bytes) -> dict[str, Mapping[str, Any]]:
     if not isinstance(listed, list):
         raise ValueError("the answer holds no list of keys")
     keys: dict[str, Mapping[str, Any]] = {}
-    for position, one in enumerate(map(_object, cast("list[Any]", listed))):
+    for position, key in enumerate(map(_object, cast("list[Any]", listed))):
         # Keys for encryption, and unsupported types, are skipped.
-        if one.get("kty") in ALGORITHMS and one.get("use", "sig") == "sig":
-            keys[str(one.get("kid") or f"#{position}")] = one
+        if key.get("kty") in ALGORITHMS and key.get("use", "sig") == "sig":
+            keys[str(key.get("kid") or f"#{position}")] = key
     return keys
 
 

@@ -88,7 +88,7 @@ def _people(
         messages.c.id == str(payload.get("messageId")), messages.c.workspace_id == row.id
     )
     user_ids = {row.user_id, connection.execute(sender).scalar()} - {None}
-    return {one for one in user_ids if one is not None} or None
+    return {user_id for user_id in user_ids if user_id is not None} or None
 
 
 def _notice(
@@ -169,13 +169,13 @@ class Notifier:
             async with asyncio.timeout(SECONDS):
                 accepted = await loop.run_in_executor(self._threads, self._send, url, notice)
         except TimeoutError:
-            log.warning("A notification was not taken in time")
+            log.warning("A notification was not accepted in time")
             return False
         except StorageError as e:
             log.warning("A notification cannot be sent: %s", e)
             return False
         if not accepted:
-            log.warning("A notification to %s was not taken", service_of(url))
+            log.warning("A notification to %s was not accepted", service_of(url))
         return accepted
 
     def _matters(self, event: StoredEvent) -> bool:
@@ -201,7 +201,7 @@ class Notifier:
 
     async def _notify(self, workspace_id: str, type: str, payload: dict[str, Any]) -> None:
         try:
-            found = await self._context.database.read(
+            event_notice = await self._context.database.read(
                 lambda c: notice_for(c, workspace_id, type, payload)
             )
         except DatabaseClosedError:
@@ -209,9 +209,9 @@ class Notifier:
         except StorageError as e:
             log_storage_error(log, "A notification could not be composed", e)
             return
-        if found is None:
+        if event_notice is None:
             return
-        notice, targets = found
+        notice, targets = event_notice
         for target in targets:
             self._begin(target, notice)
 

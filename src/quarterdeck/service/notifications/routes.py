@@ -49,7 +49,7 @@ async def remove_connection(context: Context, caller: UserDep) -> Success:
 async def test_connection(
     context: Context, outward: OutwardDep, caller: UserDep
 ) -> NotificationTried:
-    """Send a notification now, and tell whether it was delivered."""
+    """Send a notification now, and return whether it was delivered."""
     return NotificationTried(delivered=await try_out(context, outward.notifier, caller))
 
 

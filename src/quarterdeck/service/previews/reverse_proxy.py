@@ -106,7 +106,7 @@ def for_upstream(headers: Headers, address: PreviewAddress, port: int) -> Header
     if address.base:
         passed.append((b"X-Forwarded-Prefix", address.base.encode()))
     if _has_body(headers):
-        passed += [one for one in headers if one[0].lower() == b"transfer-encoding"]
+        passed += [header for header in headers if header[0].lower() == b"transfer-encoding"]
     return passed + _upgrade(headers, b"Upgrade")
 
 
@@ -386,7 +386,7 @@ class PreviewServer:
             try:
                 await self.listen()
             except ApiError as e:
-                log.error("Previews cannot be looked at: %s", e.message)
+                log.error("Previews cannot be served: %s", e.message)
 
     async def close(self) -> None:
         """Stop listening and end every connection."""

@@ -51,7 +51,7 @@ class PreviewService:
         try:
             await self._context.event_log.write(lambda writer: _open(writer, row, base))
         except IntegrityError as e:
-            known = [one for one in await self.list(workspace_id) if one.port == port]
+            known = [preview for preview in await self.list(workspace_id) if preview.port == port]
             if not known:
                 raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.") from e
             return known[0], False

@@ -222,7 +222,10 @@ def _keep(
     now = context.clock()
     since = kept_since(now)
     drop_uploads(connection, since)
-    waiting = {one.filename for one in waiting_uploads(connection, workspace_id, since)}
+    waiting = {
+        waiting_upload.filename
+        for waiting_upload in waiting_uploads(connection, workspace_id, since)
+    }
     used = waiting.union(lying)
     name, upload_id = free_name(upload.name, used), str(uuid4())
     add_upload(

@@ -170,12 +170,12 @@ def _requested_repository(
         raise ApiError(
             ErrorCode.NOT_FOUND, "No environment has this id.", f"environment_id: {environment_id}"
         )
-    for one in bound:
-        if config.repository in (None, UUID(one["id"])):
-            return RepositorySource.from_json(one)
+    for repository in bound:
+        if config.repository in (None, UUID(repository["id"])):
+            return RepositorySource.from_json(repository)
     raise _refused(
         "The environment has no such repository.",
-        f"config.repository: {config.repository or 'the environment has none at all'}",
+        f"config.repository: {config.repository or 'the environment has no repositories'}",
     )
 
 
@@ -415,8 +415,8 @@ def _repositories(connection: Connection, making: Making) -> list[dict[str, Any]
     if making.start is not None and making.start.point is not None:
         starts[making.start.repository_id] = making.start.point
     return [
-        one | ({"start": asdict(start)} if (start := starts.get(one["id"])) else {})
-        for one in repositories
+        repository | ({"start": asdict(start)} if (start := starts.get(repository["id"])) else {})
+        for repository in repositories
     ]
 
 

@@ -79,9 +79,9 @@ async def diffs_of(fleet: Fleet, row: WorkspaceRow) -> dict[str, str]:
     try:
         answer = await fleet.of(row.id).call(row, lambda link: link.repos_diffs())
     except ApiError as e:
-        log.info("The differences of %s cannot be told: %s", row.id, e)
+        log.info("The differences of %s cannot be read: %s", row.id, e)
         return {}
-    return {one.name: one.diff for one in answer.diffs}
+    return {diff.name: diff.diff for diff in answer.diffs}
 
 
 async def describe(
@@ -119,8 +119,11 @@ def _detail(
             **replica_record(row),
             "coding_agent": row.coding_agent,
             "repository_statuses": [
-                _status(one, diffs.get(one.name, _known(one)) if "diffs" in include else None)
-                for one in seen_repositories(row)
+                _status(
+                    repository,
+                    diffs.get(repository.name, _known(repository)) if "diffs" in include else None,
+                )
+                for repository in seen_repositories(row)
             ],
             "chats": chats,
             **activity_of(chats),

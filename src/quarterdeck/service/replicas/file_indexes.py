@@ -77,12 +77,12 @@ def unpack(packed: bytes) -> list[PackedRepository]:
         text = stream.decompress(packed, LARGEST)
         if not stream.eof:
             raise BadIndexError("The index is cut short, or too long.")
-        found = _Packed.validate_json(text)
+        content = _Packed.validate_json(text)
     except (zlib.error, ValidationError) as e:
         raise BadIndexError("The index has no known form.") from e
-    if any(len(paths) != len(statuses) for _, paths, statuses in found):
+    if any(len(paths) != len(statuses) for _, paths, statuses in content):
         raise BadIndexError("The index has another number of states than of files.")
-    return found
+    return content
 
 
 class IndexedFile(NamedTuple):
@@ -108,22 +108,22 @@ class Prepared:
     @cached_property
     def paths(self) -> Haystacks:
         """The searched texts, for the matcher."""
-        return Haystacks([one.text for one in self.entries])
+        return Haystacks([entry.text for entry in self.entries])
 
     @cached_property
     def names(self) -> Haystacks:
         """The last part of each path, for the matcher."""
-        return Haystacks([one.text.rpartition("/")[2] for one in self.entries])
+        return Haystacks([entry.text.rpartition("/")[2] for entry in self.entries])
 
     @cached_property
     def listing(self) -> Sequence[int]:
         """The positions of all files, by repository and path."""
-        places = [one.place for one in self.entries]
+        places = [entry.place for entry in self.entries]
         return sorted(range(len(places)), key=places.__getitem__)
 
     def below(self, prefix: str) -> "Prepared":
         """Return the files whose path in their repository begins with a prefix."""
-        return Prepared([one for one in self.entries if one.path.startswith(prefix)])
+        return Prepared([entry for entry in self.entries if entry.path.startswith(prefix)])
 
 
 def prepare(repositories: Sequence[PackedRepository]) -> Prepared:
@@ -338,8 +338,11 @@ class Indexes:
 
     async def _from_mirrors(self, row: WorkspaceRow) -> SavedIndex:
         now = self._context.clock()
-        found: list[PackedRepository] = []
-        sources = [RepositorySource.from_json(one) for one in json.loads(row.repositories_json)]
+        indexed: list[PackedRepository] = []
+        sources = [
+            RepositorySource.from_json(repository)
+            for repository in json.loads(row.repositories_json)
+        ]
         room = INDEX_LIMIT
         missing = False
         for source in sources:
@@ -350,12 +353,12 @@ class Indexes:
                 missing = True
                 continue
             missing = missing or len(paths) > room
-            name = _directory(source.name, {name for name, _, _ in found})
-            found.append((name, paths[:room], "u" * min(len(paths), room)))
+            name = _directory(source.name, {name for name, _, _ in indexed})
+            indexed.append((name, paths[:room], "u" * min(len(paths), room)))
             room = max(room - len(paths), 0)
-        packed = await asyncio.to_thread(pack, found)
+        packed = await asyncio.to_thread(pack, indexed)
         index = SavedIndex(row.id, IndexOrigin.FALLBACK, missing, moment_text(now))
-        self._ready.put(index, await asyncio.to_thread(prepare, found))
+        self._ready.put(index, await asyncio.to_thread(prepare, indexed))
         await self._context.database.write(lambda c: save_index(c, index, packed))
         return index
 
@@ -363,4 +366,4 @@ class Indexes:
 def _directory(name: str, used: set[str]) -> str:
     """Return the repository's directory in the workspace, with a number if the name is taken."""
     names = chain([name], (f"{name}-{number}" for number in count(2)))
-    return next(one for one in names if one not in used)
+    return next(part for part in names if part not in used)

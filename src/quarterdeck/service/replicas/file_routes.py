@@ -49,7 +49,7 @@ async def search(
     cursor: str | None = None,
     refresh: bool = False,
 ) -> FoundFiles:
-    """Return files whose names or paths match, best first; works in every state and wakes nobody."""
+    """Return files whose names or paths match, best first; works in every state without waking the replica."""
     bounded = min(max(limit, 1), MOST_FILES)
     query = FileQuery(q=q, prefix=prefix, limit=bounded, cursor=cursor or None, refresh=refresh)
     return await file_search.search(workspace, query)

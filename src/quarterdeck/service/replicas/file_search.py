@@ -192,7 +192,7 @@ class Ranked:
     def _all(self) -> Sequence[Found]:
         seen = {position for position, _ in self._top}
         rest = ((match.index, _below_step(match.score)) for match in self._matches)
-        return [*self._top, *(found for found in rest if found[0] not in seen)]
+        return [*self._top, *(candidate for candidate in rest if candidate[0] not in seen)]
 
 
 def rank(index: Prepared, query: str) -> Results:
@@ -212,7 +212,7 @@ def rank(index: Prepared, query: str) -> Results:
         (position, _score(index, lowered, position, score, position in in_name))
         for position, score in scores.items()
     ]
-    return Ranked(sorted(top, key=lambda found: (-found[1], found[0])), matches)
+    return Ranked(sorted(top, key=lambda candidate: (-candidate[1], candidate[0])), matches)
 
 
 def _add_missing(
@@ -345,7 +345,7 @@ def _search(prepared: Prepared, q: str, prefix: str) -> tuple[Prepared, Results]
 
 
 def _described(
-    prepared: Prepared, found: Sequence[Found], index: SavedIndex, stale: bool
+    prepared: Prepared, matches: Sequence[Found], index: SavedIndex, stale: bool
 ) -> list[FoundFile]:
     indexed_at = datetime.fromisoformat(index.indexed_at)
 
@@ -360,4 +360,4 @@ def _described(
             stale=stale,
         )
 
-    return [describe(prepared.entries[position], score) for position, score in found]
+    return [describe(prepared.entries[position], score) for position, score in matches]

@@ -131,7 +131,7 @@ def uploads_for_message(
     since = kept_since(now)
     uploads = find_uploads(connection, workspace_id, set(ids))
     known = {upload.id for upload in uploads if upload.message_id or upload.created_at >= since}
-    if unknown := [one for one in ids if one not in known]:
+    if unknown := [upload_id for upload_id in ids if upload_id not in known]:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
             "There is no such upload.",

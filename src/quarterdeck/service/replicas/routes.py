@@ -49,7 +49,7 @@ _BUNDLE = {
 async def create(
     body: CreateReplica, context: Context, fleet: FleetDep, caller: CallerDep
 ) -> ReplicaAnswer:
-    """Make a replica; answered at once, while it is being prepared."""
+    """Create a replica; answered immediately, while it is being prepared."""
     workspace_id = await create_replica(context, fleet, caller, body)
     return ReplicaAnswer(replica=await describe(context, workspace_id))
 
@@ -75,7 +75,7 @@ async def upload(context: Context, caller: CallerDep, request: Request) -> Uncom
 async def fork(
     body: ForkReplica, context: Context, fleet: FleetDep, caller: CallerDep, workspace: Workspace
 ) -> ReplicaAnswer:
-    """Make a replica with the same files, branches and uncommitted changes.
+    """Create a replica with the same files, branches and uncommitted changes.
 
     The newest chat goes along where its agent can go on with it, else as a transcript file.
     """
@@ -156,7 +156,7 @@ async def archive(fleet: FleetDep, workspace: Workspace) -> Success:
 
 @_workspaces_replica.post("/wake", status_code=202)
 async def wake(fleet: FleetDep, workspace: Workspace) -> Waking:
-    """Make it prepare again; also a way out of `error`. Changes nothing on an active one."""
+    """Prepare the replica again; also a way out of `error`. Changes nothing on an active one."""
     await fleet.of(workspace.id).wake()
     return Waking()
 

@@ -491,14 +491,21 @@ def replica_record(row: WorkspaceRow) -> dict[str, Any]:
         "created_at": row.created_at,
         "last_activity_at": row.last_activity_at,
         "environment_id": row.environment_id,
-        "repositories": [{key: one[key] for key in ("id", "name", "url")} for one in repositories],
-        "pull_requests": [pull for one in seen_repositories(row) for pull in pull_requests_of(one)],
+        "repositories": [
+            {key: repository[key] for key in ("id", "name", "url")} for repository in repositories
+        ],
+        "pull_requests": [
+            pull for repository in seen_repositories(row) for pull in pull_requests_of(repository)
+        ],
     }
 
 
 def seen_repositories(row: WorkspaceRow) -> list[EventRepository]:
     """Return the repositories as the engine reported them last."""
-    return [EventRepository.model_validate(one) for one in json.loads(row.repository_statuses_json)]
+    return [
+        EventRepository.model_validate(repository)
+        for repository in json.loads(row.repository_statuses_json)
+    ]
 
 
 def keep_pull_requests(
@@ -506,17 +513,21 @@ def keep_pull_requests(
 ) -> None:
     """Add the pull requests of the row: engines read files, not hosts."""
     row = find_workspace(connection, workspace_id)
-    known = {one.name: one.pr_urls for one in seen_repositories(row)} if row else {}
-    for one in repositories:
-        both = dict.fromkeys((*known.get(one.name, ()), *one.pr_urls))
-        one.pr_urls = list(both)[-MOST_PULL_REQUESTS:]
+    known = (
+        {repository.name: repository.pr_urls for repository in seen_repositories(row)}
+        if row
+        else {}
+    )
+    for repository in repositories:
+        both = dict.fromkeys((*known.get(repository.name, ()), *repository.pr_urls))
+        repository.pr_urls = list(both)[-MOST_PULL_REQUESTS:]
 
 
 def pull_requests_of(seen: EventRepository) -> list[PullRequest]:
     """Return the pull requests of a repository; the number is the end of the page's URL."""
     numbered = [(url, _NUMBER.search(url)) for url in seen.pr_urls]
     return [
-        PullRequest(repository=seen.name, number=int(found[1]), url=url)
-        for url, found in numbered
-        if found
+        PullRequest(repository=seen.name, number=int(number_match[1]), url=url)
+        for url, number_match in numbered
+        if number_match
     ]

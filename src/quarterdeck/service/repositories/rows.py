@@ -87,7 +87,10 @@ def needed_repositories(connection: Connection) -> set[str]:
     """Return the ids of all connected repositories, and of those of workspaces."""
     connected = connection.execute(select(repositories.c.id)).scalars()
     used = connection.execute(select(workspaces.c.repositories_json).distinct()).scalars()
-    return {*connected, *(one["id"] for text in used for one in json.loads(text))}
+    return {
+        *connected,
+        *(repository_id["id"] for text in used for repository_id in json.loads(text)),
+    }
 
 
 def remove_repository(connection: Connection, repository_id: str) -> None:
@@ -156,10 +159,10 @@ def change_repository_set(
 
 def repositories_in_set(connection: Connection, set_id: str) -> list[Repository]:
     """Return the repositories of a set, in its order."""
-    found = connection.execute(
+    rows = connection.execute(
         _members.where(repository_set_members.c.repository_set_id == set_id)
     ).mappings()
-    return [Repository.model_validate(dict(one)) for one in found]
+    return [Repository.model_validate(dict(row)) for row in rows]
 
 
 def sets_with(connection: Connection, repository_id: str) -> list[str]:
@@ -204,7 +207,7 @@ def remove_repository_set(connection: Connection, set_id: str) -> None:
 
 
 def _record(connection: Connection, row: RowMapping) -> RepositorySet:
-    members = [one.id for one in repositories_in_set(connection, row["id"])]
+    members = [repository.id for repository in repositories_in_set(connection, row["id"])]
     columns = {name: row[name] for name in ("id", "name", "created_at")}
     return RepositorySet.model_validate({**columns, "repositories": members})
 

@@ -73,17 +73,17 @@ async def branches_of(context: ServiceContext, caller: Caller, repository_id: UU
     Raises:
         ApiError: NOT_FOUND; CONFLICT when there is no mirror, and none can be created.
     """
-    found = await context.database.read(
+    row = await context.database.read(
         lambda c: find_repository(c, caller.organization_id, str(repository_id))
     )
-    if found is None:
+    if row is None:
         raise ApiError(ErrorCode.NOT_FOUND, "No repository has this id.")
-    source = RepositorySource.from_json(found.model_dump(mode="json"))
+    source = RepositorySource.from_json(row.model_dump(mode="json"))
     try:
         names = await context.sandboxes.branches(source)
     except (NotARepositoryError, CloneError) as e:
         raise ApiError(ErrorCode.CONFLICT, str(e), e.details) from e
-    return BranchList(branches=names, default_branch=found.default_branch)
+    return BranchList(branches=names, default_branch=row.default_branch)
 
 
 async def _connect(
@@ -223,7 +223,7 @@ def _require(connection: Connection, caller: Caller, set_id: str) -> RepositoryS
 
 
 def _known(connection: Connection, caller: Caller, given: Sequence[UUID]) -> list[str]:
-    wanted = list(dict.fromkeys(str(one) for one in given))
+    wanted = list(dict.fromkeys(str(member_id) for member_id in given))
     for repository_id in wanted:
         if find_repository(connection, caller.organization_id, repository_id) is None:
             raise ApiError(
@@ -246,8 +246,8 @@ def _bound(
     return [*names, *([f"{hidden} of other users"] if hidden else [])]
 
 
-def _check_unused(what: str, bound: Sequence[str], sets: Sequence[str] = ()) -> None:
+def _check_unused(noun: str, bound: Sequence[str], sets: Sequence[str] = ()) -> None:
     used = {"environments": bound, "repository sets": sets}
     uses = [f"{kind}: {', '.join(names)}" for kind, names in used.items() if names]
     if uses:
-        raise ApiError(ErrorCode.CONFLICT, f"This {what} is in use.", "; ".join(uses))
+        raise ApiError(ErrorCode.CONFLICT, f"This {noun} is in use.", "; ".join(uses))

@@ -166,7 +166,7 @@ chats = Table(
     moment("updated_at"),
     Index("ix_chats_workspace", "workspace_id", "created_at"),
 )
-"""`deletion` is null while the chat exists; then asked -> told (its end is in the log) -> gone
+"""`deletion` is null while the chat exists; then asked -> logged (its end is in the log) -> gone
 (from the engine too). The row stays: its events do, and they count in its history. `plan_ready` is
 null where no engine has reported it, `turn_failed` also while the newest message has no result.
 `notice` is a text for the agent before its next message, until the engine has it."""
