@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from quarterdeck.sandboxes.port import SandboxError
-from quarterdeck.service.automations.runner import AutomationRunner
+from quarterdeck.service.automations import runner
+from quarterdeck.service.automations.runner import AutomationRunner, RunnerSettings
+from quarterdeck.wire.base import utc_now
 from tests.automations.conftest import SCHEDULE, Office
 from tests.support.waiting import eventually
 
@@ -35,6 +37,24 @@ async def test_a_schedule_that_comes_makes_one_run_with_a_workspace(office: Offi
     assert replica["source"] == "automation" and replica["name"].startswith("nightly-")
     told = (await office.get(made["id"]))["automation"]
     assert told["cron_next_fire_at"] == "2026-11-21T09:00:00.000Z"
+
+
+async def test_the_work_of_a_run_is_published_when_it_ends(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.clock.now = utc_now() + timedelta(minutes=5)  # runs are timed by the event log
+    office.runner._settings = RunnerSettings(longest_wait=3600)
+    published = asyncio.Event()
+
+    async def publish(*_: object) -> None:
+        published.set()
+
+    monkeypatch.setattr(runner, "publish_work", publish)
+    office.runner.start()
+    made = await office.create(config={"on_success": "push"})
+    await office.trigger(made["id"])
+    async with asyncio.timeout(60):
+        await published.wait()
 
 
 async def test_a_moment_missed_for_less_than_an_hour_is_made_up_for_once(office: Office) -> None:

@@ -58,6 +58,7 @@ from quarterdeck.service.system_rows import forget_receipts
 from quarterdeck.wire.automation_runs import ExecutionStatus, Published
 from quarterdeck.wire.automations import OnSuccess
 from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.events import EventType
 from quarterdeck.wire.git import GitState, OpenPullRequest, PushBranch
 
 AGAIN_AFTER = timedelta(seconds=10)
@@ -351,6 +352,9 @@ class AutomationRunner:
 
     def hear(self, workspace_id: str, stored: Sequence[StoredEvent]) -> None:
         """Observe the event log."""
-        if any(event.type in HEARD for event in stored):
+        types = {event.type for event in stored}
+        if EventType.CHAT_TURN_COMPLETED in types:
+            self.nudge()  # the work of a run may be published now
+        elif not HEARD.isdisjoint(types):
             self.watch.nudge()
             self._context.checks_changed.set()
