@@ -96,7 +96,7 @@ def test_a_killed_service_is_seen_and_comes_back(place: Place) -> None:
         )
         program.wait_for("tick-2", 30)
         place.kill_service()
-        program.wait_for("reconnecting", 20)
+        program.wait_for("✗ offline", 20)
         program.wait_for("online", 30)
         program.wait_for("idle", 30)
         program.wait_for("ran without an error", 30)

@@ -45,7 +45,7 @@ def test_four_replicas_stream_through_a_cut_line_and_a_resize(place: Place) -> N
         program.type("kept through it")
         program.wait_for("kept through it", 20)
         line.cut()
-        program.wait_for("reconnecting", 30)
+        program.wait_for("✗ offline", 30)
         program.type(" all")
         program.wait_for("kept through it all", 20)
         line.mend()

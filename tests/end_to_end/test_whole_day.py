@@ -120,7 +120,7 @@ def test_a_new_users_day(place: Place) -> None:
         review(program)
         schedule(program)
         line.cut()
-        program.wait_for("reconnecting", 30)
+        program.wait_for("✗ offline", 30)
         place.kill_service()
         assert place.service is not None
         place.service.wait(30)

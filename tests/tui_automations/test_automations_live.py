@@ -187,7 +187,7 @@ async def test_a_service_that_comes_back_is_caught_up_with(office: Installation)
     async with office.cockpit((80, 24)) as desk:
         await look(desk, "before")
         office.kill()
-        await desk.see("reconnecting")
+        await desk.see("✗ offline")
         await desk.press("o")
         await desk.see("Switch off")
         office.start()

@@ -60,7 +60,7 @@ async def test_an_upload_is_there_at_once_or_waits_for_the_start(
         await desk.see("Put there as ~/.quarterdeck/canvas/notes.txt", "13 bytes")
         async with live.client() as client:
             await client.replicas.sleep(record.id)
-        await desk.see("It is sleeping: w wakes it")
+        await desk.see("Sleeping: w wakes it")
         await desk.press("u", *str(tmp_path / "notes.txt"), "enter")
         await desk.see("Queued", "◌ notes-2.txt", "waits for the start")
         assert desk.replica("alpha").status == "sleeping"
@@ -89,7 +89,7 @@ async def test_what_cannot_be_uploaded_is_said_beside_the_path(
         await desk.press("5")
         await desk.see("The canvas is empty.")
         await desk.press("u", *str(tmp_path / "huge"), "enter")
-        await desk.see("It is larger than 5 MB.", "huge")
+        await desk.see("Larger than 5 MB.", "huge")
         await desk.press(*"x", "enter")
         await desk.see("No such file or directory.", "hugex")
         await desk.press("escape")

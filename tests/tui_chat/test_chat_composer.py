@@ -162,7 +162,7 @@ async def test_files_go_with_a_message(live: Installation, tmp_path: Path) -> No
         pane = await opened(desk, "alpha")
         await desk.see("○ idle")
         await attach(desk, tmp_path / "nothing")
-        await desk.see("It cannot be read: No such file or directory.")
+        await desk.see("Cannot be read: No such file or directory.")
         await desk.press("escape")
         await desk.write("see")
         await attach(desk, report)

@@ -271,7 +271,7 @@ async def test_a_chat_is_written_to_new_files_only(live: Installation, tmp_path:
         await desk.press("ctrl+u")
         await desk.write(str(taken))
         await desk.press("enter")
-        await desk.see("There is such a file already")
+        await desk.see("The file exists and was not changed")
         assert taken.read_text() == "mine"
         await desk.press("ctrl+u")
         await desk.write(str(tmp_path / "new.md"))

@@ -75,7 +75,7 @@ async def test_own_messages_that_have_not_left_are_moved_and_taken_back(live: In
         pane = await opened(desk, "alpha")
         await desk.see("○ idle")
         live.kill()
-        await desk.see("reconnecting")
+        await desk.see("✗ offline")
         for text in ("first", "second"):
             await desk.write(text)
             await desk.press("enter")

@@ -168,7 +168,7 @@ async def test_skills_are_found_and_installed(live: Installation) -> None:
         await desk.press("down", "4")
         await desk.see("No skills")
         await desk.press("a")
-        await desk.see("Type what to search for.")
+        await desk.see("Type to search.")
         assert "No results" not in desk.text
         await desk.press("escape")
     skill = live.home / "skills" / "review"

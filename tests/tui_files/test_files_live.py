@@ -57,7 +57,7 @@ async def test_what_is_no_text_or_was_not_there_is_told_plainly(live: Installati
         await desk.press(*["backspace"] * 4, *"till")
         await desk.see("1 file · as of", "src/shop/till.py")
         await desk.press("enter")
-        await desk.see("It is sleeping: w wakes it")
+        await desk.see("Sleeping: w wakes it")
         await desk.press("tab", "w")
         await eventually(lambda: desk.replica("alpha").active)
         await desk.press("enter")

@@ -56,7 +56,7 @@ async def test_images_go_with_the_first_message(live: Installation, tmp_path: Pa
         await desk.press("n")
         await desk.see("New replica")
         await attach(desk, tmp_path / "nothing")
-        await desk.see("It cannot be read: No such file or directory.")
+        await desk.see("Cannot be read: No such file or directory.")
         await desk.press("ctrl+u")
         await desk.write(str(text))
         await desk.press("enter")

@@ -202,5 +202,5 @@ def test_a_refusal_of_no_field_is_said_with_what_to_do() -> None:
     found = refused(ConflictError, "It is used.", "replicas: a, b")
     assert not found.beside
     assert found.general.startswith("It is used. (replicas: a, b)")
-    assert "Nothing typed is lost" in refusal_of(NotConnectedError("Gone."), []).general
+    assert "Your input is kept" in refusal_of(NotConnectedError("Gone."), []).general
     assert "check before" in refusal_of(RequestTimeoutError("Late."), []).general

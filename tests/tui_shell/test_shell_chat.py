@@ -118,7 +118,7 @@ async def test_a_message_typed_while_the_service_is_down_is_sent_later_and_once(
         await opened(desk, "alpha")
         await desk.see("enter sends ")
         live.kill()
-        await desk.see("reconnecting", "enter queues locally")
+        await desk.see("✗ offline", "enter queues locally")
         await desk.write("first")
         await desk.press("enter")
         await desk.write("second")
@@ -144,7 +144,7 @@ async def test_a_draft_and_an_unsent_message_are_there_for_the_next_cockpit(
     async with live.cockpit(drafts=drafts) as desk:
         await opened(desk, "alpha")
         live.kill()
-        await desk.see("reconnecting")
+        await desk.see("✗ offline")
         await desk.write("unsent")
         await desk.press("enter")
         await desk.see("unsent, will retry")

@@ -18,7 +18,7 @@ async def test_a_service_that_stands_still_is_not_online(
         live.process.send_signal(signal.SIGSTOP)
         try:
             desk.app.app_state.reconnect_now()
-            await desk.see("reconnecting")
+            await desk.see("✗ offline")
         finally:
             live.process.send_signal(signal.SIGCONT)
         await desk.see("● online")

@@ -68,7 +68,7 @@ async def test_a_terminal_goes_on_when_the_service_was_killed(live: Installation
         await desk.see("workspace$")
         await desk.press(*"A=before-$((1+1))", "enter")
         live.kill()
-        await desk.see("reconnecting")
+        await desk.see("✗ offline")
         await desk.press(*"echo", "space", *"$A-after", "enter")
         live.start()
         await desk.see("online", "before-2-after")

@@ -149,7 +149,7 @@ PLAIN = tuple(
     name for name in ChangeAutomation.model_fields if name not in {SECRET, "config", "triggers"}
 )
 """Fields with the same name in the form and at the service."""
-UNKNOWN = "It has a trigger unknown to this version, so its triggers cannot be edited here."
+UNKNOWN = "A trigger is unknown to this version, so the triggers cannot be edited here."
 
 
 class AutomationDraft(Body):

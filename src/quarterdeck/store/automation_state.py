@@ -120,7 +120,7 @@ class AutomationState:
         if self.standing == Standing.SWITCHED_OFF:
             return self.record.disabled_reason
         if self.standing == Standing.FAILING and self.newest is not None:
-            return self.newest.error or "Its last run failed."
+            return self.newest.error or "Last run failed."
         return None
 
     def sort_key(self) -> tuple[int, float, str]:

@@ -129,11 +129,11 @@ def read_file(path: Path) -> bytes:
         if path.exists() and not path.is_file():
             raise NotReadableError("Not a file.")
         if path.stat().st_size > CANVAS_LIMIT:
-            raise NotReadableError(f"It is larger than {CANVAS_LIMIT >> 20} MB.")
+            raise NotReadableError(f"Larger than {CANVAS_LIMIT >> 20} MB.")
         content = path.read_bytes()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise NotReadableError(f"It cannot be read: {reason}.") from error
+        raise NotReadableError(f"Cannot be read: {reason}.") from error
     return content
 
 

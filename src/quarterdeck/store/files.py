@@ -237,7 +237,7 @@ def read_local(path: Path, most: int) -> bytes:
     except (OSError, ValueError) as error:
         raise LocalFileError(_reason(error)) from error
     if len(data) > most:
-        raise LocalFileError(f"It is larger than {most >> 20} MB.")
+        raise LocalFileError(f"Larger than {most >> 20} MB.")
     return data
 
 
@@ -251,7 +251,7 @@ def save_local(path: Path, data: bytes, *, replace: bool = False) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         if path.is_dir():
-            raise LocalFileError("That is a directory: give a name in it.")
+            raise LocalFileError("This is a directory: add a file name.")
         partial.write_bytes(data)
         if replace:
             partial.replace(path)

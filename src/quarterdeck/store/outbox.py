@@ -280,7 +280,7 @@ class Outbox:
         """Set aside a message whose replica or chat was deleted."""
         aside = self._disk.set_aside(message.key)
         self._kept.remove(message)
-        text = f"Its replica or chat was deleted. The text is kept in {aside}."
+        text = f"The replica or chat was deleted. The text is saved in {aside}."
         self._owner.publish(Noticed("warning", "Message not sent", text))
 
     def _publish_change(self, message: OutgoingMessage) -> None:

@@ -274,7 +274,7 @@ class NoteBlock(Block):
 _REASONS = {
     "failed": "Failed",
     "cancelled": "Interrupted",
-    "refusal": "The agent refused to go on",
+    "refusal": "The agent refused to continue",
     "max_tokens": "Stopped: the answer reached the token limit",
     "max_turn_requests": "Stopped: the turn reached its limit of model requests",
 }

@@ -126,7 +126,7 @@ def images_among(attachments: Sequence[Attachment]) -> tuple[Image, ...]:
 
 
 def attached_words(which: str, attachments: Sequence[Attachment]) -> str:
-    """Return the names of what is sent with a message; empty for nothing."""
+    """Return the names of the attachments of a message; empty without any."""
     if not attachments:
         return ""
     names = ", ".join(one_line(attachment.name) for attachment in attachments)

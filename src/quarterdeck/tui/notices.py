@@ -45,7 +45,7 @@ class _Seen:
 
 
 class NoticeWatch:
-    """Detects what is new in the states of replicas."""
+    """Detects news in the states of replicas."""
 
     def __init__(self) -> None:
         self._before: dict[UUID, _Seen] = {}

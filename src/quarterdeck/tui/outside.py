@@ -75,7 +75,7 @@ SANE = (
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?2026l"
     "\x1b[<9u\x1b[?1049l"
 )
-"""Resets what a killed program leaves behind."""
+"""Resets the modes that a killed program leaves on."""
 
 
 @contextlib.contextmanager
@@ -194,7 +194,7 @@ async def edit(app: App[Any], name: str, text: str, errors: str = "strict") -> s
         try:
             return path.read_bytes().decode(errors=errors)
         except OSError as error:
-            raise OutsideError(f"What it wrote cannot be read: {error.strerror}.") from error
+            raise OutsideError(f"Its output cannot be read: {error.strerror}.") from error
         except UnicodeDecodeError as error:
             raise OutsideError("The editor did not write text; nothing was changed.") from error
 

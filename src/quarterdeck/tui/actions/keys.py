@@ -117,7 +117,7 @@ def _character_name(character: str) -> str:
     if character.isalnum():
         return character
     if not character.isprintable():
-        raise InvalidKeyNameError("it is not a character")
+        raise InvalidKeyNameError("not a character")
     return _TEXTUAL.get(character) or _unicode_name(character)
 
 

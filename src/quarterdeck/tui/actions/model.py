@@ -1,4 +1,4 @@
-"""What an action of the cockpit is, and the places whose keys differ."""
+"""Actions of the cockpit, the places whose keys differ, and the keys that many places share."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -184,7 +184,7 @@ SHARED_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.PAGE: (BACK, HELP),
     KeyContext.HELP: (ALL_KEYS, Action("help.close", "escape,q,f1", "close", "Close the help")),
     KeyContext.PALETTE: (
-        Action("palette.run", "enter", "run", "Run", "do"),
+        Action("palette.run", "enter", "run", "Run", "run"),
         Action("palette.up", "up,ctrl+p", "move(-1)", "Up"),
         Action("palette.down", "down,ctrl+n", "move(1)", "Down"),
         Action("palette.page-up", "pageup", "move(-10)", "Page up"),

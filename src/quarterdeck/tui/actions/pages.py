@@ -70,9 +70,7 @@ AUTOMATION_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         HELP,
     ),
     KeyContext.AUTOMATION_RUN: (
-        Action(
-            "execution.enter", "enter,w", "screen.to_replica", "Go to the replica", "to the replica"
-        ),
+        Action("execution.enter", "enter,w", "screen.to_replica", "Go to the replica", "replica"),
         *OF_A_RUN,
         Action("execution.payload", "y", "screen.copy_payload", "Copy the payload", "copy payload"),
         Action("execution.prompt", "p", "screen.copy_prompt", "Copy the prompt", "copy prompt"),
@@ -113,7 +111,7 @@ ENVIRONMENT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.ENVIRONMENTS: (
         OPEN,
         Action("environments.new", "n", "screen.new", "New environment", "new"),
-        Action("environments.edit", "r,e", "screen.rename", "Edit", "rename"),
+        Action("environments.edit", "r,e", "screen.rename", "Edit", "edit"),
         Action(
             "environments.delete",
             "d",
@@ -151,7 +149,7 @@ ENVIRONMENT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     ),
     KeyContext.ENVIRONMENT_SKILLS: (
         replace(ADD, help="Search the registries and install", brief="search"),
-        Action("skills.by_hand", "m", "by_hand", "Install from URL", "by hand"),
+        Action("skills.by_hand", "m", "by_hand", "Install from URL", "from URL"),
         replace(DELETE, brief="remove"),
         TO_ENVIRONMENTS,
         *REST,
@@ -163,8 +161,8 @@ ENVIRONMENT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         *REST,
     ),
     KeyContext.ENVIRONMENT_POOL: (
-        Action("pool.switch", "enter,o", "switch", "Turn the pool on / off", "on or off"),
-        Action("pool.retry", "r", "retry", "Retry now", "try again"),
+        Action("pool.switch", "enter,o", "switch", "Turn the pool on / off", "on/off"),
+        Action("pool.retry", "r", "retry", "Retry now", "retry"),
         TO_ENVIRONMENTS,
         *REST,
     ),
@@ -209,7 +207,7 @@ SETTINGS_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         ),
         Action("settings.remove", "d", "screen.remove", "Remove (asks first)", "remove"),
         Action("settings.test", "t", "screen.test", "Send a test notification"),
-        Action("settings.read", "r", "screen.read", "Refresh", "read again"),
+        Action("settings.read", "r", "screen.read", "Refresh", "refresh"),
         Action("settings.next", "tab", "own.section(1)", "Next part", "next part"),
         Action("settings.before", "shift+tab", "own.section(-1)", "Previous part"),
         Action("settings.up", "up,k", "own.move(-1)", "Up"),
@@ -222,7 +220,7 @@ SETTINGS_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         HELP,
     ),
     KeyContext.ASKED: (
-        Action("asked.done", "enter", "submit", "Save", "take"),
+        Action("asked.done", "enter", "submit", "Save", "save"),
         Action("asked.cancel", "escape", "cancel", "Leave unchanged", "cancel"),
     ),
     KeyContext.SHOWN_ONCE: (
@@ -242,7 +240,7 @@ FORM_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         SAVE,
         NEXT_FIELD,
         PREVIOUS_FIELD,
-        Action("form.reveal", "ctrl+t", "reveal", "Show / hide masked values", "show hidden"),
+        Action("form.reveal", "ctrl+t", "reveal", "Show / hide masked values", "show/hide"),
         Action("form.editor", "ctrl+o", "editor", "Edit the text in $EDITOR", "editor"),
         CLOSE,
     ),

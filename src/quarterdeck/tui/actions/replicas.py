@@ -144,7 +144,7 @@ LIST_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     ),
     KeyContext.NARROWING: (
         Action("narrow.done", "enter,down", "leave_line", "Back to list", "list"),
-        Action("narrow.all", "escape", "all", "Clear filter", "show all"),
+        Action("narrow.all", "escape", "all", "Clear filter", "clear"),
     ),
     KeyContext.TABS: (
         CHAT,

@@ -103,7 +103,7 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
             "left_square_bracket",
             "",
             "Previous prompt",
-            "messages",
+            "prompts",
         ),
         Action("transcript.next-prompt", "right_square_bracket", "", "Next prompt"),
         Action("transcript.next", "tab", "next_part", "Queue / composer"),
@@ -131,7 +131,7 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.PICTURE: (
         Action("picture.close", "escape,q", "back", "Back to the transcript", "back"),
         Action("picture.next", "right,n", "turn(1)", "Next image", "next"),
-        Action("picture.before", "left,p", "turn(-1)", "Previous image", "before"),
+        Action("picture.before", "left,p", "turn(-1)", "Previous image", "previous"),
         HELP,
     ),
     KeyContext.CHAT_FIND: (
@@ -139,11 +139,11 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("find.end", "escape", "", "Close search", "close"),
     ),
     KeyContext.QUEUE: (
-        Action("queue.resend", "enter", "", "Resend", "again"),
+        Action("queue.resend", "enter", "", "Resend", "resend"),
         Action("queue.edit", "e", "", "Edit", "edit"),
-        Action("queue.drop", "d,delete", "", "Remove", "drop"),
-        Action("queue.up", "K,shift+up", "", "Move up", "earlier"),
-        Action("queue.down", "J,shift+down", "", "Move down", "later"),
+        Action("queue.drop", "d,delete", "", "Remove", "remove"),
+        Action("queue.up", "K,shift+up", "", "Move up", "up"),
+        Action("queue.down", "J,shift+down", "", "Move down", "down"),
         Action("queue.above", "up,k", "", "Previous message"),
         Action("queue.below", "down,j", "", "Next message"),
         Action("queue.back", "escape,tab", "write", "Go to composer", "composer"),
@@ -186,7 +186,7 @@ SEARCH = Action("terminal.find", "slash", "", "Search screen and scrollback", "f
 TERMINAL_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.TERMINAL: (
         PREFIX,
-        Action("terminal.scroll", "shift+pageup", "", "Scroll up", "back"),
+        Action("terminal.scroll", "shift+pageup", "", "Scroll up", "scroll up"),
         Action("terminal.scroll-forward", "shift+pagedown", "", "Scroll down"),
     ),
     KeyContext.TERMINAL_COMMAND: (
@@ -320,14 +320,14 @@ CHANGES_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         HELP,
     ),
     KeyContext.COMMENT: (
-        Action("comment.keep", "enter", "", "Save comment", "keep"),
+        Action("comment.keep", "enter", "", "Save comment", "save"),
         replace(_NEW_LINE, id="comment.newline"),
-        Action("comment.leave", "escape", "", "Keep as draft", "leave"),
+        Action("comment.leave", "escape", "", "Keep as draft", "draft"),
     ),
     KeyContext.SUMMARY: (
         Action("summary.send", "enter", "", "Send the comments as one message", "send"),
         replace(_NEW_LINE, id="summary.newline"),
-        Action("summary.leave", "escape", "", "Keep as draft", "not yet"),
+        Action("summary.leave", "escape", "", "Keep as draft", "draft"),
     ),
     KeyContext.COMMIT: (
         Action("commit.send", "enter", "", "Commit", "commit"),
@@ -336,7 +336,7 @@ CHANGES_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     ),
     KeyContext.SEARCH: (
         Action("search.go", "enter", "", "First match", "search"),
-        Action("search.leave", "escape", "", "Close search", "leave"),
+        Action("search.leave", "escape", "", "Close search", "close"),
     ),
 }
 
@@ -432,7 +432,7 @@ FILES_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("finder.up", "up", "forward('up')", "Previous file"),
         Action("finder.page-down", "pagedown", "forward('page-down')", "Page down"),
         Action("finder.page-up", "pageup", "forward('page-up')", "Page up"),
-        Action("finder.found", "tab", "forward('found')", "Results", "found"),
+        Action("finder.found", "tab", "forward('found')", "Results", "results"),
         Action("finder.list", "escape", "screen.to_list", "Go to replicas", "list"),
     ),
     KeyContext.FOUND: (
@@ -491,7 +491,7 @@ CANVAS_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         HELP,
     ),
     KeyContext.LOCAL_PATH: (
-        Action("path.done", "enter", "done", "Save", "do it"),
+        Action("path.done", "enter", "done", "Save", "save"),
         Action("path.complete", "tab", "complete", "Complete the path", "complete"),
         Action("path.cancel", "escape", "cancel", "Cancel", "cancel"),
     ),

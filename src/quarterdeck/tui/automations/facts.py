@@ -1,4 +1,4 @@
-"""What is shown of an automation."""
+"""The facts of an automation, as lines."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

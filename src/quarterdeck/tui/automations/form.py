@@ -85,7 +85,7 @@ class WebhookScreen(Dialog[None]):
             yield Static(f"The webhook of {one_line(self._name)}", markup=False)
             yield Static(one_line(self._call), id="call", markup=False)
             yield Static(
-                "Whoever has the token can start a run, unless calls have to be signed. "
+                "The token is enough to start a run, unless calls have to be signed. "
                 "A POST of JSON is its payload.",
                 classes="muted",
                 markup=False,
@@ -145,7 +145,7 @@ FIELDS: Sequence[Field] = (
     Field(
         "trust",
         "Trust",
-        "Whose pull requests from forks run without approval.",
+        "Authors whose pull requests from forks run without approval.",
         options=(
             ("members of the repository", "members"),
             ("members, and authors approved before", "approved"),
@@ -156,11 +156,11 @@ FIELDS: Sequence[Field] = (
     Field(
         "on_new_event",
         "New push",
-        "What a new push to a pull request does to its earlier run.",
+        "Effect of a new push on the running run of a pull request.",
         options=(("cancels the earlier run", "cancel"), ("waits for the earlier run", "queue")),
         folded=True,
     ),
-    Field("plan_mode", "Plan mode", "The agent plans before it works.", folded=True),
+    Field("plan_mode", "Plan mode", "Propose a plan before changing anything.", folded=True),
     Field("goal_mode", "Goal mode", none="Agent default", folded=True),
     Field("fast_mode", "Fast mode", none="Agent default", folded=True),
     Field("thinking_level", "Thinking", none="Agent default", folded=True),
@@ -218,7 +218,7 @@ FIELDS: Sequence[Field] = (
     Field(
         "on_success",
         "On success",
-        "What happens to its commits; uses your credentials.",
+        "Action on the commits of a successful run; uses your credentials.",
         kind=FieldKind.CHOICE,
         options=tuple((text, value) for value, text in ON_SUCCESS.items()),
         none="keep them in the replica",
@@ -227,10 +227,10 @@ FIELDS: Sequence[Field] = (
     Field(
         "push",
         "Push",
-        "What runs may push to the source; uses your credentials.",
+        "Branches that runs may push to; uses your credentials.",
         kind=FieldKind.CHOICE,
         options=tuple((text, value) for value, text in PUSH.items()),
-        none="as the environment says, else own branch",
+        none="Environment default",
         folded=True,
     ),
     Field("workspace_lifecycle_policy", "When done", folded=True),

@@ -32,10 +32,10 @@ from quarterdeck.wire.automation_runs import Execution, ExecutionStatus, Trigger
 NO_PLACE = "waits for its turn"
 NOT_APPROVED = "waits for approval"
 APPROVING = (
-    "It starts with the variables of the environment, at the commit that was pushed: {commit}. Look at "
-    "what {author} changed first."
+    "The run starts at the pushed commit {commit}, with the variables of the environment. Review "
+    "the changes of {author} first."
 )
-CANCELING = "Its agent is stopped, and the run has failed. Its replica stays."
+CANCELING = "Stops the agent and marks the run as failed. The replica is kept."
 BEING_MADE = "starting"
 GONE = "gone"
 
@@ -252,7 +252,7 @@ class RunScreen(RunSteps):
         except NotFoundError:
             self._prompt_note = NO_REPLICA
         except ClientError as error:
-            self._prompt_note = f"It could not be read: {error} {error.next_step}"
+            self._prompt_note = f"Could not be read: {error} {error.next_step}"
         self._show()
 
     def action_reconnect(self) -> None:
@@ -308,7 +308,7 @@ class RunDialog(SettledLayout[Triggered | None], Dialog[Triggered | None]):
         Binding(
             "shift+tab",
             "app.focus_previous",
-            "Field before",
+            "Previous field",
             show=False,
             priority=True,
             id="form.before",

@@ -149,19 +149,19 @@ class RunList(AutomationRows):
 
 READING = "Reading …"
 WAITS = (
-    "Its pull request is from a fork whose author is not trusted. {execution.approve} approves it, "
-    "{execution.cancel} cancels it."
+    "The pull request is from a fork of an untrusted author. "
+    "{execution.approve} approve · {execution.cancel} cancel"
 )
 
 
 @dataclass(frozen=True)
 class RunStory:
-    """A run and its details. `prompt` is None while it is unknown; `said` then says why."""
+    """A run and its details. `prompt` is None while it is unknown; `note` then says why."""
 
     run: Execution
     replica: str
     prompt: str | None = None
-    said: str = READING
+    note: str = READING
 
 
 def story_lines(story: RunStory) -> Iterator[Fact]:
@@ -188,7 +188,7 @@ def story_lines(story: RunStory) -> Iterator[Fact]:
     yield from _payload(run)
     yield from _section("Prompt")
     if story.prompt is None:
-        yield Fact(story.said, "muted")
+        yield Fact(story.note, "muted")
     else:
         yield from (Fact(line, hard=True) for line in clean(story.prompt).splitlines())
 

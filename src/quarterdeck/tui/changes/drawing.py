@@ -95,7 +95,7 @@ def _chunk(section: DiffSection, begin: int, side: DiffSide) -> dict[int, Line]:
 
 
 def _checked(spans: Line, text: str) -> Line:
-    """Return the text as it is, whatever the rules of a language: a review shows what is there."""
+    """Return the text as it is, without the rules of a language: a review shows the bytes."""
     return spans if "".join(span.text for span in spans) == text else line(text, TextRole.CODE)
 
 

@@ -71,7 +71,7 @@ def notes_of(about: FileChange | RepositoryChange) -> list[str]:
 
 def _of_repository(repository: RepositoryChange) -> list[str]:
     if repository.files is None:
-        return ["Its changes have not been read."]
+        return ["Changes not loaded."]
     if not repository.files:
         return ["No changes."]
     if repository.cut:
@@ -147,7 +147,7 @@ def comments_words(comments: Sequence[Comment]) -> str:
 
 
 def against_words(review: Review) -> str:
-    """Return which changes are shown, unless it is all of them, and what is marked."""
+    """Return which changes are shown, unless it is all of them, and how many are marked."""
     if review.against == Against.BASE:
         return ""
     marked = len(review.marked)
@@ -191,7 +191,7 @@ class ItemKind(Enum):
 
 
 class Item(NamedTuple):
-    """One thing that the cursor can be on.
+    """An item that the cursor can be on.
 
     `line` and `partner` are indices into the section's lines. For a LINE the partner is the line it
     replaces, or that replaces it; for a PAIR they are the old and the new side. -1 is none.

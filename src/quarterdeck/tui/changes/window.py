@@ -134,7 +134,7 @@ class ChangesWindow(ScrollView, PaneKeys, can_focus=True):
         self._finder = DocumentSearch(self._document)
         self._split = False
 
-    # what is shown
+    # display
 
     def show(self, review: Review) -> None:
         """Show the current changes and comments; the reader stays at their line."""

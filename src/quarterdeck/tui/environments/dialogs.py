@@ -66,7 +66,7 @@ FILE = (
 )
 
 SKILL = (
-    Field("name", help="What it is called."),
+    Field("name", help="Name of the environment."),
     Field("slug", help="The name of its directory.", rule="Letters, digits and . _ -"),
     Field(
         "source",
@@ -89,7 +89,7 @@ def general(book: EnvironmentBook, environment: Environment | None) -> Sequence[
     bound = environment is not None and environment.source_environment_id is not None
     head = [
         Field("name", help="Unique in its scope."),
-        Field("description", help="For people: what it is for."),
+        Field("description", help="Purpose, for people."),
     ]
     owner_fields = [
         Field(
@@ -139,7 +139,7 @@ def general(book: EnvironmentBook, environment: Environment | None) -> Sequence[
     push = Field(
         "push",
         "Push",
-        "What agents may push to the source; uses your credentials.",
+        "Branches that agents may push to; uses your credentials.",
         kind=FieldKind.CHOICE,
         options=(
             ("ask in the chat", PushPolicy.ASK),

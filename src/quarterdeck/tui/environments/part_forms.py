@@ -48,13 +48,13 @@ TRANSPORTS = (
 )
 STDIO, REMOTE = ("command", "args", "env"), ("url", "headers")
 FIELDS = (
-    Field("name", help="What agents call it.", rule="Letters, digits, _ and -"),
+    Field("name", help="Name that agents see.", rule="Letters, digits, _ and -"),
     Field("transport", help="How an agent talks to it.", options=TRANSPORTS),
     Field("command", help="The program, without its arguments.", placeholder="npx"),
     Field("args", "Arguments", "One a line, as they are.", rows=3),
-    Field("env", "Variables", "Its own; they may be secret.", secret=True, rows=3),
+    Field("env", "Variables", "Variables of the server; may be secret.", secret=True, rows=3),
     Field("url", "URL", placeholder="https://host/mcp"),
-    Field("headers", help="Sent with each request; they may be secret.", secret=True, rows=3),
+    Field("headers", help="Sent with each request; may be secret.", secret=True, rows=3),
 )
 
 
@@ -125,7 +125,7 @@ def _start(mcp: EnvironmentMcp | None) -> Mapping[str, Any]:
 
 TYPING = 0.25
 """Seconds without a key before a search starts."""
-UNTYPED = "Type what to search for. esc, then m, installs from a source by hand."
+UNTYPED = "Type to search. esc, then m: install from URL."
 NOTHING = "No results. esc, then m: install from URL."
 
 
@@ -362,7 +362,7 @@ class PasteScreen(SettledLayout[object], Dialog[object]):
                 change for change in self._changes if change.effect in {Effect.ADD, Effect.CHANGE}
             ]
             if not wanted:
-                self._show_message("Nothing in it would change anything.", is_error=True)
+                self._show_message("No changes.", is_error=True)
                 return
             await self._take_over(wanted)
         finally:

@@ -336,7 +336,7 @@ def _skill_row(entry: InheritedPart[EnvironmentSkill]) -> TableRow:
 
 
 ORDER = (
-    "Warm hooks run once in a workspace, start hooks at each start: the global one, a source's, "
+    "Warm hooks run once per replica, start hooks at each start: the global one, a source's, "
     "the environment's own, then those that repositories bring."
 )
 TITLES = {HookKind.WARM: "Warm hook", HookKind.START: "Start hook"}

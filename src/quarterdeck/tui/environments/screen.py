@@ -69,7 +69,7 @@ class PoolSection(Section):
             return [TableRow("state", (OFF,), "muted")]
         rows = [
             TableRow("state", ("Pool", "on" if pool.enabled else "off")),
-            TableRow("", ("Target size", counted(pool.target_size, "workspace"))),
+            TableRow("", ("Target size", counted(pool.target_size, "replica"))),
             TableRow("", ("Now", _now(pool))),
             TableRow("", ("Version", f"{pool.generation} (bumped by each saved warm hook)")),
         ]
@@ -85,7 +85,7 @@ class PoolSection(Section):
             lines = wrapped(pool.last_failure_reason, self.room)
             rows += [TableRow("", ("", line), "error") for line in lines]
         if self._waiting:
-            rows.append(TableRow("", ("WORKSPACE", "SINCE", "STATE"), "heading"))
+            rows.append(TableRow("", ("REPLICA", "SINCE", "STATE"), "heading"))
             rows += [_row(workspace) for workspace in self._waiting]
         return rows
 
@@ -94,7 +94,7 @@ class PoolSection(Section):
 
     def action_switch(self) -> None:
         on = not (self._pool is not None and self._pool.enabled)
-        self._switch(on, "The pool is on: workspaces are being prepared." if on else "Off.")
+        self._switch(on, "Pool on: replicas are being prepared." if on else "Off.")
 
     def action_retry(self) -> None:
         if self._pool is None or not self._pool.enabled:
@@ -122,7 +122,7 @@ def _row(workspace: PooledWorkspace) -> TableRow:
 
 SHOWN_LINES = 200
 """Lines of a prompt that are shown here; its editor shows all."""
-LOCKED = "The global environment stays as it is; what it carries can be changed."
+LOCKED = "The global environment cannot be edited; its contents can."
 
 
 class GeneralSection(Section):
@@ -169,7 +169,11 @@ class GeneralSection(Section):
         if environment is None:
             return
         if environment.is_global or environment.source_environment_id is not None:
-            self.say(LOCKED if environment.is_global else "Its source says what it is.")
+            self.say(
+                LOCKED
+                if environment.is_global
+                else "Inherited from the source environment; edit it there."
+            )
             return
         self.open(lambda: dialogs.change_prompt(self.parts.book, environment))
 
@@ -324,7 +328,7 @@ class EnvironmentsScreen(PageScreen):
         return self._parts.book.get(UUID(key)) if key else None
 
     def show_list(self) -> None:
-        """Show what is known of the environments."""
+        """Show the environments as far as they are known."""
         self.listing.show_table(self._rows(), 0.6)
 
     def _rows(self) -> Sequence[TableRow]:

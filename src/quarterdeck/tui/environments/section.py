@@ -263,7 +263,7 @@ class Section(HasKeyContext, Vertical):
         if not self._known:
             self.rows.show_rows([])
         again = keyed("{environments.read} to retry.")
-        self.say(f"It could not be read: {error} {again}", is_error=True)
+        self.say(f"Could not be read: {error} {again}", is_error=True)
 
     def paint(self) -> None:
         """Show the current state."""

@@ -60,7 +60,7 @@ class FieldError:
 
 
 def check_name(name: str) -> FieldError | None:
-    """Return what is wrong with a name, before the service is asked."""
+    """Return the error of a name, before the service is asked."""
     if any(character.isspace() for character in name):
         return FieldError("name", "Names cannot contain spaces; use - instead.")
     if one_line(name) != name:
@@ -71,9 +71,9 @@ def check_name(name: str) -> FieldError | None:
 
 
 def check_message(message: str, images: int) -> FieldError | None:
-    """Return what is wrong with the first message, before the service is asked."""
+    """Return the error of the first message, before the service is asked."""
     if images and not message:
-        return FieldError("message", "Images need a message: say what to do with them.")
+        return FieldError("message", "Images need a message: write what to do with them.")
     return None
 
 
@@ -321,7 +321,7 @@ def with_more(wish: CreationRequest, more: More) -> CreationRequest:
 
 
 def unused_repositories(wish: CreationRequest) -> Refusal | None:
-    """Return what is wrong when more repositories were named that would have no effect."""
+    """Return an error when more repositories were named that would have no effect."""
     if not wish.others:
         return None
     if wish.environment_id is not None:

@@ -207,7 +207,7 @@ class AskScreen(SettledLayout[bool], Dialog[bool]):
         Binding(
             "shift+tab", "app.focus_previous", "Before", show=False, priority=True, id="form.before"
         ),
-        Binding("up", "app.focus_previous", "Field before", show=False, priority=True),
+        Binding("up", "app.focus_previous", "Previous field", show=False, priority=True),
     ]
 
     def __init__(self, title: str, fields: Sequence[AskField], submit: Submit, verb: str) -> None:
@@ -251,8 +251,8 @@ class AskScreen(SettledLayout[bool], Dialog[bool]):
 
     @work(exclusive=True)
     async def _carry_out(self) -> None:
-        for said in self.query(".error").results(Static):
-            said.display = False
+        for error_line in self.query(".error").results(Static):
+            error_line.display = False
         try:
             await self._submit({line.id or "": line.value.strip() for line in self.query(Input)})
         except WrongFieldError as error:

@@ -128,7 +128,7 @@ class TextView(SpanView):
 
     @property
     def page(self) -> Page:
-        """What is shown."""
+        """The page that is shown."""
         return self._page
 
     @property
@@ -306,7 +306,7 @@ class Reader(Vertical, ForwardsToPane, HasKeyContext):
         & TextView { height: 1fr; }
         & FindField { display: none; }
         &.finding FindField { display: block; }
-        & .said { height: auto; max-height: 3; padding: 0 1; color: $text-warning; display: none; }
+        & .message { height: auto; max-height: 3; padding: 0 1; color: $text-warning; display: none; }
     }
     """
 
@@ -318,7 +318,7 @@ class Reader(Vertical, ForwardsToPane, HasKeyContext):
     def compose(self) -> ComposeResult:
         yield TitleLine()
         yield TextView()
-        yield Static(classes="said", markup=False)
+        yield Static(classes="message", markup=False)
         yield FindField(placeholder="find in the text")
 
     @property
@@ -341,9 +341,9 @@ class Reader(Vertical, ForwardsToPane, HasKeyContext):
 
     def say(self, words: str) -> None:
         """Show a remark; an empty one removes the line."""
-        said = self.query_one(".said", Static)
-        said.display = bool(words)
-        said.update(one_line(words))
+        message = self.query_one(".message", Static)
+        message.display = bool(words)
+        message.update(one_line(words))
 
     @on(TextView.Moved)
     def _show_title(self) -> None:

@@ -90,7 +90,7 @@ def unreadable_words(state: ReplicaState | None) -> str:
                 "Failed. {replica.wake} retries; then its canvas can be read and uploaded to."
             )
         case status:
-            return f"It is {status}: " + keyed(
+            return f"{status.capitalize()}: " + keyed(
                 "{replica.wake} wakes it; then its canvas can be read.\n"
                 "{canvas.upload}: uploads are written when it starts."
             )
@@ -176,8 +176,8 @@ class CanvasPane(ReadingTab):
         & CanvasReader { height: 1fr; display: none; }
         &.reading ItemList { display: none; }
         &.reading CanvasReader { display: block; }
-        & #canvas-said { height: auto; max-height: 3; padding: 0 1; color: $text-muted; display: none; }
-        & #canvas-said.trouble { color: $text-error; }
+        & #canvas-message { height: auto; max-height: 3; padding: 0 1; color: $text-muted; display: none; }
+        & #canvas-message.trouble { color: $text-error; }
     }
     """
 
@@ -190,7 +190,7 @@ class CanvasPane(ReadingTab):
     def compose(self) -> ComposeResult:
         yield ItemList()
         yield CanvasReader()
-        yield Static(id="canvas-said", markup=False)
+        yield Static(id="canvas-message", markup=False)
         yield PathField()
 
     @property
@@ -215,7 +215,7 @@ class CanvasPane(ReadingTab):
 
     def say(self, words: str, *, is_error: bool = False) -> None:
         """Show one line about the result of an action."""
-        line = self.query_one("#canvas-said", Static)
+        line = self.query_one("#canvas-message", Static)
         line.display = bool(words)
         line.set_class(is_error, "trouble")
         line.update(one_line(words))

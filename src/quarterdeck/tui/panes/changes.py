@@ -50,7 +50,7 @@ class ChangesPane(TabPane):
     DEFAULT_CSS = """
     ChangesPane {
         & ChangesView { height: 1fr; }
-        & #changes-said { height: auto; max-height: 3; padding: 0 1; color: $text-warning; display: none; }
+        & #changes-message { height: auto; max-height: 3; padding: 0 1; color: $text-warning; display: none; }
         & #changes-line { height: 1; padding: 0 1; color: $text-muted; }
     }
     """
@@ -72,7 +72,7 @@ class ChangesPane(TabPane):
         self._shown_at: object = None
 
     def compose(self) -> ComposeResult:
-        yield Static(id="changes-said", markup=False)
+        yield Static(id="changes-message", markup=False)
         yield ChangesView()
         yield ReviewField()
         yield Static(id="changes-line", markup=False)
@@ -95,7 +95,7 @@ class ChangesPane(TabPane):
         """Part of `TabPane`."""
         return self.field if self.field.display else self.view
 
-    # what is shown
+    # display
 
     def on_mount(self) -> None:
         self._show_changes()
@@ -148,7 +148,7 @@ class ChangesPane(TabPane):
         clash = self.review.clash
         words = self._notice or self._git_runs or (clash_words(clash) if clash else "")
         words = words or state_words(self.review, state, online=self._app_state.online)
-        line = self.query_one("#changes-said", Static)
+        line = self.query_one("#changes-message", Static)
         line.display = bool(words)
         line.update(words)
         empty = "" if self.review.repositories else resting_words(state)
@@ -283,7 +283,7 @@ class ChangesPane(TabPane):
         try:
             self.review.drop(comment)
         except OSError as error:
-            self._notice = f"It may come back: {error.strerror}. Free some disk space."
+            self._notice = f"It may be restored: {error.strerror}. Free some disk space."
         self._show_changes()
 
     # sending
@@ -295,7 +295,7 @@ class ChangesPane(TabPane):
         elif not self._sending:
             them = "1 comment" if count == 1 else f"{count} comments"
             note = keyed("optional · {summary.send} send")
-            title = f"Words before the {them}{self._to_chat()}"
+            title = f"Summary for the {them}{self._to_chat()}"
             self.field.open("summary", title, self.review.summary, note)
 
     def _to_chat(self) -> str:
@@ -414,7 +414,7 @@ class ChangesPane(TabPane):
     def action_resolve(self) -> None:
         clash = self.review.clash
         if clash is None:
-            self.say("There are no conflicts.")
+            self.say("No conflicts.")
         else:
             self._ask_to_resolve(clash)
 
@@ -452,7 +452,7 @@ class ChangesPane(TabPane):
         else:
             self.say(
                 keyed(
-                    "{changes.search} searches; {changes.match} and {changes.match-back} go on from there."
+                    "{changes.search} search · {changes.match} next · {changes.match-back} previous"
                 )
             )
 

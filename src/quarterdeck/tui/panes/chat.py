@@ -524,7 +524,7 @@ class ChatPane(Vertical, TakesKeys):
         """Pause the goal, or resume it."""
         goal = self.chat.record.goal if self.chat else None
         if goal is None:
-            self.shown.show_problem(keyed("There is no goal yet; {chat.goal} sets one."))
+            self.shown.show_problem(keyed("No goal yet. {chat.goal} set one"))
             return
         status: Literal["active", "paused"] = (
             "paused" if goal.status == GoalStatus.ACTIVE else "active"

@@ -29,7 +29,7 @@ OWN_CHOICE = "Agent default"
 ANOTHER = "another:"
 """Prefix of an agent's id among models: choosing it creates another chat."""
 NO_GOALS = "This agent does not manage goals itself. Send a message in goal mode: ctrl+l."
-TAKEN = "There is such a file already, and it is not touched: choose another name."
+TAKEN = "The file exists and was not changed: choose another name."
 
 
 # chats
@@ -88,7 +88,7 @@ async def choose_model_or_agent(
         *(_choice(agent.id, agent.display_name) for agent in offered),
     ]
     choices += [
-        Choice(ANOTHER + agent.id, f"agent {agent.name}: makes another chat", agent.available)
+        Choice(ANOTHER + agent.id, f"agent {agent.name}: new chat", agent.available)
         for agent in agents
         if agent.id != provider
     ]
@@ -244,7 +244,7 @@ async def read_images(
             return []
         if not images:
             hold.discard()
-            shown.show_problem("There are no images in this block.")
+            shown.show_problem("No images in this block.")
         return images
 
 
@@ -277,4 +277,4 @@ def _names(path: Path, images: Sequence[tuple[str, bytes]]) -> list[Path]:
 def _wrong(error: OSError) -> WrongFieldError:
     if isinstance(error, FileExistsError):
         return WrongFieldError("path", TAKEN)
-    return WrongFieldError("path", f"It cannot be written: {error.strerror}.")
+    return WrongFieldError("path", f"Cannot write the file: {error.strerror}.")

@@ -232,7 +232,7 @@ class ChatMessages:
         try:
             await keeper.keep_soon(text)
         except OSError as error:
-            self._shown.show_problem(f"draft not kept: {error.strerror}. Free some disk space.")
+            self._shown.show_problem(f"draft not saved: {error.strerror}. Free some disk space.")
 
     def remember(self, text: str) -> None:
         """Add a text to the earlier prompts."""
@@ -240,7 +240,7 @@ class ChatMessages:
             self.prompts.add(text)
         except OSError as error:
             self._shown.show_problem(
-                f"not kept among your prompts: {error.strerror}. Free some disk space."
+                f"not saved in the prompt history: {error.strerror}. Free some disk space."
             )
 
     # sending
@@ -302,7 +302,7 @@ class ChatMessages:
         draft.plan_mode = draft.plan_mode or plan_mode
         draft.goal_mode = draft.goal_mode or extras.goal_mode
         await draft.keeper.keep_soon(f"{text}\n{draft.keeper.text}".rstrip("\n"))
-        shown.show_problem(f"not sent, and kept as the other chat's draft: {why}")
+        shown.show_problem(f"not sent; saved as the other chat's draft: {why}")
 
     async def _answer(self, request_id: str, text: str) -> None:
         shown = self._shown

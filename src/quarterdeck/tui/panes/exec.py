@@ -435,7 +435,7 @@ class ExecPane(TabPane):
     DEFAULT_CSS = """
     ExecPane {
         & ExecView { height: 1fr; }
-        & #exec-said { height: auto; max-height: 2; padding: 0 1; color: $text-warning; display: none; }
+        & #exec-message { height: auto; max-height: 2; padding: 0 1; color: $text-warning; display: none; }
     }
     """
 
@@ -446,7 +446,7 @@ class ExecPane(TabPane):
 
     def compose(self) -> ComposeResult:
         yield ExecView()
-        yield Static(id="exec-said", markup=False)
+        yield Static(id="exec-message", markup=False)
         yield ExecPrompt(self._runs.history)
 
     @property
@@ -484,7 +484,7 @@ class ExecPane(TabPane):
         if state.active:
             self._notice = ""
         words = self._notice
-        line = self.query_one("#exec-said", Static)
+        line = self.query_one("#exec-message", Static)
         line.display = bool(words)
         line.update(words)
         self.prompt.border_subtitle = "not active" if resting(state) else ""

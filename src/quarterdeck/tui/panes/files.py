@@ -125,7 +125,7 @@ def empty_words(finder: FileFinder) -> str:
     """Return the text shown when no file was found."""
     if finder.query is None:
         return ""
-    return "No file matches." if finder.query else "There are no files in its repositories."
+    return "No file matches." if finder.query else "No files in the repositories."
 
 
 def unreadable_words(state: ReplicaState | None) -> str:
@@ -138,7 +138,7 @@ def unreadable_words(state: ReplicaState | None) -> str:
         case WorkspaceStatus.ERROR:
             return keyed("Failed. {replica.wake} retries; then its files can be read.")
         case status:
-            return f"It is {status}: " + keyed(
+            return f"{status.capitalize()}: " + keyed(
                 "{replica.wake} wakes it; then its files can be read."
             )
 

@@ -90,7 +90,7 @@ def run_facts(run: HookRun) -> str:
 
 def output_words(run: HookRun) -> str:
     """Return a remark about its output."""
-    return f"The first {run.left_out:,} characters were not kept." if run.left_out else ""
+    return f"The first {run.left_out:,} characters were dropped." if run.left_out else ""
 
 
 def live_words(hook: LiveHook) -> str:

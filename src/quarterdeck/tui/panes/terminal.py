@@ -119,7 +119,7 @@ class TerminalPane(TabPane, TakesKeys):
         for terminal in self._terminals.values():
             await terminal.link.close()
 
-    # what is shown
+    # display
 
     @property
     def _switcher(self) -> Switcher:

@@ -106,7 +106,7 @@ def inactive_words(state: ReplicaState) -> str:
             return "The replica is being prepared. A terminal opens as soon as it is active."
         case WorkspaceStatus.ERROR:
             return keyed(
-                "The replica failed, so it has no terminals. The chat ({tab.chat}) says why.\n\n"
+                "The replica failed, so it has no terminals. See the chat ({tab.chat}) for the reason.\n\n"
                 "{replica.wake} retries."
             )
         case status:
@@ -305,7 +305,7 @@ class TerminalReader:
         if uri:
             self.ask(uri)
         else:
-            self._pane.show_line("There is no link here; u goes to the previous one.")
+            self._pane.show_line("No link here; u goes to the previous link.")
 
     def ask(self, uri: str) -> None:
         """Ask what to do with a link."""

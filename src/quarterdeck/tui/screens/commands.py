@@ -151,7 +151,7 @@ def what_rests(states: list[ReplicaState]) -> str:
 
 
 def what_goes(states: list[ReplicaState]) -> str:
-    """Return what is lost when they are deleted."""
+    """Return a sentence about the work that is lost when they are deleted."""
     pairs = [state.changed_lines for state in states]
     added, removed = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
     changes = f", with +{added} -{removed} changed lines" if added or removed else ""

@@ -92,7 +92,7 @@ class GetChangesScreen(ActionScreen[None]):
         self.query_one("#choices").display = False
         self.action_look()
 
-    # what is shown
+    # display
 
     @property
     def _state(self) -> GitState | None:

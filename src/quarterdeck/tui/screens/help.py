@@ -57,7 +57,7 @@ def key_table(
 ) -> Table:
     """Return the actions of one place; what has no key is dim. `ids` adds the ids for rebinding.
 
-    With `known`, what is not among these ids is left out; so is what is among `without`.
+    Only actions in `known`, if given, are listed, and none in `without`.
     """
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, min_width=12)

@@ -52,7 +52,7 @@ class PageScreen(SettledLayout[UUID | None]):
         yield KeyLine()
 
     def body(self) -> ComposeResult:
-        """Return what is between the two lines."""
+        """Return the widgets between the top and the bottom line."""
         raise NotImplementedError
 
     def on_mount(self) -> None:

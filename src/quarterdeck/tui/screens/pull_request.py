@@ -111,7 +111,7 @@ class PullRequestScreen(ActionScreen[str]):
         self.show()
         self.tell(self._first_message, "done")
 
-    # what is shown
+    # display
 
     @property
     def _known(self) -> list[PullRequestDetail]:

@@ -24,7 +24,7 @@ from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.wire.git import Checkpoint
 
 NONE = "No checkpoints yet. Each turn of the agent starts with one."
-NOT_KEPT = "The checkpoint of this message was not kept. Available:"
+NOT_KEPT = "No checkpoint of this message. Available:"
 CONSEQUENCE = (
     "Restores the files and branches of {repositories} to the start of this turn.\n"
     "Later commits and changes are removed; ignored files are kept.\n"
@@ -165,9 +165,11 @@ class RewindScreen(SettledLayout[None], Dialog[None]):
     async def action_undo(self) -> None:
         """Restore the files as they were before the rewind."""
         if not self._undo:
-            self._show_message("There is no rewind to undo.", "failed")
+            self._show_message("No rewind to undo.", "failed")
         elif not self._busy:
-            await self._rewind(self._undo, "Undone: the files are back to before the rewind.")
+            await self._rewind(
+                self._undo, "Undone: files restored to their state before the rewind."
+            )
 
     async def _rewind(self, checkpoint: str, done: str) -> None:
         self._busy = True

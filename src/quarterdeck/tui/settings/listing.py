@@ -39,7 +39,7 @@ EXPLAINED = {
     "ansi": "your terminal's own 16 colors",
     "auto": "reduced over SSH",
     "full": "",
-    "reduced": "nothing moves",
+    "reduced": "no animation",
     "osc": "when a replica needs you: a message to your terminal",
     "bell": "when a replica needs you: the bell",
     "off": "",

@@ -228,7 +228,7 @@ class SettingsScreen(PageScreen):
                 self._ask_provider()
             case part:
                 others = f"{listing.CONNECTIONS}, {listing.CREDENTIALS} and {listing.API_KEYS}"
-                self.tell("information", part, f"Nothing can be added here, only to {others}.")
+                self.tell("information", part, f"Nothing to add here; only to {others}.")
 
     def action_read(self) -> None:
         """Read everything again."""
@@ -312,7 +312,7 @@ class SettingsScreen(PageScreen):
         async def take(name: str) -> None:
             await self._app_state.client.credentials.get(name)
 
-        explained = "Its name in small letters, as in the name of its agent."
+        explained = "Provider name in lower case, as in the name of its agent."
         asking = AskValueScreen("Provider", explained, take)
         if await self.app.push_screen_wait(asking):
             self._ask_credential(asking.typed)

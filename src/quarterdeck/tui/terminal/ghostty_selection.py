@@ -70,7 +70,7 @@ class Selector:
             self._set(self._spanned(start, end))
 
     def _spanned(self, start: Any, end: Any) -> Any:
-        """Return both units and what is between them."""
+        """Return both units and the text between them."""
         ends: list[tuple[tuple[int, int], Any]] = []
         for ref in (start, end):
             unit = self._unit(ref, self._kind) or _cells(ref, ref)

@@ -197,7 +197,7 @@ class OutputEvent:
 
 @dataclass(frozen=True, slots=True)
 class Resized:
-    """The terminal has another size from here on in the output, whoever requested it."""
+    """The terminal has another size from here on in the output."""
 
     cols: int
     rows: int

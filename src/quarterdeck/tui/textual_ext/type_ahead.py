@@ -3,7 +3,7 @@
     key --> queue --> no hold, and the key before it is handled --> Textual
 
 Textual looks at the focus when a key arrives, so a key that is typed before the screen it is meant for
-is open would go to the wrong widget. Two things make a key wait:
+is open would go to the wrong widget. A key waits for two reasons:
 
 - A hold. Whatever moves the focus later than its key is handled owns one and releases it in a
   `finally`: pushing a screen (`TypeAhead.push_screen`), opening a pane or a terminal (`hold_keys`).

@@ -157,7 +157,7 @@ class Shapes:
     """The shapes of a transcript's blocks.
 
     A block that the user opened or folded stays so. A running call that ends while somebody reads
-    around it keeps its rows until it is out of view, so that nothing moves while they read.
+    around it keeps its rows until it is out of view, so that no animation while they read.
     """
 
     def __init__(self) -> None:

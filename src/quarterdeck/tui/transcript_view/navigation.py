@@ -389,10 +389,10 @@ class Search:
         For other blocks, and for folded text, the occurrences in the source are counted: to draw a long
         transcript only to count would take seconds.
         """
-        said = self._occurrences(index)
-        if not said or not self._reader.is_drawn(index):
-            return said
-        return len(self._spots(index)) or (said if self._is_folded(index) else 1)
+        count = self._occurrences(index)
+        if not count or not self._reader.is_drawn(index):
+            return count
+        return len(self._spots(index)) or (count if self._is_folded(index) else 1)
 
     def _is_folded(self, index: int) -> bool:
         block = self._reader.transcript.blocks[index]

@@ -51,7 +51,7 @@ _SCROLL_TARGET_Y = cast("Reactive[float]", ScrollView.scroll_target_y)
 
 
 class ReadingPosition(NamedTuple):
-    """A position in a transcript: a block, its row at the top of the window, and what is open.
+    """A position in a transcript: a block, its row at the top of the window, and the open blocks.
 
     Block `None`: at the end, which is followed.
     """
@@ -142,7 +142,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     @property
     def transcript(self) -> Transcript:
-        """What is shown."""
+        """The transcript that is shown."""
         return self._reader.transcript
 
     @property

@@ -1,4 +1,4 @@
-"""The reader of a transcript: the visible part, the cursor, and what is open.
+"""The reader of a transcript: the visible part, the cursor, and the open blocks.
 
 The logic of the view, without a screen: the widget passes size, keys and changes,
 and shows what `strip` returns.

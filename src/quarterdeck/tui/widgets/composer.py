@@ -113,7 +113,7 @@ QUITTING = "{app.exit} quits (agents keep running)"
 class Composer(StyledOnce, HasKeyContext):
     """A text area that grows to eight lines. Its text is never lost.
 
-    `text` is what is shown, `written` what is meant, with all pastes expanded. `completions` shows those of
+    `text` is shown, `written` is the same with all pastes expanded. `completions` shows those of
     the word at the cursor and has no focus. Up and down move beyond the text to `prompts`.
     """
 
@@ -273,7 +273,7 @@ class Composer(StyledOnce, HasKeyContext):
 
     @property
     def selected_text(self) -> str:
-        """Part of `TextArea`: what is copied is what is meant."""
+        """Part of `TextArea`: pastes are copied in full."""
         return self.pastes.written(super().selected_text)
 
     @property

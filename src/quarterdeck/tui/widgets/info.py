@@ -195,7 +195,7 @@ def _sandbox(state: ReplicaState) -> list[Line]:
     elif environment is not None and environment.isolation:
         lines.append(line(f"isolated by {one_line(environment.isolation)}"))
     elif not state.detailed:  # reserve its place: what is below must not jump when it is known
-        lines.append(line("isolation not read yet", TextRole.DIM))
+        lines.append(line("isolation unknown", TextRole.DIM))
     if record.lifecycle_policy in _POLICIES:
         lines.append(line(_POLICIES[record.lifecycle_policy]))
     if record.lifecycle_policy:

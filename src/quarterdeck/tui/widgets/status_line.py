@@ -98,8 +98,8 @@ def connection_words(state: ConnectionState) -> str:
         case ConnectionPhase.CONNECTING:
             return "◌ connecting"
         case ConnectionPhase.RECONNECTING:
-            wait = f" every {state.retry_in:.0f} s" if (state.retry_in or 0) >= 1 else ""
-            return f"✗ reconnecting{wait}"
+            wait = f", retry every {state.retry_in:.0f} s" if (state.retry_in or 0) >= 1 else ""
+            return f"✗ offline{wait}"
         case ConnectionPhase.REFUSED:
             return "✗ refused"
 

@@ -233,7 +233,7 @@ class ModelForm(Vertical):
         return any(row.spec.field.secret for row in self._rows.values())
 
     def reveal(self) -> None:
-        """Reveal what is masked, or mask it again."""
+        """Reveal masked values, or mask them again."""
         self._revealed = not self._revealed
         for row in self._rows.values():
             row.reveal(self._revealed)
@@ -368,7 +368,7 @@ class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
                 yield Button(self._verb, id="save", variant="primary", compact=True)
 
     def extra(self) -> ComposeResult:
-        """Return what is below the form."""
+        """Yield widgets below the form."""
         return iter(())
 
     def _keys(self) -> str:

@@ -413,9 +413,9 @@ def _what_now(error: ClientError) -> str:
     details = one_line(error.details or "") if isinstance(error, ResponseError) else ""
     match error:
         case NotConnectedError():
-            return "Nothing typed is lost: save again when it is back."
+            return "Your input is kept; save again when connected."
         case LinkError():
-            return "It may have been saved anyway; check before retrying."
+            return "The change may have been saved anyway; check before retrying."
         case _ if details:
             return f"({details}) {one_line(error.next_step)}"
         case _:
