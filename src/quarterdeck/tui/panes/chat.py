@@ -30,6 +30,7 @@ from quarterdeck.tui.host_services import ask_for_file, attached_words
 from quarterdeck.tui.kit.key_context import HasKeyContext, KeyContextChanged
 from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
 from quarterdeck.tui.panes import chat_dialogs
+from quarterdeck.tui.panes.chat_dialogs import FindLine
 from quarterdeck.tui.panes.chat_messages import (
     ChatMessages,
     ShownChat,
@@ -48,7 +49,6 @@ from quarterdeck.tui.transcript_view.blocks import not_offered, place_of
 from quarterdeck.tui.transcript_view.view import ReadingPosition
 from quarterdeck.tui.widgets.completions import Completions, Token
 from quarterdeck.tui.widgets.composer import Composer, SecretField
-from quarterdeck.tui.widgets.find_line import FindLine
 from quarterdeck.tui.widgets.lines import StateNote
 from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
