@@ -9,8 +9,8 @@ import pytest
 
 from quarterdeck.engine.git import GitError
 from quarterdeck.engine.git import run_git as run_in_engine
-from quarterdeck.local.processes import end_process
-from quarterdeck.sandboxes.processes import find, is_running, wait_for_end
+from quarterdeck.local.processes import end_process, find, is_running
+from quarterdeck.sandboxes.processes import wait_for_end
 from tests.support.git import make_repository
 
 # The last one holds the pipe until it is killed.

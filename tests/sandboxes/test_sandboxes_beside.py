@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from quarterdeck.local.processes import find
 from quarterdeck.sandboxes import processes
 from quarterdeck.sandboxes.launch import LAUNCHER
 
@@ -122,5 +123,5 @@ async def test_a_launcher_that_waits_ends_when_its_service_is_killed(walled, che
     )
     out, _ = await service.communicate()
     (launcher,) = out.split()
-    ref = processes.find(int(launcher))
+    ref = find(int(launcher))
     assert ref is None or await processes.wait_for_end(ref, 60)

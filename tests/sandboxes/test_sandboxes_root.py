@@ -170,8 +170,11 @@ def test_everything_again_as_an_ordinary_user(tmp_path):
     base = tmp_path / "again"
     base.mkdir()
     os.chown(base, SPARE_UID, SPARE_UID)
-    files = [f"test_sandboxes_{name}.py" for name in ("isolation", "lifecycle", "guarded")]
-    paths = [str(Path(__file__).with_name(name)) for name in files]
+    files = [
+        f"sandboxes/test_sandboxes_{name}.py" for name in ("isolation", "lifecycle", "guarded")
+    ]
+    files += ["security/test_isolation.py", "security/test_bounds.py", "security/test_files.py"]
+    paths = [str(ROOT / "tests" / name) for name in files]
     tests = [sys.executable, "-m", "pytest", *paths, "-q", "-x", "-n", "0"]
     options = ["-p", "no:cacheprovider", "--basetemp", str(base / "tests"), "--rootdir", str(ROOT)]
     needed = [

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from typing import Any
 
 import httpx
@@ -11,8 +11,10 @@ import pytest
 import pytest_asyncio
 
 from quarterdeck.service.http_protocol import limits_for
+from quarterdeck.service.listeners import TcpListener, bind
 from quarterdeck.service.previews import reverse_proxy
 from quarterdeck.service.previews import reverse_proxy as exchange
+from quarterdeck.service.previews.service import MOST_PREVIEWS
 from tests.support.waiting import eventually
 from tests.workspace_files.conftest import RealWorld, opened
 
@@ -100,6 +102,38 @@ async def serving(world: RealWorld, made: str) -> tuple[int, str]:
 
     await eventually(listens, "the program")
     return port, opened.json()["preview"]["publicUrl"]
+
+
+async def test_previews_are_bounded_and_never_the_services_own(
+    world: RealWorld, active: str
+) -> None:
+    inside = await as_workspace(world, active)
+
+    async def ask(port: int) -> tuple[int, str]:
+        answer = await world.client.post("/v1/previews", json={"port": port}, headers=inside)
+        return answer.status_code, answer.json().get("code", "")
+
+    ports = range(5000, 5000 + MOST_PREVIEWS)
+    assert {await ask(port) for port in ports} == {(201, "")}
+    assert await ask(80) == (409, "CONFLICT")
+    assert await ask(ports[0]) == (200, "")
+    listed = (await world.client.get(f"/v1/replica/{active}/previews")).json()["previews"]
+    own = httpx.URL(listed[0]["publicUrl"]).port
+    assert own is not None
+    assert await ask(own) == (400, "INVALID_REQUEST")
+    # Also when the service came to listen there after the preview was opened.
+    await world.client.delete(f"/v1/previews/{ports[0]}", headers=inside)
+    taken = free_port()
+    assert await ask(taken) == (201, "")
+    listed = (await world.client.get(f"/v1/replica/{active}/previews")).json()["previews"]
+    url = next(one["publicUrl"] for one in listed if one["port"] == taken)
+    with closing(bind(TcpListener("127.0.0.1", taken))):
+        async with httpx.AsyncClient(trust_env=False) as browser:
+            refused = await browser.get(url)
+    assert refused.status_code == 502
+    assert "the service's own" in refused.text
+    for port in (*ports[1:], taken):
+        await world.client.delete(f"/v1/previews/{port}", headers=inside)
 
 
 async def test_open_list_and_close(world: RealWorld, active: str) -> None:

@@ -1,6 +1,7 @@
 """Processes of this machine, as `/proc` shows them, and ways to end them with their descendants."""
 
 import asyncio
+import errno
 import os
 import signal
 from collections.abc import Callable
@@ -63,6 +64,53 @@ def read_environment(pid: int) -> list[bytes]:
         return []
 
 
+@dataclass(frozen=True)
+class ProcessRef:
+    """A process, identified so that no later one can be mistaken for it.
+
+    `started` is in clock ticks since the machine booted, as in `/proc/PID/stat`.
+    """
+
+    pid: int
+    started: int
+
+
+def find(pid: int) -> ProcessRef | None:
+    """Return the running process of that number; None when there is none or it has ended (zombie)."""
+    stat = read_stat(pid)
+    if stat is None or stat.has_ended:
+        return None
+    return ProcessRef(pid, stat.started)
+
+
+def is_running(ref: ProcessRef) -> bool:
+    """Return whether exactly this process runs."""
+    return find(ref.pid) == ref
+
+
+def send(ref: ProcessRef, number: signal.Signals) -> None:
+    """Signal a process if it still runs; a recycled pid is left alone."""
+    try:
+        handle = os.pidfd_open(ref.pid)
+    except OSError as e:
+        if e.errno == errno.ENOSYS:
+            _send_by_number(ref, number)
+        return
+    try:
+        if is_running(ref):
+            signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        return
+    finally:
+        os.close(handle)
+
+
+def _send_by_number(ref: ProcessRef, number: signal.Signals) -> None:
+    # a kernel without process handles (before 5.3)
+    if is_running(ref):
+        os.kill(ref.pid, number)
+
+
 def send_signal(call: Callable[[int, int], None], target: int, number: int) -> bool:
     """Send with `os.kill` or `os.killpg`; return False without such a process of ours."""
     try:
@@ -82,8 +130,8 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
         started = _descendants(process.pid)
         with suppress(ProcessLookupError):
             process.kill()
-        for pid in started:
-            send_signal(os.kill, pid, signal.SIGKILL)
+        for ref in started:
+            send(ref, signal.SIGKILL)
         kill_group(process.pid)
     await process.wait()
 
@@ -93,7 +141,7 @@ def kill_group(leader: int) -> None:
     send_signal(os.killpg, leader, signal.SIGKILL)
 
 
-def _descendants(pid: int) -> list[int]:
+def _descendants(pid: int) -> list[ProcessRef]:
     """Return the descendants of a process, except those that started a new session."""
     stats = {id: stat for id in process_ids() if (stat := read_stat(id))}
     pids = [pid]
@@ -103,4 +151,4 @@ def _descendants(pid: int) -> list[int]:
             for child, stat in stats.items()
             if stat.parent == parent and pid in stats and stat.session == stats[pid].session
         ]
-    return pids[1:]
+    return [ProcessRef(child, stats[child].started) for child in pids[1:]]

@@ -10,13 +10,7 @@ from uuid import UUID
 
 from quarterdeck.local.processes import end_process
 from quarterdeck.sandboxes.git import DiskFullError, SourceGitError, quoted
-from quarterdeck.sandboxes.layout import (
-    MIRRORS_INSIDE,
-    Places,
-    make_directory,
-    remove_tree,
-    write_for_user,
-)
+from quarterdeck.sandboxes.layout import MIRRORS_INSIDE, Places, make_directory, write_for_user
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import (
     START_REF,
@@ -29,6 +23,7 @@ from quarterdeck.sandboxes.port import (
 from quarterdeck.sandboxes.processes import SandboxUser
 from quarterdeck.sandboxes.record import CloneBook, CloneEntry, Mode, load_book, store_book
 from quarterdeck.sandboxes.sources import safe_name, spellings, without_password
+from quarterdeck.sandboxes.trees import Entered, remove_tree, walk
 from quarterdeck.wire.base import shown
 from quarterdeck.wire.git_state import EngineRepository
 
@@ -298,9 +293,11 @@ def _described(workspace_dir: str, book: CloneBook, source: RepositorySource) ->
 
 def _give(directory: Path, user: SandboxUser) -> None:
     os.chown(directory, user.uid, user.gid)
-    for parent, directories, files in os.walk(directory):
-        for name in (*directories, *files):
-            os.chown(Path(parent, name), user.uid, user.gid, follow_symlinks=False)
+    for visit in walk(directory):
+        if isinstance(visit, Entered):
+            for entry in visit.entries:
+                name, above = entry.name, visit.descriptor
+                os.chown(name, user.uid, user.gid, dir_fd=above, follow_symlinks=False)
 
 
 REFRESH_SECONDS = 5.0

@@ -10,13 +10,11 @@ import gzip
 import hashlib
 import os
 import re
-import secrets
-import shutil
 import stat
 import tarfile
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -150,6 +148,8 @@ def places_of(home: Home, workspace_id: str) -> Places:
 T = TypeVar("T")
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_LEVELS = 64
+"""Files in directories below this depth are not listed."""
 _ATTEMPTS = 3
 """Reading is repeated when a workspace is packed or unpacked meanwhile."""
 
@@ -205,17 +205,27 @@ def _from_either(
 
 def _list_directory(home: Path, directory: str) -> Iterator[KeptFile]:
     with _opened(home, directory.encode().split(b"/")) as top:
-        if top is None:
-            return
-        for above, _, names, within in os.fwalk(b".", dir_fd=top):
-            for name in names:
-                try:
-                    status = os.stat(name, dir_fd=within, follow_symlinks=False)
-                except FileNotFoundError:
-                    continue  # removed meanwhile
-                if stat.S_ISREG(status.st_mode):
-                    path = b"/".join([*above.split(b"/")[1:], name])
-                    yield KeptFile(path, status.st_size)
+        if top is not None:
+            yield from _list_open(top, b"", _LEVELS)
+
+
+def _list_open(top: int, prefix: bytes, levels: int) -> Iterator[KeptFile]:
+    """Yield the files below an open directory, in which programs may change things meanwhile."""
+    for name in os.listdir(top):
+        encoded = os.fsencode(name)
+        try:
+            status = os.stat(name, dir_fd=top, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode):
+                yield KeptFile(prefix + encoded, status.st_size)
+            if not stat.S_ISDIR(status.st_mode) or levels == 0:
+                continue
+            below = os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=top)
+        except OSError:
+            continue  # removed meanwhile, or closed
+        try:
+            yield from _list_open(below, prefix + encoded + b"/", levels - 1)
+        finally:
+            os.close(below)
 
 
 def _read_plain(home: Path, directory: str, name: bytes, most: int) -> KeptContent | None:
@@ -304,14 +314,21 @@ def _reading(archive: Path) -> Generator[tarfile.TarFile]:
         ) from e
 
 
+PRIVATE_DIRECTORY = 0o700
 _NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_directory(path: Path, user: SandboxUser) -> bool:
-    """Make a directory for the user inside; return False when it existed."""
+    """Make a directory for the user inside; return False when it existed.
+
+    A program inside may have closed an existing one to everybody, and nothing would start in it.
+    """
     try:
-        path.mkdir(mode=0o700)
+        path.mkdir(mode=PRIVATE_DIRECTORY)
     except FileExistsError:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & PRIVATE_DIRECTORY != PRIVATE_DIRECTORY:
+            path.chmod(mode | PRIVATE_DIRECTORY)
         return False
     if user.drop:
         os.chown(path, user.uid, user.gid)
@@ -355,45 +372,3 @@ def open_socket(path: Path) -> int:
         return descriptor
     os.close(descriptor)
     raise ConnectionRefusedError("the path of the engine's socket is not a socket")
-
-
-def remove_tree(path: Path) -> None:
-    """Remove a directory tree; links are removed, not followed.
-
-    Raises:
-        OSError: something could not be removed.
-    """
-    if not os.path.lexists(path):
-        return
-    if os.geteuid() != 0:
-        _open_directories(path)
-    shutil.rmtree(path)
-
-
-def temporary_name(kind: str) -> str:
-    """Return a name for a temporary directory of this process; see `remove_abandoned`."""
-    return f".{kind}-{os.getpid()}-{secrets.token_hex(8)}"
-
-
-def remove_abandoned(directory: Path, kind: str) -> None:
-    """Remove directories with a `temporary_name` whose process has ended without removing them.
-
-    Raises:
-        OSError: one could not be removed.
-    """
-    for path in directory.glob(f".{kind}-*"):
-        pid = path.name.split("-")[1]
-        if pid.isdecimal() and Path("/proc", pid).exists():
-            continue
-        with suppress(FileNotFoundError):  # another process removes it too
-            remove_tree(path)
-
-
-def _open_directories(path: Path) -> None:
-    # a directory without write or search permission keeps its owner out too
-    waiting = [path]
-    while waiting:
-        current = waiting.pop()
-        current.chmod(0o700)
-        with os.scandir(current) as entries:
-            waiting += [Path(entry) for entry in entries if entry.is_dir(follow_symlinks=False)]

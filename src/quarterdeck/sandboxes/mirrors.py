@@ -21,7 +21,6 @@ from quarterdeck.sandboxes.git import (
     quoted,
     write_configuration,
 )
-from quarterdeck.sandboxes.layout import remove_abandoned, remove_tree, temporary_name
 from quarterdeck.sandboxes.port import (
     CloneError,
     Concern,
@@ -35,6 +34,7 @@ from quarterdeck.sandboxes.port import (
     UnknownBranchError,
 )
 from quarterdeck.sandboxes.sources import Source, local_path, name_from, safe_name, without_password
+from quarterdeck.sandboxes.trees import remove_abandoned, remove_tree, temporary_name
 
 _NEW, _OLD = "new", "old"
 _NEW_SECONDS = 3600.0

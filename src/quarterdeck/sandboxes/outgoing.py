@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quarterdeck.sandboxes.git import GitRunner, GitTimeoutError, PackTooLargeError, SourceGitError
-from quarterdeck.sandboxes.layout import remove_abandoned, remove_tree, temporary_name
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import (
     PushError,
@@ -25,6 +24,7 @@ from quarterdeck.sandboxes.port import (
     RepositorySource,
 )
 from quarterdeck.sandboxes.sources import local_path, without_password
+from quarterdeck.sandboxes.trees import remove_abandoned, remove_tree, temporary_name
 
 KIND = "outgoing"
 PUSH_SECONDS = 1800.0

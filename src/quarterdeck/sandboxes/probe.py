@@ -11,21 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.local.home import Home
+from quarterdeck.local.processes import find, send
 from quarterdeck.sandboxes.cgroups import ControlGroups
 from quarterdeck.sandboxes.kernel import find_hardening
 from quarterdeck.sandboxes.launch import spawn
-from quarterdeck.sandboxes.layout import (
-    Places,
-    make_directory,
-    read_tail,
-    remove_abandoned,
-    remove_tree,
-    temporary_name,
-)
+from quarterdeck.sandboxes.layout import Places, make_directory, read_tail
 from quarterdeck.sandboxes.port import Gap, Isolation, IsolationError
-from quarterdeck.sandboxes.processes import SandboxUser, find, reap, sandbox_user, send
+from quarterdeck.sandboxes.processes import SandboxUser, reap, sandbox_user
 from quarterdeck.sandboxes.record import CloneBook
 from quarterdeck.sandboxes.sandbox import Confinement, describe
+from quarterdeck.sandboxes.trees import remove_abandoned, remove_tree, temporary_name
 
 _TRIAL = "trial"
 _SECONDS = 15.0

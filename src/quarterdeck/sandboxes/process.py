@@ -9,6 +9,7 @@ ProcessDriver ── probe      how sandboxes can run here, found once by a tria
 
 import asyncio
 import errno
+import os
 import sys
 from collections import defaultdict
 from collections.abc import (
@@ -31,14 +32,7 @@ from quarterdeck.sandboxes.bubblewrap import Wanted, shown_to_sandboxes
 from quarterdeck.sandboxes.cgroups import find_groups
 from quarterdeck.sandboxes.clones import Provisioner, clones_of, copy_workspace, default_tree
 from quarterdeck.sandboxes.git import DiskFullError, SourceGitError, no_login, stream_process
-from quarterdeck.sandboxes.layout import (
-    Places,
-    list_files,
-    places_of,
-    read_file,
-    remove_tree,
-    write_for_user,
-)
+from quarterdeck.sandboxes.layout import Places, list_files, places_of, read_file, write_for_user
 from quarterdeck.sandboxes.link import open_stream
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.outgoing import OutgoingPushes
@@ -64,6 +58,7 @@ from quarterdeck.sandboxes.record import load_book
 from quarterdeck.sandboxes.runtime import Runtime, socket_of
 from quarterdeck.sandboxes.sandbox import CommandOverrides
 from quarterdeck.sandboxes.source_trees import Trees
+from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.engine import CONFIG_NAME
 from quarterdeck.wire.git_state import EngineRepository
 
@@ -172,6 +167,7 @@ class ProcessDriver:
         inside = confinement.layout(places).workspace_dir
         async with self._locks[workspace_id]:
             with _disk_errors():
+                _require_room(self._home)
                 return await provisioner.provision(
                     places, inside, repositories, branch, report, uncommitted
                 )
@@ -198,6 +194,7 @@ class ProcessDriver:
         machine = await self._examined()
         async with self._locks[workspace_id]:
             with _disk_errors():
+                _require_room(self._home)
                 await self._runtime.start(places, machine.confinement, size)
 
     async def fetch_branch(self, source: RepositorySource, branch: str) -> str:
@@ -344,6 +341,26 @@ class ProcessDriver:
                 with _disk_errors():
                     self._machine = await examine(self._home, self._sandbox_user, self._groups)
             return self._machine
+
+
+RESERVED = 256 << 20
+RESERVED_PART = 50
+"""No replica starts when less than this many bytes, or this part of the disk if that is less, is
+free: the service stores events and messages on it."""
+
+
+def _require_room(home: Home) -> None:
+    """Refuse to start work on a disk that is almost full.
+
+    Raises:
+        DiskFullError: it is.
+    """
+    disk = os.statvfs(home.root)
+    free = disk.f_bavail * disk.f_frsize
+    if free < min(RESERVED, disk.f_blocks * disk.f_frsize // RESERVED_PART):
+        raise DiskFullError(
+            f"The disk is almost full: {free >> 20} MiB are free. Make room, and try again."
+        )
 
 
 def _remove(places: Places, removed: Places) -> None:

@@ -1,15 +1,21 @@
 """Processes of a sandbox and their identity."""
 
 import asyncio
-import errno
 import os
 import pwd
-import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from quarterdeck.local.processes import PROC, process_ids, read_environment, read_stat
+from quarterdeck.local.processes import (
+    PROC,
+    ProcessRef,
+    find,
+    is_running,
+    process_ids,
+    read_environment,
+    read_stat,
+)
 from quarterdeck.sandboxes.port import IsolationError
 
 MARKER = "QUARTERDECK_SANDBOX"
@@ -18,57 +24,10 @@ MARKER = "QUARTERDECK_SANDBOX"
 _STEP = 0.01
 
 
-@dataclass(frozen=True)
-class ProcessRef:
-    """A process, identified so that no later one can be mistaken for it.
-
-    `started` is in clock ticks since the machine booted, as in `/proc/PID/stat`.
-    """
-
-    pid: int
-    started: int
-
-
-def find(pid: int) -> ProcessRef | None:
-    """Return the running process of that number; None when there is none or it has ended (zombie)."""
-    stat = read_stat(pid)
-    if stat is None or stat.has_ended:
-        return None
-    return ProcessRef(pid, stat.started)
-
-
 def parent_of(ref: ProcessRef) -> ProcessRef | None:
     """Return the process that started this one, or took it over."""
     stat = read_stat(ref.pid)
     return find(stat.parent) if stat and stat.started == ref.started else None
-
-
-def is_running(ref: ProcessRef) -> bool:
-    """Return whether exactly this process runs."""
-    return find(ref.pid) == ref
-
-
-def send(ref: ProcessRef, number: signal.Signals) -> None:
-    """Signal a process if it still runs; a recycled pid is left alone."""
-    try:
-        handle = os.pidfd_open(ref.pid)
-    except OSError as e:
-        if e.errno == errno.ENOSYS:
-            _send_by_number(ref, number)
-        return
-    try:
-        if is_running(ref):
-            signal.pidfd_send_signal(handle, number)
-    except ProcessLookupError:
-        return
-    finally:
-        os.close(handle)
-
-
-def _send_by_number(ref: ProcessRef, number: signal.Signals) -> None:
-    # a kernel without process handles (before 5.3)
-    if is_running(ref):
-        os.kill(ref.pid, number)
 
 
 async def wait_for_end(ref: ProcessRef, seconds: float) -> bool:
@@ -105,6 +64,17 @@ def is_namespace_init(ref: ProcessRef) -> bool:
 def is_marked(ref: ProcessRef, mark: str) -> bool:
     """Return whether the process belongs to the sandbox with this mark."""
     return f"{MARKER}={mark}".encode() in read_environment(ref.pid)
+
+
+def find_marked(pid: int, mark: str) -> ProcessRef | None:
+    """Return the process of that number if it belongs to the sandbox with this mark.
+
+    A number that others report may by now be another process's, even one of the machine.
+    """
+    ref = find(pid)
+    if ref is None or not is_marked(ref, mark):
+        return None
+    return ref if is_running(ref) else None
 
 
 def marked(mark: str) -> list[ProcessRef]:

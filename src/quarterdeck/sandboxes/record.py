@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ValidationError
 
 from quarterdeck.local.files import write_file
-from quarterdeck.sandboxes.processes import ProcessRef
+from quarterdeck.local.processes import ProcessRef
 
 Mode = Literal["bubblewrap", "none"]
 

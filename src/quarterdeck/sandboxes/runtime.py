@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quarterdeck.local.processes import boot_id
+from quarterdeck.local.processes import ProcessRef, boot_id, find, is_running, send
 from quarterdeck.sandboxes import processes
 from quarterdeck.sandboxes.bubblewrap import NOTHING, VisiblePaths
 from quarterdeck.sandboxes.cgroups import ControlGroups
@@ -18,7 +18,6 @@ from quarterdeck.sandboxes.layout import Places, open_new_log, read_tail
 from quarterdeck.sandboxes.link import listener_of
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import SandboxError, Size
-from quarterdeck.sandboxes.processes import ProcessRef
 from quarterdeck.sandboxes.record import (
     Mode,
     SandboxRecord,
@@ -98,7 +97,7 @@ class Runtime:
         """Return whether the engine runs; one that is not in the record is found by its socket."""
         self._reap()
         record = _valid_record(places)
-        if record and record.engine and processes.is_running(record.engine):
+        if record and record.engine and is_running(record.engine):
             return True
         return await self._adopt(places) is not None
 
@@ -106,7 +105,7 @@ class Runtime:
         """End every process of the sandbox: with SIGTERM first, then killed."""
         record = _valid_record(places) or await self._adopt(places)
         if record and record.engine:
-            processes.send(record.engine, signal.SIGTERM)
+            send(record.engine, signal.SIGTERM)
             await processes.wait_for_end(record.engine, self.grace)
         await self._end(places)
 
@@ -156,8 +155,7 @@ class Runtime:
                 raise SandboxError(
                     f"The engine ended at once, with code {code}.", read_tail(log_file)
                 )
-            pid = await listener_of(socket_of(places)) if record else None
-            engine = processes.find(pid) if pid else None
+            engine = await _listening_engine(places) if record else None
             if record and engine:
                 store_record(places.record, record.model_copy(update={"engine": engine}))
                 return
@@ -169,7 +167,7 @@ class Runtime:
     def _first_record(self, places: Places, mode: Mode) -> SandboxRecord | None:
         """Record the sandbox's inner process as soon as it is known."""
         pid = read_status(places.status).child_pid
-        init = processes.find(pid) if pid else None
+        init = find(pid) if pid else None
         if init is None:
             return None
         record = SandboxRecord(boot=boot_id(), mark=places.mark, mode=mode, init=init)
@@ -178,8 +176,7 @@ class Runtime:
 
     async def _adopt(self, places: Places) -> SandboxRecord | None:
         """Find a running engine by its socket and record it; return None when none answers."""
-        pid = await listener_of(socket_of(places))
-        engine = processes.find(pid) if pid else None
+        engine = await _listening_engine(places)
         if engine is None:
             return None
         init, mode = _outermost(engine, places.mark)
@@ -207,9 +204,9 @@ class Runtime:
         if record.mode == "none" and record.engine:
             # the launcher then kills all its descendants, and ends
             first = record.engine
-        processes.send(first, signal.SIGKILL)
+        send(first, signal.SIGKILL)
         if not await processes.wait_for_end(record.init, _END_SECONDS):
-            processes.send(record.init, signal.SIGKILL)
+            send(record.init, signal.SIGKILL)
 
     async def _sweep(self, mark: str) -> None:
         """Kill every process with the mark, until there is none."""
@@ -220,17 +217,27 @@ class Runtime:
             if not remaining:
                 return
             for ref in remaining:
-                processes.send(ref, signal.SIGKILL)
+                send(ref, signal.SIGKILL)
             await asyncio.sleep(_STEP)
         raise SandboxError("Some processes of the sandbox do not end.", _listed(remaining))
 
     def _remaining(self, mark: str) -> list[ProcessRef]:
         """Return the sandbox's running processes: marked, or in its groups with no mark left."""
-        grouped = [ref for ref in map(processes.find, self.groups.pids(mark)) if ref]
+        grouped = [ref for ref in map(find, self.groups.pids(mark)) if ref]
         return list({*processes.marked(mark), *grouped})
 
     def _reap(self) -> None:
         self._children = {pid for pid in self._children if processes.reap(pid) is None}
+
+
+async def _listening_engine(places: Places) -> ProcessRef | None:
+    """Return the process that listens at the engine's socket.
+
+    The kernel reports who began to listen. That process may have ended and left the socket to
+    another, so its number counts only while it is a process of this sandbox.
+    """
+    pid = await listener_of(socket_of(places))
+    return processes.find_marked(pid, places.mark) if pid else None
 
 
 def _valid_record(places: Places) -> SandboxRecord | None:

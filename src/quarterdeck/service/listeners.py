@@ -68,8 +68,13 @@ class Bound:
     def close(self) -> None:
         """Close the socket, and remove its file if that still belongs to it."""
         self.socket.close()
+        _on_tcp.discard(self)
         if isinstance(self.address, Path) and _inode(self.address) == self.inode:
             self.address.unlink(missing_ok=True)
+
+
+_on_tcp: set[Bound] = set()
+"""Where this process listens, for `listens_here`."""
 
 
 def is_loopback(host: str) -> bool:
@@ -111,7 +116,9 @@ def _bind_tcp(host: str, port: int, entrance: Entrance) -> Bound:
             ) from e
         raise ListenError(f"Cannot listen on {host} port {port}: {e.strerror or e}.") from e
     opened.setblocking(False)
-    return Bound(opened, (host, opened.getsockname()[1]), entrance)
+    bound = Bound(opened, (host, opened.getsockname()[1]), entrance)
+    _on_tcp.add(bound)
+    return bound
 
 
 def _bind_unix(path: Path, mask: int, entrance: Entrance) -> Bound:
@@ -144,6 +151,12 @@ def _answers(path: Path) -> bool:
         except OSError as e:
             raise ListenError(f"Cannot listen on {path}: {e.strerror or e}.") from e
     return True
+
+
+def listens_here(port: int) -> bool:
+    """Return whether this process listens on a TCP port."""
+    open_ports = {one.socket.getsockname()[1] for one in _on_tcp if one.socket.fileno() >= 0}
+    return port in open_ports
 
 
 @contextmanager

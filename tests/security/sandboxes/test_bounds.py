@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.sandboxes import cgroups, processes
+from quarterdeck.local.processes import ProcessRef
+from quarterdeck.sandboxes import cgroups, process, processes
 from quarterdeck.sandboxes.cgroups import Bounds, ControlGroups, find_groups
 from quarterdeck.sandboxes.interpreter import needed_directories
 from quarterdeck.sandboxes.launch import LAUNCHER, LaunchSpec
 from quarterdeck.sandboxes.layout import places_of
-from quarterdeck.sandboxes.processes import SPARE_UID, ProcessRef
+from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.processes import SPARE_UID
 from quarterdeck.sandboxes.record import load_record
 from tests.sandboxes.conftest import Bench
 
@@ -226,3 +228,15 @@ async def test_what_is_not_limited_is_told(bench: Bench, monkeypatch):
     gap = next(gap for gap in isolation.gaps if "memory" in gap.message)
     assert "cpu, memory, pids" in gap.message
     assert "Delegate=yes" in gap.next_step
+
+
+async def test_nothing_starts_on_a_disk_that_is_almost_full(bench: Bench, monkeypatch):
+    workspace = await bench.provision()
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "RESERVED", 1 << 62)
+        patch.setattr(process, "RESERVED_PART", 1)
+        for attempt in (bench.driver.start(workspace), bench.provision()):
+            with pytest.raises(SandboxError, match="almost full: [0-9]+ MiB"):
+                await attempt
+    await bench.driver.start(workspace)
+    assert await bench.said(workspace, "echo runs") == "runs"

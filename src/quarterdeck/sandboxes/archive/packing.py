@@ -13,8 +13,10 @@ import stat
 import tarfile
 from base64 import b64decode, b64encode
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from quarterdeck.sandboxes.trees import Entered, open_below, short_path, walk
 
 ATTRIBUTE = "QUARTERDECK.xattr."
 _ATTRIBUTES = ("user.", "system.posix_acl_")
@@ -172,6 +174,9 @@ def restore_metadata(path: Path, member: tarfile.TarInfo) -> None:
 LEVEL = 3
 """Compression level: higher ones gain little for much time."""
 _CHUNK = 1 << 20
+PATH_LIMIT = 64 << 10
+"""Bytes of a directory's path: each member names its own in full, so the archive grows with the
+square of the depth."""
 
 
 class DamagedError(Exception):
@@ -192,59 +197,41 @@ def pack(tree: Path, archive: Path, left_out: frozenset[str]) -> None:
         with (
             gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL, mtime=0) as squeezed,
             tarfile.open(fileobj=squeezed, mode="w|", format=tarfile.PAX_FORMAT) as writer,
-            _opened() as closed,
         ):
-            for path in _below(tree, left_out, closed):
-                member = describe(writer, path, path.relative_to(tree).as_posix())
-                if member is not None:
-                    closed.open(path)
-                    add(writer, member, path)
+            for visit in walk(tree):
+                if isinstance(visit, Entered):
+                    _pack_directory(writer, visit, left_out)
         file.flush()
         os.fsync(file.fileno())
 
 
-class _Closed:
-    """Files and directories that their owner may not read: made readable, and restored after."""
-
-    def __init__(self) -> None:
-        self._modes: list[tuple[Path, int]] = []
-
-    def open(self, path: Path) -> None:
-        mode = path.lstat().st_mode
-        needed = 0o500 if stat.S_ISDIR(mode) else 0o400
-        if os.geteuid() == 0 or stat.S_ISLNK(mode) or mode & needed == needed:
-            return
-        self._modes.append((path, stat.S_IMODE(mode)))
-        path.chmod(stat.S_IMODE(mode) | needed)
-
-    def close(self) -> None:
-        for path, mode in reversed(self._modes):
-            path.chmod(mode)
+def _pack_directory(writer: tarfile.TarFile, directory: Entered, left_out: frozenset[str]) -> None:
+    if len(os.fsencode(directory.path)) > PATH_LIMIT:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), directory.path[:80])
+    for entry in directory.entries:
+        if not directory.path and entry.name in left_out:
+            continue
+        name = f"{directory.path}/{entry.name}" if directory.path else entry.name
+        path = directory.file(entry.name)
+        member = describe(writer, path, name)
+        if member is None:
+            continue
+        with _readable(path):
+            add(writer, member, path)
 
 
 @contextmanager
-def _opened() -> Generator[_Closed]:
-    closed = _Closed()
+def _readable(path: Path) -> Generator[None]:
+    """Let the owner read a file that is closed to it, and close it again."""
+    mode = path.lstat().st_mode
+    if os.geteuid() == 0 or not stat.S_ISREG(mode) or mode & 0o400:
+        yield
+        return
+    path.chmod(stat.S_IMODE(mode) | 0o400)
     try:
-        yield closed
+        yield
     finally:
-        closed.close()
-
-
-def _below(tree: Path, left_out: frozenset[str], closed: _Closed) -> Iterator[Path]:
-    """Yield everything below a directory, a directory before what is in it."""
-    waiting = [tree]
-    while waiting:
-        current = waiting.pop()
-        closed.open(current)
-        with os.scandir(current) as entries:
-            sorted_entries = sorted(entries, key=lambda entry: os.fsencode(entry.name))
-        for entry in sorted_entries:
-            if current == tree and entry.name in left_out:
-                continue
-            yield Path(entry.path)
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(Path(entry.path))
+        path.chmod(stat.S_IMODE(mode))
 
 
 def unpack(archive: Path, tree: Path) -> None:
@@ -257,18 +244,56 @@ def unpack(archive: Path, tree: Path) -> None:
     tree.mkdir(mode=0o700)
     directories: dict[str, tarfile.TarInfo] = {}
     try:
-        with gzip.open(archive, "rb") as squeezed:
-            with tarfile.open(fileobj=squeezed, mode="r|") as reader:
-                for member in reader:
-                    _write(reader, member, tree, directories)
-            while squeezed.read(_CHUNK):
-                pass  # the checksum is at the end
+        with closing(_NewTree(tree)) as made:
+            with gzip.open(archive, "rb") as squeezed:
+                with tarfile.open(fileobj=squeezed, mode="r|") as reader:
+                    for member in reader:
+                        _write(reader, member, made, directories)
+                while squeezed.read(_CHUNK):
+                    pass  # the checksum is at the end
+            # Last: writing into a directory needs its mode, and changes its time.
+            for name in reversed(directories):
+                restore_metadata(made.path(name), directories[name])
     except gzip.BadGzipFile as e:
         raise DamagedError(str(e)) from e
-    # Last: writing into a directory needs its mode, and changes its time.
-    for name in reversed(directories):
-        restore_metadata(tree / name, directories[name])
     _sync(tree)
+
+
+class _NewTree:
+    """A tree that is written, in which directories of any depth are reached.
+
+    The directory of the last file is kept open: the next file is usually in it.
+    """
+
+    def __init__(self, top: Path) -> None:
+        self._top = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._above = ""
+        self._open = os.dup(self._top)
+
+    def path(self, name: str) -> Path:
+        """Return a short path of a member, valid until the next call."""
+        above, _, last = name.rpartition("/")
+        if above != self._above:
+            below = above.removeprefix(f"{self._above}/") if self._above else above
+            start = self._top if below == above else self._open
+            opened = open_below(start, below)
+            os.close(self._open)
+            self._open, self._above = opened, above
+        return short_path(self._open, last)
+
+    def link(self, existing: str, name: str) -> None:
+        """Give a file another name."""
+        above, _, last = existing.rpartition("/")
+        directory = open_below(self._top, above)
+        try:
+            path = self.path(name)
+            os.link(last, path, src_dir_fd=directory, follow_symlinks=False)
+        finally:
+            os.close(directory)
+
+    def close(self) -> None:
+        os.close(self._open)
+        os.close(self._top)
 
 
 def _sync(directory: Path) -> None:
@@ -284,20 +309,19 @@ def _sync(directory: Path) -> None:
 def _write(
     reader: tarfile.TarFile,
     member: tarfile.TarInfo,
-    tree: Path,
+    tree: _NewTree,
     directories: dict[str, tarfile.TarInfo],
 ) -> None:
-    name = PurePosixPath(member.name)
-    above = str(name.parent)
-    if name.is_absolute() or ".." in name.parts or (above != "." and above not in directories):
+    above, _, _ = member.name.rpartition("/")
+    if ".." in member.name.split("/") or (above and above not in directories):
         raise DamagedError(f"it holds a file in a strange place: {member.name}")
-    path = tree / name
+    if member.islnk():
+        tree.link(member.linkname, member.name)
+        return
+    path = tree.path(member.name)
     if member.isdir():
         path.mkdir(mode=0o700)
         directories[member.name] = member
-        return
-    if member.islnk():
-        os.link(tree / member.linkname, path, follow_symlinks=False)
         return
     if member.issym():
         path.symlink_to(member.linkname)

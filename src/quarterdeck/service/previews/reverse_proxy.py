@@ -32,7 +32,13 @@ from quarterdeck.service.http_protocol import (
     end_to_end,
     limits_here,
 )
-from quarterdeck.service.listeners import Bound, Entrance, PreviewListener, bind
+from quarterdeck.service.listeners import (
+    Bound,
+    Entrance,
+    PreviewListener,
+    bind,
+    listens_here,
+)
 from quarterdeck.service.previews.rows import (
     PreviewTarget,
     count_previews,
@@ -224,6 +230,8 @@ async def _serve_request(client: ProxySide, entry: ConnectionAcceptor, seconds: 
 async def _pass_on(
     client: ProxySide, request: h11.Request, address: PreviewAddress, port: int
 ) -> bool:
+    if listens_here(port):
+        raise PreviewRefusedError(502, f"Port {port} is the service's own, and has no preview.")
     reader, writer = await _connect(port)
     program = ProxySide(h11.Connection(h11.CLIENT, HEAD_BYTES), reader, writer)
     try:

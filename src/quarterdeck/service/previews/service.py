@@ -9,11 +9,15 @@ from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.formats import moment_text
+from quarterdeck.service.listeners import listens_here
 from quarterdeck.service.previews.reverse_proxy import PreviewServer, new_token, public_url
 from quarterdeck.service.previews.rows import PreviewRow, add_preview, previews_of, remove_preview
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType, PreviewChanged
 from quarterdeck.wire.previews import Preview
+
+MOST_PREVIEWS = 32
+"""Previews that a workspace may have at a time."""
 
 
 class PreviewService:
@@ -43,9 +47,15 @@ class PreviewService:
         """Make a port of a workspace a preview; return an existing one with False.
 
         Raises:
-            ApiError: NOT_FOUND when the workspace was deleted in the meantime.
+            ApiError: INVALID_REQUEST for a port of the service itself; CONFLICT at the limit of previews;
+                NOT_FOUND when the workspace was deleted in the meantime.
         """
         base = await self._server.listen()
+        if listens_here(port):
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"Port {port} is the service's own. Let the program listen on another port.",
+            )
         now = moment_text(self._context.clock())
         row = PreviewRow(workspace_id, port, new_token(), now)
         try:
@@ -70,6 +80,12 @@ class PreviewService:
 
 
 def _open(writer: LogWriter, row: PreviewRow, base: int) -> None:
+    known = {one.port for one in previews_of(writer.connection, row.workspace_id)}
+    if len(known) >= MOST_PREVIEWS and row.port not in known:
+        raise ApiError(
+            ErrorCode.CONFLICT,
+            f"The replica has {MOST_PREVIEWS} previews, which is the limit. Close one first.",
+        )
     add_preview(writer.connection, row)
     _append_change(writer, row.workspace_id, base)
 

@@ -1,0 +1,161 @@
+"""What a program leaves in its replica for the service to remove, pack or adopt."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.sandboxes.layout import places_of
+from quarterdeck.sandboxes.trees import Entered, open_below, remove_tree, walk
+
+PYTHON = sys.executable
+DEPTH = 2_500
+DIG = f"""
+import os
+for top, depth in (("/workspace/pit", {DEPTH}), ("/home/agent/.quarterdeck/canvas/pit", 200)):
+    os.makedirs(top)
+    os.chdir(top)
+    for _ in range(depth):
+        os.mkdir("down")
+        os.chdir("down")
+    with open("bottom", "w") as file:
+        file.write("reached")
+    os.link("bottom", "again")
+    os.symlink("bottom", "link")
+    os.chmod(".", 0o500)
+"""
+
+
+def bottom(top: Path) -> dict[str, str]:
+    """The files at the bottom of a pit, and its mode."""
+    descriptor = os.open(top, os.O_RDONLY)
+    deep = open_below(descriptor, "/".join(["down"] * DEPTH))
+    try:
+        names = os.listdir(deep)  # noqa: PTH208
+        read = {name: Path(f"/proc/self/fd/{deep}/{name}").read_text() for name in names}
+        return read | {".": oct(stat.S_IMODE(os.fstat(deep).st_mode))}
+    finally:
+        os.close(deep)
+        os.close(descriptor)
+
+
+async def test_directories_of_any_depth_are_packed_and_removed(walled):
+    workspace = await walled.started()
+    places = places_of(walled.home, workspace)
+    (places.files / "dig.py").write_text(DIG)
+    await walled.said(workspace, f"{PYTHON} dig.py")
+    before = bottom(places.files / "pit")
+    assert before == {"bottom": "reached", "again": "reached", "link": "reached", ".": "0o500"}
+    assert await walled.driver.kept_files(workspace, ".quarterdeck/canvas") == []
+    await walled.driver.pack(workspace)
+    assert not places.root.exists()
+    await walled.driver.unpack(workspace, packed=True)
+    assert bottom(places.files / "pit") == before
+    await walled.driver.start(workspace)
+    assert await walled.said(workspace, "head -c 7 dig.py | wc -c") == "7"
+    await walled.driver.destroy(workspace)
+    assert [path.name for path in walled.home.workspaces.iterdir()] == []
+
+
+async def test_a_closed_repository_comes_back_from_its_archive(walled, checkout):
+    source = await walled.connect(checkout)
+    workspace = await walled.started(source)
+    places = places_of(walled.home, workspace)
+    await walled.said(workspace, "chmod 000 tools/.git tools/file.txt tools ~/.gitconfig")
+    for _ in range(2):
+        await walled.said(workspace, "mkdir -p -m 000 ~/shut; chmod 000 ~ /workspace")
+        await walled.driver.pack(workspace)
+        await walled.driver.unpack(workspace, packed=True)
+        directories = (places.files, places.home)
+        assert [stat.S_IMODE(path.stat().st_mode) for path in directories] == [0, 0]
+        (repository,) = await walled.driver.provision(workspace, [source], "qd/one", print)
+        assert repository.name == "tools"
+        await walled.driver.write_config(workspace, "{}")
+        await walled.driver.start(workspace)
+        assert stat.S_IMODE((places.files / "tools").stat().st_mode) == 0
+    opened = "chmod 700 tools && chmod -R u+rwX tools"
+    assert await walled.said(workspace, f"{opened} && cd tools && git status --short") == ""
+
+
+def test_the_walk_leaves_modes_as_they_were(tmp_path):
+    """Also when it is given up, and without following links."""
+    (tmp_path / "tree/shut/inner").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/kept").write_text("mine")
+    (tmp_path / "tree/link").symlink_to(tmp_path / "outside")
+    (tmp_path / "tree/shut/inner").chmod(0)
+    (tmp_path / "tree/shut").chmod(0o100)
+    seen = [visit.path for visit in walk(tmp_path / "tree") if isinstance(visit, Entered)]
+    assert seen == ["", "shut", "shut/inner"]
+    for number in range(1, 4):
+        walking = walk(tmp_path / "tree")
+        for _ in range(number):
+            next(walking)
+        walking.close()
+        assert stat.S_IMODE((tmp_path / "tree/shut").stat().st_mode) == 0o100
+    (tmp_path / "tree/shut").chmod(0o700)
+    assert stat.S_IMODE((tmp_path / "tree/shut/inner").stat().st_mode) == 0
+    (tmp_path / "tree/shut").chmod(0)
+    remove_tree(tmp_path / "tree")
+    assert not (tmp_path / "tree").exists()
+    assert (tmp_path / "outside/kept").read_text() == "mine"
+
+
+LISTEN = """
+import os, socket, sys
+os.chdir(sys.argv[1])
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("engine.sock")
+listener.listen()
+print("listening", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def stranger():
+    """Start a program of this machine that listens where an engine would.
+
+    So it looks when an engine leaves its socket to another process and ends, and its number is
+    given to a program of the machine.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(directory: Path) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [PYTHON, "-c", LISTEN, str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        started.append(process)
+        assert process.stdout and process.stdout.readline() == b"listening\n"
+        return process
+
+    yield start
+    for process in started:
+        process.communicate()
+
+
+async def test_a_process_of_the_machine_is_never_taken_for_an_engine(bench, stranger):
+    workspace = await bench.provision()
+    places = places_of(bench.home, workspace)
+    process = stranger(places.run)
+    assert not await bench.driver.alive(workspace)
+    assert not places.record.exists()
+    await bench.driver.stop(workspace)
+    await bench.driver.pack(workspace)
+    assert process.poll() is None
+    await bench.driver.unpack(workspace, packed=True)
+    await bench.driver.start(workspace)
+    assert await bench.driver.alive(workspace)
+    await bench.driver.stop(workspace)
+    assert process.poll() is None
+
+
+async def test_an_engine_that_is_in_no_record_is_found(bench):
+    workspace = await bench.started()
+    places_of(bench.home, workspace).record.unlink()
+    assert await bench.driver.alive(workspace)
+    await bench.driver.stop(workspace)
+    assert not await bench.driver.alive(workspace)
