@@ -41,8 +41,8 @@ _JOINERS = re.compile("[\u200c\u200d\ufe00-\ufe0f]{2,}")
 _LEADING_JOINERS = re.compile("^[\u200c\u200d\ufe00-\ufe0f]+", re.MULTILINE)
 _FOREIGN = re.compile("[^\x00-\x7f]{2,}")
 _MARKS = frozenset({"Mn", "Me", "Mc", "Cf"})
-_ENDS_OF_SYLLABLES = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]")
-"""Letters by category, but drawn into the cell of the one before."""
+_ENDS_OF_SYLLABLES = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\U0001f3fb-\U0001f3ff]")
+"""Letters and signs by category, but drawn into the cell of the one before."""
 
 
 def clean(text: str) -> str:

@@ -1,0 +1,276 @@
+"""Several hundred payloads by every channel: none of their sequences reaches the terminal."""
+
+import asyncio
+import json
+import os
+import sys
+import types
+import typing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from enum import Enum
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import AwareDatetime, BaseModel
+from rich.color import ColorSystem
+from rich.segment import Segment
+from textual.strip import Strip
+
+from quarterdeck.cli.output import (
+    LONGEST_CELL,
+    json_text,
+    print_message,
+    print_table,
+    print_text,
+    safe_name,
+)
+from quarterdeck.transcript.text import (
+    MOST_JOINED,
+    UNNAMED,
+    clean,
+    clean_output,
+    name_line,
+    one_line,
+)
+from quarterdeck.tui.frames.cells import CellMaker
+from quarterdeck.tui.frames.sgr import Pens
+from quarterdeck.tui.terminal.channel import FrameEncoder
+from quarterdeck.tui.terminal.decoder import FrameDecoder, fit
+from quarterdeck.tui.terminal.ghostty import GhosttyCore
+from quarterdeck.wire.automations import AutomationList
+from quarterdeck.wire.chats import ChatList
+from quarterdeck.wire.environments import EnvironmentList
+from quarterdeck.wire.previews import PreviewList
+from quarterdeck.wire.replicas import ReplicaAnswer, ReplicaList
+from quarterdeck.wire.setup import HookLogs
+from tests.security.hostile_cockpit import LAST
+from tests.security.payloads import NUMBER, harm_in_text, harm_on_screen, payloads
+from tests.support import forked
+from tests.support.program import Program
+
+ROOT = Path(__file__).parents[2]
+TEXTS = payloads()
+
+
+def test_there_are_several_hundred() -> None:
+    assert len(TEXTS) > 400
+    assert all(
+        harm_in_text(text)
+        for text in TEXTS
+        if "\u0301" not in text
+        and "\u00ad" not in text
+        and "\u3164" not in text
+        and "\U0001f468" not in text
+        and "\u1100" not in text
+    )
+
+
+def test_what_the_command_line_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    for text in TEXTS:
+        print_text(text)
+        print_message(text)
+        print_table(["A", "B"], [[text, text]])
+        print_text(json_text({text: text, "list": [text]}))
+    out, err = capsys.readouterr()
+    assert harm_in_text(out) is None and harm_in_text(err) is None
+    assert out.count("go") >= 4 * len(TEXTS)
+
+
+def test_one_long_cell_does_not_widen_every_row(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [["x" * 5_000, "state", "y" * 5_000]] + [["name", "state", "end"]] * 1_000
+    print_table(["NAME", "STATE", "END"], rows)
+    out = capsys.readouterr().out
+    assert len(out) < 100_000
+    assert max(map(len, out.splitlines())) < 3 * LONGEST_CELL
+    assert out.splitlines()[2].split() == ["name", "state", "end"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\x1b[31m", "\u200b", "\u202e\u2066", "\n\t", "\U000e0041"]
+)
+def test_a_name_of_which_nothing_can_be_shown(text: str) -> None:
+    assert name_line(text) == safe_name(text) == UNNAMED
+    assert name_line(f"{text}a") == safe_name(f"{text}a") == "a"
+
+
+def test_cleaned_text_has_nothing_harmful() -> None:
+    for text in TEXTS:
+        for cleaned in (clean(text), clean_output(text), one_line(text)):
+            assert harm_in_text(cleaned) is None, repr(text)
+
+
+def test_the_frames_are_the_last_resort() -> None:
+    """Also for text that a widget has forgotten to clean."""
+    maker = CellMaker(Pens(ColorSystem.TRUECOLOR))
+    for text in TEXTS:
+        cells = maker.cells(Strip([Segment(text)]))
+        assert all(len(cell.text) <= 1 + MOST_JOINED for cell in cells), repr(text)
+        drawn = "".join(cell.text for cell in cells)
+        assert harm_in_text(drawn) is None and "\n" not in drawn and "\t" not in drawn, repr(text)
+
+
+def test_what_a_program_in_a_terminal_prints() -> None:
+    core = GhosttyCore(80, 24)
+    encoder, decoder = FrameEncoder(), FrameDecoder()
+    for text in TEXTS:
+        core.feed(text.encode("utf-8", "replace") + b"\x1b\\\x18\r\n")
+        rows = core.take_rows()
+        frame = decoder.decode(encoder.encode(core.state(), rows))
+        assert harm_in_text(frame.state.title) is None
+        for _, row in frame.rows:
+            for run in row:
+                assert harm_in_text(run.text) is None, repr(text)
+                assert len(run.text) <= run.cells + MOST_JOINED, repr(text)
+    core.close()
+    for marks in range(1, 65):
+        for base in ("a", "\U0001f44d", "\u0e01"):
+            assert len(fit(base + "\u0300\U0001f3fb" * marks, 2)) <= 2 + MOST_JOINED
+
+
+@pytest.mark.parametrize(
+    "sequence",
+    [
+        b"\x1b[65535b",
+        b"\x1b[99999999999b",
+        b"\x1b[6\x005535b",
+        b"\x1b[000065535;b",
+        b"\x1b\x00[65535b",
+    ],
+)
+def test_repeats_are_cut_to_a_line(sequence: bytes) -> None:
+    """250 KB of them would be two thousand million characters."""
+    core = GhosttyCore(80, 24)
+    core.feed(b"x" + sequence)
+    scrolled = core.state().scrollback.total
+    assert scrolled <= 24 + 2
+    core.close()
+
+
+def test_short_repeats_are_as_they_were() -> None:
+    core = GhosttyCore(80, 24)
+    core.feed(b"x\x1b[3by\x1b[bz\x1b[12;3bw")
+    text = "".join(run.text for run in core.take_rows()[0][1])
+    assert text.rstrip().startswith("xxxxyyz")
+    core.close()
+
+
+# A server that answers with payloads
+
+
+def filled(kind: Any, texts: Iterator[str], deep: int = 0) -> Any:
+    """Return JSON of a type whose every text is a payload."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        return filled(arguments[0], texts, deep)
+    if origin in (types.UnionType, typing.Union):
+        return filled(next(one for one in arguments if one is not type(None)), texts, deep)
+    if origin is list:
+        return [filled(arguments[0], texts, deep + 1) for _ in range(20 if deep == 0 else 1)]
+    if origin is dict or kind is dict:
+        return {next(texts): filled(arguments[1], texts, deep) if arguments else next(texts)}
+    if origin is typing.Literal:
+        return arguments[0]
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return next(iter(kind)).value
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        kind.model_rebuild()
+        return {
+            field.serialization_alias or field.alias or name: filled(field.annotation, texts, deep)
+            for name, field in kind.model_fields.items()
+        }
+    simple: dict[Any, Any] = {
+        UUID: str(UUID(int=7)),
+        AwareDatetime: "2026-01-02T00:00:00Z",
+        int: 1,
+        float: 1.0,
+        bool: True,
+    }
+    return simple[kind] if kind in simple else next(texts)
+
+
+COMMANDS: list[tuple[type[BaseModel] | None, list[str]]] = [
+    (ReplicaList, ["replica", "ls"]),
+    (ReplicaAnswer, ["replica", "show", str(UUID(int=7))]),
+    (ChatList, ["replica", "chats", str(UUID(int=7))]),
+    (HookLogs, ["replica", "hooks", str(UUID(int=7))]),
+    (PreviewList, ["replica", "previews", str(UUID(int=7))]),
+    (EnvironmentList, ["env", "ls"]),
+    (AutomationList, ["automation", "ls"]),
+    (None, ["replica", "ls"]),
+    (None, ["replica", "send", str(UUID(int=7)), "x"]),
+]
+
+
+@asynccontextmanager
+async def answering(model: type[BaseModel] | None) -> AsyncIterator[str]:
+    texts = cycle(TEXTS)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            return
+        if model is None:
+            body: Any = {name: next(texts) for name in ("error", "details", "code")}
+        else:
+            body = filled(model, texts)
+        text = json.dumps(body).encode("ascii")
+        status = 409 if model is None else 200
+        writer.write(
+            b"HTTP/1.1 %d X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+            % (status, len(text))
+        )
+        writer.write(text)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.parametrize("number", range(len(COMMANDS)))
+async def test_commands_that_print_answers_of_a_hostile_server(number: int, tmp_path: Path) -> None:
+    model, arguments = COMMANDS[number]
+    async with answering(model) as url:
+        own = {k: v for k, v in os.environ.items() if not k.startswith(("QD_", "QUARTERDECK_"))}
+        result = await asyncio.to_thread(
+            forked.run,
+            [sys.executable, "-P", "-m", "quarterdeck", *arguments],
+            input="",
+            text=True,
+            timeout=60,
+            env=own | {"QD_URL": url, "QD_API_KEY": "qd_x", "QUARTERDECK_HOME": str(tmp_path)},
+            cwd=tmp_path,
+        )
+    printed = result.stdout + result.stderr
+    assert "go" in printed, printed
+    assert harm_in_text(printed) is None
+    assert result.returncode == (0 if model else 1), printed
+
+
+# The cockpit in a real terminal
+
+
+def test_the_cockpit_writes_no_sequence_of_a_payload(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "tests.security.hostile_cockpit", str(tmp_path)]
+    with Program(argv, columns=200, lines=60, directory=ROOT) as program:
+        program.wait_for("go1")
+        program.settle(0.3)
+        for key in ("\x1b[6~",) * 12 + ("\x1b[F", "\x1b[H", "\r"):  # the list, then a chat
+            program.type(key)
+            program.settle(0.1)
+        program.wait_for(LAST)
+        for key in ("\x1b", "\t", "\x1b[H") + ("\r", "\x1b[6~") * 15:  # blocks, folded and open
+            program.type(key)
+            program.settle(0.1)
+        program.type("\x1b[20~")
+        program.settle(0.3)
+        assert program.process.poll() is None
+        raw = bytes(program.raw)
+    assert NUMBER.encode() in raw
+    assert harm_on_screen(raw) is None
