@@ -17,6 +17,7 @@ from time import monotonic
 
 from quarterdeck.cli.errors import NoServiceError
 from quarterdeck.cli.target import KEY_VARIABLE, URL_VARIABLE
+from quarterdeck.local.files import read_file
 from quarterdeck.local.home import Home
 from quarterdeck.local.sockets import socket_address
 
@@ -173,7 +174,7 @@ def running_pid(home: Home) -> int | None:
     The lock is only inspected: taking it would keep a service from starting for a moment.
     """
     try:
-        text = home.lock.read_text(encoding="ascii", errors="replace").strip()
+        text = read_file(home.lock).decode("ascii", "replace").strip()
         inode = str(home.lock.stat().st_ino)
         locks = Path("/proc/locks").read_text(encoding="ascii", errors="replace")
     except OSError:

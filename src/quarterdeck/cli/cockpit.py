@@ -26,6 +26,7 @@ from quarterdeck.cli.target import (
     store_key,
     stored_key_path,
 )
+from quarterdeck.local.files import read_file
 from quarterdeck.tui.host_services import KnownService, NotSupportedError, ServiceChoice
 from quarterdeck.tui.options import Options, read_options
 
@@ -33,7 +34,7 @@ from quarterdeck.tui.options import Options, read_options
 def read_cockpit_file(path: Path) -> Options:
     """Return the person's settings, with `faults` for invalid ones; never raise."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(read_file(path).decode())
     except (FileNotFoundError, NotADirectoryError):
         return Options()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:

@@ -13,7 +13,7 @@ from quarterdeck.cli.errors import ConfigError, FailedError, UsageError
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import print_json, print_message, print_success, print_text
 from quarterdeck.cli.target import config_path
-from quarterdeck.local.files import PRIVATE, write_file
+from quarterdeck.local.files import PRIVATE, read_file, write_file
 
 
 def config_text(path: Path) -> str:
@@ -23,7 +23,7 @@ def config_text(path: Path) -> str:
         ConfigError: it cannot be read.
     """
     try:
-        return path.read_text(encoding="utf-8") if path.exists() else ""
+        return read_file(path).decode() if path.exists() else ""
     except (OSError, UnicodeDecodeError) as e:
         raise ConfigError(f"{path} cannot be read: {e}.", "Correct the file.") from e
 

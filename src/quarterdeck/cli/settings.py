@@ -9,6 +9,7 @@ import click
 from quarterdeck.cli.errors import ConfigError, UsageError
 from quarterdeck.cli.options import combined
 from quarterdeck.cli.target import config_path
+from quarterdeck.local.files import read_file
 
 if TYPE_CHECKING:
     from quarterdeck.service.fleet.settings import FleetSettings
@@ -152,7 +153,7 @@ def _read_secret(host: str, table: Table, name: str) -> str | None:
     named = table.get(f"{name}_file")
     if named is not None:
         try:
-            text = _secret_path(named).read_text(encoding="utf-8")
+            text = read_file(_secret_path(named)).decode()
         except (OSError, UnicodeDecodeError) as e:
             why = e.strerror if isinstance(e, OSError) else "it is not UTF-8"
             raise _config_error(

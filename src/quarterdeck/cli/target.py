@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from quarterdeck.cli.errors import ConfigError, NoServiceError
-from quarterdeck.local.files import write_file
+from quarterdeck.local.files import read_file, write_file
 from quarterdeck.local.home import HOME_VARIABLE, Home, find_home
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def read_stored_key(path: Path) -> str | None:
         ConfigError: it exists and cannot be read.
     """
     try:
-        return path.read_text(encoding="utf-8").strip() or None
+        return read_file(path).decode().strip() or None
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as e:
@@ -139,12 +139,12 @@ def read_key(home: Home) -> str | None:
         NoServiceError: it exists and cannot be read.
     """
     try:
-        return home.key.read_text(encoding="utf-8").strip() or None
+        return read_file(home.key).decode().strip() or None
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError as e:
+    except (OSError, UnicodeDecodeError) as e:
         raise NoServiceError(
-            f"The key in {home.key} cannot be read: {e.strerror}.",
+            f"The key in {home.key} cannot be read: {e}.",
             "Run qd as the user who owns this home, or set QD_API_KEY.",
         ) from e
 

@@ -25,6 +25,7 @@ that comes in two pieces of a stream is not recognized.
 """
 
 import asyncio
+import errno
 import logging
 import os
 import re
@@ -160,6 +161,8 @@ class JournalFile:
         self._size = 0
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         os.close(os.open(path, flags, 0o600))
+        if not path.is_file():  # reading a pipe might never end
+            raise OSError(errno.EINVAL, "Not a file", str(path))
         found = read_lines(path)
         self.lost = found.lost
         if not found.is_whole:

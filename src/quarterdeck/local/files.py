@@ -1,9 +1,13 @@
-"""Writes files that are never seen half written."""
+"""Writes files that are never seen half written, and reads small ones."""
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 PRIVATE = 0o600
+LARGEST = 16 << 20
+"""Most bytes that `read_file` reads."""
 
 
 def write_file(
@@ -44,6 +48,22 @@ def write_file(
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a small file.
+
+    Raises:
+        OSError: it cannot be read, is not a file (reading a pipe might never end), or is too large.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Not a file", str(path))
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return data
 
 
 def sync_directory(directory: Path) -> None:

@@ -1,12 +1,11 @@
 """The driver's records of a workspace on disk, out of reach of programs inside."""
 
-import json
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from quarterdeck.local.files import write_file
+from quarterdeck.local.files import read_file, write_file
 from quarterdeck.local.processes import ProcessRef
 
 Mode = Literal["bubblewrap", "none"]
@@ -52,10 +51,13 @@ class Status(BaseModel):
     exit_code: int | None = None
 
 
+_Report = TypeAdapter(dict[str, int])
+
+
 def load_record(path: Path) -> SandboxRecord | None:
     """Return the stored record; None without a readable one."""
     try:
-        return SandboxRecord.model_validate_json(path.read_bytes())
+        return SandboxRecord.model_validate_json(read_file(path))
     except (OSError, ValidationError):
         return None
 
@@ -63,7 +65,7 @@ def load_record(path: Path) -> SandboxRecord | None:
 def load_book(path: Path) -> CloneBook:
     """Return the stored book; an empty one when there is none."""
     try:
-        return CloneBook.model_validate_json(path.read_bytes())
+        return CloneBook.model_validate_json(read_file(path))
     except (OSError, ValidationError):
         return CloneBook()
 
@@ -81,7 +83,9 @@ def store_book(path: Path, book: CloneBook) -> None:
 def read_status(path: Path) -> Status:
     """Return the reports so far; a line still being written is left out."""
     values: dict[str, int] = {}
-    for line in path.read_text(errors="replace").split("\n")[:-1]:
-        for name, value in json.loads(line or "{}").items():
-            values[name.replace("-", "_")] = value
-    return Status.model_validate(values)
+    for line in read_file(path).split(b"\n")[:-1]:
+        try:
+            values |= _Report.validate_json(line or b"{}")
+        except ValidationError:
+            continue  # the disk has damaged it
+    return Status.model_validate({name.replace("-", "_"): one for name, one in values.items()})

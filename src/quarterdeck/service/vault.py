@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from sqlalchemy import Connection, insert, select
 
-from quarterdeck.local.files import sync_directory, write_file
+from quarterdeck.local.files import read_file, sync_directory, write_file
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import settings
 from quarterdeck.service.errors import ForeignDatabaseError, HomeUnusableError, StorageError
@@ -37,7 +37,7 @@ def read_key_file(path: Path) -> str | None:
         HomeUnusableError: it cannot be read.
     """
     try:
-        return path.read_text().strip()
+        return read_file(path).decode().strip()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as e:

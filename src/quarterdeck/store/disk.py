@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from quarterdeck.local.files import write_file
+from quarterdeck.local.files import read_file, write_file
 from quarterdeck.wire.base import Timestamp, utc_now
 from quarterdeck.wire.chats import Image
 
@@ -102,7 +102,7 @@ class ClientDisk:
     def prompts(self, replica_id: UUID) -> list[str]:
         """Return the person's prompts to a replica, oldest first."""
         try:
-            return _PROMPTS.validate_json((self._prompts / f"{replica_id}.json").read_bytes())
+            return _PROMPTS.validate_json(read_file(self._prompts / f"{replica_id}.json"))
         except (OSError, ValidationError):
             return []
 
@@ -126,7 +126,7 @@ class ClientDisk:
         messages: list[OutgoingMessage] = []
         for path in self._outbox.glob("*.json"):
             try:
-                message = OutgoingMessage.model_validate_json(path.read_bytes())
+                message = OutgoingMessage.model_validate_json(read_file(path))
             except (OSError, ValidationError):
                 with contextlib.suppress(OSError):
                     path.rename(path.with_suffix(".unreadable"))
@@ -149,7 +149,7 @@ class ClientDisk:
     def first_opened(self) -> datetime | None:
         """Return when a cockpit was opened here for the first time; None before that."""
         try:
-            return datetime.fromisoformat(self._since.read_text(encoding="utf-8").strip())
+            return datetime.fromisoformat(read_file(self._since).decode().strip())
         except (OSError, ValueError):
             return None
 
@@ -166,7 +166,7 @@ class ClientDisk:
     def seen(self) -> dict[UUID, datetime]:
         """Return when each replica was last looked at."""
         try:
-            stored = json.loads((self._directory / "seen.json").read_bytes())
+            stored = json.loads(read_file(self._directory / "seen.json"))
             return {UUID(key): datetime.fromisoformat(text) for key, text in stored.items()}
         except (OSError, ValueError, AttributeError, TypeError):
             return {}

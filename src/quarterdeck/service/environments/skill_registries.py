@@ -10,6 +10,7 @@ import logging
 import re
 from pathlib import PurePosixPath
 
+from quarterdeck.local.files import read_file
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.port import SandboxDriver, SandboxError, TreeFile
 from quarterdeck.wire.environment_parts import (
@@ -63,7 +64,7 @@ def registries_of(home: Home) -> list[str]:
     """Return the installation's own skill directory, if it exists, and the listed registries."""
     own = [str(home.skills)] if home.skills.is_dir() else []
     try:
-        lines = home.skill_registries.read_text(encoding="utf-8").splitlines()
+        lines = read_file(home.skill_registries).decode().splitlines()
     except FileNotFoundError:
         return own
     except (OSError, UnicodeDecodeError) as e:

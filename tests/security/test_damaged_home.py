@@ -1,0 +1,163 @@
+"""A home whose files are damaged: every command answers or ends with a reason; none waits for ever."""
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.git import make_repository
+from tests.support.installation import Installation, block, remove
+from tests.support.waiting import until
+
+OF_REPLICA = [
+    "sandbox.json",
+    "clones.json",
+    "status.jsonl",
+    "run/engine.json",
+    "run/engine.log",
+    "state/journal.jsonl",
+    "state/installed.json",
+    "run/engine.lock",
+]
+SERVICE = ["home.id", "key", "lock", "master.key", "quarterdeck.sqlite3"]
+CONFIG = "config.toml"
+Damage = Callable[[Path, bytes], None]
+
+
+def truncated(path: Path, data: bytes) -> None:
+    path.write_bytes(data[: len(data) // 2])
+
+
+def zeroed(path: Path, data: bytes) -> None:
+    path.write_bytes(b"\0" * max(len(data), 64))
+
+
+def garbage(path: Path, data: bytes) -> None:
+    path.write_bytes(bytes((7 * n * n + n) % 256 for n in range(max(len(data), 64))))
+
+
+def removed(path: Path, data: bytes) -> None:
+    pass
+
+
+def directory(path: Path, data: bytes) -> None:
+    path.mkdir()
+
+
+def pipe(path: Path, data: bytes) -> None:
+    os.mkfifo(path)
+
+
+DAMAGES = [truncated, zeroed, garbage, removed, directory, pipe]
+
+
+class Whole:
+    """An installation with a replica that was running when the machine lost power."""
+
+    def __init__(self, base: Path) -> None:
+        base.chmod(0o755)
+        self.made = Installation(base, {"XDG_CONFIG_HOME": str(base / "config"), "HOME": str(base)})
+        self.config = self.made.home.root / CONFIG
+        self.made.start()
+        repository = make_repository(base / "shop")
+        environment = self.made.environment_with(self.made.connect(str(repository)))
+        self.replica = self.made.create(environment)
+        self.made.turn(self.replica, block("echo hello"))
+        self.made.kill()
+        self.made.kill_all()
+        self.config.write_text("[service]\nmax_active = 9\n")
+        for socket in self.made.home.root.rglob("*.sock"):
+            socket.unlink()
+        self.copy = base / "whole"
+        self._copy(self.made.home.root, self.copy)
+
+    def restore(self) -> None:
+        remove(self.made.home.root)
+        self._copy(self.copy, self.made.home.root)
+
+    def _copy(self, source: Path, target: Path) -> None:
+        subprocess.run(["cp", "-a", str(source), str(target)], check=True)
+
+    def path(self, name: str) -> Path:
+        root = self.made.home.root
+        if name in SERVICE:
+            return root / "service" / name
+        return root / name if name == CONFIG else root / "workspaces" / self.replica / name
+
+
+@pytest.fixture(scope="module")
+def whole(require_tool: Callable[[str], str]) -> Iterator[Whole]:
+    require_tool("bwrap")
+    base = Path(tempfile.mkdtemp(prefix="qd-damaged-"))
+    made = Whole(base)
+    try:
+        yield made
+    finally:
+        made.made.stop()
+        made.made.kill_all()
+        remove(base)
+
+
+def harm(path: Path, damage: Damage) -> None:
+    data = path.read_bytes() if path.exists() else b""
+    path.unlink(missing_ok=True)
+    damage(path, data)
+
+
+def answers(whole: Whole) -> bool:
+    """Whether the service starts; it and the commands say something, or the reason why not."""
+    made = whole.made
+    made.log.unlink(missing_ok=True)
+    try:
+        made.start()
+        started = True
+    except AssertionError:
+        started = False
+    said = made.log.read_text()
+    if started:
+        listed = made.qd("replica", "ls")
+        assert "Traceback" not in listed.stderr, listed.stderr
+        assert listed.returncode == 0 or listed.stderr.startswith("qd: ")
+    else:
+        assert made.process is not None
+        assert made.process.wait(60) not in (0, -signal.SIGKILL), "it neither started nor ended"
+        made.process.communicate()
+        made.process = None
+        assert "qd: " in said, said
+    assert "Traceback" not in said, said
+    return started
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", [*SERVICE, CONFIG])
+def test_files_of_the_service(whole: Whole, name: str, damage: Damage) -> None:
+    whole.restore()
+    harm(whole.path(name), damage)
+    answers(whole)
+    whole.made.stop()
+    if damage in (garbage, pipe):
+        checked = whole.made.qd("doctor")
+        assert "Traceback" not in checked.stderr + checked.stdout
+    whole.made.kill_all()
+
+
+@pytest.mark.parametrize("shift", range(len(DAMAGES)))
+def test_files_of_a_replica(whole: Whole, shift: int) -> None:
+    """Every file has another damage; over all cases each has had each."""
+    whole.restore()
+    for number, name in enumerate(OF_REPLICA):
+        harm(whole.path(name), DAMAGES[(number + shift) % len(DAMAGES)])
+    assert answers(whole)
+
+    def settled() -> bool:
+        found = whole.made.replica(whole.replica)
+        assert found["status"] != "error" or found["error"]
+        return found["status"] in ("active", "error", "sleeping")
+
+    until(settled)
+    whole.made.stop()
+    whole.made.kill_all()
