@@ -36,8 +36,7 @@ from quarterdeck.transcript.text import (
     name_line,
     one_line,
 )
-from quarterdeck.tui.frames.cells import CellMaker
-from quarterdeck.tui.frames.sgr import Pens
+from quarterdeck.tui.frames.cells import CellMaker, Pens
 from quarterdeck.tui.terminal.channel import FrameEncoder
 from quarterdeck.tui.terminal.decoder import FrameDecoder, fit
 from quarterdeck.tui.terminal.ghostty import GhosttyCore

@@ -10,7 +10,7 @@ from quarterdeck.store.chats import TokenUse
 from quarterdeck.store.replicas import is_missing, read_info
 from quarterdeck.wire.history import AgentEvent
 from tests.store.conftest import NOW, PlayedService, Watched
-from tests.store.test_store_deck import detailed, event
+from tests.store.test_store_app_state import detailed, event
 
 
 def agent_event(type: str, **payload: Any) -> AgentEvent:

@@ -58,55 +58,68 @@ async def examine(home: Home, configured_user: str | None, groups: ControlGroups
         OSError: the home cannot be written.
     """
     user = sandbox_user(configured_user)
-    ungrouped = await _try_groups(groups)
+    grouped, unlimited = await _try_groups(groups)
     program = shutil.which("bwrap")
     reason = f"bubblewrap is not installed. {_INSTALL}"
     if program:
-        confinement, gaps = _confinement(program, user, ungrouped)
+        confinement, gaps = _confinement(program, user, grouped)
         error = await _try(home, confinement)
         if error is None:
-            return Machine(confinement, _isolation(confinement, None, _SHARED, gaps))
+            return Machine(confinement, _isolation(confinement, None, _SHARED, gaps, unlimited))
         reason = _bubblewrap_reason(error)
-    confinement, gaps = _confinement(None, user, ungrouped)
+    confinement, gaps = _confinement(None, user, grouped)
     error = await _try(home, confinement)
     if error is not None:
         raise _impossible(user, reason, error)
     note = f"Sandboxes are not kept apart: {reason}"
-    return Machine(confinement, _isolation(confinement, note, (*_UNCONFINED, *_SHARED), gaps))
+    return Machine(
+        confinement, _isolation(confinement, note, (*_UNCONFINED, *_SHARED), gaps, unlimited)
+    )
 
 
 def _confinement(
-    program: str | None, user: SandboxUser, ungrouped: Gap | None
+    program: str | None, user: SandboxUser, grouped: bool
 ) -> tuple[Confinement, list[Gap]]:
     hardening, gaps = find_hardening(program)
-    confinement = Confinement(program, user, hardening, grouped=ungrouped is None)
-    return confinement, [*gaps, *([ungrouped] if ungrouped else [])]
+    return Confinement(program, user, hardening, grouped), gaps
 
 
 def _isolation(
-    confinement: Confinement, note: str | None, limits: tuple[str, ...], gaps: list[Gap]
+    confinement: Confinement,
+    note: str | None,
+    limits: tuple[str, ...],
+    gaps: list[Gap],
+    unlimited: Gap | None,
 ) -> Isolation:
     user = _account(confinement.user)
-    return Isolation(confinement.mode, user, note, limits, confinement.grouped, tuple(gaps))
+    every = (*gaps, unlimited) if unlimited else tuple(gaps)
+    return Isolation(confinement.mode, user, note, limits, unlimited is None, every)
 
 
-async def _try_groups(groups: ControlGroups) -> Gap | None:
-    """Make the control groups of a sandbox; return why that is impossible, or None."""
+async def _try_groups(groups: ControlGroups) -> tuple[bool, Gap | None]:
+    """Make the control groups of a sandbox.
+
+    Returns:
+        Whether sandboxes have groups, and what they do not limit, if anything.
+    """
     mark = temporary_name(_TRIAL)
-    reason = f"no control groups for {', '.join(groups.missing)}"
+    reason = f"there is no control group for {', '.join(groups.missing)}"
+    made = False
     try:
-        if not groups.missing:
-            await asyncio.to_thread(groups.enter, mark, "small")
-            return None
+        await asyncio.to_thread(groups.enter, mark, "small")
+        made = bool(groups.hierarchies)
     except OSError as e:
         reason = f"control groups cannot be made: {e.strerror or e}"
     finally:
         await groups.remove(mark)
-    return Gap(
-        f"processor and memory of replicas are not limited: {reason}",
+    if made and not groups.missing:
+        return True, None
+    gap = Gap(
+        f"replicas are not limited by their size: {reason}",
         "Run the service as root, or in a unit of systemd with Delegate=yes: "
         "systemd-run --user --scope -p Delegate=yes qd serve",
     )
+    return made, gap
 
 
 def _account(user: SandboxUser) -> str:

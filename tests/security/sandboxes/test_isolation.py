@@ -122,7 +122,8 @@ def outside() -> tuple[socket.socket, socket.socket, str]:
 @requires_x86
 async def test_nothing_of_the_kernel_is_reached_that_is_not_needed(walled, key):
     found = await check_reach(walled)
-    assert key not in str(found["keys"])
+    if sandbox_user(None).drop:  # else they are keys of the same user, whose names are shown
+        assert key not in str(found["keys"])
 
 
 @requires_x86
