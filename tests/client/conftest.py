@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.client import HttpConnection
-from quarterdeck.client.connection import Backoff
+from quarterdeck.client.error_mapping import Backoff
 
 QUICK = Backoff(first=0.001, longest=0.002)
 

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.client.connection import Backoff
+from quarterdeck.client.error_mapping import Backoff
 from quarterdeck.client.errors import (
     NotFoundError,
     RequestTimeoutError,

@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from quarterdeck.client.connection import Backoff
+from quarterdeck.client.error_mapping import Backoff
 from quarterdeck.client.errors import (
     ConflictError,
     NotActiveError,

@@ -15,7 +15,7 @@ import pytest
 
 from quarterdeck.client import Client, HttpConnection
 from quarterdeck.client import connection as connection_module
-from quarterdeck.client.connection import Backoff
+from quarterdeck.client.error_mapping import Backoff
 from quarterdeck.client.errors import ClientError, ProtocolError, ResponseError
 from quarterdeck.client.stream_events import ConnectionLost, Received
 

@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from quarterdeck.client.client import Client
-from quarterdeck.client.connection import Backoff, HttpConnection
+from quarterdeck.client.connection import HttpConnection
+from quarterdeck.client.error_mapping import Backoff
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.signals import Change

@@ -10,7 +10,8 @@ from uuid import UUID
 
 from pydantic import RootModel
 
-from quarterdeck.client.connection import STREAM_PACE, Backoff, HttpConnection
+from quarterdeck.client.connection import HttpConnection
+from quarterdeck.client.error_mapping import STREAM_PACE, Backoff
 from quarterdeck.client.streams import EventCursor, EventStream, ResumingStream
 from quarterdeck.wire.automation_runs import (
     Accepted,

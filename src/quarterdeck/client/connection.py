@@ -1,13 +1,10 @@
 """One HTTP connection to a service: requests, retries and errors."""
 
 import asyncio
-import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import ExitStack, aclosing, asynccontextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -18,32 +15,23 @@ import httpx
 from httpx_sse import EventSource, ServerSentEvent
 from pydantic import BaseModel, ValidationError
 
+from quarterdeck.client.error_mapping import (
+    CALL_PACE,
+    CALL_TRIES,
+    Backoff,
+    api_error,
+    mapped,
+    wait_before,
+)
 from quarterdeck.client.errors import (
     ClientError,
-    ConflictError,
-    ForbiddenError,
     InvalidKeyError,
-    InvalidRequestError,
-    LinkError,
-    NotActiveError,
-    NotConnectedError,
-    NotFoundError,
-    PayloadTooLargeError,
-    PreconditionFailedError,
     ProtocolError,
-    RateLimitedError,
-    ReplicaFailedError,
-    RequestTimeoutError,
-    ResponseError,
-    ServerError,
-    UnauthorizedError,
-    UnavailableError,
     UnreachableError,
 )
 from quarterdeck.client.names import NEUTRAL, WireNames
 from quarterdeck.local.sockets import socket_address
-from quarterdeck.wire.base import Patch, utc_now
-from quarterdeck.wire.errors import ErrorCode, ErrorObject
+from quarterdeck.wire.base import Patch
 from quarterdeck.wire.json_size import has_too_many_values
 
 ANSWER_BYTES = 64 << 20
@@ -54,139 +42,6 @@ MESSAGE_CHARACTERS = 64 << 20
 """Longest message of an event stream."""
 DOWNLOAD_BYTES = 16 << 30
 """Most bytes of an answer that is passed on in parts."""
-LONGEST_RETRY = 86_400.0
-"""Most seconds of `Retry-After`: a day."""
-
-LONGEST_WAIT = 30.0
-"""Seconds of `Retry-After` that a call waits for; with more, the error is raised."""
-
-
-@dataclass(frozen=True)
-class Backoff:
-    """Delays that double from `first` to `longest` seconds, each shortened by up to `jitter`."""
-
-    first: float = 0.25
-    longest: float = 10.0
-    jitter: float = 0.3
-
-    def delay(self, attempt: int) -> float:
-        """Return the seconds to wait before try number `attempt`, counted from 0."""
-        whole = min(self.longest, self.first * 2.0 ** min(attempt, 30))
-        return whole * (1 - self.jitter * random.random())
-
-
-STREAM_PACE = Backoff()
-CALL_PACE = Backoff(first=0.1, longest=2.0)
-CALL_TRIES = 4
-"""Tries of a safe call before its error is raised."""
-
-
-def wait_before(error: ClientError, attempt: int, pace: Backoff) -> float | None:
-    """Return the seconds to wait before a safe call is retried, or None when it must not be."""
-    if isinstance(error, ResponseError) and (error.retry_after or 0) > LONGEST_WAIT:
-        return None
-    match error:
-        case RateLimitedError() | UnavailableError():
-            return max(error.retry_after or 0.0, pace.delay(attempt))
-        case UnreachableError() | RequestTimeoutError():
-            return pace.delay(attempt)
-        case _:
-            return None
-
-
-BY_STATUS: dict[int, type[ResponseError]] = {
-    400: InvalidRequestError,
-    401: UnauthorizedError,
-    403: ForbiddenError,
-    404: NotFoundError,
-    409: ConflictError,
-    412: PreconditionFailedError,
-    413: PayloadTooLargeError,
-    422: InvalidRequestError,
-    429: RateLimitedError,
-    502: UnavailableError,
-    503: UnavailableError,
-    504: UnavailableError,
-}
-
-BY_CODE: dict[str, type[ResponseError]] = {
-    ErrorCode.WORKSPACE_NOT_ACTIVE: NotActiveError,
-    ErrorCode.WORKSPACE_ERROR_STATE: ReplicaFailedError,
-}
-
-
-@contextmanager
-def mapped(endpoint: str) -> Generator[None]:
-    """Turn every exception of the HTTP library inside the block into a `LinkError`."""
-    try:
-        yield
-    except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as e:
-        raise _link_error(e, endpoint) from e
-    except OSError as e:
-        raise NotConnectedError(f"No service answers at {endpoint}: {e.strerror or e}.") from e
-
-
-def _link_error(error: Exception, endpoint: str) -> LinkError:
-    match error:
-        case httpx.ConnectTimeout():
-            return RequestTimeoutError(f"Connecting to {endpoint} timed out.")
-        case httpx.TimeoutException():
-            return RequestTimeoutError(f"{endpoint} did not answer in time.")
-        case httpx.ConnectError():
-            return NotConnectedError(f"No service answers at {endpoint}.")
-        case httpx.RemoteProtocolError() | httpx.NetworkError() | httpx.ProxyError():
-            return UnreachableError(f"The line to {endpoint} broke.")
-        case httpx.InvalidURL() | httpx.UnsupportedProtocol():
-            return UnreachableError(f"{endpoint} is not an address that can be called: {error}.")
-        case _:
-            return ProtocolError(f"The answer of {endpoint} could not be read.")
-
-
-def api_error(status: int, headers: httpx.Headers, body: bytes) -> ResponseError:
-    """Return the error for an answer with a status of 400 or more."""
-    try:
-        error = ErrorObject.model_validate_json(body)
-    except ValidationError:
-        error = ErrorObject(error=f"The service answered with status {status}.")
-    return _kind(status, error.code)(
-        error.error,
-        status=status,
-        code=error.code,
-        details=error.details,
-        retry_after=retry_after(headers),
-        conflicts=error.conflicts or (),
-    )
-
-
-def _kind(status: int, code: str | None) -> type[ResponseError]:
-    if status == 409 and code in BY_CODE:
-        return BY_CODE[code]
-    return BY_STATUS.get(status) or (ServerError if status >= 500 else ResponseError)
-
-
-def retry_after(headers: httpx.Headers) -> float | None:
-    """Return the seconds of `Retry-After`, in either of its two forms."""
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(value) - utc_now()).total_seconds()
-        except (ValueError, TypeError, OverflowError):  # not a date, or one without a time zone
-            return None
-    return min(max(0.0, seconds), LONGEST_RETRY)
-
-
-def is_final(error: Exception) -> bool:
-    """Return whether a retry of the same request cannot help: it was refused, not lost."""
-    return (
-        isinstance(error, ResponseError)
-        and not isinstance(error, RateLimitedError | ServerError)
-        and error.status not in {408, 425}
-    )
-
 
 LOCAL_URL = "http://localhost"
 """Base URL where the address is a unix socket."""

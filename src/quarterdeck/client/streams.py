@@ -18,13 +18,8 @@ from uuid import UUID
 from httpx_sse import ServerSentEvent
 from pydantic import ValidationError
 
-from quarterdeck.client.connection import (
-    STREAM_PACE,
-    AsyncResource,
-    Backoff,
-    HttpConnection,
-    is_final,
-)
+from quarterdeck.client.connection import AsyncResource, HttpConnection
+from quarterdeck.client.error_mapping import STREAM_PACE, Backoff, is_final
 from quarterdeck.client.errors import ClientError, ProtocolError, ResponseError, UnreachableError
 from quarterdeck.client.stream_events import (
     ConnectionLost,

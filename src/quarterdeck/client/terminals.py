@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable
 from typing import Self
 from uuid import UUID
 
-from quarterdeck.client.connection import STREAM_PACE, AsyncResource, Backoff, HttpConnection
+from quarterdeck.client.connection import AsyncResource, HttpConnection
+from quarterdeck.client.error_mapping import STREAM_PACE, Backoff
 from quarterdeck.client.errors import (
     ClientError,
     ConflictError,

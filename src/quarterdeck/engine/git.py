@@ -32,7 +32,8 @@ _FLAGS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", 
 _COMMIT_FORMAT = "%H %at%n%an%n%s"
 """The title comes last, as the rest of the text. An author's name has no line end."""
 TITLE_SHOWN = 500
-_LATEST = datetime(9999, 12, 31, tzinfo=UTC)
+_FIRST_SECOND = int(datetime(2, 1, 1, tzinfo=UTC).timestamp())
+_LAST_SECOND = int(datetime(9998, 12, 31, tzinfo=UTC).timestamp())
 _SAFE = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
@@ -190,15 +191,16 @@ async def _compare(
 def _commit(entry: bytes) -> Commit:
     first, author, title = entry.decode(errors="replace").split("\n", 2)
     sha, _, seconds = first.partition(" ")
-    return Commit(sha, title.rstrip("\n")[:TITLE_SHOWN], author[:TITLE_SHOWN], _moment(seconds))
+    return Commit(sha, title.rstrip("\n")[:TITLE_SHOWN], author[:TITLE_SHOWN], commit_time(seconds))
 
 
-def _moment(seconds: str) -> datetime:
-    """Return the time of a timestamp; a commit may hold an invalid one, which becomes the latest time."""
+def commit_time(seconds: str) -> datetime:
+    """Return the time of a timestamp, of which a commit may hold any: the nearest that can be sent."""
     try:
-        return datetime.fromtimestamp(int(seconds or 0), UTC)
-    except (ValueError, OverflowError, OSError):
-        return _LATEST
+        number = int(seconds or 0)
+    except ValueError:
+        number = _LAST_SECOND
+    return datetime.fromtimestamp(min(max(number, _FIRST_SECOND), _LAST_SECOND), UTC)
 
 
 def _operation(path: Path) -> str | None:

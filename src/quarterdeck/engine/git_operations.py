@@ -16,12 +16,11 @@ import shutil
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
 
-from quarterdeck.engine.git import GitError, base_of, read_commit, run_git
+from quarterdeck.engine.git import GitError, base_of, commit_time, read_commit, run_git
 from quarterdeck.wire.git import Checkpoint, Checkpoints, Committed, PackHeader, Updated
 from quarterdeck.wire.git_state import CheckoutDiff, EngineRepository, GitCommit, RepositoryDiffs
 
@@ -393,7 +392,7 @@ async def list_checkpoints(
         for line in output.decode(errors="replace").splitlines():
             ref, commit, seconds, title = line.split(" ", 3)
             name = ref.removeprefix("refs/qd/")
-            at = datetime.fromtimestamp(int(seconds), UTC)
+            at = commit_time(seconds)
             checkpoint = checkpoints.setdefault(
                 name, Checkpoint(id=name, at=at, title=title, commits={})
             )

@@ -172,11 +172,11 @@ def respond(
 
 def _asking_chat(detail: ReplicaDetail, wanted: str | None) -> Chat:
     """Return the named chat, else the one that waits for an answer, else the first."""
-    asking = [thread for thread in detail.chats if thread.awaiting_input]
+    asking = [chat for chat in detail.chats if chat.awaiting_input]
     if wanted is not None or not asking:
         return find_chat(detail, wanted)
     if len(asking) > 1:
-        known = ", ".join(str(thread.id)[:8] for thread in asking)
+        known = ", ".join(str(chat.id)[:8] for chat in asking)
         raise UsageError(f"{len(asking)} chats wait for an answer: {known}.", "Give --chat.")
     return asking[0]
 
@@ -243,14 +243,14 @@ def interrupt(common: Common, replica: str, chat: str | None) -> None:
 
     async def stop(client: "Client", replica_id: UUID) -> list[Interrupted]:
         detail = await client.replicas.get(replica_id)
-        running = [thread for thread in detail.chats if thread.processing]
+        running = [each for each in detail.chats if each.processing]
         chosen = running if chat is None and running else [find_chat(detail, chat)]
-        return [await client.chats.interrupt(replica_id, thread.id) for thread in chosen]
+        return [await client.chats.interrupt(replica_id, each.id) for each in chosen]
 
     stopped = with_replica(common, replica, stop)
-    interrupted = any(thread.interrupted for thread in stopped)
+    interrupted = any(result.interrupted for result in stopped)
     if common.json:
-        queue = [str(id) for thread in stopped for id in thread.queue]
+        queue = [str(id) for result in stopped for id in result.queue]
         print_json({"interrupted": interrupted, "queue": queue})
     print_message("Interrupted." if interrupted else "Nothing to interrupt.")
 

@@ -288,7 +288,7 @@ async def _cancel(
             move_message(writer.connection, workspace_id, message_id, MessageState.CANCELED)
         if canceled:
             _append_change(writer, workspace_id, chat, canceled)
-        return _ids([image_id for image_id in ids if image_id not in waiting])
+        return _ids([message_id for message_id in ids if message_id not in waiting])
 
     async def in_engine(supervisor: WorkspaceManager, active: WorkspaceRow) -> list[UUID]:
         request = CancelQueued(chat_id=chat_id, message_ids=_ids(ids))

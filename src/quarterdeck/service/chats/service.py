@@ -264,10 +264,10 @@ async def slash_commands(
         lambda c: (known_chat(c, row.id, chat_id), offered_commands(c, str(chat_id)))
     )
     agents = await asyncio.to_thread(context.agents)
-    ours = [our for our in _ours(agents) if chat.provider in our.providers]
-    names = {our.command for our in ours}
+    ours = [command for command in _ours(agents) if chat.provider in command.providers]
+    names = {own.command for own in ours}
     theirs = [command for offer in offered if (command := _theirs(offer, chat.provider))]
-    return [*ours, *(their for their in theirs if their.command not in names)]
+    return [*ours, *(command for command in theirs if command.command not in names)]
 
 
 def _ours(agents: Sequence[Agent]) -> list[SlashCommand]:
