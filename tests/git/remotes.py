@@ -98,6 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
     secured: bool
     login: str
     given: list[str]
+    settings: dict[str, str]
 
     def do_GET(self) -> None:
         """Answer a request without a body."""
@@ -136,7 +137,13 @@ class _Handler(BaseHTTPRequestHandler):
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
             "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
             "CONTENT_LENGTH": str(len(body)),
+            "GIT_CONFIG_COUNT": str(len(self.settings)),
         }
+        for number, (name, value) in enumerate(self.settings.items()):
+            environment |= {
+                f"GIT_CONFIG_KEY_{number}": name,
+                f"GIT_CONFIG_VALUE_{number}": value,
+            }
         done = subprocess.run(
             ["git", "http-backend"],
             input=body,
@@ -169,15 +176,23 @@ def http_remote(
     secured: bool = True,
     login: str = f"person:{PASSWORD}",
     given: list[str] | None = None,
+    settings: dict[str, str] | None = None,
 ) -> Iterator[str]:
     """Serve the bare repositories of a directory; yields the address.
 
     Args:
         login: the user and the password that it takes.
         given: gets the other logins that were tried.
+        settings: configuration of its git.
     """
     tried = [] if given is None else given
-    served = {"root": root, "secured": secured, "login": login, "given": tried}
+    served = {
+        "root": root,
+        "secured": secured,
+        "login": login,
+        "given": tried,
+        "settings": {} if settings is None else settings,
+    }
     handler = type("Handler", (_Handler,), served)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)

@@ -220,7 +220,10 @@ def test_an_update_that_was_killed_leaves_no_half_rebase(
     deck.delete(id)
 
 
-def test_a_fetch_that_was_killed_is_repeated(deck: Installation, tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed", ["service", "engine"])
+def test_a_fetch_that_was_killed_is_repeated(
+    deck: Installation, tmp_path: Path, killed: str
+) -> None:
     checkout = make_repository(tmp_path / "shop")
     id = deck.create(deck.environment_with(deck.connect(str(checkout))))
     shop = Shop(deck, checkout, id)
@@ -238,9 +241,14 @@ def test_a_fetch_that_was_killed_is_repeated(deck: Installation, tmp_path: Path)
     thread.start()
     pack = checkout / ".git" / "objects" / "pack"
     until(lambda: list(pack.glob("tmp_pack_*")) or ended.is_set(), "the pack")
-    deck.kill()
-    thread.join()
-    deck.start()
+    if killed == "service":
+        deck.kill()
+        thread.join()
+        deck.start()
+    else:
+        os.kill(deck.engine(id), signal.SIGKILL)
+        thread.join()
+        deck.reach(id, "active")
     if said[0].startswith("1"):
         assert branch not in git(checkout, "branch")
     done = deck.qd("replica", "fetch", id, cwd=checkout)
@@ -248,6 +256,50 @@ def test_a_fetch_that_was_killed_is_repeated(deck: Installation, tmp_path: Path)
     assert git(checkout, "rev-parse", branch) == shop.run("git rev-parse HEAD").strip()
     git(checkout, "fsck", "--strict")
     deck.delete(id)
+
+
+@pytest.mark.parametrize("killed", ["service", "engine", "agent", "remote"])
+def test_a_fetch_of_the_source_that_was_killed_is_repeated(
+    deck: Installation, tmp_path: Path, killed: str
+) -> None:
+    checkout = make_repository(tmp_path / "first")
+    remote = bare_copy(checkout, tmp_path / "shop.git")
+    pack = tmp_path / "pack"
+    pack.write_text(WAITING.format(place=tmp_path) + 'exec "$@"\n')
+    pack.chmod(0o755)
+    settings: dict[str, str] = {}
+    with http_remote(tmp_path, secured=False, settings=settings) as address:
+        connected = deck.connect(f"{address}/shop.git")
+        shop = Shop(deck, remote, deck.create(deck.environment_with(connected)))
+        theirs = commit(checkout, "theirs", "theirs\n")
+        git(checkout, "push", "-q", str(remote), "main")
+        settings["uploadpack.packObjectsHook"] = str(pack)
+        shop.run("true; setsid git fetch origin > /tmp/log 2>&1 & echo $! > /tmp/pid")
+        until((tmp_path / "waiting").exists, "the remote's pack")
+        match killed:
+            case "service":
+                deck.kill()
+                deck.start()
+            case "engine":
+                os.kill(deck.engine(shop.id), signal.SIGKILL)
+            case "agent":
+                shop.run("kill -9 -$(cat /tmp/pid)")
+            case _:
+                for server in [one for one in children() if "http-backend" in command_of(one)]:
+                    os.killpg(server, signal.SIGKILL)
+                until(lambda: "fatal:" in shop.run("cat /tmp/log"), "git's error")
+        (tmp_path / "go").touch()
+        deck.reach(shop.id, "active")
+
+        def again() -> bool:
+            return deck.run(shop.id, "cd shop && git fetch origin")["exit_code"] == 0
+
+        until(again, "the fetch")
+        assert shop.run("git rev-parse origin/main").strip() == theirs
+        shop.run("git fsck --strict")
+        done = deck.post(f"{shop.path}/shop/update", {})
+        assert (done["base"], done["changed"]) == (theirs, True)
+        deck.delete(shop.id)
 
 
 def test_a_push_from_inside_whose_agent_was_killed_is_repeated(

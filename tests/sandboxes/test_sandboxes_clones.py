@@ -72,12 +72,18 @@ async def test_an_unborn_branch(bench, tmp_path, git):
 async def test_commits_have_an_author(bench, checkout, tmp_path, monkeypatch):
     user = tmp_path / "user"
     user.mkdir()
-    (user / ".gitconfig").write_text('[user]\n\tname = Zoë "Z" \\\\ B\n\temail = zoe@example.org\n')
+    (user / ".gitconfig").write_text(
+        '[user]\n\tname = Zoë "Z" \\\\ B\n\temail = zoe@example.org\n[commit]\n\tgpgSign\n'
+    )
     monkeypatch.setenv("HOME", str(user))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     workspace = await bench.started(await bench.connect(checkout))
-    told = await bench.said(workspace, "git config --global user.name; git config user.email")
-    assert told.splitlines() == ["Zoë Z \\ B", "zoe@example.org"]
+    told = await bench.said(
+        workspace,
+        "git config --global user.name; git config user.email;"
+        " git config commit.gpgSign; git config tag.gpgSign",
+    )
+    assert told.splitlines() == ["Zoë Z \\ B", "zoe@example.org", "false", "false"]
 
 
 async def test_filters_of_the_services_user_do_not_run(bench, checkout, tmp_path, git, monkeypatch):

@@ -128,7 +128,9 @@ class Provisioner:
     async def _identity(self) -> bytes:
         name = await self._of_user("user.name") or _NEUTRAL_NAME
         email = await self._of_user("user.email") or _NEUTRAL_EMAIL
-        return f"[user]\n\tname = {quoted(name)}\n\temail = {quoted(email)}\n".encode()
+        # The keys of the user stay outside, whatever the machine's configuration asks for.
+        unsigned = "[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n"
+        return f"[user]\n\tname = {quoted(name)}\n\temail = {quoted(email)}\n{unsigned}".encode()
 
     async def _of_user(self, key: str) -> str | None:
         question = ("config", "--global", "--includes", "--get", key)
