@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from quarterdeck.store.replica_list import Narrowing
+from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.replicas import ReplicaDetail
@@ -57,7 +57,7 @@ def asking() -> ReplicaState:
     ],
 )
 def test_it_is_shown(typed: str) -> None:
-    assert Narrowing.of(typed).shows(asking(), NAMES)
+    assert ReplicaFilter.of(typed).shows(asking(), NAMES)
 
 
 @pytest.mark.parametrize(
@@ -74,31 +74,31 @@ def test_it_is_shown(typed: str) -> None:
     ],
 )
 def test_it_is_not_shown(typed: str) -> None:
-    assert not Narrowing.of(typed).shows(asking(), NAMES)
+    assert not ReplicaFilter.of(typed).shows(asking(), NAMES)
 
 
 def test_a_plain_word_is_also_a_state() -> None:
     asleep = replica("one", "sleeping")
     for typed in ("sleeping", "Sleep", "one sleeping", "!asking"):
-        assert Narrowing.of(typed).shows(asleep, {}), typed
-        assert not Narrowing.of(typed).shows(asking(), NAMES), typed
+        assert ReplicaFilter.of(typed).shows(asleep, {}), typed
+        assert not ReplicaFilter.of(typed).shows(asking(), NAMES), typed
     for typed in ("!sleeping", "leep", "asking"):
-        assert not Narrowing.of(typed).shows(asleep, {}), typed
-    assert Narrowing.of("asking").shows(asking(), NAMES)
+        assert not ReplicaFilter.of(typed).shows(asleep, {}), typed
+    assert ReplicaFilter.of("asking").shows(asking(), NAMES)
 
 
 def test_plans_that_wait_are_asked_for() -> None:
     state = asking()
     (chat,) = state.chats.values()
-    assert not Narrowing.of("is:plan").shows(state, NAMES)
+    assert not ReplicaFilter.of("is:plan").shows(state, NAMES)
     chat.record = chat.record.model_copy(update={"awaiting_input": False, "plan_ready": True})
-    assert Narrowing.of("is:plan").shows(state, NAMES)
-    assert not Narrowing.of("is:asking").shows(state, NAMES)
+    assert ReplicaFilter.of("is:plan").shows(state, NAMES)
+    assert not ReplicaFilter.of("is:asking").shows(state, NAMES)
 
 
 def test_an_unknown_key_is_text() -> None:
-    assert Narrowing.of("b:c").shows(replica("a-b:c"), {})
-    assert not Narrowing.of("b:c").shows(replica("abc"), {})
+    assert ReplicaFilter.of("b:c").shows(replica("a-b:c"), {})
+    assert not ReplicaFilter.of("b:c").shows(replica("abc"), {})
 
 
 def test_a_repository_is_found_by_name_address_and_branch() -> None:
@@ -109,11 +109,11 @@ def test_a_repository_is_found_by_name_address_and_branch() -> None:
         repository_statuses=[{"repository": "shop", "branch": "qd/one"}],
     )
     for typed in ("shop", "repo:example.invalid", "repo:qd/one"):
-        assert Narrowing.of(typed).shows(state, {}), typed
-    assert not Narrowing.of("repo:two").shows(state, {})
+        assert ReplicaFilter.of(typed).shows(state, {}), typed
+    assert not ReplicaFilter.of("repo:two").shows(state, {})
 
 
 def test_names_of_environments_are_read_only_for_words_that_ask_for_them() -> None:
-    assert Narrowing.of("x env:y").needs_names
-    assert not Narrowing.of("x is:asking").needs_names
-    assert not Narrowing.of("env:").needs_names
+    assert ReplicaFilter.of("x env:y").needs_names
+    assert not ReplicaFilter.of("x is:asking").needs_names
+    assert not ReplicaFilter.of("env:").needs_names

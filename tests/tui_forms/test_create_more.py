@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.store.creation import CreationRequest
-from quarterdeck.store.git import RepositoryWish
+from quarterdeck.store.git import RequestedRepository
 from quarterdeck.tui.forms.create_fields import More, unused_repositories, with_more
 from tests.tui_shell.conftest import fixed_clock_zone as fixed_clock_zone
 from tests.tui_shell.conftest import installation as installation
@@ -28,8 +28,8 @@ def test_what_was_said_is_in_the_wish() -> None:
     assert wish == CreationRequest(
         message="Go",
         others=(
-            RepositoryWish("https://host/lib.git", "dev"),
-            RepositoryWish("/nowhere/at/all"),
+            RequestedRepository("https://host/lib.git", "dev"),
+            RequestedRepository("/nowhere/at/all"),
         ),
         plan_mode=True,
         size="large",
@@ -39,7 +39,7 @@ def test_what_was_said_is_in_the_wish() -> None:
 
 @pytest.mark.parametrize("repository", [None, "https://host/shop.git"])
 def test_more_repositories_need_a_first_one(repository: str | None) -> None:
-    others = (RepositoryWish("https://host/lib.git"),)
+    others = (RequestedRepository("https://host/lib.git"),)
     wrong = unused_repositories(CreationRequest(repository_url=repository, others=others))
     assert (wrong is None) == (repository is not None)
 

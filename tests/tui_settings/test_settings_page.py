@@ -252,4 +252,4 @@ async def test_where_nothing_is_added_the_key_says_so(
     async with settings(live, monkeypatch) as desk:
         await go_to(desk, "Theme")
         await desk.press("n")
-        await desk.see("Nothing can be added here")
+        await desk.see("Nothing to add here")

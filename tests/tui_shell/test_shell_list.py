@@ -8,7 +8,7 @@ from textual import events
 
 from quarterdeck.store.signals import ListChanged
 from quarterdeck.tui.text import wrapped
-from quarterdeck.tui.widgets.lines import NarrowLine
+from quarterdeck.tui.widgets.lines import FilterLine
 from quarterdeck.wire.environments import GLOBAL
 from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit, screen_text
@@ -16,7 +16,7 @@ from tests.tui_shell.live import Installation
 
 
 def words(app: FrozenCockpit) -> str:
-    line = app.screen.query_one(NarrowLine)
+    line = app.screen.query_one(FilterLine)
     return str(line.query_one("Static").render()) if line.has_class("told") else ""
 
 
@@ -227,7 +227,7 @@ async def test_keys_behind_the_words_are_for_the_list(frozen: FrozenCockpit) -> 
         for key in ("slash", *"flaky", "enter", "3"):
             frozen.post_message(events.Key(key, key if len(key) == 1 else None))
         await eventually(lambda: "[3 Changes]" in screen_text(frozen), "the tab")
-        assert frozen.screen.query_one(NarrowLine).typed == "flaky"
+        assert frozen.screen.query_one(FilterLine).typed == "flaky"
 
 
 async def test_who_writes_keeps_the_pane_when_the_list_empties(frozen: FrozenCockpit) -> None:

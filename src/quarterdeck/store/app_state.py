@@ -16,7 +16,7 @@ from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.event_reducer import Subscriptions
 from quarterdeck.store.git import PullRequestStore
 from quarterdeck.store.outbox import Outbox
-from quarterdeck.store.replica_list import Narrowing
+from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import (
     Change,
@@ -65,7 +65,7 @@ class AppState:
         self.environment_names: dict[UUID, str] = {}
         """Read when the list is filtered by them."""
         self.terminals = TerminalMemory()
-        self._narrowing = Narrowing()
+        self._filter = ReplicaFilter()
         self._seen, self._since = disk.seen(), disk.since()
         self.attended: Callable[[], bool] = lambda: True
         """Whether the person sees the screen."""
@@ -126,17 +126,17 @@ class AppState:
         """Return replicas, those that need the person first."""
         return sorted(self.replicas.values(), key=ReplicaState.sort_key)
 
-    def narrowed(self, states: Iterable[ReplicaState]) -> list[ReplicaState]:
+    def filtered(self, states: Iterable[ReplicaState]) -> list[ReplicaState]:
         """Return the states that the list shows."""
         names = self.environment_names
-        return [state for state in states if self._narrowing.shows(state, names)]
+        return [state for state in states if self._filter.shows(state, names)]
 
-    def narrow(self, narrowing: Narrowing) -> None:
+    def filter_by(self, wanted: ReplicaFilter) -> None:
         """Filter the list."""
-        self._narrowing = narrowing
+        self._filter = wanted
         used = {state.record.environment_id for state in self.replicas.values()} - {None}
         new = not used <= self.environment_names.keys()
-        if narrowing.needs_names and new and self._client is not None:
+        if wanted.needs_names and new and self._client is not None:
             self._tasks.start("environment names", self._read_environment_names())
         self.publish(ListChanged())
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from uuid import UUID, uuid4
 
 from quarterdeck.client.errors import ConflictError
-from quarterdeck.store.git import RepositoryWish, binding, connected
+from quarterdeck.store.git import RequestedRepository, binding, connected
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.chats import Image, ThinkingLevel
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment, Environment
@@ -62,7 +62,7 @@ class CreationRequest:
     """Uncommitted changes that it starts with, as a bundle."""
     repository_id: UUID | None = None
     """The repository of the uncommitted changes; None for the first of the environment."""
-    others: tuple[RepositoryWish, ...] = ()
+    others: tuple[RequestedRepository, ...] = ()
     """Further repositories of the workspace."""
     goal_mode: bool = False
     fast_mode: bool = False
@@ -132,7 +132,7 @@ def suggest_name(message: str, fallback: str, taken: Iterable[str]) -> str:
     return f"{base}-{number}"
 
 
-async def create(client: "Client", wish: CreationRequest, taken: Iterable[str]) -> ReplicaDetail:
+async def create(client: "Client", request: CreationRequest, taken: Iterable[str]) -> ReplicaDetail:
     """Connect, find or make the environment, and create the replica.
 
     Raises:
@@ -140,69 +140,69 @@ async def create(client: "Client", wish: CreationRequest, taken: Iterable[str]) 
         ConflictError: the requested name is taken.
         ClientError: refused or unreachable.
     """
-    environment_id, fallback = await environment_for(client, wish)
+    environment_id, fallback = await environment_for(client, request)
     names = set(taken)
-    name = wish.name or suggest_name(wish.message, fallback, names)
-    config = await _config(client, wish)
+    name = request.name or suggest_name(request.message, fallback, names)
+    config = await _config(client, request)
     try:
-        return await client.replicas.create(_body(wish, name, environment_id, config))
+        return await client.replicas.create(_body(request, name, environment_id, config))
     except ConflictError:
-        if wish.name:
+        if request.name:
             raise
     name = f"{name}-{uuid4().hex[:4]}"
-    return await client.replicas.create(_body(wish, name, environment_id, config))
+    return await client.replicas.create(_body(request, name, environment_id, config))
 
 
 def _body(
-    wish: CreationRequest, name: str, environment_id: UUID, config: ReplicaConfig | None
+    request: CreationRequest, name: str, environment_id: UUID, config: ReplicaConfig | None
 ) -> CreateReplica:
     return CreateReplica(
         name=name,
         environment_id=environment_id,
-        message=wish.message or None,
-        images=list(wish.images) or None,
-        coding_agent=wish.agent,
-        model=wish.model,
-        plan_mode=wish.plan_mode or None,
-        goal_mode=wish.goal_mode or None,
-        fast_mode=wish.fast_mode or None,
-        thinking_level=wish.thinking_level,
-        size=wish.size,
-        lifecycle_policy=wish.lifecycle_policy,
+        message=request.message or None,
+        images=list(request.images) or None,
+        coding_agent=request.agent,
+        model=request.model,
+        plan_mode=request.plan_mode or None,
+        goal_mode=request.goal_mode or None,
+        fast_mode=request.fast_mode or None,
+        thinking_level=request.thinking_level,
+        size=request.size,
+        lifecycle_policy=request.lifecycle_policy,
         config=config,
-        webhook_url=wish.webhook_url,
+        webhook_url=request.webhook_url,
     )
 
 
-async def _config(client: "Client", wish: CreationRequest) -> ReplicaConfig | None:
-    """Return the configuration of a wish, after uploading its uncommitted changes."""
+async def _config(client: "Client", request: CreationRequest) -> ReplicaConfig | None:
+    """Return the configuration of a request, after uploading its uncommitted changes."""
     uploaded = None
-    if wish.uncommitted is not None:
-        uploaded = await client.replicas.upload_uncommitted(wish.uncommitted)
+    if request.uncommitted is not None:
+        uploaded = await client.replicas.upload_uncommitted(request.uncommitted)
     config = ReplicaConfig(
-        auto_stop_minutes=wish.auto_stop_minutes,
-        base=wish.base,
-        pull_request=wish.pull_request,
+        auto_stop_minutes=request.auto_stop_minutes,
+        base=request.base,
+        pull_request=request.pull_request,
         uncommitted=uploaded and uploaded.id,
-        repository=wish.repository_id,
+        repository=request.repository_id,
     )
     return config if config.model_dump(exclude_none=True) else None
 
 
-async def environment_for(client: "Client", wish: CreationRequest) -> tuple[UUID, str]:
-    """Return the environment of a wish, created if necessary, and a name for a replica.
+async def environment_for(client: "Client", request: CreationRequest) -> tuple[UUID, str]:
+    """Return the environment of a request, created if necessary, and a name for a replica.
 
     Raises:
         InvalidRequestError: it is not a repository.
         ClientError: refused or unreachable.
     """
-    if wish.environment_id is not None:
-        chosen = await client.environments.get(wish.environment_id)
+    if request.environment_id is not None:
+        chosen = await client.environments.get(request.environment_id)
         return chosen.id, chosen.name
-    if wish.repository_url is None:
+    if request.repository_url is None:
         return (await client.environments.get(GLOBAL)).id, "replica"
-    first = RepositoryWish(wish.repository_url)
-    repositories = await connected(client, first, wish.others)
+    first = RequestedRepository(request.repository_url)
+    repositories = await connected(client, first, request.others)
     known = await client.environments.list(scope="all")
     name = "-".join(repository.name for repository in repositories)[:LONGEST_NAME]
     bound = await binding(client, repositories)

@@ -397,7 +397,7 @@ def _create(wanted: Path) -> BinaryIO:
 
 
 @dataclass(frozen=True)
-class RepositoryWish:
+class RequestedRepository:
     """A path or URL, and the branch to start from; None for the default branch."""
 
     url: str
@@ -420,7 +420,7 @@ class Binding:
 
 
 async def connected(
-    client: "Client", first: RepositoryWish, others: Sequence[RepositoryWish]
+    client: "Client", first: RequestedRepository, others: Sequence[RequestedRepository]
 ) -> list[Repository]:
     """Connect repositories.
 
@@ -430,19 +430,19 @@ async def connected(
         ClientError: refused or unreachable.
     """
     repositories = [await _connected(client, first)]
-    for wish in others:
+    for requested in others:
         try:
-            repositories.append(await _connected(client, wish))
+            repositories.append(await _connected(client, requested))
         except InvalidRequestError as error:
-            error.details = f"others: {wish.url}"
+            error.details = f"others: {requested.url}"
             raise
     return list({repository.id: repository for repository in repositories}.values())
 
 
-async def _connected(client: "Client", wish: RepositoryWish) -> Repository:
-    body = ConnectRepository(url=wish.url, default_branch=wish.branch)
+async def _connected(client: "Client", requested: RequestedRepository) -> Repository:
+    body = ConnectRepository(url=requested.url, default_branch=requested.branch)
     repository = await client.repositories.connect(body)
-    if wish.branch is not None and repository.default_branch != wish.branch:
+    if requested.branch is not None and repository.default_branch != requested.branch:
         raise InvalidRequestError(
             f"{repository.name} is connected with the branch {repository.default_branch} already.",
             status=400,

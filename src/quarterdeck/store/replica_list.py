@@ -77,26 +77,26 @@ class FilterTerm:
 
 
 @dataclass(frozen=True)
-class Narrowing:
+class ReplicaFilter:
     """The filter of the list; without words everything is shown."""
 
-    wishes: tuple[FilterTerm, ...] = ()
+    terms: tuple[FilterTerm, ...] = ()
 
     @classmethod
-    def of(cls, typed: str) -> "Narrowing":
+    def of(cls, typed: str) -> "ReplicaFilter":
         """Parse typed text. Nothing is invalid: a word with an unknown key is plain text."""
-        return cls(tuple(wish for word in typed.split() if (wish := _wish(word)) is not None))
+        return cls(tuple(term for word in typed.split() if (term := _term(word)) is not None))
 
     @property
     def needs_names(self) -> bool:
         """Whether the names of environments are needed."""
-        return any(wish.key == "env" for wish in self.wishes)
+        return any(term.key == "env" for term in self.terms)
 
     def shows(self, state: ReplicaState, names: Names) -> bool:
-        return all(wish.met_by(state, names) for wish in self.wishes)
+        return all(term.met_by(state, names) for term in self.terms)
 
 
-def _wish(word: str) -> FilterTerm | None:
+def _term(word: str) -> FilterTerm | None:
     bare = word.removeprefix("!")
     key, colon, rest = bare.partition(":")
     if not (colon and key in KEYS):

@@ -491,7 +491,7 @@ CANVAS_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         HELP,
     ),
     KeyContext.LOCAL_PATH: (
-        Action("path.done", "enter", "done", "Save", "save"),
+        Action("path.done", "enter", "done", "Use this path", "ok"),
         Action("path.complete", "tab", "complete", "Complete the path", "complete"),
         Action("path.cancel", "escape", "cancel", "Cancel", "cancel"),
     ),

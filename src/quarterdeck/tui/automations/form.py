@@ -291,9 +291,9 @@ class AutomationForm(FormScreen[Automation]):
         """
         if draft.environment_id != HERE:
             return draft
-        wish = CreationRequest(repository_url=str(self._app_state.directory))
+        request = CreationRequest(repository_url=str(self._app_state.directory))
         try:
-            found, _ = await environment_for(self._app_state.client, wish)
+            found, _ = await environment_for(self._app_state.client, request)
         except InvalidRequestError as error:
             error.details = f"{ENVIRONMENT}: {error.details or error}"
             raise

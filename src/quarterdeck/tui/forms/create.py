@@ -264,7 +264,7 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
 
     # creating
 
-    def _wish(self) -> CreationRequest:
+    def _request(self) -> CreationRequest:
         environment = self._select("environment").value
         return CreationRequest(
             repository_url=self._repository() or None,
@@ -291,27 +291,27 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         more = self.more.check()
         if not isinstance(more, More):
             return
-        wish = with_more(self._wish(), more)
-        if (unused := unused_repositories(wish)) is not None:
+        request = with_more(self._request(), more)
+        if (unused := unused_repositories(request)) is not None:
             self.more.show_refusal(unused)
             return
         for static in self.query(".own").results(Static):
             static.display = False
-        wrong = check_message(wish.message, len(wish.images))
-        if wrong is None and wish.name:
-            wrong = check_name(wish.name)
+        wrong = check_message(request.message, len(request.images))
+        if wrong is None and request.name:
+            wrong = check_name(request.name)
         if wrong is not None:
             self.show_error(wrong.field, wrong.text)
             return
         self._set_busy(True)
         try:
-            wish = await self.query_one(BaseField).with_start(wish)
+            request = await self.query_one(BaseField).with_start(request)
             names = [state.name for state in self._app_state.replicas.values()]
-            created = await create(self._app_state.client, wish, names)
+            created = await create(self._app_state.client, request, names)
         except WrongBaseError as wrong_base:
             self.show_error(wrong_base.error.field, wrong_base.error.text)
         except ClientError as error:
-            self._refuse(error, wish)
+            self._refuse(error, request)
             self._read_choices()
         else:
             self.dismiss(created)
@@ -323,12 +323,12 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         await settled(*self.query("Input, TextArea"))
         await self.more.settle()
 
-    def _refuse(self, error: ClientError, wish: CreationRequest) -> None:
+    def _refuse(self, error: ClientError, request: CreationRequest) -> None:
         rare = refusal_of(error, MORE_PATHS)
         if rare.beside:
             self.more.show_refusal(rare)
         else:
-            wrong = place_error(error, wish)
+            wrong = place_error(error, request)
             self.show_error(wrong.field, wrong.text)
 
     @property

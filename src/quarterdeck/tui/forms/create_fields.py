@@ -32,7 +32,7 @@ from quarterdeck.local.repository import (
 )
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.creation import CreationChoices, CreationRequest, Size, branches_of
-from quarterdeck.store.git import RepositoryWish
+from quarterdeck.store.git import RequestedRepository
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, action_id_of, keyed
 from quarterdeck.tui.forms.kit import Field, FieldKind, ModelForm, Refusal
@@ -77,7 +77,7 @@ def check_message(message: str, images: int) -> FieldError | None:
     return None
 
 
-def place_error(error: ClientError, wish: CreationRequest) -> FieldError:
+def place_error(error: ClientError, request: CreationRequest) -> FieldError:
     """Show a refusal next to the field that it names."""
     details = error.details or "" if isinstance(error, ResponseError) else ""
     about, _, more = details.partition(":")
@@ -87,11 +87,11 @@ def place_error(error: ClientError, wish: CreationRequest) -> FieldError:
             return FieldError("name", f"{text} Choose another one, or leave it empty.")
         case NotFoundError():
             return FieldError("environment", f"{text} It may have been deleted: choose another.")
-        case PayloadTooLargeError() if wish.uncommitted is not None and not wish.images:
+        case PayloadTooLargeError() if request.uncommitted is not None and not request.images:
             return FieldError("base", f"{text} {one_line(more)}".strip())
         case InvalidRequestError() | PayloadTooLargeError() if about.startswith("images"):
             return FieldError("message", f"{text} {one_line(more)}".strip())
-        case InvalidRequestError() if about == "url" or (about == "" and wish.repository_url):
+        case InvalidRequestError() if about == "url" or (about == "" and request.repository_url):
             reason = one_line(more)
             return FieldError("repository", f"{text} {reason}".strip())
         case InvalidRequestError() if about in ("config.base", "config.uncommitted"):
@@ -198,22 +198,22 @@ class BaseField(Vertical):
         except CheckoutError:
             return _Here()
 
-    async def with_start(self, wish: CreationRequest) -> CreationRequest:
+    async def with_start(self, request: CreationRequest) -> CreationRequest:
         """Return the request with the values of these fields.
 
         Raises:
             WrongBaseError: the values are invalid.
         """
-        url = wish.repository_url
+        url = request.repository_url
         if url is None:
-            if self.base and wish.environment_id is None:
+            if self.base and request.environment_id is None:
                 raise WrongBaseError("Name the repository above.")
-            return replace(wish, base=self.base or None)
+            return replace(request, base=self.base or None)
         here = await self._here(url)
         base = self.base or (here.start.base if here.start else None)
-        wish = replace(wish, base=base)
+        request = replace(request, base=base)
         if not self.include or here.checkout is None or here.start is None:
-            return wish
+            return request
         if here.start.unpushed:
             raise WrongBaseError(
                 f"{here.start.base} has commits that are not pushed. Push first, or leave the"
@@ -225,7 +225,7 @@ class BaseField(Vertical):
             raise WrongBaseError(f"{error} Largest: {error.details}.") from error
         except CheckoutError as error:
             raise WrongBaseError(f"{error} {error.details or ''}".strip()) from error
-        return wish if snapshot is None else replace(wish, uncommitted=snapshot.bundle)
+        return request if snapshot is None else replace(request, uncommitted=snapshot.bundle)
 
 
 def _placeholder(here: _Here) -> str:
@@ -247,7 +247,7 @@ def in_full(typed: str) -> str:
     return typed
 
 
-def _wish(line: str) -> str:
+def _checked(line: str) -> str:
     if len(line.split()) > 2:
         raise ValueError("each line is a path or URL, and after a blank a branch")
     return line
@@ -256,7 +256,7 @@ def _wish(line: str) -> str:
 class More(Body):
     """The fields of `CreateReplica` that have a default, and more of the repositories."""
 
-    others: list[Annotated[str, AfterValidator(_wish)]] = []
+    others: list[Annotated[str, AfterValidator(_checked)]] = []
     plan_mode: Switch = False
     goal_mode: Switch = False
     fast_mode: Switch = False
@@ -304,10 +304,10 @@ def more_form(start: Mapping[str, Any]) -> ModelForm:
     )
 
 
-def with_more(wish: CreationRequest, more: More) -> CreationRequest:
+def with_more(request: CreationRequest, more: More) -> CreationRequest:
     """Return the request with the values of these fields."""
     return replace(
-        wish,
+        request,
         others=tuple(_repository(line) for line in more.others),
         plan_mode=more.plan_mode,
         goal_mode=more.goal_mode,
@@ -320,22 +320,22 @@ def with_more(wish: CreationRequest, more: More) -> CreationRequest:
     )
 
 
-def unused_repositories(wish: CreationRequest) -> Refusal | None:
+def unused_repositories(request: CreationRequest) -> Refusal | None:
     """Return an error when more repositories were named that would have no effect."""
-    if not wish.others:
+    if not request.others:
         return None
-    if wish.environment_id is not None:
+    if request.environment_id is not None:
         words = "Repositories come from the selected environment; select the repository's default."
-    elif wish.repository_url is None:
+    elif request.repository_url is None:
         words = "Name the first repository above."
     else:
         return None
     return Refusal({"others": words})
 
 
-def _repository(line: str) -> RepositoryWish:
+def _repository(line: str) -> RequestedRepository:
     url, *branch = line.split()
-    return RepositoryWish(in_full(url), branch[0] if branch else None)
+    return RequestedRepository(in_full(url), branch[0] if branch else None)
 
 
 class MessageField(TextArea):

@@ -364,7 +364,7 @@ class CommandScreen(SettledLayout[None]):
 
     def _show_new(self, created: Replica) -> None:
         state = self._app_state.add(created)
-        self.listing.show(self._app_state.narrowed(self._app_state.ordered()))
+        self.listing.show(self._app_state.filtered(self._app_state.ordered()))
         self.listing.select(state.id)
         self._open(state.id)
 

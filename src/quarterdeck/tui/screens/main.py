@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from quarterdeck.store.app_state import AppState
-from quarterdeck.store.replica_list import Narrowing
+from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import Change, Noticed, ReplicaGone, TranscriptChanged
 from quarterdeck.store.status import ConnectionPhase
@@ -32,7 +32,7 @@ from quarterdeck.tui.screens.commands import CommandScreen, pointless
 from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.info import InfoPanel
-from quarterdeck.tui.widgets.lines import NarrowLine
+from quarterdeck.tui.widgets.lines import FilterLine
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine
 from quarterdeck.tui.widgets.tab_bar import PageLinks
@@ -91,7 +91,7 @@ class MainScreen(CommandScreen):
         yield Static(id="banner", markup=False)
         with Horizontal(id="body"):
             with Vertical(id="side"):
-                yield NarrowLine()
+                yield FilterLine()
                 yield ReplicaListView()
                 yield PageLinks()
             yield self._beside
@@ -148,15 +148,15 @@ class MainScreen(CommandScreen):
         states = self._app_state.ordered()
         welcome = keyed(NONE_SHOWN if states else WELCOME)
         self.listing.empty = welcome if self._app_state.listed else ""
-        self.listing.show(self._app_state.narrowed(states))
+        self.listing.show(self._app_state.filtered(states))
         self.listing.unmark(self.listing.marked - self._app_state.replicas.keys())
         self.query_one(StatusLine).show(self._app_state.connection, states)
         self.query_one(PageLinks).show(self._app_state.automations.summary().text)
-        self._show_narrowing()
+        self._show_filter()
 
     @on(ReplicaListView.MarksChanged)
-    def _show_narrowing(self) -> None:
-        listing, line = self.listing, self.query_one(NarrowLine)
+    def _show_filter(self) -> None:
+        listing, line = self.listing, self.query_one(FilterLine)
         line.show(listing.count, len(self._app_state.replicas), len(listing.marked))
         self._show_keys()
 
@@ -307,22 +307,22 @@ class MainScreen(CommandScreen):
         else:
             self.action_to_list()
 
-    @on(NarrowLine.Changed)
-    def _narrow(self, event: NarrowLine.Changed) -> None:
-        self._app_state.narrow(Narrowing.of(event.typed))
+    @on(FilterLine.Changed)
+    def _narrow(self, event: FilterLine.Changed) -> None:
+        self._app_state.filter_by(ReplicaFilter.of(event.typed))
         # Not with the next frame: a key that comes after it applies to what is shown then.
         self._show_list()
 
-    @on(NarrowLine.Left)
+    @on(FilterLine.Left)
     def _to_list_again(self) -> None:
         self.set_focus(self.listing)
 
     def action_narrow(self) -> None:
-        self.query_one(NarrowLine).start()
+        self.query_one(FilterLine).start()
 
     def action_everything(self) -> None:
         self.listing.unmark(self.listing.marked)
-        self.query_one(NarrowLine).action_all()
+        self.query_one(FilterLine).action_all()
 
     def action_mark(self) -> None:
         self.listing.action_mark()

@@ -117,11 +117,11 @@ def _width_of(facts: Sequence[str]) -> int:
 SUGGESTED = [f"is:{word}" for word in WORDS.values()]
 
 
-class NarrowLine(Vertical, HasKeyContext):
+class FilterLine(Vertical, HasKeyContext):
     """Hidden while everything is shown and nothing marked."""
 
     DEFAULT_CSS = """
-    NarrowLine {
+    FilterLine {
         height: auto;
         & Input { display: none; background: $boost; }
         & Static { display: none; padding: 0 1; color: $text-muted; }
