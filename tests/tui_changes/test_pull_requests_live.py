@@ -245,7 +245,7 @@ async def test_files_are_rewound_to_a_message_and_back(live: Installation, tmp_p
         await desk.press("t")
         await desk.see("inform the agent: no")
         await desk.press("u")
-        await desk.see("Undone: the files are back")
+        await desk.see("Undone: files restored")
         assert "new" in await contents(live, desk)
         await desk.press("escape")
         await desk.miss("Before a rewind")

@@ -284,7 +284,7 @@ async def test_what_could_not_be_read_is_read_when_the_line_is_back(live: Instal
         await desk.see("No variables")
         live.kill()
         await desk.press("3")
-        await desk.see("could not be read")
+        await desk.see("Could not be read")
         live.start()
         await live.ready()
         await desk.see("No files")

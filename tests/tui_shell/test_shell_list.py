@@ -17,7 +17,7 @@ from tests.tui_shell.live import Installation
 
 def words(app: FrozenCockpit) -> str:
     line = app.screen.query_one(FilterLine)
-    return str(line.query_one("Static").render()) if line.has_class("told") else ""
+    return str(line.query_one("Static").render()) if line.has_class("shown") else ""
 
 
 async def test_words_narrow_the_list_while_they_are_typed(frozen: FrozenCockpit) -> None:
