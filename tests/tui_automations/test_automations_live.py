@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -153,13 +154,34 @@ async def test_what_happens_elsewhere_is_seen_and_switches_work(office: Installa
 
 
 @pytest.fixture
-async def shop(office: Installation, tmp_path: Path) -> AsyncIterator[None]:
+async def shop(office: Installation, tmp_path: Path) -> AsyncIterator[UUID]:
     """A connected repository of this name."""
     url = str(make_repository(tmp_path / "shop"))
     async with office.client() as client:
         connected = await client.repositories.connect(ConnectRepository(url=url))
-        yield
+        yield connected.id
         await client.repositories.disconnect(connected.id)
+
+
+WORK = "```sh\ngit commit -q --allow-empty -m Work\ntouch left\n```"
+
+
+async def test_a_finished_run_names_work_that_was_never_pushed(
+    office: Installation, shop: UUID
+) -> None:
+    async with office.client() as client, office.cockpit((140, 40)) as desk:
+        body = CreateEnvironment(name="shop", repository_id=shop)
+        environment = await client.environments.create(body)
+        record = await made(office, "worker", prompt=WORK, environment_id=str(environment.id))
+        run = await client.automations.trigger(record.id)
+        await ended(client, record, 1)
+        await look(desk, "worker", "completed")
+        await desk.press("enter", "enter")
+        await desk.see("A run of worker", "(1 commit never pushed, 1 file not committed)")
+        await client.automations.delete(record.id)
+        assert run.workspace_id is not None
+        await client.replicas.delete(run.workspace_id)
+        await client.environments.delete(environment.id)
 
 
 @pytest.mark.usefixtures("shop")
