@@ -12,12 +12,16 @@ pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(300)]
 ESCAPE = "\x1b"
 CTRL_G = "\x07"
 CTRL_S = "\x13"
+CTRL_U = "\x15"
 
 MESSAGE = "Run the check:\r\r```sh\rsh check.sh\r```"
 
 
-def create(program: Program, message: str, name: str) -> None:
-    """Fills the dialog in: the focus begins in the message."""
+def create(program: Program, message: str, name: str, start: tuple[str, str] | None = None) -> None:
+    """Fills the dialog in: the focus begins in the message.
+
+    `start` has an address, and the uncommitted files that are included.
+    """
     program.wait_for("online")
     program.type("n")
     program.wait_for("New replica")
@@ -28,6 +32,12 @@ def create(program: Program, message: str, name: str) -> None:
     program.settle(0.2)
     program.type(name)
     program.wait_for(name)
+    if start is not None:
+        program.wait_for(f"[ ] include {start[1]}")
+        program.type(f"{ESCAPE}[Z" * 6 + f"{CTRL_U}{start[0]}")
+        program.wait_for(start[0][-20:])
+        program.type("\t\t ")
+        program.wait_for(f"[x] include {start[1]}")
     program.type(CTRL_S)
     program.wait_gone("New replica", 30)
 
