@@ -183,7 +183,7 @@ def test_an_agent_of_a_superseded_run_is_told_so(deck: Installation) -> None:
     hand_over(deck, begun)
     run = ended(deck, automation, begun)
     assert run["check"]["status"] == "superseded"
-    assert "A later run has taken the place" in json.dumps(deck.history(begun["workspace_id"]))
+    assert "A later run has replaced this one" in json.dumps(deck.history(begun["workspace_id"]))
     hand_over(deck, later)
     assert ended(deck, automation, later)["check"]["conclusion"] == "success"
 

@@ -55,7 +55,7 @@ def write(installation, text: str) -> None:
 def test_without_a_service_this_machine_is_looked_at(installation, tmp_path):
     ended = installation.qd("agents", "--json", PATH=str(tmp_path))
     assert ended.code == 0, ended.err
-    assert "No service runs" in ended.err
+    assert "No service is running" in ended.err
     assert list(by_id(ended)) == ["codex", "claude", "opencode", "copilot", "gemini", "builtin"]
     gemini = by_id(ended)["gemini"]
     assert gemini["install"] == "qd agents install gemini"
@@ -99,7 +99,7 @@ def test_where_that_cannot_be_it_goes_to_a_directory_of_our_own(installation, np
         ("robot", {}, 2, "does not know how to install Robot"),
         ("gemini", {"NPM_FAILS": "1"}, 1, "npm: exit status 1"),
         ("gemini", {"NPM_FORGETS": "1"}, 1, "Gemini is not found"),
-        ("gemini", {"NPM_PREFIX": "nowhere"}, 1, "does not say where it installs"),
+        ("gemini", {"NPM_PREFIX": "nowhere"}, 1, "did not report its install directory"),
         ("gemini", {"PATH": "/nonexistent"}, 1, "npm is not installed"),
     ],
 )

@@ -425,7 +425,7 @@ async def test_a_target_that_refuses_is_logged_without_its_address(
     await world.create(message="hello")
 
     async def logged() -> bool:
-        return "A notification to json was not taken" in caplog.text
+        return "A notification to json was not accepted" in caplog.text
 
     await eventually(logged)
     assert "secret-path" not in caplog.text

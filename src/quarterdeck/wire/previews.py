@@ -12,7 +12,7 @@ Port = Annotated[StrictInt, Field(ge=1, le=LAST_PORT), INTEGRAL]
 
 
 class Preview(CamelRecord):
-    """A port of the workspace that can be looked at."""
+    """A port of the workspace that can be opened from outside."""
 
     port: int
     """Port in the workspace."""

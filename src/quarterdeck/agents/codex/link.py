@@ -58,7 +58,7 @@ class CodexLink(ProcessLink):
         """Send a request and wait for the answer; `on_result` receives it first.
 
         Raises:
-            LinkLostError: codex is gone.
+            LinkLostError: codex has ended.
             RefusedError: codex answered with an error.
         """
         pause = _FIRST_PAUSE
@@ -76,7 +76,7 @@ class CodexLink(ProcessLink):
         """Send a notification, which is not answered.
 
         Raises:
-            LinkLostError: codex is gone.
+            LinkLostError: codex has ended.
         """
         await self._send({"method": method})
 

@@ -87,7 +87,7 @@ class AutomationFilter:
 
 
 def find_automation(connection: Connection, automation_id: str) -> RowMapping | None:
-    """Return the row of an id, whoever owns it."""
+    """Return the row of an id, of any owner."""
     return connection.execute(select(table).where(table.c.id == automation_id)).mappings().first()
 
 

@@ -120,7 +120,7 @@ _journal_stored = (
 
 
 def find_workspace(connection: Connection, workspace_id: str) -> WorkspaceRow | None:
-    """Return the workspace of an id, whoever owns it."""
+    """Return the workspace of an id, of any owner."""
     row = connection.execute(_one, {"of": workspace_id}).first()
     return None if row is None else WorkspaceRow(*row)
 
