@@ -263,7 +263,7 @@ def test_archiving_from_the_command_line(deck: Installation, stocked: str) -> No
 def test_notifications_from_the_command_line(deck: Installation) -> None:
     receiver = Receiver()
     target = f"json://127.0.0.1:{receiver.port}/hush"
-    assert "go nowhere" in deck.qd("notify", "show").stderr
+    assert "No notification target" in deck.qd("notify", "show").stderr
     assert deck.qd("notify", "test").returncode == 1
     refused = deck.qd("notify", "set", "nonsense")
     assert (refused.returncode, "Not a notification URL" in refused.stderr) == (1, True)
