@@ -35,10 +35,10 @@ def _diff_rows(place: Installation) -> list[Row]:
     same = ("git", "-C", _same(place, script), "diff", "--binary", "HEAD~1")
 
     def taken() -> list[float]:
-        """In turn, so that what else the machine does is shared."""
-        return _medians(
+        return _least(
             lambda: place.qd("replica", "diff", name),
-            # The start of a verb: the interpreter, what it imports, and finding the replica.
+            # The start of a verb: the interpreter, what it imports, and finding the replica, which
+            # takes this one a short request more.
             lambda: place.qd("replica", "show", name),
             lambda: subprocess.run(same, capture_output=True, check=True),
         )
@@ -132,15 +132,15 @@ def _median(run: Callable[[], object], runs: int = RUNS) -> float:
     return statistics.median(taken)
 
 
-def _medians(*runs: Callable[[], object], times: int = 4 * RUNS) -> list[float]:
-    """The median of each of several runs that take turns."""
+def _least(*runs: Callable[[], object], times: int = 6 * RUNS) -> list[float]:
+    """The least time of each of several runs that take turns: a busy machine only adds to it."""
     taken: list[list[float]] = [[] for _ in runs]
     for _ in range(times):
         for seconds, run in zip(taken, runs, strict=True):
             begun = time.perf_counter()
             run()
             seconds.append(time.perf_counter() - begun)
-    return [statistics.median(seconds) for seconds in taken]
+    return list(map(min, taken))
 
 
 def _path() -> str:

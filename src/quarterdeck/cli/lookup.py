@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quarterdeck.wire.automations import Automation
     from quarterdeck.wire.chats import Chat
     from quarterdeck.wire.environments import Environment
-    from quarterdeck.wire.replicas import ReplicaDetail
+    from quarterdeck.wire.replicas import Replica, ReplicaDetail
 
 
 environment_argument = click.argument(
@@ -207,16 +207,24 @@ async def find_replica(client: "Client", wanted: str) -> UUID:
         AmbiguousNameError: a prefix of several.
     """
     id = _uuid(wanted)
-    if id is not None:
-        return id
+    return id if id is not None else (await _find_listed(client, wanted)).id
+
+
+async def find_replica_record(client: "Client", wanted: str) -> "Replica":
+    """Return the replica, as a list shows it, that `find_replica` finds."""
+    id = _uuid(wanted)
+    return await (_find_listed(client, wanted) if id is None else client.replicas.get(id))
+
+
+async def _find_listed(client: "Client", wanted: str) -> "Replica":
     known = [replica async for replica in client.replicas.all()]
     for replica in known:
         if replica.name == wanted:
-            return replica.id
+            return replica
     matches = [replica for replica in known if _has_prefix(replica, wanted)]
     return _only_match(
         wanted, matches, "replica", lambda candidate: candidate.name, "Give the whole name."
-    ).id
+    )
 
 
 def with_replica(

@@ -10,7 +10,7 @@ import click
 
 from quarterdeck.cli.clients import with_client
 from quarterdeck.cli.errors import FailedError, UsageError
-from quarterdeck.cli.lookup import find_replica, with_replica
+from quarterdeck.cli.lookup import find_replica, find_replica_record, with_replica
 from quarterdeck.cli.options import Common, common_options, replica_argument
 from quarterdeck.cli.output import print_json, print_message, print_text, safe_line
 from quarterdeck.wire.git import Against, Committed, GitState, Pushed, Updated
@@ -38,12 +38,12 @@ async def find_replica_repository(
     Raises:
         UsageError: it has none, or several and none was named.
     """
-    replica_id = await find_replica(client, replica)
     if repository is not None:
-        return replica_id, repository
-    names = [status.name for status in (await client.replicas.get(replica_id)).repositories]
+        return await find_replica(client, replica), repository
+    record = await find_replica_record(client, replica)
+    names = [repository.name for repository in record.repositories]
     if len(names) == 1:
-        return replica_id, names[0]
+        return record.id, names[0]
     if not names:
         raise UsageError("The replica has no repository.")
     raise UsageError(f"The replica has several repositories: {', '.join(names)}. Use --repository.")
