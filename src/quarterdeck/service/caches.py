@@ -1,8 +1,8 @@
 """Caches and buffers of bounded size."""
 
 import asyncio
-from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 from time import monotonic
 from typing import Generic, TypeVar
@@ -10,30 +10,7 @@ from typing import Generic, TypeVar
 from quarterdeck.service.errors import DatabaseLostError
 from quarterdeck.service.event_rows import StoredEvent
 
-Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-
-
-class LruCache(Generic[Key, Value]):
-    """Holds at most `room` values; the least recently used is evicted first."""
-
-    def __init__(self, room: int) -> None:
-        self._room = room
-        self._values: OrderedDict[Key, Value] = OrderedDict()
-
-    def get(self, key: Key) -> Value | None:
-        """Return the value of a key, if it is still there."""
-        if key in self._values:
-            self._values.move_to_end(key)
-        return self._values.get(key)
-
-    def put(self, key: Key, value: Value) -> Value:
-        """Keep a value, and return it."""
-        self._values[key] = value
-        self._values.move_to_end(key)
-        while len(self._values) > self._room:
-            self._values.popitem(last=False)
-        return value
 
 
 RING_FRAMES = 1024

@@ -141,7 +141,10 @@ def _lines(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def toml_value(value: Any) -> str:
-    """Return a value as TOML; entries of tables that are null are left out, as it has no null."""
+    """Return a value as TOML; entries of tables that are null are left out, as it has no null.
+
+    tomlkit loses carriage returns and first line ends of texts of several lines.
+    """
     match value:
         case bool():
             return "true" if value else "false"

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote
 from weakref import WeakValueDictionary
 
+from cachetools import LRUCache
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from quarterdeck.service.caches import LruCache
 from quarterdeck.service.checks.hosts import headers_of_host_a, headers_of_host_b
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
@@ -88,8 +88,8 @@ class HostApi:
 
     def __init__(self, context: ServiceContext, host: str) -> None:
         self.host = host
-        self.kept: LruCache[str, _Resource] = LruCache(RESOURCES)
-        self.expired: LruCache[str, float] = LruCache(RESOURCES)
+        self.kept: LRUCache[str, _Resource] = LRUCache(RESOURCES)
+        self.expired: LRUCache[str, float] = LRUCache(RESOURCES)
         """When the resources of a repository last became stale, by its lower-case name."""
         self.locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._context = context
@@ -107,7 +107,7 @@ class HostApi:
 
     def expire(self, repository: str) -> None:
         """Mark the resources of a repository as stale."""
-        self.expired.put(repository.lower(), monotonic())
+        self.expired[repository.lower()] = monotonic()
 
     async def call(
         self,
@@ -320,14 +320,15 @@ class RepositoryApi:
             requested_at = monotonic()
             answer = await api.call("GET", full, query=query, etag=cached and cached.etag)
             if answer.status == HTTPStatus.NOT_MODIFIED and cached is not None:
-                return api.kept.put(key, replace(cached, requested_at=requested_at))
-            resource = _Resource(
+                api.kept[key] = resource = replace(cached, requested_at=requested_at)
+                return resource
+            api.kept[key] = resource = _Resource(
                 etag=answer.headers.get("etag"),
                 value=api.understood(shape, answer.content),
                 has_next=bool(_NEXT_PAGE.search(answer.headers.get("link", ""))),
                 requested_at=requested_at,
             )
-            return api.kept.put(key, resource)
+            return resource
 
 
 class HostApis:

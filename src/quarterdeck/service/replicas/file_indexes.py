@@ -26,12 +26,12 @@ from operator import attrgetter
 from typing import Annotated, NamedTuple
 from weakref import WeakValueDictionary
 
+from cachetools import LRUCache
 from frizbee import Haystacks
 from pydantic import Field, TypeAdapter, ValidationError
 from sqlalchemy import Connection, delete, insert, select
 
 from quarterdeck.sandboxes.port import RepositorySource, SandboxError
-from quarterdeck.service.caches import LruCache
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import file_indexes, workspaces
 from quarterdeck.service.errors import ApiError, StorageError
@@ -232,9 +232,9 @@ class Indexes:
     def __init__(self, context: ServiceContext, fleet: Fleet) -> None:
         self._context = context
         self._fleet = fleet
-        self._ready: LruCache[SavedIndex, Prepared] = LruCache(PREPARED)
+        self._ready: LRUCache[SavedIndex, Prepared] = LRUCache(PREPARED)
         self._refreshes: dict[str, asyncio.Task[bool]] = {}
-        self._seen: LruCache[str, datetime] = LruCache(REMEMBERED)
+        self._seen: LRUCache[str, datetime] = LRUCache(REMEMBERED)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._unsupported: set[str] = set()
 
@@ -287,7 +287,8 @@ class Indexes:
         files = await self._context.database.read(lambda c: files_of(c, index))
         if files is None:
             return None
-        return self._ready.put(index, await asyncio.to_thread(lambda: prepare(unpack(files))))
+        self._ready[index] = ready = await asyncio.to_thread(lambda: prepare(unpack(files)))
+        return ready
 
     def _start(self, row: WorkspaceRow) -> "asyncio.Task[bool]":
         task = asyncio.create_task(self._refresh(row), name=f"files of {row.id}")
@@ -308,7 +309,7 @@ class Indexes:
             log.warning("The files of %s cannot be indexed: %s", row.id, e)
             return False
         self._unsupported.discard(row.id)
-        self._seen.put(row.id, started)
+        self._seen[row.id] = started
         return True
 
     async def _take_over(self, row: WorkspaceRow, started: datetime) -> None:
@@ -320,7 +321,7 @@ class Indexes:
         ready = await asyncio.to_thread(lambda: prepare(unpack(packed)))
         index = SavedIndex(row.id, IndexOrigin.ENGINE, answer.truncated, moment_text(started))
         await self._context.database.write(lambda c: save_index(c, index, packed))
-        self._ready.put(index, ready)
+        self._ready[index] = ready
 
     async def _is_known(self, workspace_id: str, packed: bytes, truncated: bool) -> bool:
         saved = await self._find(workspace_id, IndexOrigin.ENGINE, SAME_KEPT)
@@ -358,7 +359,7 @@ class Indexes:
             room = max(room - len(paths), 0)
         packed = await asyncio.to_thread(pack, indexed)
         index = SavedIndex(row.id, IndexOrigin.FALLBACK, missing, moment_text(now))
-        self._ready.put(index, await asyncio.to_thread(prepare, indexed))
+        self._ready[index] = await asyncio.to_thread(prepare, indexed)
         await self._context.database.write(lambda c: save_index(c, index, packed))
         return index
 

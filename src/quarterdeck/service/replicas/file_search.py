@@ -16,10 +16,10 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Protocol
 
+from cachetools import LRUCache
 from frizbee import Match, Matcher
 from pydantic import BaseModel, Field
 
-from quarterdeck.service.caches import LruCache
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
@@ -261,7 +261,7 @@ class FileSearch:
     def __init__(self, context: ServiceContext, fleet: Fleet) -> None:
         self._fleet = fleet
         self._indexes = Indexes(context, fleet)
-        self._results: LruCache[tuple[SavedIndex, str, str], tuple[Prepared, Results]] = LruCache(
+        self._results: LRUCache[tuple[SavedIndex, str, str], tuple[Prepared, Results]] = LRUCache(
             RESULTS
         )
 
@@ -271,7 +271,7 @@ class FileSearch:
 
     def forget_results(self) -> None:
         """Clear the cached searches."""
-        self._results = LruCache(RESULTS)
+        self._results = LRUCache(RESULTS)
 
     async def search(self, row: WorkspaceRow, query: FileQuery) -> FoundFiles:
         """Return a page of the files that match.
@@ -334,9 +334,11 @@ class FileSearch:
         self, index: SavedIndex, prepared: Prepared, query: FileQuery
     ) -> tuple[Prepared, Results]:
         key = (index, query.q, query.prefix)
-        return self._results.get(key) or self._results.put(
-            key, await asyncio.to_thread(_search, prepared, query.q, query.prefix)
-        )
+        if key not in self._results:
+            found = await asyncio.to_thread(_search, prepared, query.q, query.prefix)
+            self._results[key] = found
+            return found
+        return self._results[key]
 
 
 def _search(prepared: Prepared, q: str, prefix: str) -> tuple[Prepared, Results]:
