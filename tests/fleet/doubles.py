@@ -106,7 +106,7 @@ class DoubleDriver:
         return Isolation("none", "tester", "This is a double.")
 
     async def connect_repository(
-        self, repository_id: str, url: str, branch: str | None = None
+        self, repository_id: str, url: str, branch: str | None = None, private: bool = True
     ) -> MirrorInfo:
         return MirrorInfo("main", url.rsplit("/", 1)[-1])
 
@@ -264,7 +264,10 @@ class DoubleDriver:
         elif packed and not self.place(workspace_id).exists():
             raise ArchiveError("The archive is missing.", "a path")
 
-    async def require_source(self, url: str) -> None:
+    async def is_local(self, url: str) -> bool:
+        return url.startswith("/")
+
+    async def require_source(self, url: str, private: bool = True) -> None:
         return
 
     async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:

@@ -40,7 +40,7 @@ class Mirrors:
         self.connected: list[str] = []
 
     async def connect_repository(
-        self, repository_id: str, url: str, branch: str | None = None
+        self, repository_id: str, url: str, branch: str | None = None, private: bool = True
     ) -> MirrorInfo:
         if branch not in (None, "main", "dev"):
             raise UnknownBranchError(f"{url} has no branch {branch}.")
@@ -58,7 +58,10 @@ class Mirrors:
     ) -> list[EngineRepository]:
         return []
 
-    async def require_source(self, url: str) -> None:
+    async def is_local(self, url: str) -> bool:
+        return url.startswith("/")
+
+    async def require_source(self, url: str, private: bool = True) -> None:
         if "nothing" in url:
             raise NotARepositoryError(f"There is nothing at {url}.")
 

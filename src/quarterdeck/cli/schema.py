@@ -20,6 +20,7 @@ audience = "quarterdeck"
 new_users = "member"                  # or "admin"; without it they are members of nothing
 requests_per_minute = 600             # per key or user; without it no bound
 max_active = 50                       # replicas of one organization that run at once
+outgoing_private = false              # what users name may have private addresses; default: the owner's
 
 [host-a]                              # a source host; [host-b] likewise
 webhook_secret_file = "host-a.secret" # or: webhook_secret = "..."; without it no webhook is taken
@@ -169,6 +170,7 @@ class ServiceTable(_Table):
     new_users: Literal["member", "admin"] | None = None
     requests_per_minute: Annotated[int, Field(ge=1)] | None = None
     max_active: Annotated[int, Field(ge=1)] | None = None
+    outgoing_private: bool | None = None
 
 
 class SourceHost(_Table):

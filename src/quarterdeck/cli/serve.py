@@ -43,6 +43,7 @@ async def serve_home(
     database_url: str | None,
     identity: "IdentitySettings",
     fleet: "FleetSettings",
+    outgoing_private: bool | None,
     hosts: "HostsSettings",
     advertise: str | None,
     agents: "Mapping[str, OwnAgent]",
@@ -51,6 +52,7 @@ async def serve_home(
 
     Args:
         database_url: PostgreSQL; without it the home's SQLite file is used.
+        outgoing_private: whether calls may reach private addresses that users name.
         agents: the person's own agents.
 
     Raises:
@@ -63,7 +65,10 @@ async def serve_home(
     from quarterdeck.service.start import build_service, open_service
 
     driver = ProcessDriver(
-        home, wanted=lambda: sandbox_programs(agents), login=lambda url: login_of(hosts, url)
+        home,
+        wanted=lambda: sandbox_programs(agents),
+        login=lambda url: login_of(hosts, url),
+        outgoing_private=outgoing_private is not False,
     )
     async with (
         driver.kept_ready(),
@@ -76,6 +81,7 @@ async def serve_home(
             hosts,
             own_agents=agents,
             own_keys=lambda: own_keys(os.environ),
+            outgoing_private=outgoing_private,
         ) as context,
     ):
         await serve_requests(build_service(context, fleet), listeners, ready, advertise)
@@ -143,7 +149,7 @@ def _run_service(
     home: Home,
     listeners: "list[Listener]",
     database_url: str | None,
-    settings: "tuple[IdentitySettings, FleetSettings, HostsSettings]",
+    settings: "tuple[IdentitySettings, FleetSettings, bool | None, HostsSettings]",
     advertise: str | None,
     as_json: bool,
     background: bool,

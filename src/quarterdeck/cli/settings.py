@@ -38,12 +38,22 @@ admission_options = combined(
         type=click.IntRange(1),
         help="Replicas of one organization that run at once; without it, 50.",
     ),
+    click.option(
+        "--outgoing-private/--no-outgoing-private",
+        default=None,
+        help="Whether webhooks, notifications and git may reach private addresses that users name; "
+        "without it, only those that the owner names.",
+    ),
 )
 """Passed to the function as keyword arguments."""
 
 
-def admission_settings(given: dict[str, Any]) -> "tuple[IdentitySettings, FleetSettings]":
+def admission_settings(
+    given: dict[str, Any],
+) -> "tuple[IdentitySettings, FleetSettings, bool | None]":
     """Return the settings of the options and the configuration file.
+
+    The last is whether calls may reach private addresses that users name.
 
     Raises:
         ConfigError: the file is wrong.
@@ -59,9 +69,10 @@ def admission_settings(given: dict[str, Any]) -> "tuple[IdentitySettings, FleetS
 
         merged = read_config(path).service.model_dump(exclude_none=True)
     merged |= {name: value for name, value in given.items() if value is not None}
+    private = merged.pop("outgoing_private", None)
     limit, most = merged.pop("requests_per_minute", None), merged.pop("max_active", None)
     fleet = FleetSettings() if most is None else FleetSettings(active_limit=most)
-    return IdentitySettings(_issuer_settings(merged) if merged else None, limit), fleet
+    return IdentitySettings(_issuer_settings(merged) if merged else None, limit), fleet, private
 
 
 def _issuer_settings(given: dict[str, Any]) -> "IssuerSettings":

@@ -93,7 +93,7 @@ _INDEX_PACK = (
 )
 _TAIL_LINES = 12
 _FULL_DISK = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
-_PROTOCOLS = "file:git:http:https:ssh"
+_PROTOCOLS = "file:http:https:ssh"
 _UNANSWERED = re.compile(r"could not read (?:Username|Password) for '(https?://[^'\s]+)'")
 """git's message when none of the user's credential helpers has answered."""
 _TOKEN_HELPER = '!f() { [ "$1" != get ] || printf "username=%s\\npassword=%s\\n" "$QD_GIT_USER" "$QD_GIT_TOKEN"; }; f'
@@ -142,22 +142,27 @@ class GitRunner:
         seconds: float = 120.0,
         with_errors: bool = False,
         data: bytes | None = None,
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
         """Run git to its end and return its standard output, without the last newline.
 
         Args:
             with_errors: also return standard error, and raise with both.
             data: its standard input.
+            variables: added to its environment.
 
         Raises:
             GitTimeoutError: it took too long, and was killed with its children.
             DiskFullError: the disk is full.
             SourceGitError: any other failure, also when git is not installed.
         """
-        process = await self._start(arguments, directory, private, fed=data is not None)
+        fed = data is not None
+        process = await self._start(arguments, directory, private, fed, variables)
         out, errors = await _finish(process, seconds, data)
         if process.returncode != 0 and not private and (login := self._login_for(errors)):
-            process = await self._start(arguments, directory, private, variables=login)
+            process = await self._start(
+                arguments, directory, private, variables={**variables, **login}
+            )
             out, errors = await _finish(process, seconds, data)
         if with_errors:
             out = errors = out + errors

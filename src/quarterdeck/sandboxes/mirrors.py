@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urljoin
 
 from quarterdeck.sandboxes.git import (
     GitRunner,
@@ -33,6 +34,7 @@ from quarterdeck.sandboxes.port import (
     UnknownBaseError,
     UnknownBranchError,
 )
+from quarterdeck.sandboxes.reach import network_options
 from quarterdeck.sandboxes.sources import Source, local_path, name_from, safe_name, without_password
 from quarterdeck.sandboxes.trees import remove_abandoned, remove_tree, temporary_name
 
@@ -46,6 +48,12 @@ STARTS = "refs/quarterdeck/starts"
 _MIRRORED = ("refs/heads/", "refs/tags/")
 """Refs that the mirror has under the names of its source."""
 _ABBREVIATED = re.compile(r"[0-9a-fA-F]{4,64}")
+
+_REDIRECTIONS = 5
+_MOVED = re.compile(r"returned error: 30[12378]")
+_LOCATION = re.compile(r"Recv header: location: (\S+)", re.IGNORECASE)
+_ADVERTISED = "/info/refs?service=git-upload-pack"
+"""The end of the first address that git reads of a repository."""
 
 _REF = re.compile(r"refs/[A-Za-z0-9][A-Za-z0-9._/-]*")
 """Refs that are fetched by name. A name from a caller may be neither an option nor a pattern."""
@@ -67,6 +75,8 @@ _CONFIGURATION = """\
 \tauto = false
 [remote "origin"]
 \turl = {url}
+[quarterdeck]
+\tprivate = {private}
 """
 _FETCH_OPTIONS = (
     *("fetch", "--quiet", "--no-tags", "--update-shallow", "--no-write-fetch-head"),
@@ -81,8 +91,12 @@ _FETCH = (
 class Mirrors:
     """All mirrors of an installation, each a directory named by its repository's id."""
 
-    def __init__(self, root: Path, login: Callable[[str], Login | None] = no_login) -> None:
+    def __init__(
+        self, root: Path, login: Callable[[str], Login | None] = no_login, private: bool = True
+    ) -> None:
+        """`private` is whether any mirror's source may have a private address."""
         self._root = root
+        self._private = private
         self._git = GitRunner(root / "gitconfig", login)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -100,8 +114,12 @@ class Mirrors:
     def objects(self, repository_id: str) -> Path:
         return self.path(repository_id) / "objects"
 
-    async def connect(self, repository_id: str, url: str, branch: str | None = None) -> MirrorInfo:
+    async def connect(
+        self, repository_id: str, url: str, branch: str | None = None, private: bool = True
+    ) -> MirrorInfo:
         """Make a mirror, or update the one of this id.
+
+        `private` is whether its source may have a private address; the mirror remembers that.
 
         Raises:
             NotARepositoryError: git finds no repository there.
@@ -113,23 +131,27 @@ class Mirrors:
             await asyncio.to_thread(remove_abandoned, self._root, _NEW)
             new = self._root / temporary_name(_NEW)
             try:
-                return await self._connect(repository_id, new, url, branch)
+                return await self._connect(repository_id, new, url, branch, private)
             finally:
                 await asyncio.to_thread(remove_tree, new)
 
-    async def refresh(self, source: RepositorySource, report: Progress) -> None:
+    async def refresh(
+        self, source: RepositorySource, report: Progress, private: bool | None = None
+    ) -> None:
         """Update a mirror; a source that cannot be reached now is only reported.
+
+        Without `private`, whether its source may have a private address is as when it was made.
 
         Raises:
             NotARepositoryError, CloneError: there is no mirror, and none could be made.
         """
         if not self.path(source.id).is_dir():
-            await self.connect(source.id, source.url)
+            await self.connect(source.id, source.url, private=private is not False)
             return
         async with self._locks[source.id]:
             await asyncio.to_thread(self._prepare)
             try:
-                await self._fetch(self.path(source.id), source.url, REFRESH_SECONDS)
+                await self._fetch(self.path(source.id), source.url, REFRESH_SECONDS, private)
             except (SourceGitError, NotARepositoryError) as e:
                 reason = str(e.args[0]).strip().splitlines()[-1]
                 line = f"{source.name}: its source cannot be reached now ({reason}); "
@@ -167,8 +189,9 @@ class Mirrors:
         mirror = self.path(source.id)
         async with self._locks[source.id]:
             await asyncio.to_thread(self._prepare)
+            _, reach = await self.origin(source)
             for ref in refs:
-                options = (*_FETCH_OPTIONS, "origin", f"+{ref}:{ref}")
+                options = (*reach, *_FETCH_OPTIONS, "origin", f"+{ref}:{ref}")
                 with suppress(SourceGitError):  # git in the workspace reports the missing ref
                     await self._git.run(
                         *options, directory=mirror, private=False, seconds=REFRESH_SECONDS
@@ -254,7 +277,7 @@ class Mirrors:
         if not mirror.is_dir():
             await self.refresh(source, _ignored)
         try:
-            ref = await self._first_existing(mirror, refs)
+            ref = await self._first_existing(source, refs)
         except SourceGitError as e:
             raise CloneError(f"{source.name}: its source cannot be reached.", str(e)) from e
         if ref is None:
@@ -314,11 +337,12 @@ class Mirrors:
         async with self._locks[source.id]:
             await asyncio.to_thread(self._prepare)
             try:
-                ref = await self._first_existing(mirror, refs) if refs else None
+                ref = await self._first_existing(source, refs) if refs else None
                 if ref is None:
                     raise CloneError(f"{source.name}: its source has no {description}.")
                 target = f"{STARTS}/{ref.removeprefix('refs/')}"
-                options = (*_FETCH_OPTIONS, "origin", f"+{ref}:{target}")
+                _, reach = await self.origin(source)
+                options = (*reach, *_FETCH_OPTIONS, "origin", f"+{ref}:{target}")
                 seconds = FIRST_FETCH_SECONDS
                 await self._git.run(*options, directory=mirror, private=False, seconds=seconds)
             except SourceGitError as e:
@@ -330,8 +354,30 @@ class Mirrors:
             raise CloneError(f"{source.name}: {ref} no longer has the commit {start.commit}.")
         return commit
 
-    async def _first_existing(self, mirror: Path, refs: Sequence[str]) -> str | None:
-        question = ("ls-remote", "--", "origin", *refs)
+    async def origin(self, source: RepositorySource) -> tuple[str, tuple[str, ...]]:
+        """Return the address that a mirror is fetched from, and git's options to reach it.
+
+        It differs from the source's own when that is redirected.
+
+        Raises:
+            CloneError: its host may not be reached now.
+        """
+        mirror = self.path(source.id)
+        try:
+            address = await self._query(mirror, "config", "--get", "remote.origin.url")
+            private = self._private and await self._may_be_private(mirror)
+            return address, await network_options(address, private)
+        except NotARepositoryError as e:
+            raise CloneError(f"{source.name}: {e}", e.details) from e
+
+    async def _may_be_private(self, mirror: Path) -> bool:
+        kept = await self._answer(str(mirror), "config", "--get", "quarterdeck.private")
+        return kept != "false"
+
+    async def _first_existing(self, source: RepositorySource, refs: Sequence[str]) -> str | None:
+        mirror = self.path(source.id)
+        _, reach = await self.origin(source)
+        question = (*reach, "ls-remote", "--", "origin", *refs)
         seconds = QUERY_SECONDS
         output = await self._git.run(*question, directory=mirror, private=False, seconds=seconds)
         existing = {line.partition("\t")[2] for line in output.splitlines()}
@@ -342,11 +388,11 @@ class Mirrors:
         write_configuration(self._git.configuration)
 
     async def _connect(
-        self, repository_id: str, new: Path, url: str, branch: str | None
+        self, repository_id: str, new: Path, url: str, branch: str | None, private: bool
     ) -> MirrorInfo:
         try:
             await self._git.run("init", "--quiet", "--bare", "--template=", str(new))
-            source = await self._fetch(new, url, FIRST_FETCH_SECONDS)
+            source = await self._fetch(new, url, FIRST_FETCH_SECONDS, private)
         except SourceGitError as e:
             raise CloneError(f"{without_password(url)} could not be fetched.", str(e)) from e
         default = source.head or await self._likely_branch(new)
@@ -357,27 +403,36 @@ class Mirrors:
         if not self.path(repository_id).is_dir():
             await asyncio.to_thread(new.rename, self.path(repository_id))
         else:
-            await self._fetch(self.path(repository_id), url, FIRST_FETCH_SECONDS)
+            await self._fetch(self.path(repository_id), url, FIRST_FETCH_SECONDS, private)
         return MirrorInfo(
             default_branch=default, suggested_name=name_from(source.url), url=source.url
         )
 
-    async def _fetch(self, mirror: Path, url: str, seconds: float) -> Source:
-        source = await self._locate(mirror, url)
+    async def _fetch(self, mirror: Path, url: str, seconds: float, private: bool | None) -> Source:
+        if private is None:
+            private = await self._may_be_private(mirror)
+        source = await self._locate(mirror, url, private)
+        reach = await network_options(source.url, private and self._private)
         head = [f"+HEAD:{HEAD_REF}"] if source.born else []
-        fetch = [*_FETCH, *head] if source.born else _FETCH
+        fetch = [*reach, *_FETCH, *head]
         await self._git.run(*fetch, directory=mirror, private=False, seconds=seconds)
         return source
 
-    async def _locate(self, mirror: Path, url: str) -> Source:
+    async def _locate(self, mirror: Path, url: str, private: bool) -> Source:
         """Find the repository at an address, and set it as the mirror's `origin`."""
         path = await asyncio.to_thread(local_path, url)
         address = url.strip() if path is None else await self._top_level(path)
-        text = _CONFIGURATION.format(url=quoted(address))
-        await asyncio.to_thread((mirror / "config").write_text, text)
-        if path is None:
-            return await self._read_remote(mirror, address)
-        return await self._read_local(address)
+        for _ in range(_REDIRECTIONS):
+            text = _CONFIGURATION.format(url=quoted(address), private=str(private).lower())
+            await asyncio.to_thread((mirror / "config").write_text, text)
+            if path is not None:
+                return await self._read_local(address)
+            reach = await network_options(address, private and self._private)
+            found = await self._read_remote(mirror, address, reach)
+            if isinstance(found, Source):
+                return found
+            address = found
+        raise NotARepositoryError(f"{without_password(url)} is redirected too often.")
 
     async def _top_level(self, path: Path) -> str:
         for question in ("--show-toplevel", "--absolute-git-dir"):
@@ -394,19 +449,28 @@ class Mirrors:
         commit = await self._answer(address, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
         return Source(address, _branch(head), born=commit is not None)
 
-    async def _read_remote(self, mirror: Path, address: str) -> Source:
+    async def _read_remote(self, mirror: Path, address: str, reach: Sequence[str]) -> Source | str:
+        """Return the repository, or the address that this one is redirected to."""
+        trace = mirror / "redirection"
+        trace.unlink(missing_ok=True)
         try:
             output = await self._git.run(
-                *("ls-remote", "--symref", "origin", "HEAD"),
+                *(*reach, "ls-remote", "--symref", "origin", "HEAD"),
                 directory=mirror,
                 private=False,
                 seconds=QUERY_SECONDS,
+                # git names the target of a redirection that it does not follow only there.
+                variables={"GIT_TRACE_CURL": str(trace), "GIT_TRACE_CURL_NO_DATA": "1"},
             )
         except SourceGitError as e:
+            if _MOVED.search(str(e)) and (target := _redirected(address, trace)):
+                return target
             visible_address = without_password(address)
             raise NotARepositoryError(
                 f"git cannot read {visible_address}.", str(e).replace(address, visible_address)
             ) from e
+        finally:
+            trace.unlink(missing_ok=True)
         heads = [line.split("\t")[0] for line in output.splitlines() if line.endswith("\tHEAD")]
         target = next(
             (line.removeprefix("ref: ") for line in heads if line.startswith("ref: ")), None
@@ -456,3 +520,12 @@ def _ignored(line: str) -> None:
 def _branch(ref: str | None) -> str | None:
     prefix = "refs/heads/"
     return ref.removeprefix(prefix) if ref and ref.startswith(prefix) else None
+
+
+def _redirected(address: str, trace: Path) -> str | None:
+    """Return the repository's address that a redirection leads to; None when it is no repository's."""
+    found = _LOCATION.findall(trace.read_text(errors="replace"))
+    target = urljoin(address.rstrip("/") + _ADVERTISED, found[-1]) if found else ""
+    if not target.startswith(("http://", "https://")) or not target.endswith(_ADVERTISED):
+        return None
+    return target.removesuffix(_ADVERTISED)

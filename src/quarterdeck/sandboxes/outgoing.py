@@ -19,6 +19,7 @@ from pathlib import Path
 from quarterdeck.sandboxes.git import GitRunner, GitTimeoutError, PackTooLargeError, SourceGitError
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import (
+    CloneError,
     PushError,
     RefUpdate,
     RepositorySource,
@@ -148,7 +149,11 @@ class OutgoingPushes:
             # Hooks of a repository on this machine are only for the user's work in it.
             options.append(f"--receive-pack=git -c core.hooksPath={os.devnull} receive-pack")
         git: GitRunner = self.mirrors.git
-        command = (*_PUSH, *options, "--", source.url.strip(), *refspecs)
+        try:
+            address, reach = await self.mirrors.origin(source)
+        except CloneError as error:
+            raise PushError(str(error), error.details) from error
+        command = (*reach, *_PUSH, *options, "--", address, *refspecs)
         try:
             return await git.run(
                 *command, directory=place, private=False, seconds=PUSH_SECONDS, with_errors=True

@@ -250,9 +250,11 @@ class SandboxDriver(Protocol):
         ...
 
     async def connect_repository(
-        self, repository_id: str, url: str, branch: str | None = None
+        self, repository_id: str, url: str, branch: str | None = None, private: bool = True
     ) -> MirrorInfo:
         """Make the service's bare mirror of a repository, which must have `branch` if one is given.
+
+        `private` is whether it may have a private address, now and whenever it is fetched.
 
         Raises:
             NotARepositoryError: nothing there that git can read.
@@ -271,17 +273,26 @@ class SandboxDriver(Protocol):
         """
         ...
 
-    async def require_source(self, url: str) -> None:
-        """Check whether a source can exist: one on this machine must exist, or have a mirror.
-
-        Other machines are not contacted.
+    async def is_local(self, url: str) -> bool:
+        """Return whether an address names a path on this machine.
 
         Raises:
-            NotARepositoryError: it does not exist, or the address is not valid.
+            NotARepositoryError: the address is not supported.
         """
         ...
 
-    async def read_tree(self, url: str, directory: str) -> list[TreeFile]:
+    async def require_source(self, url: str, private: bool = True) -> None:
+        """Check whether a source can exist: one on this machine must exist, or have a mirror.
+
+        Other machines are not contacted, but a name is resolved: `private` is whether the source may
+        have a private address.
+
+        Raises:
+            NotARepositoryError: it does not exist, or the address is not valid or may not be reached.
+        """
+        ...
+
+    async def read_tree(self, url: str, directory: str, private: bool = True) -> list[TreeFile]:
         """Return every plain file below a directory of a source; `""` is its top.
 
         A directory of this machine is read directly, anything else through a mirror, even while
@@ -292,7 +303,7 @@ class SandboxDriver(Protocol):
         """
         ...
 
-    async def find_in_tree(self, url: str, name: str) -> list[TreeFile]:
+    async def find_in_tree(self, url: str, name: str, private: bool = True) -> list[TreeFile]:
         """Return every plain file of one name anywhere in a source; read as by `read_tree`.
 
         Raises:

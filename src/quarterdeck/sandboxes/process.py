@@ -58,6 +58,7 @@ from quarterdeck.sandboxes.record import load_book
 from quarterdeck.sandboxes.runtime import Runtime, socket_of
 from quarterdeck.sandboxes.sandbox import CommandOverrides
 from quarterdeck.sandboxes.source_trees import Trees
+from quarterdeck.sandboxes.sources import local_path
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.engine import CONFIG_NAME
 from quarterdeck.wire.git_state import EngineRepository
@@ -78,6 +79,7 @@ class ProcessDriver:
         wanted: returns the user's programs to show to sandboxes, called at each start.
         login: returns git's login for an address when the user has no credentials for it.
         service: the process whose sandboxes are examined, if another.
+        outgoing_private: whether any repository may have a private address.
     """
 
     def __init__(
@@ -91,10 +93,11 @@ class ProcessDriver:
         wanted: Callable[[], Wanted] = Wanted,
         login: Callable[[str], Login | None] = no_login,
         service: int | None = None,
+        outgoing_private: bool = True,
     ) -> None:
         self._home = home
         self._sandbox_user = sandbox_user
-        self._mirrors = Mirrors(home.mirrors, login)
+        self._mirrors = Mirrors(home.mirrors, login, outgoing_private)
         self._outgoing = OutgoingPushes(self._mirrors)
         self._trees = Trees(self._mirrors)
         self._archives = Archives(home)
@@ -119,25 +122,28 @@ class ProcessDriver:
         return (await self._examined()).isolation
 
     async def connect_repository(
-        self, repository_id: str, url: str, branch: str | None = None
+        self, repository_id: str, url: str, branch: str | None = None, private: bool = True
     ) -> MirrorInfo:
         with _disk_errors():
-            return await self._mirrors.connect(repository_id, url, branch)
+            return await self._mirrors.connect(repository_id, url, branch, private)
 
     async def tree(self, source: RepositorySource) -> list[str]:
         with _disk_errors():
             return await default_tree(self._mirrors, source)
 
-    async def require_source(self, url: str) -> None:
-        await self._trees.require(url)
+    async def is_local(self, url: str) -> bool:
+        return await asyncio.to_thread(local_path, url) is not None
 
-    async def read_tree(self, url: str, directory: str) -> list[TreeFile]:
-        with _disk_errors():
-            return await self._trees.read(url, directory)
+    async def require_source(self, url: str, private: bool = True) -> None:
+        await self._trees.require(url, private)
 
-    async def find_in_tree(self, url: str, name: str) -> list[TreeFile]:
+    async def read_tree(self, url: str, directory: str, private: bool = True) -> list[TreeFile]:
         with _disk_errors():
-            return await self._trees.find(url, name)
+            return await self._trees.read(url, directory, private)
+
+    async def find_in_tree(self, url: str, name: str, private: bool = True) -> list[TreeFile]:
+        with _disk_errors():
+            return await self._trees.find(url, name, private)
 
     async def branches(self, source: RepositorySource) -> list[str]:
         with _disk_errors():

@@ -18,6 +18,7 @@ from quarterdeck.sandboxes.port import (
     SandboxError,
     TreeFile,
 )
+from quarterdeck.sandboxes.reach import network_options
 from quarterdeck.sandboxes.sources import local_path, without_password
 
 MOST_FILES = 500
@@ -51,7 +52,7 @@ class Trees:
         self._mirrors = mirrors
         self._fetched: dict[str, float] = {}
 
-    async def require(self, url: str) -> None:
+    async def require(self, url: str, private: bool = True) -> None:
         """Check whether a source can exist; see `SandboxDriver.require_source`.
 
         Raises:
@@ -59,8 +60,9 @@ class Trees:
         """
         if not await asyncio.to_thread(self._may_exist, url):
             raise NotARepositoryError(f"There is nothing at {url} on the service's machine.")
+        await network_options(url, private)
 
-    async def read(self, url: str, directory: str) -> list[TreeFile]:
+    async def read(self, url: str, directory: str, private: bool = True) -> list[TreeFile]:
         """Return every plain file below a directory; see `SandboxDriver.read_tree`.
 
         Raises:
@@ -72,9 +74,9 @@ class Trees:
             target = path.joinpath(*inside.parts)
             if await asyncio.to_thread(target.is_dir) and not _bare(path):
                 return await asyncio.to_thread(_read_disk, path, target)
-        return await self._read_mirror(url, inside)
+        return await self._read_mirror(url, inside, private)
 
-    async def find(self, url: str, name: str) -> list[TreeFile]:
+    async def find(self, url: str, name: str, private: bool = True) -> list[TreeFile]:
         """Return every plain file of one name; see `SandboxDriver.find_in_tree`.
 
         Raises:
@@ -83,7 +85,7 @@ class Trees:
         path = await asyncio.to_thread(local_path, url)
         if path is not None and not _bare(path) and await asyncio.to_thread(path.is_dir):
             return await asyncio.to_thread(_find_disk, path, name)
-        source = await self._fresh(url)
+        source = await self._fresh(url, private)
         commit = await self._mirrors.start_commit(source, _discard)
         if commit is None:
             return []
@@ -106,8 +108,8 @@ class Trees:
         except SourceGitError as e:
             raise SandboxError(f"{source.name} could not be read.", str(e)) from e
 
-    async def _read_mirror(self, url: str, inside: PurePosixPath) -> list[TreeFile]:
-        source = await self._fresh(url)
+    async def _read_mirror(self, url: str, inside: PurePosixPath, private: bool) -> list[TreeFile]:
+        source = await self._fresh(url, private)
         commit = await self._mirrors.start_commit(source, _discard)
         name = f"{source.name}#{inside}" if inside.parts else source.name
         if commit is None:
@@ -121,13 +123,13 @@ class Trees:
         exists = path is None or os.path.exists(path)  # noqa: PTH110
         return exists or self._mirrors.path(_key(url)).is_dir()
 
-    async def _fresh(self, url: str) -> RepositorySource:
+    async def _fresh(self, url: str, private: bool) -> RepositorySource:
         """Return the source with its mirror, updated unless it was recently."""
         key = _key(url)
         source = RepositorySource(key, without_password(url), url, default_branch="")
         now = time.monotonic()
         if now - self._fetched.get(key, -FRESH_SECONDS) >= FRESH_SECONDS:
-            await self._mirrors.refresh(source, _discard)
+            await self._mirrors.refresh(source, _discard, private)
             self._fetched[key] = now
         return source
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from quarterdeck.sandboxes.port import NotARepositoryError
 
-_SCHEMES = frozenset(("http", "https", "ssh", "git", "git+ssh", "ssh+git"))
+_SCHEMES = frozenset(("http", "https", "ssh", "git+ssh", "ssh+git"))
 _SCP_LIKE = re.compile(r"[A-Za-z0-9_.@-]+:(?!/?/).*", re.ASCII)
 _SCP_PARTS = re.compile(r"(?:[^@/:]+@)?([^@/:]+):/?(?!/)(.+)")
 _HELPER = re.compile(r"[A-Za-z0-9+.-]+::")

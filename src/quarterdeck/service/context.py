@@ -45,6 +45,9 @@ class ServiceContext:
     clock: Callable[[], datetime] = utc_now
     identity: IdentitySettings = NO_SETTINGS
     hosts: HostsSettings = NO_HOSTS
+    outgoing_private: bool | None = None
+    """Whether calls whose destination a user chose may reach private addresses; None: those of the
+    installation's owner."""
     own_agents: Mapping[str, OwnAgent] = field(default_factory=dict[str, OwnAgent])
     """Agents of the configuration file of this home."""
     own_keys: Callable[[], Mapping[str, str]] = dict[str, str]

@@ -56,6 +56,15 @@ async def owner_of(database: Database) -> str:
     return known[0]
 
 
+async def reaches_private(
+    database: Database, outgoing_private: bool | None, user_id: str | None
+) -> bool:
+    """Return whether a user's calls may reach private addresses: as configured, else the owner's."""
+    if outgoing_private is not None:
+        return outgoing_private
+    return await database.read(lambda c: is_owner(c, user_id))
+
+
 def is_owner(connection: Connection, user_id: str | None) -> bool:
     """Return whether this is the installation's own user."""
     known = known_user(connection, OWNER) if user_id is not None else None

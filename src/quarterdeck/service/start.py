@@ -112,6 +112,7 @@ async def open_service(
     hosts: HostsSettings = NO_HOSTS,
     own_agents: Mapping[str, OwnAgent] | None = None,
     own_keys: Callable[[], Mapping[str, str]] = dict[str, str],
+    outgoing_private: bool | None = None,
 ) -> AsyncGenerator[ServiceContext]:
     """Take the home, open the database, create the rows of a first start.
 
@@ -144,6 +145,7 @@ async def open_service(
                 own,
                 identity=identity,
                 hosts=hosts,
+                outgoing_private=outgoing_private,
                 own_agents=own_agents or {},
                 own_keys=own_keys,
             )

@@ -4,6 +4,7 @@ Values of variables and configurations of servers may be secrets: they are seale
 the database.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,9 +37,11 @@ from quarterdeck.service.environments.service import (
     reach_layers_to_change,
     reach_to_change,
 )
+from quarterdeck.service.environments.skill_registries import registries_of
 from quarterdeck.service.errors import ApiError
+from quarterdeck.service.first_start import reaches_private
 from quarterdeck.service.formats import moment_text
-from quarterdeck.service.identity.service import Caller
+from quarterdeck.service.identity.service import Caller, MemberRole
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.environment_parts import (
     RESERVED_KEYS,
@@ -353,13 +356,35 @@ async def add_skill(
 
     Raises:
         ApiError: NOT_FOUND, CONFLICT for a slug or a source that is enabled already, INVALID_REQUEST
-            for a local source that does not exist.
+            for a local source that does not exist, FORBIDDEN for a path that the caller may not name.
     """
+    url = body.source.partition("#")[0]
+    private = await reaches_private(context.database, context.outgoing_private, caller.user_id)
     try:
-        await context.sandboxes.require_source(body.source.partition("#")[0])
+        if await context.sandboxes.is_local(url):
+            await _check_local(context, caller, url)
+        await context.sandboxes.require_source(url, private)
     except NotARepositoryError as e:
-        raise ApiError(ErrorCode.INVALID_REQUEST, str(e), "source") from e
+        details = f"source: {e.details}" if e.details else "source"
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(e), details) from e
     return await SKILLS.add(context, caller, environment, str(uuid4()), body.model_dump())
+
+
+async def _check_local(context: ServiceContext, caller: Caller, url: str) -> None:
+    """Let only admins name paths: the service reads them with its own rights, not the caller's.
+
+    Raises:
+        ApiError: FORBIDDEN for a path of somebody else that is not in a registry.
+    """
+    if caller.role is MemberRole.ADMIN:
+        return
+    if url not in await asyncio.to_thread(registries_of, context.home):
+        raise ApiError(
+            ErrorCode.FORBIDDEN,
+            "Only an admin of the organization may use a path on the service's machine. Use a git "
+            "URL, or a skill that qd env skills search finds.",
+            "source",
+        )
 
 
 # MCP servers

@@ -62,6 +62,8 @@ class BundleSkill(NamedTuple):
     name: str
     slug: str
     source: str
+    private: bool = False
+    """Whether the source may have a private address."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,8 @@ def _skills(connection: Connection, layers: Sequence[Layer]) -> list[BundleSkill
     merged: dict[str, BundleSkill] = {}
     for layer in layers:
         for row in list_parts(connection, environment_skills, layer.id):
-            merged[row["slug"]] = BundleSkill(row["name"], row["slug"], row["source"])
+            private = layer.user_id is None or is_owner(connection, layer.user_id)
+            merged[row["slug"]] = BundleSkill(row["name"], row["slug"], row["source"], private)
     return list(merged.values())
 
 
@@ -362,18 +365,20 @@ def _named(kind: HookKind, hooks: Sequence[BundleHook]) -> list[SetupHook]:
     return list(named.values())
 
 
-async def _place_of(context: ServiceContext, url: str, slug: str) -> str:
+async def _place_of(context: ServiceContext, url: str, slug: str, private: bool) -> str:
     """Return the directory of a skill whose source names none: the top, or the one of its name."""
-    paths = {file.path for file in await context.sandboxes.find_in_tree(url, SKILL_FILE)}
+    paths = {file.path for file in await context.sandboxes.find_in_tree(url, SKILL_FILE, private)}
     return slug if SKILL_FILE not in paths and f"{slug}/{SKILL_FILE}" in paths else ""
 
 
 async def _skill(context: ServiceContext, skill: BundleSkill, report: Progress) -> SetupSkill:
     report(f"Reading the skill {skill.name}")
     url, _, directory = skill.source.partition("#")
+    allowed = context.outgoing_private
+    private = skill.private if allowed is None else allowed
     try:
-        place = directory or await _place_of(context, url, skill.slug)
-        files = await context.sandboxes.read_tree(url, place)
+        place = directory or await _place_of(context, url, skill.slug, private)
+        files = await context.sandboxes.read_tree(url, place, private)
     except SandboxError as e:
         raise SandboxError(f"The skill {skill.name} could not be read: {e}", e.details) from e
     if not any(file.path == SKILL_FILE for file in files):

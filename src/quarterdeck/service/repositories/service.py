@@ -20,6 +20,7 @@ from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import environments
 from quarterdeck.service.environments.rows import names_bound_to
 from quarterdeck.service.errors import ApiError
+from quarterdeck.service.first_start import reaches_private
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.service import Caller
 from quarterdeck.service.repositories.rows import (
@@ -90,7 +91,8 @@ async def _connect(
     context: ServiceContext, caller: Caller, body: ConnectRepository, url: str
 ) -> Repository:
     repository_id = uuid4()
-    info = await _mirror(context, str(repository_id), url, body.default_branch)
+    private = await reaches_private(context.database, context.outgoing_private, caller.user_id)
+    info = await _mirror(context, str(repository_id), url, body.default_branch, private)
     repository = Repository(
         id=repository_id,
         name=body.name or info.suggested_name,
@@ -105,10 +107,10 @@ async def _connect(
 
 
 async def _mirror(
-    context: ServiceContext, repository_id: str, url: str, branch: str | None
+    context: ServiceContext, repository_id: str, url: str, branch: str | None, private: bool
 ) -> MirrorInfo:
     try:
-        return await context.sandboxes.connect_repository(repository_id, url, branch)
+        return await context.sandboxes.connect_repository(repository_id, url, branch, private)
     except UnknownBranchError as e:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(e), f"default_branch: {branch}") from e
     except (NotARepositoryError, CloneError) as e:

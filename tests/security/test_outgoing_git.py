@@ -1,0 +1,235 @@
+"""Where git connects to: judged after resolution and at every redirection; and paths of the machine."""
+
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from quarterdeck.local.addresses import AddressRefusedError, check_address, numeric_address
+from quarterdeck.sandboxes.port import NotARepositoryError, RepositorySource, SandboxError
+from quarterdeck.sandboxes.process import ProcessDriver
+from tests.fleet.conftest import World
+from tests.service.people import bearing, key_of, settle
+from tests.support.git import make_repository
+
+pytestmark = pytest.mark.one_database
+
+NEVER = (
+    *("169.254.169.254", "0xa9fea9fe", "2852039166", "169.254.43518", "[fe80::1]"),
+    *("[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "[2002:a9fe:a9fe::]", "0.0.0.0", "0"),
+    *("224.0.0.1", "[ff02::1]", "100.100.100.200", "[fd00:ec2::254]", "168.63.129.16", "[::]"),
+)
+PRIVATE = (
+    *("127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "[::1]", "[::127.0.0.1]"),
+    *("[::ffff:127.0.0.1]", "10.1.2.3", "172.16.0.1", "192.168.1.1", "100.64.0.1", "[fd12::1]"),
+)
+
+
+@pytest.mark.parametrize("host", [*NEVER, *PRIVATE])
+def test_every_form_of_an_address_is_judged(host: str) -> None:
+    address = numeric_address(host)
+    assert address is not None
+    with pytest.raises(AddressRefusedError):
+        check_address(address, private=False)
+    if host in NEVER:
+        with pytest.raises(AddressRefusedError):
+            check_address(address, private=True)
+    else:
+        check_address(address, private=True)
+
+
+@pytest.mark.parametrize("host", ["93.184.215.14", "[2606:2800:21f:cb07:6820:80da:af6b:8b2c]"])
+def test_public_addresses_are_allowed(host: str) -> None:
+    address = numeric_address(host)
+    assert address is not None
+    check_address(address, private=False)
+    assert numeric_address("host.example") is None
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    server: "_Server"
+
+    def do_GET(self) -> None:
+        self.server.requests.append(self.path)
+        for start, target in self.server.moved.items():
+            if self.path.startswith(start):
+                self.send_response(302)
+                self.send_header("Location", target + self.path.removeprefix(start))
+                self.end_headers()
+                return
+        super().do_GET()
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+class _Server(ThreadingHTTPServer):
+    def __init__(self, directory: Path) -> None:
+        super().__init__(("127.0.0.1", 0), partial(_Handler, directory=str(directory)))
+        self.requests: list[str] = []
+        self.moved: dict[str, str] = {}
+
+
+@dataclass
+class Served:
+    """A repository over HTTP on loopback, and the requests that arrived."""
+
+    server: _Server
+    port: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.port = self.server.server_port
+
+    def url(self, host: str = "127.0.0.1", name: str = "shop.git") -> str:
+        return f"http://{host}:{self.port}/{name}"
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    made = make_repository(tmp_path / "shop")
+    bare = tmp_path / "shop.git"
+    subprocess.run(["git", "clone", "-q", "--bare", made, bare], check=True)
+    subprocess.run(["git", "-C", bare, "update-server-info"], check=True)
+    with _Server(tmp_path) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield Served(server)
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def driver(world: World) -> ProcessDriver:
+    world.context.sandboxes = ProcessDriver(world.home)
+    return world.context.sandboxes
+
+
+async def test_no_form_of_a_private_address_is_connected_to(
+    driver: ProcessDriver, served: Served
+) -> None:
+    hosts = ("127.0.0.1", "127.1", "2130706433", "0x7f000001", "localhost", "[::ffff:127.0.0.1]")
+    for number, host in enumerate(hosts):
+        with pytest.raises(NotARepositoryError, match="may not be reached"):
+            await driver.connect_repository(f"r{number}", served.url(host), private=False)
+    for url in (f"ssh://git@127.1:{served.port}/shop.git", "git@127.0.0.1:shop.git"):
+        with pytest.raises(NotARepositoryError, match="may not be reached"):
+            await driver.connect_repository("ssh", url, private=False)
+    for scheme in ("git", "ext", "ftp", "gopher"):
+        with pytest.raises(NotARepositoryError, match="not supported"):
+            await driver.connect_repository("other", f"{scheme}://127.0.0.1/x")
+    assert not served.server.requests
+    info = await driver.connect_repository("allowed", served.url("127.1"))
+    assert info.default_branch == "main"
+
+
+async def test_git_connects_to_the_address_that_was_judged(
+    driver: ProcessDriver, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = served.url("rebound.invalid")
+    usual, answers = socket.getaddrinfo, ["127.0.0.1"]
+
+    def resolve(host: Any, *arguments: Any, **named: Any) -> Any:
+        return usual(answers[0] if host == "rebound.invalid" else host, *arguments, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    # Only the service resolves the name; git could not.
+    await driver.connect_repository("r", url)
+    source = RepositorySource("r", "shop", url, "main")
+    assert await driver.branches(source) == ["main"]
+    served.server.requests.clear()
+    answers[0] = "169.254.169.254"
+    assert await driver.branches(source) == ["main"]  # from the mirror
+    with pytest.raises(SandboxError, match="may not be reached"):
+        await driver.require_ref(source, ["refs/heads/main"])
+    assert not served.server.requests
+
+
+async def test_a_redirection_is_judged_like_the_first_address(
+    driver: ProcessDriver, served: Served
+) -> None:
+    served.server.moved = {
+        "/old.git": "/shop.git",
+        "/away.git": "http://169.254.169.254/latest",
+        "/round.git": "/round.git",
+    }
+    info = await driver.connect_repository("moved", served.url(name="old.git"))
+    assert info.url == served.url()
+    source = RepositorySource("moved", "shop", served.url(name="old.git"), "main")
+    await driver.require_ref(source, ["refs/heads/main"])
+    with pytest.raises(NotARepositoryError, match=r"169\.254\.169\.254 may not be reached"):
+        await driver.connect_repository("away", served.url(name="away.git"))
+    with pytest.raises(NotARepositoryError, match="too often"):
+        await driver.connect_repository("round", served.url(name="round.git"))
+
+
+async def test_a_mirror_remembers_whose_address_it_has(
+    driver: ProcessDriver, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, answers = socket.getaddrinfo, ["93.184.215.14"]
+
+    def resolve(host: Any, *arguments: Any, **named: Any) -> Any:
+        return usual(answers[0] if host == "later.invalid" else host, *arguments, **named)
+
+    await driver.connect_repository("r", served.url())
+    mirror = driver._mirrors.path("r")
+    config = (mirror / "config").read_text()
+    assert "private = true" in config
+    (mirror / "config").write_text(
+        config.replace("private = true", "private = false").replace("127.0.0.1", "later.invalid")
+    )
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    answers[0] = "127.0.0.1"
+    served.server.requests.clear()
+    source = RepositorySource("r", "shop", served.url("later.invalid"), "main")
+    await driver.branches(source)
+    with pytest.raises(SandboxError, match="may not be reached"):
+        await driver.require_ref(source, ["refs/heads/main"])
+    assert not served.server.requests
+    assert "private = false" in (mirror / "config").read_text()
+
+
+async def test_who_may_name_what(world: World, driver: ProcessDriver, served: Served) -> None:
+    people = await settle(world.context)
+    member = bearing(await key_of(world.context, people.organization, people.member))
+    shared = bearing(await key_of(world.context, people.organization))
+    secret = world.home.root / "private"
+    make_repository(secret)
+    own = world.home.skills / "pdf"
+    own.mkdir(parents=True)
+    (own / "SKILL.md").write_text("---\nname: pdf\n---\n")
+    body = {"name": "mine", "scope": "user"}
+    made = await world.client.post("/v1/environments", json=body, headers=member)
+    assert made.status_code == 201, made.text
+    skills = f"/v1/environments/{next(iter(made.json().values()))['id']}/skills"
+
+    async def post(path: str, body: dict[str, Any], headers: Any = None) -> httpx.Response:
+        return await world.client.post(path, json=body, headers=headers or {})
+
+    for source in (str(secret), f"file://{secret}", "/root/.ssh#keys", "~/x"):
+        answer = await post(skills, {"name": "s", "slug": "s", "source": source}, member)
+        assert answer.status_code == 403, answer.text
+        assert "path on the service's machine" in answer.json()["error"]
+    refused = await post(skills, {"name": "s", "slug": "s", "source": served.url()}, member)
+    assert (refused.status_code, "private" in refused.text) == (400, True)
+    found = f"{world.home.skills}#pdf"
+    assert (await post(skills, {"name": "p", "slug": "p", "source": found}, member)).is_success
+    repositories = "/v1/replica/repositories"
+    assert (await post(repositories, {"url": str(secret)}, member)).status_code == 403
+    for headers in (shared,):
+        answer = await post(repositories, {"url": served.url("localhost")}, headers)
+        assert (answer.status_code, "may not be reached" in answer.text) == (400, True)
+    assert not served.server.requests
+    assert (await post(repositories, {"url": served.url()})).status_code == 201
+    world.context.outgoing_private = True
+    answer = await post(repositories, {"url": served.url("127.1")}, shared)
+    assert answer.status_code == 201, answer.text
+    world.context.outgoing_private = False
+    assert (await post(repositories, {"url": served.url("127.0.1")})).status_code == 400
