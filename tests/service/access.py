@@ -18,6 +18,7 @@ CALLERS = (
     "token, no header",
     "token, bad header",
     "token, foreign header",
+    "stranger's token",
     "engine",
 )
 """Who shows something valid. Nobody else (`NOBODIES`) gets in anywhere but at PUBLIC, and at SIGNED
@@ -28,6 +29,11 @@ NOBODIES = (
     "bad key",
     "deleted key",
     "bad token",
+    "expired token",
+    "no bearer",
+    "owner's socket, no key",
+    "inside, organization key",
+    "inside, admin's token",
     "engine of another workspace",
     "engine without a workspace",
     "engine with a bad secret",
@@ -37,18 +43,18 @@ _U, _J, _A, _F = "UNAUTHORIZED", "JWT_REQUIRED", "API_KEY_REQUIRED", "FORBIDDEN"
 _N, _R, _H, _B = "USER_REQUIRED", "NOT_FOUND", "ORG_HEADER_REQUIRED", "INVALID_REQUEST"
 
 _TABLE = {
-    #              org   adm   mem   adm t mem t none  bad  foreign engine
-    "PUBLIC": (PASS, PASS, PASS, PASS, PASS, PASS, PASS, PASS, PASS),
-    "MEMBERS": (PASS, PASS, PASS, PASS, PASS, _H, _B, _R, _U),
-    "KEYS": (PASS, PASS, PASS, _A, _A, _A, _A, _A, _U),
-    "ADMINS": (PASS, PASS, _F, PASS, _F, _H, _B, _R, _U),
-    "USERS": (_N, PASS, PASS, PASS, PASS, _H, _B, _R, _U),
-    "SELF": (_N, PASS, PASS, PASS, PASS, PASS, _B, _R, _U),
-    "TOKENS": (_J, _J, _J, PASS, PASS, PASS, _B, _R, _U),
-    "ANYBODY": (PASS, PASS, PASS, PASS, PASS, PASS, _B, _R, _U),
-    "SIGNED": (_U, _U, _U, _U, _U, _U, _U, _U, _U),
-    "INSIDE": (_U, _U, _U, _U, _U, _U, _U, _U, PASS),
-    "OWNER": (_F, _F, _F, _F, _F, _F, _B, _R, _U),
+    #              org   adm   mem   adm t mem t none  bad  foreign stranger engine
+    "PUBLIC": (PASS, PASS, PASS, PASS, PASS, PASS, PASS, PASS, PASS, PASS),
+    "MEMBERS": (PASS, PASS, PASS, PASS, PASS, _H, _B, _R, _R, _U),
+    "KEYS": (PASS, PASS, PASS, _A, _A, _A, _A, _A, _A, _U),
+    "ADMINS": (PASS, PASS, _F, PASS, _F, _H, _B, _R, _R, _U),
+    "USERS": (_N, PASS, PASS, PASS, PASS, _H, _B, _R, _R, _U),
+    "SELF": (_N, PASS, PASS, PASS, PASS, PASS, _B, _R, _R, _U),
+    "TOKENS": (_J, _J, _J, PASS, PASS, PASS, _B, _R, _R, _U),
+    "ANYBODY": (PASS, PASS, PASS, PASS, PASS, PASS, _B, _R, _R, _U),
+    "SIGNED": (_U, _U, _U, _U, _U, _U, _U, _U, _U, _U),
+    "INSIDE": (_U, _U, _U, _U, _U, _U, _U, _U, _U, PASS),
+    "OWNER": (_F, _F, _F, _F, _F, _F, _B, _R, _R, _U),
 }
 RULES = {rule: dict(zip(CALLERS, answers, strict=True)) for rule, answers in _TABLE.items()}
 

@@ -13,6 +13,8 @@ from sqlalchemy import text
 
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.identity import tokens
+from quarterdeck.service.identity.service import INSIDE, OWNER
 from quarterdeck.service.start import build_service
 from quarterdeck.wire.errors import ErrorCode
 from tests.service.access import ACCESS, CALLERS, NOBODIES, PASS, RULES, written
@@ -84,15 +86,44 @@ async def shown(context: ServiceContext, people: People, new_workspace: Any) -> 
         "token, no header": bearing(admin),
         "token, bad header": bearing(admin, "x"),
         "token, foreign header": bearing(admin, other),
+        "stranger's token": bearing(token_of(context, people.stranger), own),
         "engine": bearing(SECRET) | {"X-Workspace-Id": first},
         "no key": {},
         "bad key": bearing("sk_bad"),
         "deleted key": bearing(deleted),
         "bad token": bearing(admin[:-8] + "AAAAAAAA", own),
+        "expired token": bearing(expired_token(context, people.owner), own),
+        "no bearer": {"Authorization": f"Basic {admin}"},
+        "owner's socket, no key": {},
+        "inside, organization key": bearing(await key_of(context, own)),
+        "inside, admin's token": bearing(admin, own),
         "engine of another workspace": bearing(SECRET) | {"X-Workspace-Id": second},
         "engine without a workspace": bearing(SECRET),
         "engine with a bad secret": bearing("0" * 64) | {"X-Workspace-Id": first},
     }
+
+
+def expired_token(context: ServiceContext, user: str) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokens, "LIFETIME_SECONDS", -3600)
+        return token_of(context, user)
+
+
+STATES = {"owner's socket": OWNER, "inside": INSIDE}
+"""What the socket that a request came over leaves in its state; see `http_protocol`."""
+
+
+@pytest.fixture
+async def over(app: FastAPI, who: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client on the socket that a caller's name begins with."""
+    mark = STATES.get(who.partition(",")[0])
+
+    async def marked(scope: Any, receive: Any, send: Any) -> None:
+        await app({**scope, "state": {mark: True} if mark else {}}, receive, send)
+
+    transport = httpx.ASGITransport(marked)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as opened:
+        yield opened
 
 
 async def ask(
@@ -145,14 +176,16 @@ def test_both_families_serve_the_same(app: FastAPI) -> None:
 
 @pytest.mark.parametrize("who", [*CALLERS, *NOBODIES])
 async def test_who_may_do_what(
-    app: FastAPI, client: httpx.AsyncClient, shown: dict[str, Headers], who: str
+    app: FastAPI, over: httpx.AsyncClient, shown: dict[str, Headers], who: str
 ) -> None:
     wrong: list[str] = []
     for method, path in sorted(operations(app)):
         rule = ACCESS.get(written(method, path), "MEMBERS")
-        nobody = PASS if rule == "PUBLIC" else "UNAUTHORIZED"
+        # The socket for callers inside replicas has no public operations but its health.
+        public = "PUBLIC GET /v1/health" if who.startswith("inside") else "PUBLIC"
+        nobody = PASS if f"{rule} {method} {path}".startswith(public) else "UNAUTHORIZED"
         expected = RULES[rule].get(who, nobody)
-        answer = await ask(client, method, filled(path), shown[who])
+        answer = await ask(over, method, filled(path), shown[who])
         assert answer.status_code < 500, (method, path, answer.text)
         found = outcome(answer)
         if found != expected:
