@@ -14,6 +14,7 @@ from cronsim.cronsim import SYMBOLIC_DAYS, SYMBOLIC_MONTHS
 
 _NO_ZONES = frozenset(("Factory", "localtime", "posixrules"))
 _COPIES = ("posix/", "right/")
+_ZONE = re.compile(r"[A-Za-z0-9_+-]{1,30}(?:/[A-Za-z0-9_+-]{1,30}){0,2}")
 
 _STEPPED_RANGE = re.compile(r"(?P<start>[A-Z0-9]+)-(?P<end>[A-Z0-9]+)/0*[1-9][0-9]*")
 _NAMES = {
@@ -26,9 +27,12 @@ def may_name_zone(name: str) -> bool:
     """Return whether a name can be a zone's.
 
     Next to the zones are files that hold a machine's own time or none, and copies of all zones, of
-    which `right/` counts leap seconds.
+    which `right/` counts leap seconds. `zoneinfo` imports a package by a name, so one with a thousand
+    dots raises RecursionError.
     """
-    return name not in _NO_ZONES and not name.startswith(_COPIES)
+    return (
+        _ZONE.fullmatch(name) is not None and name not in _NO_ZONES and not name.startswith(_COPIES)
+    )
 
 
 def next_fire(expression: str, zone: str, after: datetime) -> datetime | None:

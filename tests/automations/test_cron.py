@@ -140,6 +140,7 @@ def test_the_newest_of_missed_moments() -> None:
         ("* * * * *", "Factory", "timezone"),
         ("* * * * *", "posix/Europe/Paris", "timezone"),
         ("* * * * *", "right/UTC", "timezone"),
+        ("* * * * *", "a" + "/a" * 3_000, "timezone"),
     ],
 )
 def test_what_is_no_schedule_is_refused_by_name(schedule: str, zone: str, names: str) -> None:

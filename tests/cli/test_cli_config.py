@@ -85,6 +85,8 @@ def test_names_are_renamed(home):
     ("text", "told"),
     [
         ("= 1", "config.toml"),
+        ("a = " + "9" * 5_000, "config.toml"),
+        ("a = " + "[" * 5_000, "config.toml"),
         ("[profiles.x]\n", "give one of url and socket"),
         ('[profiles.x]\nurl = "http://a"\nsocket = "/s"\n', "give one of url and socket"),
         ('[profiles.x]\nurl = "nonsense"\n', "profiles.x.url"),

@@ -1,11 +1,9 @@
 """A journal that a disk or a person has damaged: what can be read is read, nothing comes twice."""
 
 import json
-import random
 import signal
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -23,7 +21,6 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.one_database
 
 MOMENT = "2026-01-02T00:00:00.000Z"
-DAMAGED = 3_000
 
 
 @pytest.fixture
@@ -66,37 +63,6 @@ def small_journal() -> list[bytes]:
     return lines
 
 
-def damaged(whole: bytes, by: random.Random) -> bytes:
-    """One of many things that can happen to a file."""
-    start = by.randrange(len(whole))
-    end = min(len(whole), start + by.choice((1, 7, 50, 400, 4096)))
-    piece = whole[start:end]
-    other = by.randrange(len(whole))
-    match by.randrange(9):
-        case 0:
-            return whole[:start]
-        case 1:
-            return whole[:start] + b"\0" * len(piece) + whole[end:]
-        case 2:
-            return whole[:start] + by.randbytes(len(piece)) + whole[end:]
-        case 3:
-            return whole[:start] + whole[end:]
-        case 4:
-            return whole[:other] + piece + whole[other:]
-        case 5:
-            flipped = bytes([whole[start] ^ (1 << by.randrange(8))])
-            return whole[:start] + flipped + whole[start + 1 :]
-        case 6:
-            return whole[:start] + str(by.randrange(10**18)).encode() + whole[start:]
-        case 7:
-            lines = whole.splitlines(keepends=True)
-            a, b = by.randrange(len(lines)), by.randrange(len(lines))
-            lines[a], lines[b] = lines[b], lines[a]
-            return b"".join(lines)
-        case _:
-            return whole[start:]
-
-
 def opened(path: Path) -> tuple[JournalFile, list[tuple[int, bytes]]]:
     fold, memory = ChatFold(), SetupMemory()
 
@@ -106,33 +72,6 @@ def opened(path: Path) -> tuple[JournalFile, list[tuple[int, bytes]]]:
 
     file = JournalFile(path, visit)
     return file, file.read(0, 1 << 30)
-
-
-def test_thousands_of_damaged_journals_can_be_opened(tmp_path: Path) -> None:
-    lines = small_journal()
-    whole = b"".join(lines)
-    path = tmp_path / FILE_NAME
-    by = random.Random(16)
-    lost = 0
-    for number in range(DAMAGED):
-        text = damaged(whole, by)
-        if by.randrange(4) == 0:
-            text = damaged(text or whole, by)
-        path.write_bytes(text)
-        file, entries = opened(path)
-        file.append(
-            b'{"index":%d,"ts":"x","type":"y","payload":{}}\n' % (file.last_index + 1), False
-        )
-        file.close()
-        indices = [index for index, _ in entries]
-        assert all(a < b for a, b in pairwise(indices)), number
-        assert all(json.loads(line)["index"] == index for index, line in entries), number
-        assert file.last_index == (indices[-1] if indices else 0)
-        again, repeated = opened(path)
-        again.close()
-        assert repeated[:-1] == entries and again.lost == 0, number
-        lost += file.lost
-    assert lost > DAMAGED / 4  # the damages are some
 
 
 @pytest.mark.parametrize(

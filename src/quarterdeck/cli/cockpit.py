@@ -37,7 +37,7 @@ def read_cockpit_file(path: Path) -> Options:
         document = tomllib.loads(read_file(path).decode())
     except (FileNotFoundError, NotADirectoryError):
         return Options()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+    except (OSError, ValueError, RecursionError) as e:
         return Options(faults=(f"{path} cannot be read: {e}.",))
     return read_options(document)
 

@@ -226,9 +226,11 @@ def parse_config(text: str, path: Path) -> Config:
         ConfigError: as `read_config`.
     """
     try:
-        return Config.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as e:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as e:  # of a number of thousands of digits, of brackets
         raise ConfigError(f"{path} cannot be read: {e}.", "Correct the file or remove it.") from e
+    try:
+        return Config.model_validate(document)
     except ValidationError as e:
         raise ConfigError(f"{path}: {_first(e)}.", "Correct it.") from e
 

@@ -79,7 +79,7 @@ def read_document(text: str, source: str) -> dict[str, Any]:
     """
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as e:
+    except (ValueError, RecursionError) as e:
         raise UsageError(f"{source} is not valid TOML: {e}.") from e
     for key in document:
         if key not in (*KEYS, "scope"):

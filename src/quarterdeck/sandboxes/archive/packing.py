@@ -12,7 +12,7 @@ import os
 import stat
 import tarfile
 from base64 import b64decode, b64encode
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -254,7 +254,7 @@ def unpack(archive: Path, tree: Path) -> None:
             # Last: writing into a directory needs its mode, and changes its time.
             for name in reversed(directories):
                 restore_metadata(made.path(name), directories[name])
-    except gzip.BadGzipFile as e:
+    except (gzip.BadGzipFile, ValueError, KeyError, OverflowError) as e:
         raise DamagedError(str(e)) from e
     _sync(tree)
 
@@ -312,10 +312,9 @@ def _write(
     tree: _NewTree,
     directories: dict[str, tarfile.TarInfo],
 ) -> None:
-    above, _, _ = member.name.rpartition("/")
-    if ".." in member.name.split("/") or (above and above not in directories):
-        raise DamagedError(f"it holds a file in a strange place: {member.name}")
+    _check_place(member.name, directories)
     if member.islnk():
+        _check_place(member.linkname, directories)
         tree.link(member.linkname, member.name)
         return
     path = tree.path(member.name)
@@ -334,3 +333,14 @@ def _write(
             f"it contains something that is not a file: {member.name} ({stat.filemode(member.mode)})"
         )
     restore_metadata(path, member)
+
+
+def _check_place(name: str, directories: Collection[str]) -> None:
+    """Check that a name is in the new tree: directly, or in a directory that the archive made.
+
+    Raises:
+        DamagedError: it is not.
+    """
+    above, slash, last = name.rpartition("/")
+    if last in ("", ".", "..") or (slash and above not in directories):
+        raise DamagedError(f"it holds a file in a strange place: {name}")
