@@ -41,7 +41,11 @@ class CutLine:
         if not self._whole:
             writer.transport.abort()
             return
-        there, here = await asyncio.open_unix_connection(str(self._target))
+        try:
+            there, here = await asyncio.open_unix_connection(str(self._target))
+        except OSError:  # nobody listens
+            writer.transport.abort()
+            return
         self._writers |= {writer, here}
         try:
             async with asyncio.TaskGroup() as group:
@@ -70,9 +74,9 @@ class CutLine:
 
     async def _end(self, server: asyncio.Server) -> None:
         server.close()
+        for writer in self._writers:
+            writer.transport.abort()
         others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
 
