@@ -2,6 +2,9 @@
 # make check  lint, types, imports make bench   speed and memory, as a table
 # make agents the coding agents that tests drive for real, from npm into .venv/agents
 # make shots  the screenshots of the README, from the running program
+# make fuzz   damaged input for every parser, an hour long, or ARGS=seconds
+# make storm  1,000 random kills while messages run, or ARGS=kills
+# make soak   replicas that come and go for six hours, or ARGS=minutes; the service must not grow
 # make dist   the packages of a release; the wheel is installed and run once in a clean environment
 
 # All paths are relative: make splits absolute ones at the blanks of a directory's name.
@@ -18,7 +21,7 @@ NPM    := npm install --prefix $(AGENTS) --ignore-scripts --no-audit --no-fund -
 # The directory in which the cockpit is opened: where the user stands, which make -C does not change.
 run: export QD_FROM = $(value PWD)
 
-.PHONY: run test agents check format bench shots dist clean
+.PHONY: run test agents check format bench shots fuzz storm soak dist clean
 
 run: .venv/.run
 	@qd="$$PWD/$(BIN)/qd"; [ ! -d "$$QD_FROM" ] || cd "$$QD_FROM"; \
@@ -44,6 +47,15 @@ bench: .venv/.test
 
 shots: .venv/.test
 	$(BIN)/python screenshots/make.py
+
+fuzz: .venv/.test
+	QUARTERDECK_FUZZ_SECONDS=$(or $(ARGS),3600) $(BIN)/python -m pytest -n 0 -p no:randomly --reruns 0 -rP tests/security/test_fuzz.py
+
+storm: .venv/.test
+	$(BIN)/python -m tests.security.storm $(ARGS)
+
+soak: .venv/.test
+	$(BIN)/python -m tests.security.soak $(ARGS)
 
 dist: .venv/.release
 	rm -f dist/quarterdeck-*

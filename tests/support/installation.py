@@ -1,5 +1,6 @@
 """A whole installation as a person has it: a home, the service as a process, real engines."""
 
+import base64
 import json
 import os
 import select
@@ -317,6 +318,23 @@ class Installation:
 
     def run(self, id: str, command: str, seconds: int = 30) -> dict[str, Any]:
         return self.post(f"/v1/replica/{id}/exec", {"command": command, "timeout_seconds": seconds})
+
+    def in_terminal(self, id: str, command: str) -> str:
+        """What a command prints in a terminal of the replica."""
+        base = f"/v1/workspaces/{id}/terminal/sessions"
+        session = self.post(base, {"cols": 300, "rows": 50}, 201)["session"]["id"]
+        keys = {"data": f"stty -echo; {command}; exit\n", "generation": 0, "sequence": 0}
+        self.post(f"{base}/{session}/input", keys)
+        seen = b""
+        with (
+            self.client(Authorization=f"Bearer {self.key}") as client,
+            client.stream("GET", f"{base}/{session}/stream") as response,
+        ):
+            for line in response.iter_lines():
+                if line.startswith("data:"):
+                    seen += base64.b64decode(json.loads(line[5:]).get("data", ""))
+        self.ask("DELETE", f"{base}/{session}")
+        return seen.decode(errors="replace")
 
     def delete(self, id: str) -> None:
         answer = self.ask("DELETE", f"/v1/replica/{id}")

@@ -1,7 +1,5 @@
 """What a replica can see and change: its own workspace, and nothing of anybody else's."""
 
-import base64
-import json
 import os
 from pathlib import Path
 
@@ -17,24 +15,6 @@ def see(deck: Installation, id: str, path: object) -> str:
     """What a command inside finds at a path of this machine."""
     got = deck.run(id, f"ls -ld {path}; cat {path}; head -c 10 {path}/*")
     return got["output"]
-
-
-def in_terminal(deck: Installation, id: str, command: str) -> str:
-    """What a command prints in a terminal of the replica."""
-    base = f"/v1/workspaces/{id}/terminal/sessions"
-    session = deck.post(base, {"cols": 300, "rows": 50}, 201)["session"]["id"]
-    keys = {"data": f"stty -echo; {command}; exit\n", "generation": 0, "sequence": 0}
-    deck.post(f"{base}/{session}/input", keys)
-    seen = b""
-    with (
-        deck.client(Authorization=f"Bearer {deck.key}") as client,
-        client.stream("GET", f"{base}/{session}/stream") as response,
-    ):
-        for line in response.iter_lines():
-            if line.startswith("data:"):
-                seen += base64.b64decode(json.loads(line[5:]).get("data", ""))
-    deck.ask("DELETE", f"{base}/{session}")
-    return seen.decode(errors="replace")
 
 
 def test_how_a_replica_is_kept_apart_is_told(deck: Installation, active: str) -> None:
@@ -58,7 +38,7 @@ def test_nothing_of_the_service_can_be_seen(deck: Installation, active: str) -> 
     )["output"]
     assert deck.key not in everything
     assert "QUARTERDECK_HOME" not in everything
-    said = in_terminal(deck, active, f"cat {home.key}; ls {home.root}; env; id -u")
+    said = deck.in_terminal(active, f"cat {home.key}; ls {home.root}; env; id -u")
     assert "No such file or directory" in said
     assert deck.key not in said
     assert "\r\n0\r\n" not in said
