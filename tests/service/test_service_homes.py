@@ -1,5 +1,9 @@
 """Homes: their ids, what is theirs, and which requests are for another one."""
 
+import fcntl
+import os
+import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +15,14 @@ from quarterdeck.local.home import Home
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import settings, workspaces
-from quarterdeck.service.errors import HomeUnusableError
+from quarterdeck.service.errors import HomeInUseError, HomeUnusableError
 from quarterdeck.service.forwarding import workspace_named
 from quarterdeck.service.http_protocol import MARK, for_caller, for_owner
 from quarterdeck.service.identity.service import Caller, CallerKind
 from quarterdeck.service.ownership import address_of, adopt, home_id
 from quarterdeck.service.previews.rows import kept_port
 from quarterdeck.service.replicas.rows import removals_left
+from quarterdeck.service.start import take_home
 
 SOME = "3f0c0f0e-2b9b-4f0e-9a51-4f8d8c1c1d11"
 
@@ -31,6 +36,25 @@ def test_a_home_keeps_its_id(tmp_path: Path) -> None:
     home.id.write_text("nothing\n")
     with pytest.raises(HomeUnusableError, match="holds no id"):
         home_id(home)
+
+
+def test_a_child_of_a_killed_service_that_still_holds_the_lock_is_waited_for(
+    tmp_path: Path,
+) -> None:
+    home = Home(tmp_path)
+    take_home(home).release()
+    holder = subprocess.Popen(["true"])
+    holder.wait()
+    with home.lock.open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.write(f"{holder.pid}\n")
+        held.flush()
+        threading.Timer(0.2, lambda: fcntl.flock(held, fcntl.LOCK_UN)).start()
+        take_home(home).release()
+        fcntl.flock(held, fcntl.LOCK_EX)
+        home.lock.write_text(f"{os.getpid()}\n")
+        with pytest.raises(HomeInUseError):
+            take_home(home)
 
 
 async def test_what_has_no_owner_becomes_the_homes(database: Database, new_workspace: Any) -> None:

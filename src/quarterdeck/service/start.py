@@ -3,12 +3,14 @@
 import asyncio
 import fcntl
 import os
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.local.home import Home
+from quarterdeck.local.processes import find
 from quarterdeck.local.sockets import socket_address
 from quarterdeck.sandboxes.port import SandboxDriver
 from quarterdeck.service.automations.run_follower import follow_events
@@ -78,7 +80,7 @@ def _make(directory: Path, mode: int) -> None:
 
 def _lock(home: Home, descriptor: int) -> HomeLock:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _wait_for(descriptor)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     except BlockingIOError as e:
@@ -90,6 +92,28 @@ def _lock(home: Home, descriptor: int) -> HomeLock:
         os.close(descriptor)
         raise HomeUnusableError(f"The lock {home.lock} cannot be written: {e.strerror}.") from e
     return HomeLock(descriptor)
+
+
+def _wait_for(descriptor: int) -> None:
+    """Take the lock, also when a service that was killed left a child that has not begun its program.
+
+    Raises:
+        BlockingIOError: a running service holds it.
+    """
+    for _ in range(_LEFT_TRIES):
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = _holder(descriptor)
+            if pid is None or find(pid) is not None:
+                raise
+        time.sleep(_LEFT_STEP)
+    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+_LEFT_TRIES = 100
+_LEFT_STEP = 0.02
+"""Seconds between two tries while the recorded holder has ended: a child closes the lock soon."""
 
 
 def _holder(descriptor: int) -> int | None:
