@@ -23,11 +23,13 @@ from tests.support.installation import Follower, Installation, block, runs
 from tests.support.waiting import until
 from tests.system.conftest import installed
 
-VICTIMS = {"service": 1, "engine": 2, "agent": 4, "line": 3}
+VICTIMS = {"service": 2, "engine": 3, "agent": 6, "line": 9}
 """And how often each is chosen: a service takes longest to start."""
 REPLICAS = 2
-PAUSE = 0.25
-"""Longest pause between two kills, and about that between two messages of a replica."""
+PAUSE = 0.2
+"""Longest pause between two kills; a replica gets a message about as often."""
+FLIGHT = 0.03
+"""Longest time from the start of a message to the kill that it may not survive."""
 
 
 @dataclass
@@ -39,13 +41,17 @@ class Sender:
     by: random.Random
     accepted: dict[str, int] = field(default_factory=dict[str, int])
     """Numbers of messages by their ids."""
+    hurry: threading.Event = field(default_factory=threading.Event)
+    """Set when the next message is to be sent at once."""
     stopped: threading.Event = field(default_factory=threading.Event)
     failed: list[Exception] = field(default_factory=list[Exception])
 
     def run(self) -> None:
         try:
             number = 0
-            while not self.stopped.wait(self.by.uniform(0, 2 * PAUSE)):
+            while not self.stopped.is_set():
+                self.hurry.wait(self.by.uniform(0, 4 * PAUSE))
+                self.hurry.clear()
                 number += 1
                 with suppress(httpx.HTTPError, OSError):  # it may have been accepted or not
                     self._send(number)
@@ -89,6 +95,8 @@ class Storm:
             while self.killed.total() < kills:
                 sleep(self.by.uniform(0, PAUSE))
                 (victim,) = self.by.choices(list(VICTIMS), list(VICTIMS.values()))
+                self.by.choice(self.senders).hurry.set()  # so that something is under way
+                sleep(self.by.uniform(0, FLIGHT))
                 getattr(self, f"_kill_{victim}")()
         finally:
             for sender in self.senders:
