@@ -5,7 +5,8 @@
 # make fuzz   damaged input for every parser, an hour long, or ARGS=seconds
 # make storm  1,000 random kills while messages run, or ARGS=kills
 # make soak   replicas that come and go for six hours, or ARGS=minutes; the service must not grow
-# make dist   the packages of a release; the wheel is installed and run once in a clean environment
+# make dist   the packages of a release with a list of their parts; the wheel is installed and run once
+# make lock   write requirements.lock for the ranges of pyproject.toml
 
 # All paths are relative: make splits absolute ones at the blanks of a directory's name.
 ifneq ($(lastword $(MAKEFILE_LIST)),Makefile)
@@ -15,13 +16,14 @@ endif
 PYTHON ?= python3
 BIN    := .venv/bin
 AGENTS := .venv/agents
+LOCK   := requirements.lock
 PINNED := tests/real_agents/package.json
 NPM    := npm install --prefix $(AGENTS) --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error
 
 # The directory in which the cockpit is opened: where the user stands, which make -C does not change.
 run: export QD_FROM = $(value PWD)
 
-.PHONY: run test agents check format bench shots fuzz storm soak dist clean
+.PHONY: run test agents check format bench shots fuzz storm soak dist lock clean
 
 run: .venv/.run
 	@qd="$$PWD/$(BIN)/qd"; [ ! -d "$$QD_FROM" ] || cd "$$QD_FROM"; \
@@ -60,7 +62,8 @@ soak: .venv/.test
 dist: .venv/.release
 	rm -f dist/quarterdeck-*
 	$(BIN)/python -m build
-	$(BIN)/twine check --strict dist/quarterdeck-*
+	$(BIN)/twine check --strict dist/quarterdeck-*.whl dist/quarterdeck-*.tar.gz
+	$(BIN)/python .ci/sbom.py $(LOCK) dist
 	.ci/wheel dist/quarterdeck-*.whl
 
 # Nothing but a virtual environment is removed.
@@ -78,17 +81,26 @@ $(BIN)/python:
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 
-.venv/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --editable '.[postgresql]' --group test
+.venv/.test .venv/.check .venv/.release: .venv/.locked
+	@touch $@
+
+# For development and CI exactly the packages of the lock, by their hashes.
+.venv/.locked: pyproject.toml $(LOCK) | $(BIN)/python
+	$(BIN)/python -m pip install --require-hashes --requirement $(LOCK)
+	$(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
 	@touch $@ .venv/.run
 
-.venv/.check: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --editable '.[postgresql]' --group test --group check
-	@touch $@
-
-.venv/.release: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --group release
-	@touch $@
+# The index that pip uses answers; its address does not get into the file.
+lock: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet 'uv>=0.9,<1'
+	@{ echo '# Every package of a development environment and of CI, with hashes. Written by make lock; users install by the'; \
+	echo '# ranges of pyproject.toml.'; } >$(LOCK).new
+	index=$$($(BIN)/python -m pip config get global.index-url 2>/dev/null || true); \
+	$(BIN)/uv pip compile pyproject.toml --extra postgresql --group test --group check --group build --group release \
+	--universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet \
+	$${index:+--default-index "$$index"} >>$(LOCK).new
+	@if grep -q '://' $(LOCK).new; then echo 'the lock names an index' >&2; exit 1; fi
+	mv $(LOCK).new $(LOCK)
 
 # The platform's own packages: no scripts, and no Node at run time. Pinned for x64, named alike elsewhere.
 $(AGENTS)/.done: $(PINNED) | $(BIN)/python

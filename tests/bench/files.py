@@ -132,7 +132,7 @@ async def _asleep(context: ServiceContext) -> str:
         "size": "small",
         "repositories_json": "[]",
         "repository_statuses_json": "[]",
-        "engine_secret": "secret",
+        "engine_secret_sealed": "",
         "wake_wanted": False,
         "created_at": now_text(),
     }

@@ -116,7 +116,8 @@ class Desk(Office):
         """What a program in a workspace shows."""
         row = await self.world.context.database.read(lambda c: find_workspace(c, workspace_id))
         assert row is not None
-        return {"Authorization": f"Bearer {row.engine_secret}", "X-Workspace-Id": workspace_id}
+        secret = self.world.context.vault.unseal(row.id, row.engine_secret_sealed)
+        return {"Authorization": f"Bearer {secret}", "X-Workspace-Id": workspace_id}
 
     async def say(
         self, workspace_id: str, check_run_id: str, token: str, **body: Any

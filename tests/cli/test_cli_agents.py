@@ -70,7 +70,9 @@ def test_an_agent_is_installed_into_the_persons_prefix(installation, npm):
     ended = installation.qd("agents", "install", "gemini", "--json", **npm)
     assert ended.code == 0, ended.err
     assert ended.json["version"] == "1.2.3"
-    assert "npm install --global --no-audit --no-fund @google/gemini-cli" in ended.err
+    # The version that was tested, and no scripts of packages.
+    told = "npm install --global --no-audit --no-fund --ignore-scripts @google/gemini-cli@0.61.0"
+    assert told in ended.err
     assert "npm was told: install --global" in ended.err  # what npm says is seen
     assert "qd credentials set gemini" in ended.err
     assert (Path(npm["NPM_PREFIX"]) / "bin/gemini").exists()

@@ -32,7 +32,7 @@ def copy_rows(place: Installation, first: int, end: int) -> None:
                 "id": str(uuid4()),
                 "name": f"one-{number:03}",
                 "status": ("sleeping", "archived")[number % 5 == 4],
-                "engine_secret": uuid4().hex,
+                "engine_secret_sealed": "",
             }
             replicas.append({**dict(model), **own})
             chats.append({**dict(chat), "id": str(uuid4()), "workspace_id": own["id"]})

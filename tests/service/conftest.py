@@ -131,7 +131,7 @@ def new_workspace() -> NewWorkspace:
     """Stores a workspace with what it needs, and returns its id."""
 
     async def make(database: Database, **values: Any) -> str:
-        workspace_id = str(uuid4())
+        workspace_id = values.pop("id", None) or str(uuid4())
         await database.write(lambda c: _insert_workspace(c, workspace_id, values))
         return workspace_id
 
@@ -165,7 +165,7 @@ def _insert_workspace(connection: Any, workspace_id: str, values: dict[str, Any]
         "size": "small",
         "repositories_json": "[]",
         "repository_statuses_json": "[]",
-        "engine_secret": "secret",
+        "engine_secret_sealed": "secret",
         "wake_wanted": False,
         "created_at": now_text(),
     }

@@ -71,8 +71,10 @@ async def people(context: ServiceContext) -> People:
 async def shown(context: ServiceContext, people: People, new_workspace: Any) -> dict[str, Headers]:
     """What every kind of caller sends."""
     own, other = people.organization, people.other
-    first = await new_workspace(context.database, engine_secret=SECRET)
-    second = await new_workspace(context.database, engine_secret="f" * 64)
+    first, second = str(uuid4()), str(uuid4())
+    for id, secret in ((first, SECRET), (second, "f" * 64)):
+        sealed = context.vault.seal(id, secret)
+        await new_workspace(context.database, id=id, engine_secret_sealed=sealed)
     admin, member = token_of(context, people.owner), token_of(context, people.member)
     deleted = await key_of(context, own)
     statement = text("DELETE FROM api_keys WHERE key_prefix = :p AND name = 'Test'")

@@ -474,7 +474,9 @@ def test_loopback_and_https_are_safe() -> None:
 async def test_an_engine_secret_opens_nothing_ordinary(
     client: httpx.AsyncClient, context: ServiceContext, new_workspace: Any
 ) -> None:
-    workspace = await new_workspace(context.database, engine_secret="e" * 64)
+    workspace = str(uuid4())
+    sealed = context.vault.seal(workspace, "e" * 64)
+    await new_workspace(context.database, id=workspace, engine_secret_sealed=sealed)
     headers = bearing("e" * 64) | {"X-Workspace-Id": workspace}
     refused(await client.get(f"/v1/workspaces/{workspace}", headers=headers))
     refused(await client.get("/v1/agents", headers=headers))

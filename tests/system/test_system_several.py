@@ -1,5 +1,6 @@
 """Several services over one database: each replica is one's, and can be driven through every one."""
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ import httpx
 import psycopg
 import pytest
 
+from quarterdeck.service.vault import Vault
 from tests.support.installation import Follower, block, refused, runs
 from tests.support.postgresql import Server
 from tests.support.waiting import until
@@ -113,7 +115,10 @@ def test_errors_of_the_owner_come_back_as_they_are(pair: Pair, replica: str) -> 
 
 
 def test_previews_are_opened_closed_and_told_through_the_other(pair: Pair, replica: str) -> None:
-    ((secret,),) = pair.rows("SELECT engine_secret FROM workspaces WHERE id = %s", replica)
+    read = "SELECT engine_secret_sealed FROM workspaces WHERE id = %s"
+    ((sealed,),) = pair.rows(read, replica)
+    vault = Vault(base64.b64decode(pair.one.home.master_key.read_bytes()))
+    secret = vault.unseal(replica, sealed)
     port = pair.other.port  # something that answers
     inside = {"Authorization": f"Bearer {secret}", "X-Workspace-Id": replica}
     with pair.other.client(**inside) as client:
@@ -348,7 +353,7 @@ def test_calls_that_wait_at_a_service_that_is_gone_are_made_by_another(pair: Pai
         " FROM organizations"
     )
     soon = "2999-01-01T00:00:00Z"
-    columns = "(id, organization_id, home_id, url, body, attempts, next_at, created_at)"
+    columns = "(id, organization_id, home_id, url_sealed, body, attempts, next_at, created_at)"
     statement = statement.replace("webhook_deliveries", f"webhook_deliveries {columns}")
     pair.rows(statement, "left", "nobody's home", soon, soon)
     owner = "SELECT home_id FROM webhook_deliveries WHERE id = 'left'"

@@ -76,7 +76,8 @@ async def as_workspace(world: RealWorld, id: str) -> dict[str, str]:
 
     row = await world.context.database.read(lambda c: find_workspace(c, id))
     assert row is not None
-    return {"Authorization": f"Bearer {row.engine_secret}", "X-Workspace-Id": id}
+    secret = world.context.vault.unseal(row.id, row.engine_secret_sealed)
+    return {"Authorization": f"Bearer {secret}", "X-Workspace-Id": id}
 
 
 async def serving(world: RealWorld, made: str) -> tuple[int, str]:

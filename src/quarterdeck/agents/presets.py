@@ -68,6 +68,8 @@ class Preset(BaseModel):
     models: dict[str, str] = {}
     default_model: str | None = None
     npm: str | None = None
+    tested: str | None = None
+    install_scripts: bool = False
     install: str | None = None
     logins: tuple[str, ...] = ()
     configurations: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ from quarterdeck.local.programs import find_program, person_path
 
 if TYPE_CHECKING:
     from quarterdeck.agents.port import AgentStatus
+    from quarterdeck.agents.presets import Preset
     from quarterdeck.sandboxes.bubblewrap import Wanted
     from quarterdeck.wire.agents import Agent, OwnAgent
 
@@ -210,17 +211,17 @@ def _is_writable(path: Path) -> bool:
 @click.argument("name", metavar="NAME[@VERSION]")
 @common_options
 def install(common: Common, name: str) -> None:
-    """Install an agent from npm on this machine.
+    """Install an agent from npm on this machine: the version that was tested, unless one is given.
 
     npm installs into its global prefix; if that is not writable, into a directory of
     quarterdeck's. Replicas see the agent from their next start.
     """
     agent_id, _, version = name.partition("@")
-    package = _npm_package(agent_id)
+    preset = _installable(agent_id)
     home = find_home()
     place = _npm_install(_find_npm(), home)
-    wanted = f"{package}@{version}" if version else package
-    _run_npm([*place.command, wanted], place.note)
+    scripts = () if preset.install_scripts else ("--ignore-scripts",)
+    _run_npm([*place.command, *scripts, f"{preset.npm}@{version or preset.tested}"], place.note)
     agent = _installed_agent(agent_id, home)
     print_message(f"{agent.name} {agent.version or ''} is installed.".replace("  ", " "))
     print_message("Replicas see it from their next start.")
@@ -230,8 +231,8 @@ def install(common: Common, name: str) -> None:
         print_json(agent)
 
 
-def _npm_package(agent_id: str) -> str:
-    """Return the package of an agent.
+def _installable(agent_id: str) -> "Preset":
+    """Return the preset of an agent that is on npm.
 
     Raises:
         UsageError: there is no such agent, or it is not on npm.
@@ -249,7 +250,7 @@ def _npm_package(agent_id: str) -> str:
             preset.install or "Install it as its documentation says, into a directory of the PATH."
         )
         raise UsageError(f"quarterdeck does not know how to install {preset.name}.", step)
-    return preset.npm
+    return preset
 
 
 def _run_npm(arguments: list[str], note: str | None) -> None:

@@ -47,6 +47,7 @@ async def serve_home(
     hosts: "HostsSettings",
     advertise: str | None,
     agents: "Mapping[str, OwnAgent]",
+    new_key: bool = False,
 ) -> None:
     """Build the service with its sandbox driver and agents, and run it until it is stopped.
 
@@ -54,6 +55,7 @@ async def serve_home(
         database_url: PostgreSQL; without it the home's SQLite file is used.
         outgoing_private: whether calls may reach private addresses that users name.
         agents: the person's own agents.
+        new_key: whether to start without the values of a master key that was lost.
 
     Raises:
         ServiceError: it cannot start; the text has the next step.
@@ -82,6 +84,7 @@ async def serve_home(
             own_agents=agents,
             own_keys=lambda: own_keys(os.environ),
             outgoing_private=outgoing_private,
+            new_key=new_key,
         ) as context,
     ):
         await serve_requests(build_service(context, fleet), listeners, ready, advertise)
@@ -113,6 +116,13 @@ DATABASE_VARIABLE = "QUARTERDECK_DATABASE_URL"
     help="Where other services over the same database reach this one: http://HOST:PORT, or "
     "unix:PATH on one host. Without it the first --listen address, else the home's own socket.",
 )
+@click.option(
+    "--new-key",
+    is_flag=True,
+    help="Make a new master key for one that was lost. What was encrypted with it is removed: "
+    "variables, files and MCP servers of environments, credentials, notification targets, "
+    "addresses of webhooks.",
+)
 @admission_options
 @click.option("--background", is_flag=True, hidden=True, help="Started by qd: print nothing.")
 @common_options
@@ -121,6 +131,7 @@ def serve(
     addresses: Sequence[str],
     database_url: str | None,
     advertise: str | None,
+    new_key: bool,
     background: bool,
     **admission: Any,
 ) -> None:
@@ -141,7 +152,7 @@ def serve(
     own_agents()  # report errors in them before anything is started
     _check_url(advertise)
     _run_service(
-        home, listeners, database_url or None, settings, advertise, common.json, background
+        home, listeners, database_url or None, settings, advertise, new_key, common.json, background
     )
 
 
@@ -151,6 +162,7 @@ def _run_service(
     database_url: str | None,
     settings: "tuple[IdentitySettings, FleetSettings, bool | None, HostsSettings]",
     advertise: str | None,
+    new_key: bool,
     as_json: bool,
     background: bool,
 ) -> None:
@@ -173,6 +185,7 @@ def _run_service(
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             serving = (home, listeners, ready, database_url, *settings, advertise, own_agents())
+            serving = (*serving, new_key)
             runner.run(serve_home(*serving))
     except ServiceError as e:
         raise FailedError(str(e)) from e

@@ -122,6 +122,10 @@ class HomeUnusableError(StartError):
     """The home's directories cannot be made, read or written."""
 
 
+class InvalidKeyError(HomeUnusableError):
+    """The file of the master key holds no key."""
+
+
 class ForeignDatabaseError(StartError):
     """The database belongs to another installation; nothing in it was changed."""
 

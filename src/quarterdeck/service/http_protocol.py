@@ -336,6 +336,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._pending_bytes = 0
         """How many bytes of an incomplete item the parser holds."""
         self._refused: str | None = None
+        self._head_complete = False
+        self._trailers = 0
+        """How many fields came after the body of the request."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start to serve the connection."""
@@ -371,12 +374,17 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Note that a request starts."""
         super().on_message_begin()
+        self._head_complete, self._trailers = False, 0
         self._note_progress()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Accept a complete field of the head, or a trailer."""
-        super().on_header(name, value)
-        if len(self.headers) > HEADERS:
+        """Accept a complete field of the head; ignore a trailer."""
+        if self._head_complete:
+            # The list is that of the request which is being served: a trailer must not change it.
+            self._trailers += 1
+        else:
+            super().on_header(name, value)
+        if len(self.headers) + self._trailers > HEADERS:
             self._refuse(_TOO_MANY)
 
     def on_headers_complete(self) -> None:
@@ -387,6 +395,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINED:
             self._refuse(f"at most {PIPELINED} requests at once")
         self._cancel_deadline()
+        self._head_complete = True
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

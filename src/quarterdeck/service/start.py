@@ -27,13 +27,15 @@ from quarterdeck.service.forwarding import Upstreams
 from quarterdeck.service.hosts.api import HostApis
 from quarterdeck.service.hosts.settings import NO_HOSTS, HostsSettings
 from quarterdeck.service.identity.authentication import Authenticator
+from quarterdeck.service.identity.sign_in import DeviceRequests
 from quarterdeck.service.identity.tokens import NO_SETTINGS, IdentitySettings
 from quarterdeck.service.notifications.rows import store_calls
 from quarterdeck.service.notifications.sender import NotificationService
 from quarterdeck.service.ownership import ServiceHeartbeat, adopt, home_id
 from quarterdeck.service.previews.service import PreviewService
 from quarterdeck.service.replicas.file_search import FileSearch
-from quarterdeck.service.vault import Vault, claim
+from quarterdeck.service.sealing import open_vault, seal_all
+from quarterdeck.service.vault import claim
 from quarterdeck.wire.agents import Agent, OwnAgent
 
 PRIVATE = 0o700
@@ -137,15 +139,16 @@ async def open_service(
     own_agents: Mapping[str, OwnAgent] | None = None,
     own_keys: Callable[[], Mapping[str, str]] = dict[str, str],
     outgoing_private: bool | None = None,
+    new_key: bool = False,
 ) -> AsyncGenerator[ServiceContext]:
     """Take the home, open the database, create the rows of a first start.
 
     `agents` is called in a thread; `own_agents` are those that a person added, `own_keys` returns
     keys for the owner's replicas where no other is stored. The default database is the home's own
-    SQLite file.
+    SQLite file. `new_key` starts without the values of a master key that was lost.
 
     Raises:
-        StartError: the home is in use or cannot be used, or the database belongs to
+        StartError: the home is in use or cannot be used, its key is missing, or the database belongs to
             another master key.
         StorageError: the database cannot be opened, or a newer version wrote it.
     """
@@ -154,9 +157,10 @@ async def open_service(
         own = await asyncio.to_thread(home_id, home)
         database = await Database.open(database_url or sqlite_url(home.database), own)
         try:
-            vault = await Vault.open(home.master_key)
+            vault = await open_vault(database, home.master_key, new_key)
             if database_url is not None:
                 await claim(database, vault, home.master_key)
+            await seal_all(database, vault)
             await database.write(lambda c: adopt(c, own))
             await ensure_installation(database, home)
             yield ServiceContext(
@@ -189,6 +193,7 @@ class ServiceParts:
 
     context: ServiceContext
     authenticator: Authenticator
+    devices: DeviceRequests
     upstreams: Upstreams
     heartbeat: ServiceHeartbeat
     fleet: Fleet
@@ -251,6 +256,7 @@ def build_service(
     return ServiceParts(
         context=context,
         authenticator=Authenticator(context),
+        devices=DeviceRequests(),
         upstreams=Upstreams(context.home_id, context.stopping),
         heartbeat=ServiceHeartbeat(context),
         fleet=fleet,

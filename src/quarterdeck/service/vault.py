@@ -27,7 +27,12 @@ from sqlalchemy import Connection, insert, select
 from quarterdeck.local.files import read_file, sync_directory, write_file
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import settings
-from quarterdeck.service.errors import ForeignDatabaseError, HomeUnusableError, StorageError
+from quarterdeck.service.errors import (
+    ForeignDatabaseError,
+    HomeUnusableError,
+    InvalidKeyError,
+    StorageError,
+)
 
 
 def read_key_file(path: Path) -> str | None:
@@ -59,6 +64,7 @@ def write_key_file(path: Path, key: str) -> None:
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
+SECRET_BYTES = 32
 SEALED_MARK = "v1:"
 """Prefix of every sealed text, so that another scheme can follow."""
 
@@ -101,6 +107,10 @@ class Vault:
                 "back the key file that belongs to the database."
             ) from e
 
+    def new_engine_secret(self, workspace_id: str) -> str:
+        """Return a new secret for the engine of a workspace, sealed."""
+        return self.seal(workspace_id, secrets.token_hex(SECRET_BYTES))
+
     def derived(self, use: str) -> bytes:
         """Return a derived key of 32 bytes for another use."""
         return HKDF(SHA256(), KEY_BYTES, salt=None, info=f"quarterdeck {use}".encode()).derive(
@@ -119,10 +129,15 @@ def _read_or_make(path: Path) -> bytes:
     except ValueError:
         master = b""
     if len(master) != KEY_BYTES:
-        raise HomeUnusableError(
-            f"The key file {path} holds no key. Restore the right one: without it stored secrets cannot be decrypted. Or remove it, and set them again."
+        raise InvalidKeyError(
+            f"The key file {path} holds no key. Restore the right one: without it stored secrets cannot be decrypted. If it is lost, qd serve --new-key starts without them, and they have to be set again."
         )
     return master
+
+
+def webhook_place(organization_id: str) -> str:
+    """Return the id that the addresses of an organization's webhooks are sealed to."""
+    return f"{organization_id} webhook"
 
 
 NAME = "installation"

@@ -6,9 +6,11 @@ savepoint, and answered after the commit: durable when the caller continues.
 """
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -35,6 +37,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
+from quarterdeck.local.files import PRIVATE
 from quarterdeck.service.db.faults import Outage, as_storage_error, spoils_transaction
 from quarterdeck.service.db.tables import metadata
 from quarterdeck.service.errors import DatabaseClosedError, NewerDatabaseError, StorageError
@@ -252,7 +255,7 @@ def _run_in_savepoint(connection: Connection, job: Job) -> None:
         job.error = e
 
 
-REVISIONS: Sequence[str] = ("0.1.0",)
+REVISIONS: Sequence[str] = ("0.1.0", "0002")
 """All revisions, oldest first."""
 
 HEAD = REVISIONS[-1]
@@ -368,6 +371,19 @@ def sqlite_url(path: Path) -> str:
     return URL.create(SQLITE, database=str(path)).render_as_string(hide_password=False)
 
 
+def _make_private(text: str) -> None:
+    """Let only the owner read the files of a SQLite database. New ones take the mode of the first."""
+    url = parse_url(text)
+    if url.get_backend_name() != SQLITE or not url.database:
+        return
+    # What is wrong with the file is an error when it is opened.
+    with suppress(OSError):
+        os.close(os.open(url.database, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(OSError):
+            os.chmod(url.database + suffix, PRIVATE)  # noqa: PTH101
+
+
 def parse_url(text: str) -> URL:
     """Return a database's URL with its driver. As text it shows no password.
 
@@ -459,6 +475,7 @@ class Database:
             DatabaseLockedError: a service of the same home, or of a copy of it, uses it.
             StorageError: it cannot be opened.
         """
+        await asyncio.to_thread(_make_private, url)
         database = cls(url, home_id)
         for worker in database._workers:
             worker.start()

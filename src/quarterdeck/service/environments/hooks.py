@@ -1,7 +1,6 @@
 """The hooks of an environment: saved, activated, and tested in a separate workspace."""
 
 import json
-import secrets
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -124,9 +123,6 @@ def _in_force(connection: Connection, environment: str, kind: HookKind) -> Envir
     return None if row is None else hook_record(row)
 
 
-SECRET_BYTES = 32
-
-
 @dataclass(frozen=True)
 class HookTestRequest:
     """The hook to test; without content the active version."""
@@ -146,13 +142,17 @@ async def make_workspace(context: ServiceContext, request: HookTestRequest) -> s
     """
     workspace_id, now = str(uuid4()), moment_text(context.clock())
     await context.event_log.write(
-        lambda writer: _store(writer, request, workspace_id, context.home_id, now)
+        lambda writer: _store(writer, context, request, workspace_id, now)
     )
     return workspace_id
 
 
 def _store(
-    writer: LogWriter, request: HookTestRequest, workspace_id: str, home_id: str, now: str
+    writer: LogWriter,
+    context: ServiceContext,
+    request: HookTestRequest,
+    workspace_id: str,
+    now: str,
 ) -> None:
     connection, caller = writer.connection, request.caller
     of = reach(connection, caller, request.environment)
@@ -161,7 +161,7 @@ def _store(
         connection,
         workspace_id,
         repositories_for(connection, organization, user, of) or [],
-        home_id=home_id,
+        home_id=context.home_id,
         organization_id=organization,
         environment_id=of,
         user_id=user,
@@ -170,7 +170,7 @@ def _store(
         lifecycle_policy="default",
         size="small",
         config_json=_trial(connection, of, request).as_json(),
-        engine_secret=secrets.token_hex(SECRET_BYTES),
+        engine_secret_sealed=context.vault.new_engine_secret(workspace_id),
         warm_state=WarmState.TESTING,
         created_at=now,
         last_activity_at=now,

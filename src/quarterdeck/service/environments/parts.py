@@ -1,6 +1,6 @@
 """The parts of an environment: variables, files, skills and MCP servers.
 
-Values of variables and configurations of servers may be secrets: they are sealed before they reach
+Values of variables, files and configurations of servers may be secrets: they are sealed before they reach
 the database.
 """
 
@@ -304,10 +304,16 @@ def _check_path(connection: Connection, layers: Sequence[Layer], columns: Column
             )
 
 
+def _read_file(vault: Vault, row: RowMapping) -> EnvironmentFile:
+    content = vault.unseal(row["id"], row["content_sealed"])
+    columns = {name: value for name, value in row.items() if name != "content_sealed"}
+    return EnvironmentFile.model_validate({**columns, "content": content})
+
+
 FILES = PartKind(
     "file",
     environment_files,
-    lambda _, row: EnvironmentFile.model_validate(dict(row)),
+    _read_file,
     ("path",),
     "The environment has another file with this path.",
     _check_path,
@@ -322,8 +328,13 @@ async def add_file(
     Raises:
         ApiError: NOT_FOUND; INVALID_REQUEST when another file has the path.
     """
-    columns = {**body.model_dump(), "name": body.name or body.path.rsplit("/", 1)[-1]}
-    return await FILES.add(context, caller, environment, str(uuid4()), columns)
+    id = str(uuid4())
+    columns = {
+        "path": body.path,
+        "name": body.name or body.path.rsplit("/", 1)[-1],
+        "content_sealed": context.vault.seal(id, body.content),
+    }
+    return await FILES.add(context, caller, environment, id, columns)
 
 
 async def change_file(
@@ -335,6 +346,8 @@ async def change_file(
         ApiError: as `add_file`.
     """
     given = body.model_dump(include=body.model_fields_set)
+    if "content" in given:
+        given["content_sealed"] = context.vault.seal(id, given.pop("content"))
     return await FILES.change(context, caller, environment, id, lambda _: given)
 
 

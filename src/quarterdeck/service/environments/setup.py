@@ -151,7 +151,7 @@ def compose_bundle(
     preferences = [layer.personal_preferences for layer in layers if layer.personal_preferences]
     return Bundle(
         variables=_variables(connection, vault, layers),
-        files=_files(connection, layers),
+        files=_files(connection, vault, layers),
         skills=_skills(connection, layers),
         mcps=_mcps(connection, vault, layers),
         system_prompt=BETWEEN_PROMPTS.join(prompts) or None,
@@ -183,11 +183,11 @@ def _variables(connection: Connection, vault: Vault, layers: Sequence[Layer]) ->
     return merged
 
 
-def _files(connection: Connection, layers: Sequence[Layer]) -> list[BundleFile]:
+def _files(connection: Connection, vault: Vault, layers: Sequence[Layer]) -> list[BundleFile]:
     merged: dict[str, str] = {}
     for layer in layers:
         for row in list_parts(connection, environment_files, layer.id):
-            merged[row["path"]] = row["content"]
+            merged[row["path"]] = vault.unseal(row["id"], row["content_sealed"])
     return [BundleFile(path, content) for path, content in merged.items()]
 
 
@@ -436,12 +436,12 @@ def _summary(logs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def way_out(row: WorkspaceRow, socket: str | None) -> dict[str, str]:
+def way_out(row: WorkspaceRow, secret: str, socket: str | None) -> dict[str, str]:
     """Return the variables of a workspace's processes; none in a sandbox without network access."""
     if socket is None:
         return {}
     return {
         URL_VARIABLE: f"unix:{socket}",
         WORKSPACE_VARIABLE: row.id,
-        SECRET_VARIABLE: row.engine_secret,
+        SECRET_VARIABLE: secret,
     }

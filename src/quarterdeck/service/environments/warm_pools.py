@@ -7,7 +7,6 @@ that is checked again in the transaction that removes them.
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -40,7 +39,6 @@ from quarterdeck.wire.environments import PooledWorkspace, WarmPool
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.replicas import WorkspaceStatus
 
-SECRET_BYTES = 32
 UNKEPT = timedelta(minutes=1)
 """Age after which the workspace of a test that was never started is removed."""
 
@@ -129,9 +127,7 @@ class PoolKeeper:
     async def _add(self, pool: RowMapping, now: datetime) -> None:
         workspace_id = str(uuid4())
         done = await self._context.event_log.write(
-            lambda writer: _store(
-                writer, pool, workspace_id, self._context.home_id, moment_text(now)
-            )
+            lambda writer: _store(writer, self._context, pool, workspace_id, moment_text(now))
         )
         if done:
             self._of(workspace_id).begin()
@@ -159,7 +155,9 @@ def _unclaimed(workspace_id: str) -> Callable[[Connection], bool]:
     return is_unclaimed
 
 
-def _store(writer: LogWriter, pool: RowMapping, workspace_id: str, home_id: str, now: str) -> bool:
+def _store(
+    writer: LogWriter, context: ServiceContext, pool: RowMapping, workspace_id: str, now: str
+) -> bool:
     """Add a workspace to a pool; False when its environment was deleted."""
     organization, environment = pool["organization_id"], pool["environment_id"]
     layers = layers_of(writer.connection, organization, environment)
@@ -171,7 +169,7 @@ def _store(writer: LogWriter, pool: RowMapping, workspace_id: str, home_id: str,
         writer.connection,
         workspace_id,
         repositories or [],
-        home_id=home_id,
+        home_id=context.home_id,
         organization_id=organization,
         environment_id=environment,
         user_id=user,
@@ -179,7 +177,7 @@ def _store(writer: LogWriter, pool: RowMapping, workspace_id: str, home_id: str,
         source="api",
         lifecycle_policy="default",
         size="small",
-        engine_secret=secrets.token_hex(SECRET_BYTES),
+        engine_secret_sealed=context.vault.new_engine_secret(workspace_id),
         warm_pool_id=pool["id"],
         warm_generation=pool["generation"],
         warm_state=WarmState.WARMING,

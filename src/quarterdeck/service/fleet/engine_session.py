@@ -68,9 +68,10 @@ class EngineSession:
         """
         row = await self._site.row()
         self._site.mark.put(row.journal_index)
-        journal = await open_link(self._site, row.engine_secret, row.journal_index)
+        secret = self._site.tools.context.vault.unseal(row.id, row.engine_secret_sealed)
+        journal = await open_link(self._site, secret, row.journal_index)
         try:
-            calls = await open_link(self._site, row.engine_secret)
+            calls = await open_link(self._site, secret)
             try:
                 self._site.pulse.hello = calls.hello
                 await self._serve(row, journal, calls)

@@ -164,7 +164,8 @@ class WorkspaceManager:
         Raises:
             ApiError: as `call`.
         """
-        return await self.call(row, lambda _: open_link(self._site, row.engine_secret))
+        secret = self._site.tools.context.vault.unseal(row.id, row.engine_secret_sealed)
+        return await self.call(row, lambda _: open_link(self._site, secret))
 
     async def sleep(self, only_if: Check | None = None) -> bool:
         """Stop the engine and keep the files; nothing changes for one that rests.

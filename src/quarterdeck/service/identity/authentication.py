@@ -38,18 +38,24 @@ from quarterdeck.service.identity.tokens import (
 )
 from quarterdeck.service.replicas.rows import find_workspace
 from quarterdeck.service.routing import Access, FoundRoute
+from quarterdeck.service.vault import Vault
 from quarterdeck.wire.base import CANONICAL_ID
 from quarterdeck.wire.errors import ErrorCode
 
 
-async def engine_caller(database: Database, secret: str, workspace: str) -> Caller | None:
+async def engine_caller(
+    database: Database, vault: Vault, secret: str, workspace: str
+) -> Caller | None:
     """Return the caller of a workspace's secret, or None when it is wrong."""
     try:
         workspace_id = str(UUID(workspace))
     except ValueError:
         return None
     row = await database.read(lambda c: find_workspace(c, workspace_id))
-    if row is None or not compare_digest(row.engine_secret.encode(), secret.encode()):
+    if row is None:
+        return None
+    own = vault.unseal(row.id, row.engine_secret_sealed)
+    if not compare_digest(own.encode(), secret.encode()):
         return None
     return Caller(row.organization_id, None, CallerKind.ENGINE, MemberRole.MEMBER, row.id)
 
@@ -215,6 +221,7 @@ class Authenticator:
         )
         limit = settings.requests_per_minute
         self._database = context.database
+        self._vault = context.vault
         self.tokens = Tokens(context.vault.derived(USE))
         self.keys = Keys(context.database)
         self.users = Users(context.database, self.tokens, outside)
@@ -249,7 +256,7 @@ class Authenticator:
         if is_token(bearer):
             return await self._token(bearer)
         if shown.workspace is not None and not bearer.startswith(KEY_MARK):
-            caller = await engine_caller(self._database, bearer, shown.workspace)
+            caller = await engine_caller(self._database, self._vault, bearer, shown.workspace)
         else:
             caller = await self.keys.caller_of(bearer)
         if caller is None:
@@ -257,7 +264,7 @@ class Authenticator:
         return caller
 
     async def _engine(self, secret: str, workspace: str | None) -> Caller:
-        caller = workspace and await engine_caller(self._database, secret, workspace)
+        caller = workspace and await engine_caller(self._database, self._vault, secret, workspace)
         if not caller:
             raise ApiError(
                 ErrorCode.UNAUTHORIZED,

@@ -8,7 +8,7 @@ from fastapi.responses import PlainTextResponse, Response
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
-from quarterdeck.service.context import Context
+from quarterdeck.service.context import Context, parts
 from quarterdeck.service.description import fails
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.identity.authentication import AuthenticatorDep
@@ -27,12 +27,14 @@ from quarterdeck.service.identity.service import (
     UserDep,
 )
 from quarterdeck.service.identity.sign_in import (
+    DeviceRequests,
     begin,
     collect,
     create_key,
     delete_key,
     key_organization,
     list_keys,
+    peer_of,
     refused,
     settle,
 )
@@ -50,6 +52,15 @@ from quarterdeck.wire.base import DIGITS, GivenId, Success
 from quarterdeck.wire.errors import ErrorCode
 
 FORM = "application/x-www-form-urlencoded"
+
+
+async def _devices(request: Request) -> DeviceRequests:
+    return parts(request).devices
+
+
+DevicesDep = Annotated[DeviceRequests, Depends(_devices)]
+"""Annotation of a route's parameter that takes the counter of device logins."""
+
 VERIFY = """\
 A device shows a code and waits for approval.
 
@@ -74,8 +85,13 @@ async def _only_owner(owner: OwnerDep) -> None:
 
 @auth_router.post("/device", responses=fails(429))
 @admits(public=True)
-async def ask(request: Request, context: Context, owner: OwnerDep) -> account.DeviceCode:
+async def ask(
+    request: Request, context: Context, devices: DevicesDep, owner: OwnerDep
+) -> account.DeviceCode:
     """Open a request for a user token; the installation's owner is approved immediately."""
+    if not owner:
+        host = "" if request.client is None else request.client.host
+        devices.take(peer_of(host, request.headers.get("x-forwarded-for", "")))
     return await begin(context, str(request.base_url), owner)
 
 

@@ -1,13 +1,17 @@
 """API keys and sign-in with a device code."""
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from ipaddress import IPv6Address, ip_network
 from math import ceil
+from time import monotonic
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from quarterdeck.local.addresses import numeric_address
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.first_start import owner_of
@@ -90,6 +94,48 @@ LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 HALF = 4
 KEPT = timedelta(hours=1)
 """How long an expired request is kept, so that a late device gets an exact error."""
+
+
+class DeviceRequests:
+    """Counts requests by peer, so that one that makes many keeps nobody else out."""
+
+    def __init__(
+        self, settings: DeviceSettings = SETTINGS, now: Callable[[], float] = monotonic
+    ) -> None:
+        self._settings = settings
+        self._now = now
+        self._taken: dict[str, list[float]] = {}
+
+    def take(self, peer: str) -> None:
+        """Count a request.
+
+        Raises:
+            ApiError: RATE_LIMITED while the peer has made too many.
+        """
+        now, lasts = self._now(), self._settings.expires_in
+        for known in [name for name, taken in self._taken.items() if taken[-1] <= now - lasts]:
+            del self._taken[known]
+        recent = [moment for moment in self._taken.get(peer, ()) if moment > now - lasts]
+        if len(recent) >= self._settings.of_peer:
+            raise ApiError(
+                ErrorCode.RATE_LIMITED,
+                "Too many devices have asked for a login from this address. Try again later.",
+                retry_after=ceil(recent[0] + lasts - now),
+            )
+        self._taken[peer] = [*recent, now]
+
+
+def peer_of(host: str, forwarded: str) -> str:
+    """Return the name of a peer: its address, with IPv6 its network.
+
+    `forwarded` is the header that a proxy on this machine has added the peer's address to.
+    """
+    address = numeric_address(host)
+    if address is not None and address.is_loopback and forwarded:
+        address = numeric_address(forwarded.rpartition(",")[2].strip()) or address
+    if isinstance(address, IPv6Address):
+        return str(ip_network((address, 64), strict=False))
+    return str(address or "")
 
 
 @dataclass(frozen=True)

@@ -261,8 +261,10 @@ class DeviceSettings:
 
     expires_in: int = 600
     interval: int = 5
-    waiting: int = field(default=100)
+    waiting: int = field(default=10_000)
     """Maximum number of requests that wait for approval."""
+    of_peer: int = 30
+    """Maximum number of requests of one peer within `expires_in`."""
 
 
 SUBJECT_LIMIT = 200

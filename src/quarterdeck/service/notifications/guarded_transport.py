@@ -2,13 +2,18 @@
 
 import asyncio
 from typing import Any
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from quarterdeck.local.addresses import resolve
-
-PRIVATE = "quarterdeck.private"
-"""Extension of a request: whether it may reach private addresses. Without it, it may not."""
+from quarterdeck.local.addresses import (
+    Address,
+    AddressRefusedError,
+    check_address,
+    numeric_address,
+    resolve,
+)
+from quarterdeck.service.notifications.http_client import PRIVATE
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
@@ -16,9 +21,16 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
     TLS and the `Host` header keep the name. No connection is used twice: another name with the same
     address would be served over the connection of the first, whose certificate was checked.
+
+    A proxy of the environment resolves names itself, so only addresses are judged before it.
     """
 
     def __init__(self) -> None:
+        self._proxies = {
+            scheme: httpx.AsyncHTTPTransport(proxy=url if "://" in url else f"http://{url}")
+            for scheme in ("http", "https")
+            if (url := getproxies().get(scheme) or getproxies().get("all"))
+        }
         self._inner = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_keepalive_connections=0))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -30,6 +42,11 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         host, url = request.url.host, request.url
         port = url.port or (443 if url.scheme == "https" else 80)
         private = bool(request.extensions.get(PRIVATE))
+        proxy = None if _is_here(host) or proxy_bypass(host) else self._proxies.get(url.scheme)
+        if proxy is not None:
+            if (address := numeric_address(host)) is not None:
+                _check(address, private, request)
+            return await proxy.handle_async_request(request)
         try:
             addresses = await asyncio.to_thread(resolve, host, port, private)
         except OSError as e:
@@ -52,4 +69,18 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._inner.aclose()
+        for transport in (self._inner, *self._proxies.values()):
+            await transport.aclose()
+
+
+def _is_here(host: str) -> bool:
+    """Return whether a host is this machine, which no proxy is for."""
+    address = numeric_address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
+
+
+def _check(address: Address, private: bool, request: httpx.Request) -> None:
+    try:
+        check_address(address, private)
+    except AddressRefusedError as e:
+        raise httpx.ConnectError(str(e), request=request) from e

@@ -2,16 +2,24 @@
 
 import asyncio
 import logging
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from quarterdeck.local.addresses import AddressRefusedError, check_address, numeric_address
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
+from quarterdeck.service.first_start import reaches_private
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.service import Caller
-from quarterdeck.service.notifications.notifier import Notice, Notifier, is_target, service_of
+from quarterdeck.service.notifications.notifier import (
+    SERVICES,
+    Notice,
+    Notifier,
+    is_known,
+    is_target,
+    service_of,
+)
 from quarterdeck.service.notifications.rows import (
     NotificationTarget,
     find_target,
@@ -29,7 +37,7 @@ LOOPBACK = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
 
 def open_client(limit: float) -> "httpx.AsyncClient":
-    """Return a client that follows no redirection; `limit` is in seconds, for each operation."""
+    """Return a client for configured URLs, which follows no redirection; `limit` is in seconds, for each operation."""
     import httpx  # 100 ms, and most services make no calls
 
     # It logs every address in full.
@@ -37,6 +45,20 @@ def open_client(limit: float) -> "httpx.AsyncClient":
     # A proxy of the environment is for hosts outside of this machine.
     direct = {pattern: httpx.AsyncHTTPTransport() for pattern in LOOPBACK}
     return httpx.AsyncClient(timeout=limit, follow_redirects=False, mounts=direct)
+
+
+PRIVATE = "quarterdeck.private"
+"""Extension of a request: whether it may reach private addresses. Without it, it may not."""
+
+
+def open_guarded_client(limit: float) -> "httpx.AsyncClient":
+    """Return a client for URLs that users chose: as `open_client`, but addresses are judged."""
+    import httpx
+
+    from quarterdeck.service.notifications.guarded_transport import GuardedTransport
+
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    return httpx.AsyncClient(timeout=limit, follow_redirects=False, transport=GuardedTransport())
 
 
 TRIAL = Notice("quarterdeck", "Notifications arrive here.")
@@ -49,17 +71,27 @@ async def connect(context: ServiceContext, caller: Caller, url: str) -> None:
         ApiError: INVALID_REQUEST for a URL of no known service.
     """
     url = url.strip()
-    if not await asyncio.to_thread(is_target, url):
+    if not is_known(url):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"Notifications are not sent to {service_of(url)}:// addresses."
+            if "://" in url
+            else "Not a notification URL, such as ntfy://host/topic.",
+            f"url: one of {', '.join(SERVICES)}",
+        )
+    user_id, row_id = _user(caller), str(uuid4())
+    private = await reaches_private(context.database, context.outgoing_private, user_id)
+    if not await asyncio.to_thread(is_target, url, private):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
             "Not a notification URL, such as ntfy://host/topic.",
             "url",
         )
-    user_id, row_id = _user(caller), str(uuid4())
+    _check_host(url, private)
     target = NotificationTarget(
-        row_id, context.vault.seal(row_id, url), moment_text(context.clock())
+        row_id, user_id, context.vault.seal(row_id, url), moment_text(context.clock())
     )
-    await context.database.write(lambda c: put_target(c, caller.organization_id, user_id, target))
+    await context.database.write(lambda c: put_target(c, caller.organization_id, target))
 
 
 async def connection(context: ServiceContext, caller: Caller) -> ChatappConnection:
@@ -101,18 +133,38 @@ def _user(caller: Caller) -> str:
     return caller.user_id
 
 
+def _check_host(url: str, private: bool) -> None:
+    """Refuse an address at once; a name is judged when a notification is sent.
+
+    Raises:
+        ApiError: INVALID_REQUEST.
+    """
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return  # the service reads it in its own way
+    address = numeric_address(host) if "." in host or ":" in host else None
+    if address is not None:
+        try:
+            check_address(address, private)
+        except AddressRefusedError as e:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, "Nothing is sent to this address.", f"url: {e}"
+            ) from e
+
+
 URL_LENGTH = 2000
 
 
-def check_webhook_url(url: str | None) -> None:
-    """Check for an `http` or `https` URL with a host; loopback is allowed.
+def check_webhook_url(url: str | None, private: bool) -> None:
+    """Check for an `http` or `https` URL with a host, which is not an address that may not be called.
 
     Raises:
         ApiError: INVALID_REQUEST.
     """
     if url is None:
         return
-    problem = _problem(url)
+    problem = _problem(url, private)
     if problem:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -121,7 +173,7 @@ def check_webhook_url(url: str | None) -> None:
         )
 
 
-def _problem(url: str) -> str | None:
+def _problem(url: str, private: bool) -> str | None:
     if len(url) > URL_LENGTH:
         return f"at most {URL_LENGTH} characters"
     if not url.isascii() or not url.isprintable() or " " in url:
@@ -135,15 +187,15 @@ def _problem(url: str) -> str | None:
         return "it begins with http:// or https://"
     if not parts.hostname:
         return "it names no host"
-    return _host_problem(parts.hostname)
+    return _host_problem(parts.hostname, private)
 
 
-def _host_problem(host: str) -> str | None:
+def _host_problem(host: str, private: bool) -> str | None:
+    address = numeric_address(host)
+    if address is None:
+        return None  # a name is judged when it is called
     try:
-        address = ip_address(host)
-    except ValueError:
-        return None
-    # Clouds answer with credentials there.
-    if address.is_link_local or address.is_multicast or address.is_unspecified:
-        return "this address cannot be a receiver"
+        check_address(address, private)
+    except AddressRefusedError as e:
+        return str(e)
     return None

@@ -25,6 +25,8 @@ from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.db.tables import messages
 from quarterdeck.service.errors import DatabaseClosedError, StorageError
 from quarterdeck.service.event_rows import StoredEvent
+from quarterdeck.service.first_start import reaches_private
+from quarterdeck.service.notifications.confinement import confined
 from quarterdeck.service.notifications.rows import NotificationTarget, targets_of
 from quarterdeck.service.replicas.rows import WorkspaceRow, find_workspace
 from quarterdeck.wire.events import EventType
@@ -44,25 +46,119 @@ def service_of(url: str) -> str:
     return url.partition("://")[0].lower()[:40]
 
 
-def is_target(url: str) -> bool:
+SERVICES = (
+    "apprise",
+    "apprises",
+    "bark",
+    "barks",
+    "bluesky",
+    "bsky",
+    "chanify",
+    "dingtalk",
+    "discord",
+    "feishu",
+    "flock",
+    "gchat",
+    "gotify",
+    "gotifys",
+    "hassio",
+    "hassios",
+    "ifttt",
+    "join",
+    "json",
+    "jsons",
+    "lark",
+    "line",
+    "mailgun",
+    "mailto",
+    "mailtos",
+    "mastodon",
+    "mastodons",
+    "matrix",
+    "matrixs",
+    "mmost",
+    "mmosts",
+    "nctalk",
+    "nctalks",
+    "notica",
+    "noticas",
+    "ntfy",
+    "ntfys",
+    "o365",
+    "onesignal",
+    "opsgenie",
+    "pagerduty",
+    "pbul",
+    "postmark",
+    "pover",
+    "prowl",
+    "push",
+    "pushdeer",
+    "pushdeers",
+    "pushy",
+    "rocket",
+    "rockets",
+    "ryver",
+    "schan",
+    "sendgrid",
+    "signal",
+    "signals",
+    "simplepush",
+    "slack",
+    "spush",
+    "synology",
+    "synologys",
+    "tgram",
+    "toot",
+    "toots",
+    "twilio",
+    "twist",
+    "victorops",
+    "webex",
+    "wecombot",
+    "workflow",
+    "workflows",
+    "wxteams",
+    "xml",
+    "xmls",
+    "zulip",
+)
+"""The services that are allowed: all send over the network, as a user of the service could."""
+
+
+def is_known(url: str) -> bool:
+    """Return whether a target URL is of an allowed service."""
+    return "://" in url and service_of(url) in SERVICES
+
+
+def is_target(url: str, private: bool) -> bool:
     """Return whether a target URL is valid. Blocks: call it in a thread."""
-    return _opened(url) is not None
+    return _opened(url, private) is not None
 
 
-def send(url: str, notice: Notice) -> bool:
-    """Send; False when the target did not accept it. Blocks: call it in a thread."""
-    target = _opened(url)
-    return target is not None and bool(target.notify(body=notice.text, title=notice.title))
+def send(url: str, notice: Notice, private: bool) -> bool:
+    """Send; False when the target did not accept it. Blocks: call it in a thread.
+
+    `private` is whether it may have a private address.
+    """
+    target = _opened(url, private)
+    if target is None:
+        return False
+    with confined(private):
+        return bool(target.notify(body=notice.text, title=notice.title))
 
 
-def _opened(url: str) -> Any | None:
+def _opened(url: str, private: bool) -> Any | None:
     import apprise
 
     # Both log target URLs, with the secrets in them.
     logging.getLogger("apprise").disabled = True
     logging.getLogger("urllib3").setLevel(logging.INFO)
     opened: Any = apprise.Apprise()
-    return opened if "://" in url and opened.add(url) and len(opened) == 1 else None
+    if not is_known(url):
+        return None
+    with confined(private):
+        return opened if opened.add(url) and len(opened) == 1 else None
 
 
 TEXT_LENGTH = 500
@@ -130,7 +226,9 @@ _Event = tuple[str, str, dict[str, Any]]
 class Notifier:
     """The one owner of notifications."""
 
-    def __init__(self, context: ServiceContext, send: Callable[[str, Notice], bool] = send) -> None:
+    def __init__(
+        self, context: ServiceContext, send: Callable[[str, Notice, bool], bool] = send
+    ) -> None:
         self._context = context
         self._send = send
         self._events: asyncio.Queue[_Event] = asyncio.Queue(WAITING)
@@ -164,10 +262,16 @@ class Notifier:
     async def try_target(self, target: NotificationTarget, notice: Notice) -> bool:
         """Send one notification now; return whether it was accepted."""
         try:
-            url = self._context.vault.unseal(target.id, target.url_sealed)
+            context = self._context
+            url = context.vault.unseal(target.id, target.url_sealed)
+            private = await reaches_private(
+                context.database, context.outgoing_private, target.user_id
+            )
             loop = asyncio.get_running_loop()
             async with asyncio.timeout(SECONDS):
-                accepted = await loop.run_in_executor(self._threads, self._send, url, notice)
+                accepted = await loop.run_in_executor(
+                    self._threads, self._send, url, notice, private
+                )
         except TimeoutError:
             log.warning("A notification was not accepted in time")
             return False

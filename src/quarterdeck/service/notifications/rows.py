@@ -20,16 +20,15 @@ class NotificationTarget:
     """A person's target in one organization."""
 
     id: str
+    user_id: str
     url_sealed: str
     created_at: str
 
 
-def put_target(
-    connection: Connection, organization_id: str, user_id: str, target: NotificationTarget
-) -> None:
+def put_target(connection: Connection, organization_id: str, target: NotificationTarget) -> None:
     """Store a target, replacing an earlier one."""
-    remove_target(connection, organization_id, user_id)
-    values = {"organization_id": organization_id, "user_id": user_id, **vars(target)}
+    remove_target(connection, organization_id, target.user_id)
+    values = {"organization_id": organization_id, **vars(target)}
     connection.execute(insert(notification_targets).values(**values))
 
 
@@ -46,7 +45,7 @@ def targets_of(
 ) -> list[NotificationTarget]:
     """Return the targets of some people, or of everybody in the organization."""
     table = notification_targets.c
-    statement = select(table.id, table.url_sealed, table.created_at).where(
+    statement = select(table.id, table.user_id, table.url_sealed, table.created_at).where(
         table.organization_id == organization_id
     )
     if user_ids is not None:
@@ -73,7 +72,8 @@ class WebhookDelivery:
     id: str
     organization_id: str
     home_id: str | None
-    url: str
+    user_id: str | None
+    url_sealed: str
     body: str
     attempts: int
     next_at: str
@@ -143,7 +143,7 @@ def store_calls(
     if not relevant:
         return
     row = find_workspace(connection, workspace_id)
-    if row is None or row.webhook_url is None:
+    if row is None or row.webhook_url_sealed is None:
         return
     for event in relevant:
         call = _call_for(row, event)
@@ -153,7 +153,7 @@ def store_calls(
 
 def store_deleted(connection: Connection, row: WorkspaceRow, now: str) -> None:
     """Store the call for a replica that is being deleted."""
-    if row.webhook_url is not None:
+    if row.webhook_url_sealed is not None:
         _store(connection, row, WebhookType.DELETED, {}, now)
 
 
@@ -192,7 +192,8 @@ def _store(
             delivery_id,
             row.organization_id,
             row.home_id,
-            row.webhook_url or "",
+            row.user_id,
+            row.webhook_url_sealed or "",
             json.dumps(body),
             0,
             now,

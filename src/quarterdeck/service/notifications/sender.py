@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from sqlalchemy import Connection, delete, insert, select
@@ -31,10 +30,11 @@ from quarterdeck import __version__
 from quarterdeck.service.context import ServiceContext, parts
 from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.db.tables import settings
-from quarterdeck.service.errors import DatabaseClosedError
+from quarterdeck.service.errors import DatabaseClosedError, StorageError
 from quarterdeck.service.event_rows import StoredEvent
+from quarterdeck.service.first_start import reaches_private
 from quarterdeck.service.formats import moment_text
-from quarterdeck.service.notifications.http_client import open_client
+from quarterdeck.service.notifications.http_client import PRIVATE, open_guarded_client
 from quarterdeck.service.notifications.notifier import Notifier
 from quarterdeck.service.notifications.rows import (
     REPORTED,
@@ -44,7 +44,7 @@ from quarterdeck.service.notifications.rows import (
     next_moment,
     put_off,
 )
-from quarterdeck.service.vault import Vault
+from quarterdeck.service.vault import Vault, webhook_place
 
 if TYPE_CHECKING:
     import httpx
@@ -216,8 +216,7 @@ class WebhookSender:
                 lambda: database.write(lambda c: drop_delivery(c, delivery.id))
             )
             return
-        host = urlsplit(delivery.url).hostname  # the rest of a URL may be a secret
-        log.info("Webhook call %s to %s failed: %s", delivery.id, host, failure)
+        log.info("Webhook call %s failed: %s", delivery.id, failure)
         again = moment_text(began + timedelta(seconds=tries[attempts] - tries[attempts - 1]))
         await retry_until_stored(
             lambda: database.write(lambda c: put_off(c, delivery.id, attempts, again))
@@ -227,7 +226,15 @@ class WebhookSender:
         """Make one attempt; None when it was accepted, else the error."""
         import httpx
 
-        body = delivery.body.encode()
+        context, body = self._context, delivery.body.encode()
+        place = webhook_place(delivery.organization_id)
+        try:
+            url = context.vault.unseal(place, delivery.url_sealed)
+        except StorageError:
+            return "its address cannot be opened with this installation's key"
+        private = await reaches_private(
+            context.database, context.outgoing_private, delivery.user_id
+        )
         secret = await webhook_secret(self._context, delivery.organization_id)
         headers = {
             "Content-Type": "application/json",
@@ -238,7 +245,9 @@ class WebhookSender:
             async with (
                 asyncio.timeout(self._settings.limit),
                 # The response body is not needed, and not read.
-                self._open().stream("POST", delivery.url, content=body, headers=headers) as answer,
+                self._open().stream(
+                    "POST", url, content=body, headers=headers, extensions={PRIVATE: private}
+                ) as answer,
             ):
                 return None if answer.is_success else f"it answered {answer.status_code}"
         except TimeoutError:
@@ -248,7 +257,7 @@ class WebhookSender:
 
     def _open(self) -> "httpx.AsyncClient":
         if self._client is None:
-            self._client = open_client(self._settings.limit)
+            self._client = open_guarded_client(self._settings.limit)
         return self._client
 
     async def _end(self) -> None:

@@ -9,7 +9,6 @@ upload_uncommitted -> (id) -> create: find_start, then claimed with the replica'
 
 import json
 import re
-import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -35,6 +34,7 @@ from quarterdeck.service.environments.service import repositories_for
 from quarterdeck.service.environments.warm_pool_rows import claim_one
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import LogWriter
+from quarterdeck.service.first_start import reaches_private
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.transitions import append_status_event, check_limit
 from quarterdeck.service.formats import moment_text
@@ -52,6 +52,7 @@ from quarterdeck.service.replicas.rows import (
     find_unclaimed,
     names_like,
 )
+from quarterdeck.service.vault import webhook_place
 from quarterdeck.wire.agents import BUILTIN
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.replicas import (
@@ -212,9 +213,6 @@ def _refused(text: str, details: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, text, details)
 
 
-SECRET_BYTES = 32
-
-
 @dataclass(frozen=True)
 class Making:
     """One request, checked as far as possible without the database."""
@@ -228,6 +226,8 @@ class Making:
     now: str
     limit: int
     source: str
+    engine_secret_sealed: str
+    webhook_url_sealed: str | None
     starts: Mapping[str, StartPoint] = field(default_factory=dict[str, StartPoint])
     """Starts of repositories, by id; the others start at their default branch."""
     start: RepositoryStart | None = None
@@ -289,7 +289,10 @@ async def plan_replica(
     Raises:
         ApiError: INVALID_REQUEST for an agent that cannot be used, or a URL that is not allowed.
     """
-    check_webhook_url(body.webhook_url)
+    private = body.webhook_url is not None and await reaches_private(
+        context.database, context.outgoing_private, caller.user_id
+    )
+    check_webhook_url(body.webhook_url, private)
     requested = BUILTIN if body.coding_agent is None else body.coding_agent
     agent = await usable_agent(
         context, caller.organization_id, caller.user_id, requested, "coding_agent"
@@ -299,8 +302,10 @@ async def plan_replica(
     composed = compose(body)
     _check(composed, body)
     start = await find_start(context, caller, body, starts or {})
+    workspace_id, vault, url = str(uuid4()), context.vault, body.webhook_url
+    place = webhook_place(caller.organization_id)
     return Making(
-        str(uuid4()),
+        workspace_id,
         context.home_id,
         body,
         agent,
@@ -309,6 +314,8 @@ async def plan_replica(
         now,
         limit,
         source,
+        vault.new_engine_secret(workspace_id),
+        url and vault.seal(place, url),
         starts or {},
         start,
     )
@@ -344,9 +351,8 @@ def store_replica(writer: LogWriter, making: Making) -> StoredReplica:
     claimed = _claim(connection, making, repositories)
     workspace_id = claimed or making.workspace_id
     if claimed is None:
-        secret = secrets.token_hex(SECRET_BYTES)
         columns = {"organization_id": making.caller.organization_id, **_columns(making)}
-        own = {"home_id": making.home_id, "engine_secret": secret}
+        own = {"home_id": making.home_id, "engine_secret_sealed": making.engine_secret_sealed}
         add_workspace(connection, workspace_id, repositories, **own, **columns)
         _claim_uncommitted(connection, making)
     append_status_event(writer, workspace_id, WorkspaceStatus.PREPARING)
@@ -374,7 +380,7 @@ def _columns(making: Making) -> dict[str, Any]:
         "config_json": body.config and body.config.model_dump_json(exclude_none=True),
         "auto_stop_minutes": body.config and body.config.auto_stop_minutes,
         "size": body.size or "small",
-        "webhook_url": body.webhook_url,
+        "webhook_url_sealed": making.webhook_url_sealed,
         "created_at": making.now,
         "last_activity_at": making.now,
         "forked_from": making.fork and making.fork.id,

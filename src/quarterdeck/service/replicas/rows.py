@@ -50,10 +50,10 @@ class WorkspaceRow:
     lifecycle_policy: str
     config_json: str | None
     size: str
-    webhook_url: str | None
+    webhook_url_sealed: str | None
     repositories_json: str
     repository_statuses_json: str
-    engine_secret: str
+    engine_secret_sealed: str
     engine_version: str | None
     boot_id: str | None
     wake_wanted: bool

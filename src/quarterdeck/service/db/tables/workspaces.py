@@ -33,7 +33,7 @@ workspaces = Table(
     Column("lifecycle_policy", String(40), nullable=False),
     Column("config_json", Text),
     Column("size", String(16), nullable=False),
-    Column("webhook_url", Text),
+    Column("webhook_url_sealed", Text),
     Column("user_id", String(36)),
     Column("auto_stop_minutes", Integer),
     Column("warm_pool_id", String(36)),
@@ -44,7 +44,7 @@ workspaces = Table(
     Column("forked_from", String(36)),
     Column("repositories_json", Text, nullable=False),
     Column("repository_statuses_json", Text, nullable=False),
-    Column("engine_secret", String(64), nullable=False),
+    Column("engine_secret_sealed", Text, nullable=False, server_default=""),
     Column("engine_version", String(40)),
     Column("boot_id", String(64)),
     Column("wake_wanted", Boolean, nullable=False),
@@ -134,14 +134,15 @@ webhook_deliveries = Table(
     key(),
     organization(),
     Column("home_id", String(36)),
-    Column("url", Text, nullable=False),
+    Column("user_id", String(36)),
+    Column("url_sealed", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
     moment("next_at"),
     moment("created_at"),
 )
 """Calls of webhooks that were not accepted yet. They outlive their workspace.
-`home_id` is the home whose service makes them."""
+`home_id` is the home whose service makes them, `user_id` the user of the workspace."""
 
 
 chats = Table(
@@ -271,7 +272,7 @@ environment_files = Table(
     _environment(),
     Column("name", String(255), nullable=False),
     Column("path", Text, nullable=False),
-    Column("content", Text, nullable=False),
+    Column("content_sealed", Text, nullable=False),
     moment("created_at"),
     moment("updated_at"),
 )

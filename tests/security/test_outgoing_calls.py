@@ -1,0 +1,186 @@
+"""Webhooks and notifications: where they connect, after resolution and at every redirection."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from quarterdeck.service.notifications.http_client import PRIVATE, open_guarded_client
+from quarterdeck.service.notifications.notifier import Notice, is_target, send
+from quarterdeck.service.notifications.sender import NotificationService, SenderSettings
+from tests.fleet.conftest import World
+from tests.service.people import bearing, key_of, settle
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.one_database
+
+NOTICE = Notice("title", "text")
+FORMS = ("127.0.0.1", "127.1", "2130706433", "0x7f000001", "[::ffff:127.0.0.1]", "localhost")
+
+
+@dataclass
+class Listener:
+    """Counts connections, and answers requests with a status and a place to go."""
+
+    port: int = 0
+    location: str = ""
+    requests: list[str] = field(default_factory=list[str])
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.requests.append("")
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            self.requests[-1] = head
+            more = f"Location: {self.location}\r\n" if self.location else ""
+            status = "302 Found" if self.location else "200 OK"
+            writer.write(
+                f"HTTP/1.1 {status}\r\n{more}Connection: close\r\nContent-Length: 0\r\n\r\n".encode()
+            )
+            await writer.drain()
+        writer.close()
+
+
+@pytest.fixture
+async def listener() -> AsyncIterator[Listener]:
+    made = Listener()
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.port = server.sockets[0].getsockname()[1]
+    async with server:
+        yield made
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Names and their addresses, as the system's resolver would answer."""
+    usual, known = socket.getaddrinfo, dict[str, str]()
+
+    def resolve(host: Any, *arguments: Any, **named: Any) -> Any:
+        numeric = named.get("flags", 0) & socket.AI_NUMERICHOST
+        return usual(host if numeric else known.get(host, host), *arguments, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    return known
+
+
+async def test_the_client_connects_only_to_what_it_judged(
+    listener: Listener, names: dict[str, str]
+) -> None:
+    names |= {"inside.invalid": "127.0.0.1", "clouds.invalid": "169.254.169.254"}
+    async with open_guarded_client(5.0) as client:
+        for host in (*FORMS, "inside.invalid"):
+            with pytest.raises(httpx.ConnectError, match="private"):
+                await client.post(f"http://{host}:{listener.port}/")
+        for host in ("clouds.invalid", "0xa9fea9fe", "[::ffff:a9fe:a9fe]"):
+            with pytest.raises(httpx.ConnectError, match="no call may reach"):
+                await client.post(f"http://{host}/", extensions={PRIVATE: True})
+        assert not listener.requests
+        url = f"http://inside.invalid:{listener.port}/path"
+        answer = await client.post(url, extensions={PRIVATE: True})
+    assert answer.status_code == 200
+    assert f"host: inside.invalid:{listener.port}" in listener.requests[0].lower()
+
+
+async def test_tls_keeps_the_name(names: dict[str, str]) -> None:
+    names["inside.invalid"] = "127.0.0.1"
+    hellos: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        hellos.append(await reader.read(4096))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server, open_guarded_client(5.0) as client:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(httpx.ConnectError):
+            await client.get(f"https://inside.invalid:{port}/", extensions={PRIVATE: True})
+    assert b"inside.invalid" in hellos[0]
+
+
+async def test_a_notification_connects_only_where_it_may(
+    listener: Listener, names: dict[str, str]
+) -> None:
+    names["inside.invalid"] = "127.0.0.1"
+    for host in (*FORMS, "inside.invalid"):
+        url = f"json://{host}:{listener.port}/"
+        assert not await asyncio.to_thread(send, url, NOTICE, False), host
+    mail = f"mailto://user:password@inside.invalid:{listener.port}?to=a@b.example&smtp=127.0.0.1"
+    assert not await asyncio.to_thread(send, mail, NOTICE, False)
+    assert not listener.requests
+    assert await asyncio.to_thread(send, f"json://127.0.0.1:{listener.port}/", NOTICE, True)
+    assert len(listener.requests) == 1
+    # A redirection is a connection like another.
+    listener.location = "http://169.254.169.254/latest"
+    assert not await asyncio.to_thread(send, f"json://127.0.0.1:{listener.port}/", NOTICE, True)
+
+
+async def test_a_notification_reads_no_files(listener: Listener, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.json"
+    secret.write_text('{"text": "hush-4711"}')
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password hush-4711\n")
+    for url in (
+        *("syslog://", "dbus://", f"fcm://project/token?keyfile={secret}", "mqtt://127.0.0.1/x"),
+        *(f"vapid://a@b.example/x?keyfile={secret}", "rsyslog://127.0.0.1", "smpp://u:p@127.1/1/2"),
+        *("growl://127.0.0.1", "irc://127.0.0.1/x", "nothing://x", "macosx://", "x"),
+    ):
+        assert not await asyncio.to_thread(is_target, url, True), url
+        assert not await asyncio.to_thread(send, url, NOTICE, True), url
+    host = f"127.0.0.1:{listener.port}"
+    await asyncio.to_thread(
+        send, f"workflows://{host}/WORKFLOWID/SIGNATURE/?template={secret}", NOTICE, True
+    )
+    assert "hush-4711" not in "".join(listener.requests)
+
+
+async def test_who_may_name_which_address(
+    world: World, listener: Listener, names: dict[str, str]
+) -> None:
+    names["inside.invalid"] = "127.0.0.1"
+    people = await settle(world.context)
+    member = bearing(await key_of(world.context, people.organization, people.member))
+    outward = NotificationService(world.context, SenderSettings(tries=(0.0,)))
+    outward.start()
+    client, body = world.client, {"environment_id": world.environment}
+    for host in FORMS[:-1]:
+        url = f"http://{host}:{listener.port}/"
+        asked = {**body, "name": "x", "webhook_url": url}
+        answer = await client.post("/v1/replica", json=asked, headers=member)
+        assert (answer.status_code, "private address" in answer.text) == (400, True), host
+    for url in ("http://0xa9fea9fe/", "http://[::ffff:169.254.169.254]/", "http://0/"):
+        asked = {**body, "name": "x", "webhook_url": url}
+        assert (await client.post("/v1/replica", json=asked)).status_code == 400, url
+    path = "/v1/chatapp/user/connection"
+    for url in ("syslog://", "fcm://p/t?keyfile=/etc/passwd"):
+        refused = await client.post(path, json={"url": url})
+        assert (refused.status_code, "not sent to" in refused.text) == (400, True)
+    target = {"url": f"json://127.0.0.1:{listener.port}/"}
+    assert (await client.post(path, json=target, headers=member)).status_code == 400
+    target = {"url": f"json://inside.invalid:{listener.port}/"}
+    assert (await client.post(path, json=target, headers=member)).status_code == 201
+    tried = await client.post(f"{path}/test", headers=member)
+    assert tried.json() == {"delivered": False}
+    hook = f"http://inside.invalid:{listener.port}/member"
+    client.headers, own = httpx.Headers(member), client.headers
+    await world.create(webhook_url=hook)
+
+    async def given_up() -> bool:
+        from tests.fleet.test_service_webhooks import waiting
+
+        return not await waiting(world)
+
+    await eventually(given_up)
+    assert not listener.requests
+    client.headers = own
+    await world.create(webhook_url=f"http://inside.invalid:{listener.port}/owner")
+
+    async def called() -> bool:
+        return any("POST /owner" in request for request in listener.requests)
+
+    await eventually(called)
+    await outward.close()
+    assert not any("/member" in request for request in listener.requests)

@@ -1,0 +1,89 @@
+"""Requests of strangers: logins that only their sender runs out of, and fields after a body."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.identity.sign_in import DeviceRequests, peer_of
+from quarterdeck.service.identity.tokens import DeviceSettings
+from quarterdeck.service.listeners import TcpListener
+from quarterdeck.service.server import serve
+from tests.fleet.conftest import World
+
+pytestmark = pytest.mark.one_database
+
+
+@pytest.fixture
+async def address(world: World) -> AsyncIterator[tuple[str, int]]:
+    ready: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()
+    running = asyncio.create_task(
+        serve(
+            world.service,
+            [TcpListener("127.0.0.1", 0)],
+            lambda bound: ready.set_result(bound[0].address),  # pyright: ignore
+        )
+    )
+    yield await ready
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_peer_runs_out_of_logins_alone(address: tuple[str, int]) -> None:
+    url = f"http://{address[0]}:{address[1]}/v1/auth/device"
+    async with httpx.AsyncClient(trust_env=False) as client:
+
+        async def ask(peer: str) -> int:
+            return (await client.post(url, headers={"X-Forwarded-For": peer})).status_code
+
+        assert {await ask("203.0.113.9") for _ in range(30)} == {200}
+        # What a caller claims before what the proxy adds is not believed.
+        for claimed in ("203.0.113.9", "198.51.100.1, 203.0.113.9"):
+            assert await ask(claimed) == 429
+        assert [await ask(peer) for peer in ("203.0.113.10", "2001:db8::1")] == [200, 200]
+        assert (await client.post(url)).status_code == 200
+
+
+def test_the_name_of_a_peer() -> None:
+    assert peer_of("203.0.113.9", "198.51.100.1") == "203.0.113.9"
+    assert peer_of("127.0.0.1", "a, 198.51.100.1") == "198.51.100.1"
+    assert peer_of("127.0.0.1", "nonsense") == "127.0.0.1"
+    assert peer_of("2001:db8::1", "") == peer_of("2001:db8::ffff", "") == "2001:db8::/64"
+
+
+def test_logins_of_a_peer_come_back() -> None:
+    now = [0.0]
+    requests = DeviceRequests(DeviceSettings(of_peer=2), lambda: now[0])
+    requests.take("a")
+    now[0] = 10.0
+    requests.take("a")
+    with pytest.raises(ApiError) as refused:
+        requests.take("a")
+    assert refused.value.retry_after == 590
+    now[0] = 600.5
+    requests.take("a")
+
+
+async def test_a_trailer_changes_nothing(world: World, address: tuple[str, int]) -> None:
+    key = world.headers["Authorization"]
+    body = b'5\r\n{"a":\r\n2\r\n1}\r\n0\r\n'
+
+    async def ask(head: str, trailer: str) -> bytes:
+        reader, writer = await asyncio.open_connection(*address)
+        text = f"POST /v1/replica HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{head}"
+        text += "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        writer.write(text.encode() + body + f"{trailer}\r\n".encode())
+        try:
+            return await reader.read()
+        finally:
+            writer.close()
+            await writer.wait_closed()
+
+    own, other = f"Authorization: {key}\r\n", "Authorization: Bearer sk_wrong\r\n"
+    accepted, refused = b"HTTP/1.1 400", b"HTTP/1.1 401"
+    assert (await ask(own, "")).startswith(accepted)
+    assert (await ask(own, other)).startswith(accepted)
+    assert (await ask(other, own)).startswith(refused)
+    assert (await ask("", own)).startswith(refused)
