@@ -33,7 +33,12 @@ class Clone:
         self.path = base / "a place" / "the clone"
         pinned = self.path / "tests" / "real_agents"
         pinned.mkdir(parents=True)
-        for name in ("Makefile", "pyproject.toml", "tests/real_agents/package.json"):
+        for name in (
+            "Makefile",
+            "pyproject.toml",
+            "requirements.lock",
+            "tests/real_agents/package.json",
+        ):
             shutil.copy(ROOT / name, self.path / name)
         self.programs = base / "programs"
         self.programs.mkdir()

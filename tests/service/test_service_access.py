@@ -220,7 +220,11 @@ async def test_what_a_member_may_not_change(
             ("PATCH", path, {"description": "other"}),
             ("POST", f"{path}/variables", {"key": "L", "value": "v"}),
             ("POST", f"{path}/files", {"name": "f", "path": "~/f", "content": "c"}),
-            ("POST", f"{path}/skills", {"name": "s", "slug": "s", "source": "/s"}),
+            (
+                "POST",
+                f"{path}/skills",
+                {"name": "s", "slug": "s", "source": "https://host.example/s"},
+            ),
             ("POST", f"{path}/mcps", mcp),
             ("POST", f"{path}/warm-hooks/save", hook),
             ("POST", f"{path}/start-hooks/save", hook),

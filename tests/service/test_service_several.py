@@ -120,7 +120,7 @@ async def test_calls_are_inherited_of_services_that_are_long_gone_alone(
 
 async def away(context: ServiceContext, home_id: str) -> None:
     """The service of a home has not been seen for long."""
-    long_ago = insert(services).values(home_id=home_id, url_sealed="nothing", seen_at=LONG_AGO)
+    long_ago = insert(services).values(home_id=home_id, url="http://127.0.0.1:1", seen_at=LONG_AGO)
     await context.database.write(lambda c: c.execute(long_ago) and None)
 
 
