@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 
 from quarterdeck.local.home import Home
+from quarterdeck.service.chats.rows import Deletion
 from quarterdeck.service.db.database import REVISIONS, Database, sqlite_url, writing_engine
 from quarterdeck.service.db.migrations import upgrade
+from quarterdeck.service.db.tables import chats
 from quarterdeck.service.errors import HomeUnusableError
 from quarterdeck.service.notifications.rows import due_deliveries
 from quarterdeck.service.replicas.rows import find_workspace
@@ -49,6 +51,17 @@ OLD = {
         "created_at": "1",
         "engine_secret": f"engine-{SECRET}",
         "webhook_url": f"https://x.example/{SECRET}",
+    },
+    "chats": {
+        "id": "c",
+        "workspace_id": "w",
+        "provider": "builtin",
+        "processing": False,
+        "awaiting_input": False,
+        "deletion": "told",
+        "next_history_index": 0,
+        "created_at": "1",
+        "updated_at": "1",
     },
     "webhook_deliveries": {
         "id": "d",
@@ -117,6 +130,7 @@ async def test_what_an_earlier_version_stored_is_sealed_once(
         row = await database.read(lambda c: find_workspace(c, "w"))
         (call,) = await database.read(lambda c: due_deliveries(c, "h", "2", 5))
         content = await database.read(lambda c: c.execute(query).scalar_one())
+        deletion = await database.read(lambda c: c.execute(select(chats.c.deletion)).scalar_one())
         stored = await database.read(everything)
         await database.close()
         assert row is not None and row.webhook_url_sealed is not None
@@ -125,6 +139,7 @@ async def test_what_an_earlier_version_stored_is_sealed_once(
         assert vault.unseal(place, row.webhook_url_sealed) == f"https://x.example/{SECRET}"
         assert vault.unseal(place, call.url_sealed) == f"https://y.example/{SECRET}"
         assert vault.unseal("f", content) == f"v1:{SECRET}"
+        assert Deletion(deletion) is Deletion.LOGGED
         assert SECRET not in stored
     if database_kind == "sqlite":
         assert "empty.sqlite3" in modes(tmp_path)

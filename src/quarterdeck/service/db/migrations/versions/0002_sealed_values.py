@@ -38,4 +38,6 @@ def upgrade() -> None:
     )
     op.execute("UPDATE workspaces SET engine_secret_sealed = engine_secret")
     op.drop_column("workspaces", "engine_secret")
+    # A chat's deletion was being carried out when the older service ended.
+    op.execute("UPDATE chats SET deletion = 'logged' WHERE deletion = 'told'")
     op.execute("INSERT INTO settings (name, value, revision) VALUES ('plain-secrets', '1', 0)")
