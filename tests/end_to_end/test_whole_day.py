@@ -63,7 +63,7 @@ def review(program: Program) -> None:
     program.wait_for("It sells apples.", 30)
     program.type("]")
     for number, text in enumerate(("Better than what?", "Since when?"), start=1):
-        press(program, "jjc" if number > 1 else "jc", "enter keep")
+        press(program, "jjc" if number > 1 else "jc", "enter save")
         program.type(text)
         program.wait_for(text)
         press(program, "\r", "enter comment")
