@@ -122,8 +122,8 @@ class HomeUnusableError(StartError):
     """The home's directories cannot be made, read or written."""
 
 
-class InvalidKeyError(HomeUnusableError):
-    """The file of the master key holds no key."""
+class InvalidMasterKeyError(HomeUnusableError):
+    """The file of the master key does not hold a key."""
 
 
 class ForeignDatabaseError(StartError):

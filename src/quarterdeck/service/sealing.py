@@ -17,7 +17,7 @@ from quarterdeck.service.db.tables import (
     webhook_deliveries,
     workspaces,
 )
-from quarterdeck.service.errors import HomeUnusableError, InvalidKeyError
+from quarterdeck.service.errors import HomeUnusableError, InvalidMasterKeyError
 from quarterdeck.service.vault import NAME, Vault, webhook_place
 
 PLAIN = "plain-secrets"
@@ -57,7 +57,7 @@ async def _discard_lost(database: Database, key_file: Path) -> None:
                 f"There is a master key, {key_file}. --new-key is for one that was lost: move that "
                 "file away first if the values that were encrypted with it are not needed."
             )
-    except InvalidKeyError:
+    except InvalidMasterKeyError:
         await asyncio.to_thread(os.replace, key_file, key_file.with_suffix(".damaged"))
     # Before there is a new key: a start that is interrupted between the two loses nothing more.
     await database.write(discard_sealed)

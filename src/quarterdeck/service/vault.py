@@ -30,7 +30,7 @@ from quarterdeck.service.db.tables import settings
 from quarterdeck.service.errors import (
     ForeignDatabaseError,
     HomeUnusableError,
-    InvalidKeyError,
+    InvalidMasterKeyError,
     StorageError,
 )
 
@@ -129,7 +129,7 @@ def _read_or_make(path: Path) -> bytes:
     except ValueError:
         master = b""
     if len(master) != KEY_BYTES:
-        raise InvalidKeyError(
+        raise InvalidMasterKeyError(
             f"The key file {path} holds no key. Restore the right one: without it stored secrets cannot be decrypted. If it is lost, qd serve --new-key starts without them, and they have to be set again."
         )
     return master

@@ -50,7 +50,7 @@ Part = TypeVar("Part", bound="EnvironmentPart")
 
 
 @dataclass(frozen=True)
-class PartKind(Generic[Part]):
+class PartCommands(Generic[Part]):
     """Parts of one kind. `group` is their command, `names` returns what a part may be called by."""
 
     noun: str
@@ -232,7 +232,7 @@ def _shown_variable(variable: "EnvironmentVariable", reveal: bool) -> "Environme
     return variable.model_copy(update={"value": masked(variable.value, reveal)})
 
 
-FILES = PartKind["EnvironmentFile"](
+FILES = PartCommands["EnvironmentFile"](
     "file", "files", lambda client: client.environment_files, lambda file: [file.path]
 )
 path_argument = click.argument("path", metavar="PATH")
@@ -307,7 +307,7 @@ def remove_file(common: Common, environment: str, path: str) -> None:
     FILES.remove(common, environment, path)
 
 
-SKILLS = PartKind["EnvironmentSkill"](
+SKILLS = PartCommands["EnvironmentSkill"](
     "skill", "skills", lambda client: client.skills, lambda skill: [skill.slug, str(skill.id)]
 )
 
@@ -397,7 +397,7 @@ async def _registered_skill(client: "Client", slug: str, name: str | None) -> "C
     return CreateSkill(name=name or matches[0].name, slug=slug, source=matches[0].source)
 
 
-SERVERS = PartKind["EnvironmentMcp"](
+SERVERS = PartCommands["EnvironmentMcp"](
     "server", "mcp", lambda client: client.mcps, lambda server: [server.name, str(server.id)]
 )
 

@@ -376,7 +376,9 @@ def _make_private(text: str) -> None:
     url = parse_url(text)
     if url.get_backend_name() != SQLITE or not url.database:
         return
-    flags = os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe would wait for a writer
+    flags = (
+        os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+    )  # a pipe would wait for a writer
     # A file that cannot be opened is reported when the database is.
     with suppress(OSError):
         os.close(os.open(url.database, flags, PRIVATE))
