@@ -23,7 +23,7 @@ from pathlib import Path
 from quarterdeck.sandboxes.port import Gap
 
 _CALLS: dict[str, tuple[int, tuple[int | None, int | None, int | None, int | None]]] = {
-    # The keys of whoever started the service, which a sandbox of the same user could read.
+    # The keys of the user who started the service, which a sandbox of the same user could read.
     "keyctl": (errno.EPERM, (250, 288, 219, 311)),
     "add_key": (errno.EPERM, (248, 286, 217, 309)),
     "request_key": (errno.EPERM, (249, 287, 218, 310)),

@@ -6,7 +6,7 @@ then
 1. joins the sandbox's control groups, and makes the kernel prefer it when memory runs out;
 2. as root: makes a private mount namespace in which exactly the needed directories can be reached
    by the user who will run inside, and becomes that user, without groups and capabilities;
-3. leaves the session keyring of whoever started the service, and applies what `kernel.Hardening`
+3. leaves the session keyring of the user who started the service, and applies what `kernel.Hardening`
    describes;
 4. with bubblewrap: replaces itself by it;
 5. without: stays as the parent of everything the engine starts. It is a "child subreaper", so a
@@ -157,7 +157,7 @@ def leave_session_keyring() -> None:
 
 
 def harden(program: bytes, scoped: bool) -> None:
-    """Restrict this process, and what it starts, for good.
+    """Restrict this process and all that it starts, permanently.
 
     Args:
         program: a seccomp filter; empty for none.
