@@ -111,3 +111,19 @@ async def test_who_goes_to_work_in_the_pane_meanwhile_keeps_it(
         await tell(frozen, pilot, unread)
         await eventually(lambda: frozen.app_state.on_screen == known.id)
         assert shown(frozen) == known.id
+
+
+async def test_a_closing_cockpit_changes_nothing_any_more(
+    frozen: FrozenCockpit,
+    two: tuple[ReplicaState, ReplicaState],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known, _ = two
+    async with frozen.run_test(size=(80, 24)):
+        await eventually(lambda: shown(frozen) == known.id)
+        holder = frozen.screen.query_one(ReplicaHolder)
+        with monkeypatch.context() as closing:
+            closing.setattr(frozen, "_running", False)
+            await holder.say("first")
+            await holder.say("second")
+        assert len(holder.children) == 1

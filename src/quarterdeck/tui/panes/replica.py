@@ -353,6 +353,9 @@ class ReplicaHolder(Vertical):
     async def _replace(self, content: Widget) -> None:
         if (pane := self.pane) is not None:
             await pane.parts_ready.wait()
+        if not self.app.is_running:
+            # The cockpit is closing: a widget mounted now never starts, so it cannot be removed.
+            return
         # One frame for both, and none of a widget that has left the screen already.
         with self.app.batch_update():
             await self.remove_children()
