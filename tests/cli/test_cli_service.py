@@ -101,6 +101,31 @@ def test_ctrl_c_ends_serve_in_order(installation):
     assert not (installation.home / "service" / "qd.sock").exists()
 
 
+def _serves_until_interrupted(installation, *arguments):
+    """Starts the service and ends it in order."""
+    process = installation.start("serve", "--json", *arguments)
+    assert process.stdout is not None
+    told = process.stdout.readline()
+    if told:
+        process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    return bool(told and json.loads(told)["ready"]), err
+
+
+def test_a_lost_master_key_is_replaced_on_request_only(installation):
+    assert _serves_until_interrupted(installation)[0]
+    key = installation.home / "service" / "master.key"
+    kept = key.read_text()
+    assert _serves_until_interrupted(installation, "--new-key")[0] is False
+    assert key.read_text() == kept
+    key.write_text("damaged")
+    refused, why = _serves_until_interrupted(installation)
+    assert (refused, "qd serve --new-key" in why) == (False, True)
+    assert _serves_until_interrupted(installation, "--new-key")[0]
+    assert key.read_text() not in (kept, "damaged")
+    assert _serves_until_interrupted(installation)[0]
+
+
 def test_several_at_once_start_one_service_that_outlives_them(installation):
     def ensure(_):
         done = subprocess.run(

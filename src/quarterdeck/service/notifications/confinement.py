@@ -10,6 +10,7 @@ import sysconfig
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -28,8 +29,6 @@ _programs = frozenset(("subprocess.Popen", "os.exec", "os.posix_spawn", "os.syst
 _READ_ONLY = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CERTIFICATES = ("/etc/ssl", "/etc/pki", "/usr/lib/ssl", "/usr/share/ca-certificates")
 _SYSTEM = ("/etc/mime.types", "/usr/share/zoneinfo", "/dev/urandom")
-_proxies: frozenset[str] = frozenset()
-_installed: list[bool] = []
 
 
 @contextmanager
@@ -38,10 +37,7 @@ def confined(private: bool) -> Generator[None]:
 
     What it may not do raises an OSError there. For one thread, without others that it starts.
     """
-    if not _installed:
-        _installed.append(True)
-        globals()["_proxies"] = _proxy_addresses()
-        sys.addaudithook(_judge)
+    _install_judge()
     token = _private.set(private)
     try:
         yield
@@ -49,21 +45,28 @@ def confined(private: bool) -> Generator[None]:
         _private.reset(token)
 
 
-def _judge(event: str, arguments: tuple[Any, ...]) -> None:
-    private = _private.get()
-    if private is None:
-        return
-    if event in _connections:
-        _judge_address(arguments[1], private)
-    elif event == "open":
-        _judge_file(arguments[0], arguments[2])
-    elif event in _programs:
-        raise PermissionError("A notification starts no programs.")
+@cache
+def _install_judge() -> None:
+    """Install the audit hook, once: the interpreter has no way to remove one."""
+    proxies = _proxy_addresses()
+
+    def judge(event: str, arguments: tuple[Any, ...]) -> None:
+        private = _private.get()
+        if private is None:
+            return
+        if event in _connections:
+            _judge_address(arguments[1], private, proxies)
+        elif event == "open":
+            _judge_file(arguments[0], arguments[2])
+        elif event in _programs:
+            raise PermissionError("A notification starts no programs.")
+
+    sys.addaudithook(judge)
 
 
-def _judge_address(address: Any, private: bool) -> None:
+def _judge_address(address: Any, private: bool, proxies: frozenset[str]) -> None:
     host = str(address[0]) if isinstance(address, tuple) else ""  # pyright: ignore[reportUnknownArgumentType]
-    if host in _proxies:
+    if host in proxies:
         return
     numeric = numeric_address(host) if host else None
     if numeric is None:
