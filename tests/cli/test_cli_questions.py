@@ -1,6 +1,7 @@
 """What the command line says of agents that ask, work, fail and end; and how it answers them."""
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -121,3 +122,53 @@ def test_of_several_open_questions_one_has_to_be_named(scripted):
         answered = scripted.qd("replica", *answer)
         assert answered.code == 0, answered.err
     reach(scripted, "hurt", "done")
+
+
+def test_a_script_waits_until_it_is_needed(scripted: Installation) -> None:
+    def waited(name: str, *options: str) -> tuple[int, str]:
+        ended = scripted.qd("replica", "wait", name, *options)
+        return ended.code, ended.out.strip() or ended.err
+
+    for name in ("one", "hurt", "over"):
+        reach(scripted, name, ORDERS[name][1], ORDERS[name][0])
+    reach(scripted, "busy", *ORDERS["busy"][::-1])
+    assert waited("one") == (0, "asking")
+    assert waited("hurt") == (0, "failed")
+    assert waited("over") == (0, "done")
+    assert waited("over", "--for", "idle", "--for", "failed") == (0, "idle")
+    code, why = waited("hurt", "--for", "done")
+    assert code == 1 and "The replica is failed and idle" in why
+    code, why = waited("busy", "--timeout", "0.3")
+    assert code == 1 and "in none of these states in time" in why
+    for count in range(1, 4):
+        # The result of the turn before the message is not taken for its own.
+        text = f"hello number {count}"
+        assert scripted.qd("replica", "send", "over", text).code == 0
+        reached = scripted.qd("replica", "wait", "over", "--json")
+        assert reached.json == {"state": "done"}
+        shown = scripted.qd("replica", "history", "over").out
+        assert shown.partition(f"> {text}\n")[2].count(text) == 1, shown
+
+
+def test_changes_of_state_are_watched(scripted: Installation) -> None:
+    reach(scripted, "over", "done", "hello")
+    watching = scripted.start("replica", "ls", "--watch", "--json")
+    assert watching.stdout is not None
+    try:
+        first = {
+            one["name"]: one["state"] for one in json.loads(watching.stdout.readline())["replicas"]
+        }
+        assert first.keys() == ORDERS.keys() and first["over"] == "done"
+        assert scripted.qd("replica", "send", "over", "ask").code == 0
+        seen = ""
+        while seen != "asking":
+            told = json.loads(watching.stdout.readline())["replicas"]
+            (seen,) = [one["state"] for one in told if one["name"] == "over"]
+        assert scripted.qd("replica", "respond", "over", "--option", "yes").code == 0
+        while seen != "done":
+            told = json.loads(watching.stdout.readline())["replicas"]
+            (seen,) = [one["state"] for one in told if one["name"] == "over"]
+    finally:
+        watching.send_signal(signal.SIGINT)
+        _, err = watching.communicate(timeout=SECONDS)
+    assert "Traceback" not in err

@@ -19,6 +19,7 @@ VERBS = {
     "send": Verb(
         f"{_HERE}.conversation", "Send a message to the agent; - reads it from stdin.", "send"
     ),
+    "wait": Verb(f"{_HERE}.waiting", "Wait until a replica needs you.", "wait"),
     "watch": Verb(f"{_HERE}.events", "Print the transcript as it streams.", "watch"),
     "history": Verb(f"{_HERE}.events", "Print a chat's transcript.", "history"),
     "queue": Verb(f"{_HERE}.conversation", "Show and edit the queue of a chat.", "queue"),

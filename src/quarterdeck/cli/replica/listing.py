@@ -1,5 +1,6 @@
 """`qd replica ls`, `show`, `chats`, `previews` and `hooks`: show replicas."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -35,37 +36,55 @@ if TYPE_CHECKING:
 UNREACHABLE = "unreachable"
 """The service that runs the replica does not answer, so its state is unknown."""
 STATES = (*WORDS.values(), UNREACHABLE)
+WATCH_SECONDS = 0.5
+"""Time between two looks of `ls --watch`."""
 
 
 @click.command(name="ls")
 @click.option("--status", metavar="STATUS", help="Filter by the service's status.")
 @click.option("--state", type=click.Choice(STATES), help="Filter by state.")
+@click.option("--watch", is_flag=True, help="Print the list again after each change, until Ctrl+C.")
 @common_options
-def ls(common: Common, status: str | None, state: str | None) -> None:
+def ls(common: Common, status: str | None, state: str | None, watch: bool) -> None:
     """List replicas with the state that the cockpit shows, newest first.
 
     A replica is shown as done until the cockpit of this machine has shown its last turn. With
-    --json each record is the service's, with `state` added.
+    --json each record is the service's, with `state` added; with --watch too, each list is a line.
     """
     target = find_target(common.profile)
 
-    async def read(client: "Client") -> list[Replica]:
-        return [replica async for replica in client.replicas.all(status=status)]
+    async def read(client: "Client") -> list[tuple[str, Replica]]:
+        # The marks of the cockpit are read again each time: it may be open meanwhile.
+        state_of = _state_reader(target)
+        every = [replica async for replica in client.replicas.all(status=status)]
+        return [(word, record) for record in every if (word := state_of(record)) in {state or word}]
 
-    state_of = _state_reader(target)
-    listed = [(state_of(record), record) for record in run_with(target, read)]
-    shown = [(word, listed_replica) for word, listed_replica in listed if state in {None, word}]
+    async def follow(client: "Client") -> None:
+        shown = None
+        while True:
+            listed = await read(client)
+            if (states := [(word, record.id) for word, record in listed]) != shown:
+                shown = states
+                _print_list(common, listed, state)
+            await asyncio.sleep(WATCH_SECONDS)
+
+    if watch:
+        run_with(target, follow)
+    else:
+        _print_list(common, run_with(target, read), state)
+
+
+def _print_list(common: Common, listed: list[tuple[str, Replica]], state: str | None) -> None:
     if common.json:
-        records = [
-            {**shown_replica.model_dump(mode="json"), "state": word}
-            for word, shown_replica in shown
-        ]
+        records = [{**record.model_dump(mode="json"), "state": word} for word, record in listed]
         print_json({"replicas": records, "total": len(records)})
-        return
-    if not listed:
+    elif listed:
+        header = ["NAME", "STATE", "ACTIVE", "REPOSITORIES", "ID"]
+        print_table(header, [_row(*pair) for pair in listed])
+    elif state:
+        print_message(f"No replica is {state}.")
+    else:
         print_message("No replicas. Create one with: qd replica create.")
-        return
-    print_table(["NAME", "STATE", "ACTIVE", "REPOSITORIES", "ID"], [_row(*pair) for pair in shown])
 
 
 def _state_reader(target: Target) -> "Callable[[Replica], str]":
