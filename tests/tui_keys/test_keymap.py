@@ -112,4 +112,4 @@ def test_what_is_shown_are_the_keys_as_they_are() -> None:
     shown = brief_keys(KeyContext.LIST)
     assert ("D", "delete") in shown
     assert "new" not in [brief for _, brief in shown]
-    assert shown_keys(CHAT) == ("1",)
+    assert shown_keys(CHAT) == ("1", "alt+1")

@@ -7,9 +7,12 @@ import pytest
 from textual import events
 
 from quarterdeck.client.stream_events import Received
+from quarterdeck.tui.panes import replica as pane_module
 from quarterdeck.wire.chats import SendMessage
 from tests.support.waiting import eventually
 from tests.tui_shell.live import Desk, Installation
+
+NEVER = 3_600.0
 
 
 async def turn(live: Installation, replica_id: UUID) -> None:
@@ -24,6 +27,10 @@ async def turn(live: Installation, replica_id: UUID) -> None:
 async def ended(desk: Desk, name: str) -> None:
     """The cockpit has heard of the turn's end."""
     await eventually(lambda: desk.replica(name).done_at is not None, "the end of the turn")
+
+
+def names(desk: Desk) -> set[str]:
+    return {one.name for one in desk.app.app_state.replicas.values()}
 
 
 @pytest.mark.parametrize("away", ["page", "window"])
@@ -58,7 +65,64 @@ async def test_what_was_done_while_no_cockpit_was_open(live: Installation, tmp_p
         record = await live.create(name)
         await turn(live, record.id)
     async with live.cockpit(drafts=tmp_path) as desk:
-        # The pane of the newest is shown at once, and so it is seen.
-        await desk.see("newest", "✓ older", "unused")
+        await desk.see("✓ newest", "✓ older", "unused")
         unseen = {one.name for one in desk.app.app_state.replicas.values() if one.unseen}
-        assert unseen - {"newest"} == {"older"}
+        assert unseen == {"newest", "older"}
+
+
+async def test_a_look_in_passing_marks_nothing_as_seen(
+    live: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pane_module, "DWELL_SECONDS", NEVER)
+    async with live.cockpit(drafts=tmp_path) as desk:
+        await desk.see("No replicas")
+    for name in ("first", "second"):
+        record = await live.create(name)
+        await turn(live, record.id)
+    async with live.cockpit(drafts=tmp_path) as desk:
+        await desk.see("✓ first", "✓ second")
+        for key, name in (("j", "first"), ("k", "second")):
+            await desk.press(key)
+            await eventually(
+                lambda name=name: desk.app.app_state.on_screen == desk.replica(name).id, name
+            )
+        assert desk.replica("first").unseen and desk.replica("second").unseen
+        await desk.press("enter")
+        await eventually(lambda: not desk.replica("second").unseen, "the replica that was opened")
+        assert desk.replica("first").unseen
+        monkeypatch.setattr(pane_module, "DWELL_SECONDS", 0.01)
+        await desk.press("escape", "k")  # what was seen is below what was not
+        await eventually(lambda: not desk.replica("first").unseen, "the one that is looked at")
+
+
+async def test_a_key_goes_to_the_next_that_needs_the_user(
+    live: Installation, tmp_path: Path
+) -> None:
+    async with live.cockpit(drafts=tmp_path) as desk:
+        await desk.see("No replicas")
+    for name in ("quiet", "first", "second"):
+        record = await live.create(name)
+        if name != "quiet":
+            await turn(live, record.id)
+    async with live.cockpit(drafts=tmp_path) as desk:
+        await desk.see("✓ first", "✓ second", "quiet")
+        await desk.press("ctrl+right_square_bracket")
+        await eventually(lambda: not desk.replica("second").unseen, "the first one")
+        await eventually(lambda: desk.focus == "Composer", "its composer")
+        await desk.write("words")  # the key works also while one types
+        await desk.press("ctrl+right_square_bracket")
+        await eventually(lambda: not desk.replica("first").unseen, "the next one")
+        await desk.press("ctrl+right_square_bracket")
+        await desk.see("Nothing needs you")
+        await desk.press("alt+2")
+        await eventually(lambda: desk.focus == "TerminalView", "the terminal")
+        await desk.press("ctrl+g", "w")
+        await desk.press("ctrl+g", "l", "e")
+        await desk.see("Everywhere")
+        record = await live.create("third")
+        await turn(live, record.id)
+        await eventually(
+            lambda: "third" in names(desk) and desk.replica("third").unseen, "its turn"
+        )
+        await desk.press("ctrl+right_square_bracket")
+        await eventually(lambda: not desk.replica("third").unseen, "its pane")

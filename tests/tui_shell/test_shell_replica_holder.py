@@ -9,6 +9,7 @@ from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import ReplicaChanged
 from quarterdeck.tui.panes import replica as pane_module
 from quarterdeck.tui.panes.replica import ReplicaHolder
+from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit
 
@@ -127,3 +128,17 @@ async def test_a_closing_cockpit_changes_nothing_any_more(
             await holder.say("first")
             await holder.say("second")
         assert len(holder.children) == 1
+
+
+async def test_a_screen_without_its_parts_shows_no_keys(
+    frozen: FrozenCockpit, two: tuple[ReplicaState, ReplicaState]
+) -> None:
+    known, _ = two
+    async with frozen.run_test(size=(80, 24)) as pilot:
+        await eventually(lambda: shown(frozen) == known.id)
+        await frozen.screen.remove_children()
+        frozen.screen.post_message(ReplicaListView.Highlighted(known.id))
+        frozen.screen.post_message(ReplicaHolder.Shown())
+        frozen.app_state.publish(ReplicaChanged(known.id))
+        await pilot.pause()
+    assert not frozen.failures.path.exists()

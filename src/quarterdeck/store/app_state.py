@@ -28,7 +28,7 @@ from quarterdeck.store.signals import (
     ReplicaGone,
     Signal,
 )
-from quarterdeck.store.status import ConnectionPhase, ConnectionState
+from quarterdeck.store.status import WAITS, ConnectionPhase, ConnectionState
 from quarterdeck.store.terminals import TerminalMemory
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.replicas import Replica
@@ -126,6 +126,13 @@ class AppState:
         """Return replicas, those that need the person first."""
         return sorted(self.replicas.values(), key=ReplicaState.sort_key)
 
+    def next_waiting(self, current: ReplicaState | None = None) -> ReplicaState | None:
+        """Return the replica after this one, in the order of the list, that is worth a visit."""
+        states = self.ordered()
+        after = states.index(current) + 1 if current in states else 0
+        waiting = (one for one in states[after:] + states[:after] if one.attention in WAITS)
+        return next((one for one in waiting if one is not current), None)
+
     def filtered(self, states: Iterable[ReplicaState]) -> list[ReplicaState]:
         """Return the states that the list shows."""
         names = self.environment_names
@@ -148,7 +155,7 @@ class AppState:
     # called by the screen
 
     def look_at(self, replica_id: UUID | None) -> None:
-        """Follow the replica that is on the screen now, and mark it as seen."""
+        """Follow the replica that is on the screen now; it is not marked as seen by that."""
         before, self.on_screen = self.on_screen, replica_id
         left = self.replicas.get(before) if before and before != replica_id else None
         if left is not None and self._client is not None:
@@ -157,7 +164,6 @@ class AppState:
         self.pull_requests.look_at(state if self._client is not None else None)
         if state is None:
             return
-        self.seen(state)
         if self._client is not None:
             self.following.follow(state)
             if state.record.environment is None:

@@ -56,6 +56,9 @@ WORDS = {
 NEEDS_YOU = {Attention.ASKS, Attention.PLAN, Attention.FAILED}
 """States in which nothing continues before the person acts."""
 
+WAITS = NEEDS_YOU | {Attention.DONE_UNSEEN}
+"""States that are worth a visit: nothing continues, or there is a result to look at."""
+
 _QUIET = {
     WorkspaceStatus.PREPARING: Attention.PREPARING,
     WorkspaceStatus.SLEEPING: Attention.SLEEPING,
@@ -68,8 +71,9 @@ def attention_of(
 ) -> Attention:
     """Return the state of a row from the replica's status and what its chats are doing.
 
-    A replica that sleeps or is archived keeps its unseen results visible. A plan of an archived one is
-    not shown any more.
+    A failed turn is shown until the next one runs, so that nobody loses it by looking. A replica that
+    sleeps or is archived keeps its unseen results visible. A plan of an archived one is not shown any
+    more.
     """
     if status == WorkspaceStatus.ERROR:
         return Attention.FAILED
@@ -77,7 +81,7 @@ def attention_of(
         return Attention.ASKS
     if plans and status != WorkspaceStatus.ARCHIVED:
         return Attention.PLAN
-    if failed and unseen:
+    if failed and (unseen or not (works or status in _QUIET)):
         return Attention.FAILED
     if works:
         return Attention.WORKING

@@ -121,7 +121,13 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         if self._following is not None:
             self.app_state.lookout.poke()
             # Textual restores the focus after this.
-            self.call_later(self.app_state.mark_shown_as_seen)
+            self.call_later(self._dwell)
+
+    def _dwell(self) -> None:
+        from quarterdeck.tui.screens.main import MainScreen
+
+        if isinstance(self.screen, MainScreen):
+            self.screen.dwell()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         if getattr(event.widget, "cursor_blink", False):

@@ -178,7 +178,7 @@ TERMINAL = Action(
 ALL_KEYS = Action("help.all", "question_mark", "every_place", "All keys / this pane")
 KEYS = Action("app.keys", "f1", "help", "Help for this pane")
 EXIT = Action("app.exit", "ctrl+q", "leave", "Quit (agents keep running)")
-CHAT = Action("tab.chat", "1", "screen.show('chat')", "Chat", "chat")
+CHAT = Action("tab.chat", "1,alt+1", "screen.show('chat')", "Chat", "chat")
 
 SHARED_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.PAGE: (BACK, HELP),
@@ -193,6 +193,12 @@ SHARED_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     ),
     KeyContext.ANYWHERE: (
         Action("app.palette", "ctrl+p", "app.palette", "Search commands and replicas"),
+        Action(
+            "app.next-waiting",
+            "ctrl+right_square_bracket",
+            "next_waiting",
+            "Go to the next replica that needs you",
+        ),
         Action("app.reconnect", "ctrl+r", "reconnect", "Reconnect now"),
         Action("app.suspend", "ctrl+z", "app.suspend_process", "Suspend (fg to return)"),
         KEYS,

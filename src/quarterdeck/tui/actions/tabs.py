@@ -192,6 +192,12 @@ TERMINAL_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.TERMINAL_COMMAND: (
         Action("terminal.list", "l,left", "", "Back to list", "list"),
         Action("terminal.chat", "m", "", "Go to chat", "chat"),
+        Action(
+            "terminal.next-waiting",
+            "ctrl+right_square_bracket,w",
+            "",
+            "Go to the next replica that needs you",
+        ),
         Action("terminal.new", "c", "", "New terminal", "new"),
         Action("terminal.next", "n", "", "Next terminal", "next"),
         Action("terminal.close", "x", "", "Close the terminal", "close"),

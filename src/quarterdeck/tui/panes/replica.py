@@ -7,6 +7,7 @@ one stays meanwhile: one picture is sent, not an empty one and then a full one.
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from uuid import UUID
 
@@ -210,6 +211,8 @@ class PendingUpdate:
         return True
 
 
+DWELL_SECONDS = 2.0
+"""Time for which a replica has to be shown to count as seen without being opened."""
 RESTING = 0.12
 """Seconds between two moves of the cursor below which it is still moving."""
 SETTLE_SECONDS = 0.15
@@ -257,7 +260,23 @@ class ReplicaHolder(Vertical):
         return next((child for child in self.children if isinstance(child, ReplicaPane)), None)
 
     async def show(self, replica_id: UUID) -> ReplicaPane:
-        """Return the pane of a replica, created if another one is shown."""
+        """Return the pane of a replica that the user opened, created if another one is shown."""
+        pane = await self._show(replica_id)
+        self._app_state.mark_shown_as_seen()
+        return pane
+
+    def dwell(self) -> None:
+        """Mark the replica that is shown as seen, if the user looks at it for a moment.
+
+        A cursor that passes, or the start of the program, shows it only.
+        """
+        self.set_timer(DWELL_SECONDS, partial(self._seen_if_shown, self._app_state.on_screen))
+
+    def _seen_if_shown(self, replica_id: UUID | None) -> None:
+        if replica_id is not None and self._app_state.on_screen == replica_id:
+            self._app_state.mark_shown_as_seen()
+
+    async def _show(self, replica_id: UUID) -> ReplicaPane:
         self._want(None)
         async with self._lock:
             pane = self.pane
@@ -331,7 +350,8 @@ class ReplicaHolder(Vertical):
         if state is None or self.has_focus_within:
             return
         if state.presentable or not self._app_state.online:
-            await self.show(state.id)
+            await self._show(state.id)
+            self.dwell()
         else:
             self._read(state)
 
@@ -343,7 +363,8 @@ class ReplicaHolder(Vertical):
     async def _show_wanted(self) -> None:
         state, pane = self._awaited, self.pane
         if state is not None and not self.has_focus_within:
-            await self.show(state.id)
+            await self._show(state.id)
+            self.dwell()
             return
         if pane is not None and self._app_state.on_screen != pane.replica_id:
             # The user went to work in the pane while the other was read.

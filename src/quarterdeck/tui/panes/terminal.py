@@ -513,6 +513,9 @@ class TerminalPane(TabPane, TakesKeys):
         commands: dict[str, Callable[[], object]] = {
             "terminal.list": lambda: self._leave("list"),
             "terminal.chat": lambda: self._leave("chat"),
+            "terminal.next-waiting": lambda: self.app.call_later(
+                self.screen.run_action, "next_waiting"
+            ),
             "terminal.new": self._open_new,
             "terminal.next": self._next,
             "terminal.previous": lambda: self._next(-1),

@@ -107,7 +107,11 @@ class MainScreen(CommandScreen):
 
     def on_screen_resume(self) -> None:
         """Note that no page covers the screen any more."""
-        self._app_state.mark_shown_as_seen()
+        self.dwell()
+
+    def dwell(self) -> None:
+        """Note that the user sees the screen again, and so the replica that is shown."""
+        self._beside.dwell()
 
     # changes of the store
 
@@ -130,8 +134,8 @@ class MainScreen(CommandScreen):
     async def _show_frame(self) -> None:
         self._scheduled = False
         self._shown_at = monotonic()
-        if not self.query(ReplicaListView):
-            return  # the screen is being closed: its parts are removed before it
+        if self._is_closing:
+            return
         frame, self._frame = self._frame, PendingUpdate()
         for removed in frame.removed:
             await self._report_removed(removed)
@@ -192,6 +196,11 @@ class MainScreen(CommandScreen):
 
     def _notice(self, notice: Noticed) -> None:
         self.tell(notice.severity, notice.title, notice.text)
+
+    @property
+    def _is_closing(self) -> bool:
+        """Whether the screen is being closed: its parts are removed before it."""
+        return not self.query(ReplicaListView)
 
     # the current replica and place
 
@@ -263,18 +272,21 @@ class MainScreen(CommandScreen):
     def _find_focus(self) -> None:
         """Note that nothing has the focus, and no other window does: the list gets it."""
         app_focus: bool = self.app.app_focus
-        if self.focused is None and self.is_current and app_focus:
+        if self.focused is None and self.is_current and app_focus and not self._is_closing:
             self.set_focus(self.listing)
 
     @on(KeyContextChanged)
     def _show_keys(self) -> None:
+        if self._is_closing:
+            return
         keys = brief_keys(self.where, without=pointless(self.meant) | idle_actions_of(self.focused))
         self.query_one(KeyLine).show(keys)
 
     @on(ReplicaHolder.Shown)
     def _pane_shown(self) -> None:
-        self._show_info()
-        self._show_keys()
+        if not self._is_closing:
+            self._show_info()
+            self._show_keys()
 
     async def show_replica(self, replica_id: UUID) -> ReplicaPane:
         """Return the pane of a replica, created if another one is shown."""
@@ -294,6 +306,8 @@ class MainScreen(CommandScreen):
 
     @on(ReplicaListView.Highlighted)
     async def _highlighted(self, event: ReplicaListView.Highlighted) -> None:
+        if self._is_closing:
+            return
         self._show_keys()
         replica_id = event.replica_id
         if replica_id != self.listing.selected or self.has_class("-narrow"):
@@ -357,6 +371,16 @@ class MainScreen(CommandScreen):
         if replica_id in self._app_state.replicas:
             self.listing.select(replica_id)
             self._open(replica_id)
+
+    def action_next_waiting(self) -> None:
+        """Go to the next replica that needs the user: from the list, to the first one."""
+        current = None if self.where is KeyContext.LIST else self.chosen
+        if (state := self._app_state.next_waiting(current)) is not None:
+            self.go_to(state.id)
+        else:
+            from quarterdeck.tui.screens.page import NONE_WAITS
+
+            self.tell("information", *NONE_WAITS)
 
     @on(PageLinks.Chosen)
     async def _page_chosen(self, event: PageLinks.Chosen) -> None:

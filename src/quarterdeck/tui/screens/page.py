@@ -23,6 +23,8 @@ from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.kit.key_context import KeyContextChanged, key_context_of
 from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine
 
+NONE_WAITS = ("Nothing needs you", "No agent asks, and no turn has ended since you last looked.")
+
 
 class PageScreen(SettledLayout[UUID | None]):
     """Status line, body, key line. `home` is the place of what has no keys itself.
@@ -106,6 +108,13 @@ class PageScreen(SettledLayout[UUID | None]):
 
     def action_back(self) -> None:
         self.dismiss(None)
+
+    def action_next_waiting(self) -> None:
+        """Leave the page for the next replica that needs the user."""
+        if (state := self._app_state.next_waiting()) is not None:
+            self.dismiss(state.id)
+        else:
+            self.tell("information", *NONE_WAITS)
 
     def action_reconnect(self) -> None:
         self._app_state.reconnect_now()
