@@ -253,14 +253,17 @@ def test_nothing_that_a_replica_has_runs_outside_of_it(
 
 
 POINTERS = {
-    "an alternate": "echo {other}/objects >> .git/objects/info/alternates",
-    "an alternate that is quoted": "printf '\"%s\"\\n' {other}/objects >> .git/objects/info/alternates",
-    "a relative alternate": "echo ../../../../../../../../../../../../../../..{other}/objects >> .git/objects/info/alternates",
-    "a linked directory": "ln -s {other}/objects/?? {other}/objects/pack .git/objects/ || true;"
-    " for n in $(seq 0 255); do d=$(printf %02x $n); ln -sfn {other}/objects/$d .git/objects/$d; done",
-    "a linked repository": "mv .git ../.git-before; ln -s {other} .git",
-    "a file in its place": "mv .git ../.git-before; echo 'gitdir: {other}' > .git",
-    "a common directory": "echo {other} > .git/commondir",
+    "alternates": (
+        "echo {others[0]}/objects >> .git/objects/info/alternates;"
+        " printf '\"%s\"\\n' {others[1]}/objects >> .git/objects/info/alternates;"
+        " echo ../../../../../../../../../../../../../../..{others[2]}/objects"
+        " >> .git/objects/info/alternates"
+    ),
+    "a linked directory": "ln -s {others[0]}/objects/?? {others[0]}/objects/pack .git/objects/ || true;"
+    " for n in $(seq 0 255); do d=$(printf %02x $n); ln -sfn {others[0]}/objects/$d .git/objects/$d; done",
+    "a linked repository": "mv .git ../.git-before; ln -s {others[0]} .git",
+    "a file in its place": "mv .git ../.git-before; echo 'gitdir: {others[0]}' > .git",
+    "a common directory": "echo {others[0]} > .git/commondir",
 }
 
 
@@ -268,29 +271,34 @@ POINTERS = {
 def test_a_replica_reads_no_repository_beside_its_own(
     field: Field, tmp_path: Path, pointer: str
 ) -> None:
-    other = make_repository(tmp_path / "other")
-    secret = commit(other, "secret", "planted-secret\n")
+    """A pointer may lead to several repositories, each with a secret of its own."""
+    others = [make_repository(tmp_path / f"other{n}") for n in range(3) if f"[{n}]" in pointer]
+    secrets = [commit(other, "secret", f"planted-secret {n}\n") for n, other in enumerate(others)]
     subprocess.run(["chmod", "-R", "a+rX", str(tmp_path)], check=True)
-    field.set_trap(pointer.format(other=other / ".git"))
+    field.set_trap(pointer.format(others=[other / ".git" for other in others]))
     plain = tmp_path / "plain"
     copy(field.here, plain)
-    leak = f"{secret}:refs/heads/leak"
     answers = field.carry_out_everything(tmp_path)
-    for script in (
-        f"git cat-file -p {secret}:secret",
-        f"mkdir -p .git/refs/heads; echo {secret} > .git/refs/heads/leak",
-        f"git push service {leak}",
-    ):
-        answers.append(field.awake.deck.run(field.awake.id, f"cd shop; {script}")["output"])
-    body = {"branch": "leak"}
-    answers.append(field.awake.deck.ask("POST", f"{field.awake.path}/shop/push", json=body).text)
-    answers.append(fetch(field.awake, tmp_path / "leaked"))
+    for secret in secrets:
+        for script in (
+            f"git cat-file -p {secret}:secret",
+            f"mkdir -p .git/refs/heads; echo {secret} > .git/refs/heads/leak",
+            f"git push service {secret}:refs/heads/leak",
+        ):
+            answers.append(field.awake.deck.run(field.awake.id, f"cd shop; {script}")["output"])
+        body = {"branch": "leak"}
+        answers.append(
+            field.awake.deck.ask("POST", f"{field.awake.path}/shop/push", json=body).text
+        )
+        leaked = tmp_path / f"leaked-{secret}"
+        answers.append(fetch(field.awake, leaked))
+        for place in (leaked, field.remote):
+            asked = ["git", "cat-file", "-e", secret]
+            assert subprocess.run(asked, cwd=place, capture_output=True).returncode != 0
     assert "planted-secret" not in str(answers)
-    for place in (tmp_path / "leaked", field.remote):
-        asked = ["git", "cat-file", "-e", secret]
-        assert subprocess.run(asked, cwd=place, capture_output=True).returncode != 0
-    shown = git(plain, "-c", "safe.directory=*", "cat-file", "-p", f"{secret}:secret")
-    assert shown == "planted-secret"  # a git outside would have read it
+    for n, secret in enumerate(secrets):
+        shown = git(plain, "-c", "safe.directory=*", "cat-file", "-p", f"{secret}:secret")
+        assert shown == f"planted-secret {n}"  # a git outside would have read it
 
 
 NAMES = (
