@@ -100,6 +100,9 @@ def _cells(strip: Strip) -> Cells:
     cells: Cells = []
     for segment in strip:
         look = _look(segment.style or Style.null())
+        if segment.text.isascii() and segment.text.isprintable():
+            cells += [(character, look) for character in segment.text]
+            continue
         for character in segment.text:
             width = get_character_cell_size(character)
             if width == 0 and cells:  # combines with the one to its left, which may be wide
@@ -143,9 +146,11 @@ def as_text(pictures: Pictures, stored: str = "") -> str:
         stored: An older content, whose letters are kept so that the change is all that differs.
     """
     first = next(iter(pictures.values()))
+    texts = _texts(first)
     for theme, other in pictures.items():
-        changed = _difference(_texts(first), _texts(other), next(iter(pictures)), theme)
-        assert not changed, f"{theme} shows another text:\n{changed}"
+        if (shown := _texts(other)) != texts:
+            changed = _difference(texts, shown, next(iter(pictures)), theme)
+            raise AssertionError(f"{theme} shows another text:\n{changed}")
     names = _Names(stored, list(pictures))
     styles: list[str] = []
     for cells in zip(*(one.rows for one in pictures.values()), strict=True):
@@ -156,7 +161,7 @@ def as_text(pictures: Pictures, stored: str = "") -> str:
         (
             f"size {first.size}",
             f"themes {' '.join(pictures)}",
-            *("", "text", *_numbered(_texts(first))),
+            *("", "text", *_numbered(texts)),
             *("", "styles", *_numbered(styles)),
             *("", "legend", *names.legend()),
             "",
@@ -171,9 +176,15 @@ def _texts(of: Picture) -> list[str]:
 def _seen(rows: tuple[Cells, ...]) -> Iterator[tuple[Look, ...]]:
     """The looks of each cell, by theme. A blank takes those of its left where that is not seen."""
     last: tuple[Look, ...] = ()
+    before: tuple[bool, tuple[Look, ...]] | None = None
     for cells in zip(*rows, strict=True):
-        looks = tuple(look for _, look in cells)
-        if cells[0][0] == " " and all(look.plain for look in looks):
+        looks = tuple([look for _, look in cells])
+        blank = cells[0][0] == " "
+        if before == (blank, looks):  # most are like the cell to their left
+            yield last
+            continue
+        before = blank, looks
+        if blank and all(look.plain for look in looks):
             like_last = bool(last) and all(
                 left.plain and left.background == look.background
                 for left, look in zip(last, looks, strict=True)
