@@ -227,7 +227,7 @@ def test_a_fetch_that_was_killed_is_repeated(
     checkout = make_repository(tmp_path / "shop")
     id = deck.create(deck.environment_with(deck.connect(str(checkout))))
     shop = Shop(deck, checkout, id)
-    shop.run("head -c 40000000 /dev/urandom > f; git add .; git commit -qm Large")
+    shop.run("head -c 16000000 /dev/urandom > f; git add .; git commit -qm Large")
     branch = shop.run("git branch --show-current").strip()
     ended = threading.Event()
     said: list[str] = []
