@@ -18,16 +18,16 @@ from tests.system.conftest import installed
 
 
 @pytest.fixture(scope="module")
-def _hosts() -> Iterator[HostsDouble]:
+def _hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostsDouble]:
+    served = tmp_path_factory.mktemp("served")
     with HostsDouble.running() as double:
+        double.serve(make_repository(served / "work"), served)
         yield double
 
 
 @pytest.fixture(scope="module")
-def _deck(_hosts: HostsDouble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def _deck(_hosts: HostsDouble) -> Iterator[Installation]:
     """A service to whose git the addresses at the hosts mean directories here."""
-    served = tmp_path_factory.mktemp("served")
-    _hosts.serve(make_repository(served / "work"), served)
     with installed() as made:
         made.variables = _hosts.variables(made.base)
         made.start()
