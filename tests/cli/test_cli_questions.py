@@ -172,3 +172,20 @@ def test_changes_of_state_are_watched(scripted: Installation) -> None:
         watching.send_signal(signal.SIGINT)
         _, err = watching.communicate(timeout=SECONDS)
     assert "Traceback" not in err
+
+
+def test_an_open_question_and_its_options_are_watched(scripted: Installation) -> None:
+    reach(scripted, "over", "done", "hello")
+    watching = scripted.start("replica", "watch", "over")
+    assert watching.stdout is not None
+    try:
+        assert watching.stdout.readline() == "> hello\n"
+        assert scripted.qd("replica", "send", "over", "ask").code == 0
+        lines = iter(watching.stdout)
+        assert "? ask\n" in lines
+        assert next(lines) == "  1. Yes (yes)\n"
+    finally:
+        scripted.qd("replica", "respond", "over", "--option", "yes")
+        watching.send_signal(signal.SIGINT)
+        _, err = watching.communicate(timeout=SECONDS)
+    assert "Traceback" not in err
