@@ -17,6 +17,7 @@ from pathlib import Path
 COMMANDS = [
     {"name": "review", "description": "Review the changes.", "input": {"hint": "what"}},
     {"name": "plan", "description": "Its own plan."},
+    {"name": "goal", "description": "Its own goal."},
     {"name": "", "description": "nothing"},
 ]
 unread = b""

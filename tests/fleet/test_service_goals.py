@@ -230,3 +230,21 @@ async def test_the_models_that_an_agent_announces_are_offered(scripted: World) -
     assert (await models_of(world, "gemini"))["models"] == [*known["models"], b, c]
     changed = await world.events(made, "chat.updated")
     assert changed and not any("models" in payload for payload in changed)
+
+
+async def test_a_goal_word_of_an_agent_without_goals(scripted: World) -> None:
+    """Refused, unless the agent lists a command of that name: then it gets the word."""
+    world = scripted
+    world.agents = [one.model_copy(update={"supports_goal": False}) for one in world.agents]
+    body = {"name": "none", "environment_id": world.environment, "message": "/goal x"}
+    answer = await world.client.post("/v1/replica", json=body)
+    assert (answer.status_code, answer.json()["details"]) == (400, "message: /goal")
+    made = await world.create()
+    answer = await world.post(made, "/messages", {"message": "/goal x"})
+    assert (answer.status_code, "has no goals" in answer.text) == (400, True)
+    first = await world.send(made, "hello")
+    await world.done(made, first["message_id"])
+    second = await world.send(made, "/goal all is well")
+    await world.done(made, second["message_id"])
+    chat = await chat_of(world, made)  # the agent says the text that it was given
+    assert '"/goal all is well"' in chat["last_message_text"] and chat["goal"] is None

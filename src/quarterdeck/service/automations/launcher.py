@@ -312,7 +312,9 @@ class RunLauncher:
         occasion, ticket, opened = await self._with_check(execution, automation)
         text = compose_prompt(automation["prompt"], occasion, ticket)
         body = SendMessage(message=text, chat_id=UUID(running["chat_id"]), **modes_of(automation))
-        sending = plan_message(self.context, self.fleet, caller_for(automation), workspace_id, body)
+        sending = await plan_message(
+            self.context, self.fleet, caller_for(automation), workspace_id, body
+        )
 
         def store(writer: LogWriter) -> None:
             connection = writer.connection

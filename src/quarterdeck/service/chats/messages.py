@@ -16,10 +16,11 @@ Accepting a message: stored before it is answered, in whatever state the replica
 | error | WORKSPACE_ERROR_STATE | nothing is stored |
 """
 
+import asyncio
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -40,6 +41,7 @@ from quarterdeck.service.chats.rows import (
     find_chat,
     list_chats,
     move_message,
+    offered_commands,
     order_waiting,
     queue_of,
     state_of,
@@ -142,6 +144,27 @@ class ComposedMessage:
 
     text: str
     delivery: dict[str, Any]
+    goal_word: bool = False
+    """Whether the goal mode was set by a leading `/goal`."""
+
+    def for_agent(
+        self, agent: str, goal_agents: Collection[str], commands: Collection[str]
+    ) -> "ComposedMessage":
+        """Return the message for an agent that lists these commands of its own.
+
+        Raises:
+            ApiError: INVALID_REQUEST for `/goal` when neither we nor the agent provide it.
+        """
+        if not self.goal_word or agent in goal_agents:
+            return self
+        if "goal" not in commands:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"{agent} has no goals, and lists no /goal of its own. Leave out /goal.",
+                "message: /goal",
+            )
+        delivery = {name: value for name, value in self.delivery.items() if name != "goal_mode"}
+        return ComposedMessage(f"/goal {self.text}", delivery)
 
     def placed(
         self,
@@ -182,7 +205,7 @@ def compose(body: SendMessage | CreateReplica) -> ComposedMessage:
         include={*MODES, "model", "images", "thinking_level"},
         exclude_none=True,
     )
-    return ComposedMessage(text, delivery | modes)
+    return ComposedMessage(text, delivery | modes, "goal_mode" in modes)
 
 
 def email_of(connection: Connection, caller: Caller) -> str | None:
@@ -352,6 +375,7 @@ class Sending:
     moment: datetime
     limit: int
     stopping: bool
+    goal_agents: frozenset[str]
 
     @property
     def now(self) -> str:
@@ -380,13 +404,13 @@ async def send_message(
             "coding_agent",
             workspace_id,
         )
-    sending = plan_message(context, fleet, caller, workspace_id, body)
+    sending = await plan_message(context, fleet, caller, workspace_id, body)
     accepted = await context.event_log.write(lambda writer: store_message(writer, sending))
     begin_delivery(fleet, workspace_id)
     return accepted
 
 
-def plan_message(
+async def plan_message(
     context: ServiceContext, fleet: Fleet, caller: Caller, workspace_id: str, body: SendMessage
 ) -> Sending:
     """Check a message, except its agent.
@@ -397,8 +421,15 @@ def plan_message(
     composed = compose(body)
     _check(composed, body)
     now = context.clock()
+    goals = await goal_agents(context)
     limit, stopping = fleet.settings.active_limit, fleet.of(workspace_id).stopping
-    return Sending(workspace_id, body, composed, caller, now, limit, stopping)
+    return Sending(workspace_id, body, composed, caller, now, limit, stopping, goals)
+
+
+async def goal_agents(context: ServiceContext) -> frozenset[str]:
+    """Return the ids of the agents whose chats can have a goal."""
+    agents = await asyncio.to_thread(context.agents)
+    return frozenset(agent.id for agent in agents if agent.supports_goal)
 
 
 def begin_delivery(fleet: Fleet, workspace_id: str) -> None:
@@ -437,9 +468,11 @@ def store_message(writer: LogWriter, sending: Sending) -> MessageAccepted:
     ahead = count_in(connection, str(chat.id), UNFINISHED)
     model = row.model if chat.provider == row.coding_agent else None
     email = email_of(connection, sending.caller)
-    message = sending.composed.placed(
-        str(chat.id), sending.caller, sending.now, model, email, named
+    offered = offered_commands(connection, str(chat.id)) if sending.composed.goal_word else []
+    composed = sending.composed.for_agent(
+        chat.provider, sending.goal_agents, [str(command.get("name")) for command in offered]
     )
+    message = composed.placed(str(chat.id), sending.caller, sending.now, model, email, named)
     add_message(connection, row.id, message)
     claim_uploads(connection, uploads, message.id)
     if chat.plan_ready:

@@ -25,7 +25,7 @@ from quarterdeck.sandboxes.port import (
     UnknownBaseError,
 )
 from quarterdeck.service.agents.service import usable_agent
-from quarterdeck.service.chats.messages import ComposedMessage, compose, email_of
+from quarterdeck.service.chats.messages import ComposedMessage, compose, email_of, goal_agents
 from quarterdeck.service.chats.rows import add_message, list_chats, newest_message_chat
 from quarterdeck.service.chats.service import store_chat
 from quarterdeck.service.checks.service import head_refs
@@ -299,7 +299,7 @@ async def plan_replica(
     )
     now = moment_text(context.clock())
     limit = fleet.settings.active_limit
-    composed = compose(body)
+    composed = compose(body).for_agent(agent, await goal_agents(context), ())
     _check(composed, body)
     start = await find_start(context, caller, body, starts or {})
     workspace_id, vault, url = str(uuid4()), context.vault, body.webhook_url
