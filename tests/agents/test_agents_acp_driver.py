@@ -440,6 +440,23 @@ async def test_plan_mode_is_entered_and_left_by_modes(scripted, heard) -> None:
     assert told == ["https://x/modes#plan", "ask"]
 
 
+async def test_a_plan_approved_in_its_turn_is_not_left_to_review(scripted) -> None:
+    session = await scripted(
+        """
+        def prompt(message):
+            if "approved" in message["params"]["prompt"][0]["text"]:
+                update(sessionUpdate="current_mode_update", currentModeId="ask")
+            answer(message, {{"stopReason": "end_turn"}})
+        def chosen(message):
+            answer(message, {{}})
+        serve(prompt, session={session}, session_set_mode=chosen)
+        """.format(session={"sessionId": "s1", "modes": MODES})
+    )
+    planned = await session.prompt(Prompt("m", "x", plan_mode=True))
+    approved = await session.prompt(Prompt("m", "approved", plan_mode=True))
+    assert (planned.planned, approved.planned) == (None, False)
+
+
 async def test_plan_mode_and_model_are_chosen_by_options(scripted, heard) -> None:
     session = await scripted(CHOOSING.format(session={"sessionId": "s1", "configOptions": OPTIONS}))
     await session.prompt(Prompt("m", "x", plan_mode=True, model="big"))

@@ -5,6 +5,7 @@ wait          until it is interrupted     die        the process ends in the tur
 deaf          never ends, whatever        huge N     one chunk of N characters
 model         says its model              refuse     is not asked: it has no such model
 many N        N chunks                    unpaired   half a surrogate pair
+approved   carries out its plan in plan mode
 
 In goal mode: `goal steps N` is complete in the N-th turn, `goal stuck` blocked, `goal idle` does
 nothing, `goal endless` works for ever, `goal limited` says in its own way that it may not go on,
@@ -65,6 +66,9 @@ class FakeSession:
                 return await self._pursue(prompt.text)
             case "refuse":
                 return TurnOutcome(StopReason.FAILED, f"no model {prompt.model}", asked=False)
+            case "approved":
+                await self._say("the plan, and that it was carried out")
+                return TurnOutcome(StopReason.END_TURN, planned=False)
             case "model":
                 await self._say(str(prompt.model))
             case "ask":

@@ -199,6 +199,17 @@ async def test_a_plan_that_failed_or_was_stopped_waits_for_nobody(place, agents,
     assert told_of(entries, chat)["planReady"] is False
 
 
+@pytest.mark.parametrize("text", ["approved", "many 0"])
+async def test_a_turn_that_left_no_plan_waits_for_nobody(place, agents, message, text):
+    """The plan was approved and carried out in the turn, or the turn had none."""
+    _, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, text, plan_mode=True))
+    await entries.wait("chat.updated", 2)
+    ended = await entries.wait("chat.turn.completed")
+    assert ended.payload["isComplete"] is True and ended.payload["planReady"] is False
+
+
 async def test_a_plan_with_a_message_behind_it_waits_for_nobody(place, agents, message):
     _, _, entries, link = await started(place, agents)
     chat = await new_chat(link)

@@ -112,7 +112,8 @@ class TurnOutcome:
 
     `goal_status` is the agent's own status of its goal, if its protocol has one; otherwise the
     engine reads the end of the agent's message. `goal` is the report of an agent with native goals.
-    `asked` is false when the agent did not receive the prompt.
+    `asked` is false when the agent did not receive the prompt. `planned` is whether a turn in plan mode
+    left a plan to review; None when the agent does not mark its plans, so its message is the plan.
     """
 
     stop_reason: str
@@ -121,6 +122,7 @@ class TurnOutcome:
     goal_status: GoalStatus | None = None
     goal: GoalReport | None = None
     asked: bool = True
+    planned: bool | None = None
 
 
 class AgentSession(Protocol):

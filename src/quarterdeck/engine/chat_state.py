@@ -216,6 +216,8 @@ class LastMessage:
     def __init__(self, user_text: str) -> None:
         self._text = user_text
         self._speaking = False
+        self.spoken = False
+        """Whether the agent said anything in the turn."""
 
     @property
     def text(self) -> str:
@@ -225,6 +227,7 @@ class LastMessage:
         if event.type != AgentEventType.SESSION_UPDATE:
             return
         text = spoken(event)
+        self.spoken = self.spoken or bool(text and text.strip())
         if text is None:
             self._speaking = False
         elif not self._speaking:

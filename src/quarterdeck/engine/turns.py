@@ -411,7 +411,8 @@ class ChatRunner:
             await self._report_goal_end()
         more = self._more
         chat.current = None
-        plan = message.plan_mode and outcome.stop_reason == StopReason.END_TURN
+        planned = turn.last_message.spoken if outcome.planned is None else outcome.planned
+        plan = message.plan_mode and planned and outcome.stop_reason == StopReason.END_TURN
         plan_ready = plan and not more and not chat.queue
         drafts = [
             turn_events.turn_result(message, outcome, stopped=outcome.error == STOPPED),

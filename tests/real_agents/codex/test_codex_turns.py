@@ -173,7 +173,8 @@ async def test_plan_mode_asks_and_proposes_and_is_left_again(place: Place) -> No
     assert request["title"] == "Which one?"
     assert [option["name"] for option in request["options"]] == ["Left", "Right"]
     assert await session.respond(request["requestId"], request["options"][1]["optionId"], None)
-    assert (await turn).stop_reason == StopReason.END_TURN
+    outcome = await turn
+    assert (outcome.stop_reason, outcome.planned) == (StopReason.END_TURN, True)
     assert "Right" in json.dumps(place.model.requests[-1].body["input"][-1])
     [plan] = place.heard.payloads("agent_message_chunk")
     assert plan["content"]["text"] == "- walk\n- run\n" and plan["_meta"] == {"item": "plan"}
@@ -189,7 +190,7 @@ async def test_a_question_may_be_answered_in_words(place: Place) -> None:
     turn = asyncio.create_task(session.prompt(prompt(text, plan_mode=True)))
     request = (await place.heard.until(asked)).payload
     assert await session.respond(request["requestId"], None, "neither of them")
-    await turn
+    assert (await turn).planned is False
     assert "neither of them" in json.dumps(place.model.requests[-1].body["input"][-1])
 
 

@@ -85,6 +85,12 @@ class OptionState:
         value = target if enabled else self._way_back(values)
         return _set_option(option, value) if option else _set_mode(value)
 
+    @property
+    def planning(self) -> bool:
+        """Whether the session is in plan mode."""
+        option = self._plan_option()
+        return _is_plan(str(option.current_value) if option else self._modes.current_mode_id)
+
     def model(self, model: str, set_at_start: bool = False) -> OptionRequest | None:
         """Return the request that chooses a model; None when it is already chosen, or by other means.
 

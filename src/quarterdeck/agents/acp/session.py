@@ -96,7 +96,10 @@ class AcpSession(ProcessSession[AgentLink]):
         if turn.interrupted:
             return TurnOutcome(StopReason.CANCELLED, usage=usage)
         error = describe_text_error(self._preset, link.last_message)
-        return TurnOutcome(StopReason.FAILED if error else answer.stop_reason, error, usage)
+        # An agent leaves plan mode by itself when its plan was approved: then it was carried out.
+        approved = prompt.plan_mode and link.choices is not None and not link.choices.planning
+        reason = StopReason.FAILED if error else answer.stop_reason
+        return TurnOutcome(reason, error, usage, planned=False if approved else None)
 
     async def _request_turn(self, link: AgentLink, params: dict[str, Any]) -> PromptResponse:
         self._recorder.activity.rest()

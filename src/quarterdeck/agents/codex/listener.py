@@ -66,6 +66,8 @@ class Narrator:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._sent_in_pieces: set[str] = set()
+        self.planned = False
+        """Whether a plan was proposed since this was last cleared."""
         self._calls: dict[str, LiveOutput] = {}
         self._idle = asyncio.Event()
         self._idle.set()
@@ -121,6 +123,7 @@ class Narrator:
     async def _chunk(
         self, kind: str, text: str, part: str | None, mark: Params | None = None
     ) -> None:
+        self.planned = self.planned or mark is PLAN_MARK
         named = {"messageId": part} if part else {}
         content = {"type": "text", "text": text}
         await self._update({"sessionUpdate": kind, "content": content, **named, **(mark or {})})

@@ -185,6 +185,7 @@ class CodexSession(ProcessSession[CodexLink]):
         assert thread is not None
         if turn.interrupted:
             return CANCELLED
+        self._listener.narrator.planned = False
         native = await self._begin(link, thread, prompt)
         if native is None:
             return TurnOutcome(StopReason.END_TURN, goal=self._listener.goal.report())
@@ -269,7 +270,8 @@ class CodexSession(ProcessSession[CodexLink]):
         if status == "failed":
             sentence = failure(self._preset.name, record)
             return TurnOutcome(StopReason.FAILED, sentence, native.usage, goal=goal)
-        return TurnOutcome(StopReason.END_TURN, usage=native.usage, goal=goal)
+        planned = self._listener.narrator.planned
+        return TurnOutcome(StopReason.END_TURN, usage=native.usage, goal=goal, planned=planned)
 
     def _turn_over(self) -> None:
         self._listener.turns.release()
