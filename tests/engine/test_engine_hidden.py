@@ -2,11 +2,15 @@
 
 import json
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from quarterdeck.engine.journal import Journal, Redactor, event, note
+from quarterdeck.engine.journal import Journal, event, note
+from quarterdeck.engine.redaction import Redactor
+from quarterdeck.wire.engine import OpenChat
 from quarterdeck.wire.events import EventType
+from quarterdeck.wire.setup import Setup
 from tests.support.trees import files_under
 
 KEY = 'sk-"quoted"-and-long\\é'
@@ -31,3 +35,19 @@ async def test_a_key_is_in_no_entry_and_no_note(tmp_path: Path, credential: str)
     assert found[1] == "OPENAI_API_KEY=********\nHOME=/home/agent short\n"
     kept = b"".join(content for _, content in files_under(tmp_path))
     assert kept.count(json.dumps(KEY, ensure_ascii=False)[1:-1].encode()) == 1  # the first one's
+
+
+async def test_a_key_quoted_in_pieces_is_not_recorded(place, agents, message) -> None:
+    key = "sk-secret-key-1"
+    place.setup = Setup(credentials={"fake": f"FAKE_API_KEY={key}"})
+    await place.start(agents.FakeCatalog())
+    entries, link = await place.entries(), await place.link()
+    chat = uuid4()
+    await link.chat_open(OpenChat(chat_id=chat, provider="fake"))
+    await link.chat_send(message(chat, "say it:s sk-s ecret- key-1 s sk- not-a-key s"))
+    await entries.wait("chat.turn.completed")
+    events = [e.payload["event"] for e in entries.all if e.type == "chat.turn.delta"]
+    updates = [e["payload"] for e in events if e["type"] == "acp-session_update"]
+    assert "".join(one["content"]["text"] for one in updates) == "it:s********ssk-not-a-keys"
+    changed = await entries.wait("chat.updated", 2)
+    assert changed.payload["chat"]["lastMessageText"] == "it:s********ssk-not-a-keys"

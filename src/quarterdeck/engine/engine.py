@@ -25,7 +25,8 @@ from quarterdeck.engine.exec import run_command, stream_command
 from quarterdeck.engine.files import RepositoryFiles
 from quarterdeck.engine.git import read_repository
 from quarterdeck.engine.git_operations import read_diffs
-from quarterdeck.engine.journal import Journal, Line, Redactor, event
+from quarterdeck.engine.journal import Journal, Line, event
+from quarterdeck.engine.redaction import Redactor
 from quarterdeck.engine.rpc import Method, parse
 from quarterdeck.engine.setup.boot import Boot
 from quarterdeck.engine.setup.hooks import SetupMemory, rests

@@ -20,19 +20,18 @@ written again without them, so the numbers of a file always increase. `append` e
 everything or leaves the file as it was.
 
 Keys of agents are removed from all entries: an agent or its child processes may print their
-environment, and the key must not reach the journal, the service's database or its readers. A key
-that comes in two pieces of a stream is not recognized.
+environment, and the key must not reach the journal, the service's database or its readers
+(redaction.py).
 """
 
 import asyncio
 import errno
 import logging
 import os
-import re
 import shutil
 from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -559,34 +558,3 @@ class Journal:
 def _open_file(directory: Path, visit: Visit) -> JournalFile:
     directory.mkdir(parents=True, exist_ok=True)
     return JournalFile(directory / FILE_NAME, visit)
-
-
-STARS = b"********"
-SHORTEST = 8
-"""Anything shorter is not a key, and may occur in any text."""
-_NAMED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(.+)", re.DOTALL)
-
-
-class Redactor:
-    """Removes keys from JSON. `credentials` may change: keys can be given to a running engine."""
-
-    def __init__(self, credentials: Mapping[str, str]) -> None:
-        self._credentials = credentials
-        self._credentials_seen: tuple[str, ...] = ()
-        self._keys: list[bytes] = []
-
-    def __call__(self, content: bytes) -> bytes:
-        current = tuple(self._credentials.values())
-        if current != self._credentials_seen:
-            self._credentials_seen = current
-            self._keys = sorted(map(_as_json, current), key=len, reverse=True)
-        for key in self._keys:
-            if len(key) >= SHORTEST and key in content:
-                content = content.replace(key, STARS)
-        return content
-
-
-def _as_json(credential: str) -> bytes:
-    """Return a text as it is inside a JSON text. A credential may be `VARIABLE=key`."""
-    named = _NAMED.fullmatch(credential)
-    return to_json(named[1] if named else credential)[1:-1]

@@ -28,6 +28,7 @@ from quarterdeck.engine.chat_state import EngineChat, LastMessage, OpenTurn
 from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.goals import Goals
 from quarterdeck.engine.journal import EntryTooLargeError, JournalDraft, JournalNote, event
+from quarterdeck.engine.redaction import StreamRedactor
 from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.chats import GoalStatus, Interrupted
@@ -156,6 +157,7 @@ class ChatRunner:
         self._tasks = tasks
         self._on_turn_end = on_turn_end
         self._agent = AgentSessionHolder(place, chat, self._hear)
+        self._pieces = StreamRedactor(place.credentials)
         self._offer: ModelOffer | None = None
         self._turn: _Turn | None = None
         self._worker: asyncio.Task[None] | None = None
@@ -403,6 +405,8 @@ class ChatRunner:
 
     async def _finish(self, turn: _Turn, outcome: TurnOutcome) -> None:
         await self._questions.cancel_all()
+        for held in self._pieces.flush():
+            await self._record(held)
         message, chat = turn.message, self.chat
         cancelled = outcome.stop_reason == StopReason.CANCELLED
         failed = outcome.stop_reason == StopReason.FAILED
@@ -447,6 +451,10 @@ class ChatRunner:
     # The agent's events
 
     async def _hear(self, agent_event: AgentEvent) -> None:
+        for safe in self._pieces.take(agent_event):
+            await self._record(safe)
+
+    async def _record(self, agent_event: AgentEvent) -> None:
         turn = self._turn
         drafts: list[JournalDraft | JournalNote] = [self._delta(turn, agent_event)]
         if turn is not None:
