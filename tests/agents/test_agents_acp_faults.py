@@ -382,3 +382,41 @@ async def test_a_sandbox_is_given_settings_and_keeps_its_own(spec, tmp_path) -> 
 @pytest.mark.parametrize("preset", load_presets().values(), ids=lambda preset: preset.name)
 def test_what_homes_are_given_is_json(preset: Preset) -> None:
     assert all(json.loads(text) for text in preset.home_files.values())
+
+
+LOSING = """
+    def load(message):
+        answer(message, {})
+    def prompt(message):
+        text = message["params"]["prompt"][0]["text"]
+        opened = os.path.exists("lost")
+        if text == "lose" or (text == "work and lose" and not opened):
+            open("lost", "w").close()
+            if text != "lose":
+                say("worked ")
+            global lost
+            lost = True
+        if lost:
+            return refuse(message, -32002, "Resource not found")
+        say(text)
+        answer(message, {"stopReason": "end_turn"})
+    lost = False
+    serve(prompt, capabilities={"loadSession": True}, session_load=load)
+"""
+
+
+async def test_a_session_that_the_agent_has_lost_is_reopened(scripted, heard) -> None:
+    session = await scripted(LOSING)
+    first = session.process_id
+    assert (await session.prompt(Prompt("m1", "lose"))).stop_reason == StopReason.FAILED  # twice
+    assert session.process_id != first and session.id == "s1"
+    assert (await session.prompt(HELLO)).stop_reason == StopReason.END_TURN
+    assert heard.text() == "hello"
+
+
+async def test_a_prompt_that_the_agent_has_worked_on_is_not_repeated(scripted, heard) -> None:
+    session = await scripted(LOSING)
+    failed = await session.prompt(Prompt("m1", "work and lose"))
+    assert failed.stop_reason == StopReason.FAILED and heard.text() == "worked "
+    assert (await session.prompt(HELLO)).stop_reason == StopReason.END_TURN
+    assert heard.text() == "worked hello"

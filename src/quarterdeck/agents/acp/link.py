@@ -247,6 +247,8 @@ class AgentLink(ProcessLink):
         self.usage = Usage(preset.traps.usage_adds_up)
         self.last_message = ""
         """The last piece of a message that the agent sent."""
+        self.worked = False
+        """Whether the agent sent anything but its state since this was last cleared."""
         self.replaying = False
         """Whether updates are history that the engine already has."""
         self.choices: OptionState | None = None
@@ -313,6 +315,7 @@ class AgentLink(ProcessLink):
             return
         if self.choices:
             self.choices.follow(update)
+        self.worked = self.worked or update.get("sessionUpdate") not in _STATE
         if update.get("sessionUpdate") == "agent_message_chunk":
             self.last_message = str(as_object(update.get("content")).get("text") or "")
         await self._recorder.record(AgentEventType.SESSION_UPDATE, update)

@@ -44,6 +44,10 @@ def _image_block(image: Image) -> dict[str, Any]:
     return {"type": "resource_link", "uri": source.url, "name": name}
 
 
+_NOT_FOUND = -32002
+"""The protocol's code for a resource that the agent does not have."""
+
+
 class AcpSession(ProcessSession[AgentLink]):
     """One agent process and its session."""
 
@@ -54,6 +58,8 @@ class AcpSession(ProcessSession[AgentLink]):
         self._capabilities = AgentCapabilities()
         self._prompting = False
         """Whether the agent has an unanswered prompt."""
+        self._used = False
+        """Whether the agent did anything with the last prompt, so that it must not be repeated."""
 
     @property
     def models(self) -> ModelOffer | None:
@@ -84,6 +90,19 @@ class AcpSession(ProcessSession[AgentLink]):
 
     async def _take_turn(self, prompt: Prompt, turn: EngineTurn) -> TurnOutcome:
         try:
+            self._used = False
+            return await self._run_turn(prompt, turn)
+        except RefusedError as error:
+            link = self._link
+            if error.code != _NOT_FOUND or turn.interrupted or link is None or self._used:
+                raise
+        # An agent whose inner process ended knows the session no more, until it is opened again.
+        await link.close(self._timeouts.leave)
+        await self._recorder.open_turn()
+        return await self._run_turn(prompt, turn)
+
+    async def _run_turn(self, prompt: Prompt, turn: EngineTurn) -> TurnOutcome:
+        try:
             link = await self._ready(prompt)
             blocks = prompt_blocks(prompt, self._capabilities.prompt_capabilities.image)
         except NotOfferedError as error:
@@ -105,12 +124,14 @@ class AcpSession(ProcessSession[AgentLink]):
         self._recorder.activity.rest()
         link.last_message = ""
         link.replaying = False
+        link.worked = False
         self._prompting = True
         try:
             async with self._watched(link):
                 return await link.request("session/prompt", params, PromptResponse)
         finally:
             self._prompting = False
+            self._used = link.worked
 
     async def _ask_to_stop(self, link: AgentLink) -> None:
         if self._prompting:
