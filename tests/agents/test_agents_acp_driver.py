@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from dataclasses import replace
 
@@ -522,6 +523,28 @@ async def test_an_agent_that_wants_a_key_says_which(scripted) -> None:
             serve(None, session_new=new)
             """,
             keys=("THE_KEY",),
+        )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "reason"),
+    [
+        (None, "Scripted wants a login. Set auth_method to one that it offers: key, web."),
+        ("old", "Scripted does not offer the login old. It offers: key, web."),
+    ],
+)
+async def test_the_logins_that_an_agent_offers_are_named(scripted, chosen, reason) -> None:
+    with pytest.raises(AgentUnavailableError, match=f"^{re.escape(reason)}$"):
+        await scripted(
+            """
+            def hello(message):
+                methods = [{"id": "key", "name": "Key"}, {"id": "web", "name": "Web"}]
+                answer(message, {"protocolVersion": 1, "authMethods": methods})
+            def new(message):
+                refuse(message, -32000, "Authentication required")
+            serve(None, initialize=hello, session_new=new)
+            """,
+            auth_method=chosen,
         )
 
 

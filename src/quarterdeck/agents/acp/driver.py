@@ -193,12 +193,21 @@ class AcpHandshake:
     async def _log_in(self, hello: Initialized) -> None:
         method = self._preset.auth_method
         if method not in [offered.id for offered in hello.auth_methods]:
-            keys = self._preset.key_names
-            raise AgentUnavailableError(
-                f"{self._preset.name} is not logged in."
-                + (f" Set the variable {keys} in the environment." if keys else "")
-            )
+            raise AgentUnavailableError(self._no_login(hello))
         await self._link.request("authenticate", {"methodId": method}, AcpShape)
+
+    def _no_login(self, hello: Initialized) -> str:
+        """Return why there is no login, with the way to one."""
+        name, chosen, keys = self._preset.name, self._preset.auth_method, self._preset.key_names
+        advice = f" Set the variable {keys} in the environment." if keys else ""
+        ids = ", ".join(offered.id for offered in hello.auth_methods)
+        if not ids:
+            return f"{name} is not logged in.{advice}"
+        if chosen is not None:
+            return f"{name} does not offer the login {chosen}. It offers: {ids}.{advice}"
+        if keys:
+            return f"{name} is not logged in.{advice} It offers the logins: {ids}."
+        return f"{name} wants a login. Set auth_method to one that it offers: {ids}."
 
     async def _new(self) -> str:
         opened = await self._link.request("session/new", self._parameters(), OpenedSession)
