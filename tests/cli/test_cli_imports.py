@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-DRAWING = {"textual", "rich", "pygments", "fastapi", "starlette", "uvicorn", "sqlalchemy"}
+DRAWING = {"textual", "rich", "pygments", "fastapi", "starlette", "uvicorn", "sqlalchemy", "mcp"}
 
 RUN = """
 import json, sys
@@ -88,6 +88,7 @@ LOCAL = (
     "env variables --help",
     "credentials set --help",
     "repo sets --help",
+    "mcp --help",
     "stop",
     "auth key",
     "config path",

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -39,15 +40,27 @@ def run_with(target: Target, work: Callable[["Client"], Awaitable[Result]]) -> R
     """Run the work with a client of a target, as `with_client` does."""
 
     async def run() -> Result:
-        async with target.client() as client:
+        async with opened_client(target) as client:
             return await work(client)
 
+    return asyncio.run(run())
+
+
+@asynccontextmanager
+async def opened_client(target: Target) -> "AsyncGenerator[Client]":
+    """Open a client of a target for the block.
+
+    Raises:
+        NoServiceError: the embedded service was never started here, or does not answer.
+        ClientError: raised by the block.
+    """
     if target.embedded and not (target.home.socket.exists() and target.current_key() is not None):
         raise _not_running(target)
     from quarterdeck.client.errors import UnreachableError
 
     try:
-        return asyncio.run(run())
+        async with target.client() as client:
+            yield client
     except UnreachableError as e:
         if not target.embedded:
             raise
@@ -98,30 +111,37 @@ def with_inside_client(work: Callable[["Client"], Awaitable[Result]]) -> Result:
         UsageError: this is not a workspace.
         ClientError: raised by the last try.
     """
-    address, workspace, secret = _own_workspace()
 
     async def run() -> Result:
         from quarterdeck.client.errors import NotConnectedError
 
         for pause in _RETRY_DELAYS:
             try:
-                return await _run_inside(address, workspace, secret, work)
+                return await _run_inside(work)
             except NotConnectedError:
                 await asyncio.sleep(pause)
-        return await _run_inside(address, workspace, secret, work)
+        return await _run_inside(work)
 
     return asyncio.run(run())
 
 
-async def _run_inside(
-    address: str, workspace: UUID, secret: str, work: Callable[["Client"], Awaitable[Result]]
-) -> Result:
+async def _run_inside(work: Callable[["Client"], Awaitable[Result]]) -> Result:
+    async with inside_client() as client:
+        return await work(client)
+
+
+def inside_client() -> "Client":
+    """Return a client of the service for this workspace. The caller closes it.
+
+    Raises:
+        UsageError: this is not a workspace.
+    """
     from quarterdeck.client import LOCAL_URL, Client, HttpConnection
 
+    address, workspace, secret = _own_workspace()
     socket = Path(address.removeprefix(_UNIX)) if address.startswith(_UNIX) else None
     url = LOCAL_URL if socket else address
-    async with Client(HttpConnection(url, secret, socket=socket, workspace=workspace)) as client:
-        return await work(client)
+    return Client(HttpConnection(url, secret, socket=socket, workspace=workspace))
 
 
 def _own_workspace() -> tuple[str, UUID, str]:

@@ -156,10 +156,13 @@ def respond(
         raise UsageError("Give --option or --text.")
 
     async def work(client: "Client", replica_id: UUID) -> "Sequence[QuestionBlock]":
-        thread = _asking_chat(await client.replicas.get(replica_id), chat)
+        thread = asking_chat(await client.replicas.get(replica_id), chat)
         if option is None and text is None:
-            return await _open_questions(client, replica_id, thread)
-        wanted = request or _only_question(await _open_questions(client, replica_id, thread))
+            asked = await open_questions(client, replica_id, thread)
+            if not asked:
+                raise FailedError("No question is open.")
+            return asked
+        wanted = request or only_question(await open_questions(client, replica_id, thread))
         await client.chats.respond(replica_id, thread.id, wanted, option_id=option, text=text)
         return ()
 
@@ -170,7 +173,7 @@ def respond(
     print_success("Answered.", common.json)
 
 
-def _asking_chat(detail: ReplicaDetail, wanted: str | None) -> Chat:
+def asking_chat(detail: ReplicaDetail, wanted: str | None) -> Chat:
     """Return the named chat, else the one that waits for an answer, else the first."""
     asking = [chat for chat in detail.chats if chat.awaiting_input]
     if wanted is not None or not asking:
@@ -181,14 +184,10 @@ def _asking_chat(detail: ReplicaDetail, wanted: str | None) -> Chat:
     return asking[0]
 
 
-async def _open_questions(
+async def open_questions(
     client: "Client", replica_id: UUID, chat: Chat
 ) -> "Sequence[QuestionBlock]":
-    """Return the open questions of the running turn, oldest first.
-
-    Raises:
-        FailedError: no question is open.
-    """
+    """Return the open questions of the running turn, oldest first."""
     from quarterdeck.transcript.fold import Transcript
 
     transcript = Transcript()
@@ -196,12 +195,18 @@ async def _open_questions(
         transcript.prepend(page.events)
         if transcript.turn.started_at is not None:
             break
-    if not transcript.open_questions:
-        raise FailedError("No question is open.")
     return transcript.open_questions
 
 
-def _only_question(questions: "Sequence[QuestionBlock]") -> str:
+def only_question(questions: "Sequence[QuestionBlock]") -> str:
+    """Return the id of the only open question.
+
+    Raises:
+        FailedError: no question is open.
+        UsageError: several are.
+    """
+    if not questions:
+        raise FailedError("No question is open.")
     if len(questions) > 1:
         known = ", ".join(question.request_id for question in questions)
         raise UsageError(

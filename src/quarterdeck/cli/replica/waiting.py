@@ -44,7 +44,7 @@ def wait(common: Common, replica: str, goals: tuple[str, ...], timeout: float | 
     async def work(client: "Client", replica_id: UUID) -> str:
         try:
             async with asyncio.timeout(timeout):
-                return await _wait(client, replica_id, frozenset(goals or NEEDS_PERSON))
+                return await wait_for_state(client, replica_id, frozenset(goals or NEEDS_PERSON))
         except TimeoutError:
             raise FailedError(f"{replica} was in none of these states in time.") from None
 
@@ -55,7 +55,12 @@ def wait(common: Common, replica: str, goals: tuple[str, ...], timeout: float | 
         print_text(reached)
 
 
-async def _wait(client: "Client", replica_id: UUID, goals: frozenset[str]) -> str:
+async def wait_for_state(client: "Client", replica_id: UUID, goals: frozenset[str]) -> str:
+    """Wait until a replica is in one of the states; return the first of `GOALS` that it is in.
+
+    Raises:
+        FailedError: it has come to rest in another state.
+    """
     pause = FIRST_POLL
     while True:
         detail = await client.replicas.get(replica_id)

@@ -1,0 +1,173 @@
+"""`qd mcp`: another program's agent commands replicas; the SDK's client, a real service and agents."""
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+from tests.cli.conftest import PROGRAM, Deck, Installation, new_installation, serving
+from tests.support.git import commit_files
+
+AGENT = Path(__file__).parents[1] / "fleet" / "scripted_agent.py"
+TOOLS = {
+    *("create_replica", "list_replicas", "get_replica", "send_message"),
+    *("read_history", "respond", "get_diff", "wait"),
+}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deck]:
+    """A running service with an agent that does as it is told, and a repository."""
+    base = tmp_path_factory.mktemp("mcp")
+    repository = base / "shop"
+    repository.mkdir()
+    (repository / "README").write_text("A shop.\n")
+    commit_files(repository)
+    program = base / "scripted"
+    program.write_text(f"#!{sys.executable} -IS\n{AGENT.read_text()}")
+    program.chmod(0o755)
+    plain = new_installation(base / "home")
+    plain.home.mkdir()
+    table = f'[agents.scripted]\nname = "Scripted"\ncommand = ["{program}"]\n'
+    (plain.home / "config.toml").write_text(table)
+    made = Deck(plain.home, plain.environment, repository)
+    with serving(made):
+        try:
+            yield made
+        finally:
+            for record in made.qd("replica", "ls", "--json").json["replicas"]:
+                made.qd("replica", "rm", "--yes", record["id"])
+            made.qd("stop")
+
+
+@asynccontextmanager
+async def connected(installation: Installation, **variables: str) -> AsyncIterator[Client]:
+    server = StdioServerParameters(
+        command=PROGRAM[0],
+        args=[*PROGRAM[1:], "mcp"],
+        env=installation.environment | variables,
+        cwd=installation.home.parent,
+    )
+    async with Client(server, read_timeout_seconds=120) as client:
+        yield client
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> Any:
+    """Return the structured answer of a tool that succeeds."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+async def refusal(client: Client, tool: str, **arguments: Any) -> str:
+    """Return the text of a tool's error."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error, result.structured_content
+    return result.content[0].text
+
+
+async def test_one_agent_commands_another(shop: Deck) -> None:
+    async with connected(shop) as client:
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools} == TOOLS
+        assert all(tool.description and tool.output_schema for tool in tools)
+
+        edit = "```sh\necho more >> README\n```"
+        made = await call(
+            client, "create_replica", message=edit, repository=str(shop.repository), name="one"
+        )
+        assert (made["name"], made["status"]) == ("one", "preparing")
+        ended = await call(client, "wait", replica="one", timeout_seconds=60)
+        assert ended == {"state": "done", "timed_out": False}
+        patch = await call(client, "get_diff", replica="one")
+        assert "+more" in patch["patch"] and patch["is_complete"]
+        assert patch["repository"] == "shop"
+
+        sent = await call(client, "send_message", replica="one", message="ask", agent="scripted")
+        asking = await call(
+            client, "wait", replica="one", message=sent["message_id"], timeout_seconds=60
+        )
+        assert asking["state"] == "asking"
+        history = await call(client, "read_history", replica="one")
+        assert history["chat"] == sent["chat_id"]
+        assert "> ask" in history["text"] and "? ask" in history["text"]
+        (question,) = history["questions"]
+        assert question["options"] == {"yes": "Yes"}
+        answered = await call(
+            client, "respond", replica="one", option="yes", question=question["question"]
+        )
+        assert answered == {"result": "Answered."}
+        assert (await call(client, "wait", replica="one", timeout_seconds=60))["state"] == "done"
+
+        listed = await call(client, "list_replicas", limit=1)
+        assert [each["name"] for each in listed["replicas"]] == ["one"]
+        shown = await call(client, "get_replica", replica=made["id"])
+        assert {chat["provider"] for chat in shown["chats"]} == {"builtin", "scripted"}
+
+        chat = sent["chat_id"]
+        last = await call(client, "send_message", replica="one", message="wait", chat=chat)
+        still = await call(
+            client, "wait", replica="one", message=last["message_id"], timeout_seconds=1
+        )
+        assert still == {"state": "working", "timed_out": True}
+
+
+async def test_errors_name_the_next_step(shop: Deck) -> None:
+    async with connected(shop) as client:
+        unknown = await refusal(client, "get_replica", replica="nobody")
+        assert "There is no replica 'nobody'." in unknown and "qd replica ls" in unknown
+        assert "name" in await refusal(client, "create_replica", name="a b")
+        both = await refusal(client, "create_replica", repository="/x", environment="global")
+        assert "Give one of them." in both
+        assert "Give one of them." in await refusal(client, "respond", replica="nobody")
+        assert "limit" in await refusal(client, "list_replicas", limit=1000)
+        await call(client, "create_replica", name="bare")
+        assert "has no repository" in await refusal(client, "get_diff", replica="bare")
+        taken = await refusal(client, "create_replica", name="bare")
+        assert "has this name" in taken
+    async with connected(shop, QD_API_KEY="qd_wrong") as client:
+        denied = await refusal(client, "list_replicas")
+        assert "key" in denied and "Traceback" not in denied
+
+
+async def test_a_service_that_starts_later_is_found(installation: Installation) -> None:
+    async with connected(installation) as client:
+        assert "Start it with: qd serve" in await refusal(client, "list_replicas")
+        with serving(installation):
+            assert (await call(client, "list_replicas"))["total"] == 0
+
+
+INSIDE = """
+import asyncio, os, sys
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+async def main():
+    server = StdioServerParameters(command="qd", args=["mcp"], env=dict(os.environ))
+    async with Client(server) as client:
+        print(sorted(tool.name for tool in (await client.list_tools()).tools))
+        opened = await client.call_tool("open_preview", {"port": 8123})
+        print(opened.is_error, opened.structured_content["publicUrl"])
+        for name in ("list_replicas", "send_message"):
+            print(name, (await client.call_tool(name, {})).is_error)
+
+asyncio.run(main())
+"""
+
+
+def test_inside_a_replica_it_has_the_rights_of_the_replica(shop: Deck) -> None:
+    created = shop.qd("replica", "create", "--name", "within", "--env", "global", "--wait")
+    assert created.code == 0, created.err
+    script = f"{sys.executable} - <<'END'\n{INSIDE}\nEND"
+    done = shop.qd("replica", "exec", "within", "--timeout", "50", "--", script)
+    assert done.code == 0, done.err
+    tools, opened, listing, sending = done.out.splitlines()
+    assert tools == "['close_preview', 'open_preview']"
+    assert opened.startswith("False http")
+    assert (listing, sending) == ("list_replicas True", "send_message True")
