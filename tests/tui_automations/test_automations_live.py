@@ -170,7 +170,8 @@ async def test_a_finished_run_names_work_that_was_never_pushed(
     office: Installation, shop: UUID
 ) -> None:
     async with office.client() as client, office.cockpit((140, 40)) as desk:
-        body = CreateEnvironment(name="shop", repository_id=shop)
+        # A name of its own: a failed try leaves its environment.
+        body = CreateEnvironment(name=f"shop-{shop.hex[:8]}", repository_id=shop)
         environment = await client.environments.create(body)
         record = await made(office, "worker", prompt=WORK, environment_id=str(environment.id))
         run = await client.automations.trigger(record.id)
