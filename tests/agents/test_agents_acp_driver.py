@@ -529,7 +529,7 @@ async def test_an_agent_that_wants_a_key_says_which(scripted) -> None:
 @pytest.mark.parametrize(
     ("chosen", "reason"),
     [
-        (None, "Scripted wants a login. Set auth_method to one that it offers: key, web."),
+        (None, "Scripted needs a login. Set auth_method to one that it offers: key, web."),
         ("old", "Scripted does not offer the login old. It offers: key, web."),
     ],
 )

@@ -170,8 +170,7 @@ async def test_a_finished_run_names_work_that_was_never_pushed(
     office: Installation, shop: UUID
 ) -> None:
     async with office.client() as client, office.cockpit((140, 40)) as desk:
-        # A name of its own: a failed try leaves its environment.
-        body = CreateEnvironment(name=f"shop-{shop.hex[:8]}", repository_id=shop)
+        body = CreateEnvironment(name="worker", repository_id=shop)
         environment = await client.environments.create(body)
         record = await made(office, "worker", prompt=WORK, environment_id=str(environment.id))
         run = await client.automations.trigger(record.id)
@@ -279,6 +278,8 @@ async def test_the_form_offers_the_repository_here(office: Installation) -> None
         environment = await client.environments.get(record.environment_id)
         assert environment.repository_id is not None
         await desk.see(environment.name)
+        await client.automations.delete(record.id)
+        await client.environments.delete(environment.id)
 
 
 async def test_a_run_can_be_canceled_and_what_is_offered_follows_its_state(

@@ -3,12 +3,14 @@
 from uuid import UUID
 
 import pytest
+from textual.app import ComposeResult
 from textual.pilot import Pilot
 
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import ReplicaChanged
 from quarterdeck.tui.panes import replica as pane_module
 from quarterdeck.tui.panes.replica import ReplicaHolder
+from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit
@@ -141,4 +143,19 @@ async def test_a_screen_without_its_parts_shows_no_keys(
         frozen.screen.post_message(ReplicaHolder.Shown())
         frozen.app_state.publish(ReplicaChanged(known.id))
         await pilot.pause()
+    assert not frozen.failures.path.exists()
+
+
+async def test_a_cockpit_that_is_closed_while_it_starts(
+    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = MainScreen.compose
+
+    def close_first(screen: MainScreen) -> ComposeResult:
+        monkeypatch.setattr(frozen, "_running", False)
+        return parts(screen)
+
+    monkeypatch.setattr(MainScreen, "compose", close_first)
+    async with frozen.run_test(size=(80, 24)):
+        await eventually(lambda: not frozen.is_running)
     assert not frozen.failures.path.exists()

@@ -344,9 +344,9 @@ def replica_server(
     ]
     writers: list[Tool] = [tools.create_replica, tools.send_message, tools.respond]
     for tool in readers:
-        server.add_tool(_telling_errors(tool), annotations=reading)
+        server.add_tool(_with_tool_errors(tool), annotations=reading)
     for tool in writers:
-        server.add_tool(_telling_errors(tool), annotations=writing)
+        server.add_tool(_with_tool_errors(tool), annotations=writing)
     return server
 
 
@@ -356,7 +356,7 @@ def inside_server(open_client: OpenClient) -> MCPServer[dict[str, Any]]:
     tools = InsideTools(open_client)
     inside: list[Tool] = [tools.open_preview, tools.close_preview]
     for tool in inside:
-        server.add_tool(_telling_errors(tool))
+        server.add_tool(_with_tool_errors(tool))
     return server
 
 
@@ -366,8 +366,8 @@ def _server(instructions: str) -> MCPServer[dict[str, Any]]:
     )
 
 
-def _telling_errors(tool: Tool) -> Tool:
-    """Return the tool with foreseen errors as answers that its caller reads, with the next step."""
+def _with_tool_errors(tool: Tool) -> Tool:
+    """Return the tool with expected errors turned into tool errors, with their next step."""
 
     @wraps(tool)
     async def call(**arguments: Any) -> Any:

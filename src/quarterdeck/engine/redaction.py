@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from quarterdeck.wire.history import AgentEvent, AgentEventType
+from quarterdeck.wire.history import STATE_UPDATES, AgentEvent, AgentEventType
 
 STARS = b"********"
 SHORTEST = 8
@@ -45,16 +45,6 @@ def _key_in(credential: str) -> str:
 
 
 _PIECES = ("agent_message_chunk", "agent_thought_chunk")
-_STATE = frozenset(
-    {
-        "available_commands_update",
-        "config_option_update",
-        "current_mode_update",
-        "session_info_update",
-        "usage_update",
-    }
-)
-"""Updates that do not end a text: its next piece continues it."""
 
 
 class StreamRedactor:
@@ -68,7 +58,7 @@ class StreamRedactor:
         """Return the events to record now."""
         if (
             event.type == AgentEventType.SESSION_UPDATE
-            and event.payload.get("sessionUpdate") in _STATE
+            and event.payload.get("sessionUpdate") in STATE_UPDATES
         ):
             return [event]
         text = _piece_of(event)

@@ -127,7 +127,7 @@ class AppState:
         return sorted(self.replicas.values(), key=ReplicaState.sort_key)
 
     def next_waiting(self, current: ReplicaState | None = None) -> ReplicaState | None:
-        """Return the replica after this one, in the order of the list, that is worth a visit."""
+        """Return the replica after this one, in the order of the list, that needs the person."""
         states = self.ordered()
         after = states.index(current) + 1 if current in states else 0
         waiting = (one for one in states[after:] + states[:after] if one.attention in WAITS)

@@ -57,7 +57,7 @@ NEEDS_YOU = {Attention.ASKS, Attention.PLAN, Attention.FAILED}
 """States in which nothing continues before the person acts."""
 
 WAITS = NEEDS_YOU | {Attention.DONE_UNSEEN}
-"""States that are worth a visit: nothing continues, or there is a result to look at."""
+"""States that the jump key visits: nothing continues, or there is a new result."""
 
 _QUIET = {
     WorkspaceStatus.PREPARING: Attention.PREPARING,

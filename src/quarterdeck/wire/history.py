@@ -20,6 +20,18 @@ class AgentEventType(StrEnum):
     GIT_OPERATION = "git-operation"
 
 
+STATE_UPDATES = frozenset(
+    {
+        "available_commands_update",
+        "config_option_update",
+        "current_mode_update",
+        "session_info_update",
+        "usage_update",
+    }
+)
+"""Session updates with the session's current state: they are no part of a turn's text or history."""
+
+
 class AgentEvent(Record):
     """One event of a chat: `type` names the shape of `payload`."""
 

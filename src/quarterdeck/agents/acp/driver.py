@@ -197,7 +197,7 @@ class AcpHandshake:
         await self._link.request("authenticate", {"methodId": method}, AcpShape)
 
     def _no_login(self, hello: Initialized) -> str:
-        """Return why there is no login, with the way to one."""
+        """Return the message for an agent without a login, with what to do."""
         name, chosen, keys = self._preset.name, self._preset.auth_method, self._preset.key_names
         advice = f" Set the variable {keys} in the environment." if keys else ""
         ids = ", ".join(offered.id for offered in hello.auth_methods)
@@ -207,7 +207,7 @@ class AcpHandshake:
             return f"{name} does not offer the login {chosen}. It offers: {ids}.{advice}"
         if keys:
             return f"{name} is not logged in.{advice} It offers the logins: {ids}."
-        return f"{name} wants a login. Set auth_method to one that it offers: {ids}."
+        return f"{name} needs a login. Set auth_method to one that it offers: {ids}."
 
     async def _new(self) -> str:
         opened = await self._link.request("session/new", self._parameters(), OpenedSession)

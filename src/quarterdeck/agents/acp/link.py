@@ -35,7 +35,7 @@ from quarterdeck.agents.session.process import (
     RefusedError,
 )
 from quarterdeck.agents.session.recorder import Recorder
-from quarterdeck.wire.history import AgentEventType
+from quarterdeck.wire.history import STATE_UPDATES, AgentEventType
 
 DECLINE = "decline"
 """Id of the option that declines the whole form; options of fields have other ids."""
@@ -217,17 +217,6 @@ def read_request(params: object) -> Decision | None:
 
 _Answer = TypeVar("_Answer", bound=AcpShape)
 
-_STATE = frozenset(
-    {
-        "available_commands_update",
-        "config_option_update",
-        "current_mode_update",
-        "session_info_update",
-        "usage_update",
-    }
-)
-"""Updates with the session's current state, so they count even while its history is replayed."""
-
 
 class AgentLink(ProcessLink):
     """Sends requests to an agent, and passes its updates to the recorder."""
@@ -311,11 +300,11 @@ class AgentLink(ProcessLink):
 
     async def _update(self, params: object) -> None:
         update = as_object(as_object(params).get("update"))
-        if not update or (self.replaying and update.get("sessionUpdate") not in _STATE):
+        if not update or (self.replaying and update.get("sessionUpdate") not in STATE_UPDATES):
             return
         if self.choices:
             self.choices.follow(update)
-        self.worked = self.worked or update.get("sessionUpdate") not in _STATE
+        self.worked = self.worked or update.get("sessionUpdate") not in STATE_UPDATES
         if update.get("sessionUpdate") == "agent_message_chunk":
             self.last_message = str(as_object(update.get("content")).get("text") or "")
         await self._recorder.record(AgentEventType.SESSION_UPDATE, update)

@@ -96,7 +96,7 @@ class AcpSession(ProcessSession[AgentLink]):
             link = self._link
             if error.code != _NOT_FOUND or turn.interrupted or link is None or self._used:
                 raise
-        # An agent whose inner process ended knows the session no more, until it is opened again.
+        # An agent whose inner process ended no longer knows the session until it is opened again.
         await link.close(self._timeouts.leave)
         await self._recorder.open_turn()
         return await self._run_turn(prompt, turn)

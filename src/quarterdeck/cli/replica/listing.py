@@ -37,7 +37,7 @@ UNREACHABLE = "unreachable"
 """The service that runs the replica does not answer, so its state is unknown."""
 STATES = (*WORDS.values(), UNREACHABLE)
 WATCH_SECONDS = 0.5
-"""Time between two looks of `ls --watch`."""
+"""Seconds between two requests of `ls --watch`."""
 
 
 @click.command(name="ls")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GOALS = ("asking", "plan", "done", "failed", "idle")
 NEEDS_PERSON = GOALS[:4]
 FIRST_POLL, LONGEST_POLL = 0.1, 1.0
-"""Seconds between two looks at the replica."""
+"""Seconds between two requests."""
 
 
 @click.command(name="wait")

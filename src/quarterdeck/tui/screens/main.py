@@ -100,7 +100,8 @@ class MainScreen(CommandScreen):
 
     def on_mount(self) -> None:
         self._stop_watching = self._app_state.changed.watch(self._changed)
-        self._show_list()
+        if not self._is_closing:
+            self._show_list()
 
     def on_unmount(self) -> None:
         self._stop_watching()
@@ -199,7 +200,10 @@ class MainScreen(CommandScreen):
 
     @property
     def _is_closing(self) -> bool:
-        """Whether the screen is being closed: its parts are removed before it."""
+        """Whether the screen is being closed: its parts are removed before it.
+
+        A cockpit that is closed while it starts never adds them.
+        """
         return not self.query(ReplicaListView)
 
     # the current replica and place
