@@ -87,6 +87,9 @@ async def _states(client: "Client", detail: ReplicaDetail) -> list[str]:
     for chat in detail.chats:
         if (await client.messages.queue(detail.id, chat.id)).queue:
             return []
+    # A message may have left the queue, and its turn begun, since the record was read.
+    if (await client.replicas.get(detail.id)).log_index != detail.log_index:
+        return []
     found = ["plan"] if detail.plan_ready else []
     if detail.turn_failed is not None:
         found.append("failed" if detail.turn_failed else "done")
