@@ -142,6 +142,7 @@ MEMBERS  POST /v1/replica/{}/archive
 MEMBERS  POST /v1/replica/{}/wake
 MEMBERS  GET /v1/replica/{}/status
 MEMBERS  GET /v1/replica/{}/history
+MEMBERS  GET /v1/search
 MEMBERS  GET /v1/replica/{}/events
 MEMBERS  GET /v1/replica/{}/hooks
 MEMBERS  POST /v1/replica/{}/exec

@@ -103,6 +103,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("I11", f"DELETE {CHAT}/goal chats.delete_goal", GOALS),
     # History and events
     _of("S15 I5", f"GET {REPLICA}/history history.page", "service/test_service_history.py"),
+    _of("I4", "GET /v1/search history.search", "service/test_service_search.py"),
     _of("S16 I5", f"GET {REPLICA}/events events.stream", "client/test_client_events.py", FLEET),
     # Exec, terminals, files, canvas, hook logs, previews
     _of("S1 I6", f"POST {REPLICA}/exec exec.run", STATES, "system/test_system_contract.py"),

@@ -46,6 +46,12 @@ def wiped(connection: Connection) -> None:
     connection.execute(text("DROP TABLE alembic_version"))
 
 
+def _is_described(_: Any, name: str, kind: str, *__: Any) -> bool:
+    """Tables of SQLAlchemy do not describe full-text indexes; their definitions are compared too."""
+    of_search = ("search_words", "ix_search_texts_words")
+    return not name.startswith(of_search) and (kind, name) != ("column", "words")
+
+
 def test_migrations_and_tables_make_the_same_schema(empty_database_url: str) -> None:
     engine = writing_engine(empty_database_url)
     prepare(engine)
@@ -54,7 +60,8 @@ def test_migrations_and_tables_make_the_same_schema(empty_database_url: str) -> 
         wiped(connection)
         assert not definitions(connection)
         upgrade(connection)
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        described = MigrationContext.configure(connection, opts={"include_object": _is_described})
+        assert compare_metadata(described, metadata) == []
         by_steps = definitions(connection)
     for made in (at_once, by_steps):
         for name in [name for name in made if "alembic_version" in name]:

@@ -29,6 +29,7 @@ from quarterdeck.wire.chats import (
     UpdateGoal,
 )
 from quarterdeck.wire.history import History
+from quarterdeck.wire.search import SearchHits
 
 list_ = list  # the class below has a method of this name
 
@@ -176,7 +177,7 @@ class MessagesApi:
 
 
 class HistoryApi:
-    """`/v1/replica/{id}/history`."""
+    """`/v1/replica/{id}/history` and `/v1/search`."""
 
     def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
@@ -207,6 +208,19 @@ class HistoryApi:
         return await self._connection.call(
             "GET", f"/v1/replica/{replica_id}/history", History, query=query, rename=self._rename
         )
+
+    async def search(
+        self, q: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> SearchHits:
+        """Return messages and tool calls of all replicas that have the words of `q`, newest first.
+
+        `cursor` is `next_cursor` of the page before.
+
+        Raises:
+            InvalidRequestError: `q` has no word.
+        """
+        query = {"q": q, "limit": limit, "cursor": cursor}
+        return await self._connection.call("GET", "/v1/search", SearchHits, query=query)
 
     async def pages(
         self, replica_id: UUID, *, chat_id: UUID | None = None, limit: int = 200

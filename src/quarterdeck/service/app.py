@@ -40,6 +40,7 @@ from quarterdeck.service.replicas.routes import (
 )
 from quarterdeck.service.repositories.routes import repositories_router
 from quarterdeck.service.routing import RouteTrie
+from quarterdeck.service.search.routes import search_router
 from quarterdeck.service.start import ServiceParts
 from quarterdeck.service.system_routes import description_router, health_router, services_router
 from quarterdeck.service.terminal_routes import terminals_router
@@ -60,6 +61,7 @@ ROUTERS = (
     events_router,
     chats_router,
     messages_router,
+    search_router,
     exec_router,
     terminals_router,
     hooks_router,

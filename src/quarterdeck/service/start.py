@@ -35,6 +35,7 @@ from quarterdeck.service.ownership import ServiceHeartbeat, adopt, home_id
 from quarterdeck.service.previews.service import PreviewService
 from quarterdeck.service.replicas.file_search import FileSearch
 from quarterdeck.service.sealing import open_vault, seal_all
+from quarterdeck.service.search.indexer import SearchIndexer
 from quarterdeck.service.vault import claim
 from quarterdeck.wire.agents import Agent, OwnAgent
 
@@ -203,6 +204,7 @@ class ServiceParts:
     checks: CheckSender
     automations: AutomationRunner
     notifications: NotificationService
+    search_indexer: SearchIndexer
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -217,6 +219,7 @@ class ServiceParts:
         self.notifications.start()
         self.automations.start()
         self.checks.start()
+        self.search_indexer.start()
         storing_uses = asyncio.create_task(self.authenticator.uses.run())
         try:
             yield
@@ -229,6 +232,7 @@ class ServiceParts:
             await self.previews.close()
             await self.automations.close()
             await self.checks.close()
+            await self.search_indexer.close()
             await self.fleet.close()
             await self.notifications.close()
             await self.host_apis.close()
@@ -251,7 +255,8 @@ def build_service(
     checks = CheckSender(context)
     automations = AutomationRunner(context, fleet, checks, host_apis, runner_settings)
     notifications = NotificationService(context)
-    for observer in (notifications.hear, automations.hear):
+    search_indexer = SearchIndexer(context)
+    for observer in (notifications.hear, automations.hear, search_indexer.hear):
         context.event_log.observe(observer)
     return ServiceParts(
         context=context,
@@ -266,6 +271,7 @@ def build_service(
         checks=checks,
         automations=automations,
         notifications=notifications,
+        search_indexer=search_indexer,
     )
 
 

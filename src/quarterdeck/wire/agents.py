@@ -129,6 +129,7 @@ NO_PROVIDERS = frozenset(
         "organizations",
         "previews",
         "replica",
+        "search",
         "services",
         "user",
         "warm-pools",

@@ -30,6 +30,7 @@ from quarterdeck.service.db.tables.core import (
     settings,
     users,
 )
+from quarterdeck.service.db.tables.search import search_texts
 from quarterdeck.service.db.tables.workspaces import (
     canvas_uploads,
     chats,
@@ -79,6 +80,7 @@ __all__ = [
     "repositories",
     "repository_set_members",
     "repository_sets",
+    "search_texts",
     "services",
     "settings",
     "uncommitted_changes",

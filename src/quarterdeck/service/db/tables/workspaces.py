@@ -163,6 +163,7 @@ chats = Table(
     Column("deletion", String(8)),
     Column("notice", Text),
     Column("next_history_index", BigInteger, nullable=False, default=0),
+    Column("searched_index", BigInteger, nullable=False, server_default="0"),
     moment("created_at"),
     moment("updated_at"),
     Index("ix_chats_workspace", "workspace_id", "created_at"),
@@ -170,7 +171,8 @@ chats = Table(
 """`deletion` is null while the chat exists; then asked -> logged (its end is in the log) -> gone
 (from the engine too). The row stays: its events do, and they count in its history. `plan_ready` is
 null where no engine has reported it, `turn_failed` also while the newest message has no result.
-`notice` is a text for the agent before its next message, until the engine has it."""
+`notice` is a text for the agent before its next message, until the engine has it.
+`searched_index` is the place in the chat's history up to which `search_texts` has it."""
 
 messages = Table(
     "messages",

@@ -1,0 +1,1 @@
+"""Full-text search in the chats of an organization."""

@@ -1,0 +1,177 @@
+"""Adds the finished turns of chats to the full-text index."""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, cast
+
+from pydantic_core import from_json
+from sqlalchemy import Connection, bindparam, select
+
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.faults import retry_until_stored
+from quarterdeck.service.db.tables import events
+from quarterdeck.service.errors import DatabaseClosedError
+from quarterdeck.service.event_rows import StoredEvent
+from quarterdeck.service.formats import storable
+from quarterdeck.service.search.rows import (
+    NewText,
+    NewTurn,
+    add_texts,
+    searched_index,
+    unsearched_chats,
+)
+from quarterdeck.wire.events import EventType
+from quarterdeck.wire.history import AgentEventType
+
+log = logging.getLogger(__name__)
+
+PIECE = 16_000
+"""Most characters of one indexed text; a longer one is indexed in pieces."""
+EVENTS_AT_ONCE = 1_000
+
+_page = (
+    select(events.c.chat_history_index, events.c.ts, events.c.payload_json)
+    .where(events.c.chat_id == bindparam("of"), events.c.chat_history_index >= bindparam("start"))
+    .order_by(events.c.chat_history_index)
+    .limit(EVENTS_AT_ONCE)
+)
+
+
+class SearchIndexer:
+    """The one writer of the index; started and closed with the service.
+
+    A turn is indexed when it has ended, so a message is found as a whole, whatever the pieces that
+    it was streamed in. What an earlier service left is indexed at the start.
+    """
+
+    def __init__(self, context: ServiceContext) -> None:
+        self._context = context
+        self._waiting: dict[str, None] = {}
+        self._heard = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start, first with what is not indexed yet."""
+        self._task = asyncio.create_task(self._run(), name="search index")
+
+    async def close(self) -> None:
+        """End. What is not indexed then is indexed after the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def hear(self, workspace_id: str, stored: Sequence[StoredEvent]) -> None:
+        """Observe the event log."""
+        for event in stored:
+            if event.type == EventType.CHAT_TURN_COMPLETED:
+                chat = from_json(event.payload_json).get("chatId")
+                self._waiting[str(chat)] = None
+                self._heard.set()
+
+    async def _run(self) -> None:
+        try:
+            own = self._context.home_id
+            database = self._context.database
+            left = await retry_until_stored(
+                lambda: database.read(lambda c: unsearched_chats(c, own))
+            )
+            self._waiting = dict.fromkeys([*left, *self._waiting])
+            while True:
+                while self._waiting:
+                    chat = next(iter(self._waiting))
+                    del self._waiting[chat]
+                    await retry_until_stored(lambda chat=chat: self._index(chat))
+                self._heard.clear()
+                await self._heard.wait()
+        except DatabaseClosedError:
+            log.debug("The database is closed: indexing ends.")
+
+    async def _index(self, chat_id: str) -> None:
+        """Index the finished turns of a chat that are not indexed."""
+        database = self._context.database
+        while found := await database.read(lambda c: _next_turn(c, chat_id)):
+            if not await database.write(partial(add_texts, chat_id=chat_id, turn=found)):
+                return
+
+
+def _next_turn(connection: Connection, chat_id: str) -> NewTurn | None:
+    """Return the texts of the first finished turn that is not indexed; None when there is none."""
+    start = searched_index(connection, chat_id)
+    if start is None:
+        return None
+    turn = TurnTexts()
+    place = start
+    while page := connection.execute(_page, {"of": chat_id, "start": place}).all():
+        for index, ts, payload in page:
+            place = index + 1
+            if turn.add(index, ts, _event(payload)):
+                return NewTurn(start, place, turn.texts())
+    return None
+
+
+class TurnTexts:
+    """The texts of one turn, from its events in order."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[str, str], tuple[int, str, list[str]]] = {}
+        self._unnamed = 0
+
+    def add(self, index: int, ts: str, event: dict[str, Any]) -> bool:
+        """Add an event; return whether the turn ends with it."""
+        payload = _object(event.get("payload"))
+        match event.get("type"):
+            case AgentEventType.USER_MESSAGE:
+                self._append("user", str(index), index, ts, payload.get("text"))
+            case AgentEventType.SESSION_UPDATE:
+                self._update(index, ts, payload)
+            case AgentEventType.TURN_RESULT:
+                return True
+            case _:
+                pass
+        return False
+
+    def texts(self) -> list[NewText]:
+        """Return what was written, in order, long texts in pieces."""
+        return [
+            NewText(role, index, ts, piece)
+            for (role, _), (index, ts, parts) in self._texts.items()
+            for piece in _pieces(storable("".join(parts)).strip())
+        ]
+
+    def _update(self, index: int, ts: str, payload: dict[str, Any]) -> None:
+        match payload.get("sessionUpdate"):
+            case "agent_message_chunk":
+                text = _object(payload.get("content")).get("text")
+                name = payload.get("messageId") or self._unnamed
+                self._append("agent", str(name), index, ts, text)
+            case "tool_call" | "tool_call_update":
+                self._unnamed = index  # a message without an id ends here
+                if payload.get("title"):
+                    key = ("tool", str(payload.get("toolCallId")))
+                    at, since, _ = self._texts.get(key, (index, ts, []))
+                    self._texts[key] = (at, since, [str(payload["title"])])
+            case _:
+                pass
+
+    def _append(self, role: str, name: str, index: int, ts: str, text: object) -> None:
+        if isinstance(text, str):
+            self._texts.setdefault((role, name), (index, ts, []))[2].append(text)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    while len(text) > PIECE:
+        cut = text.rfind(" ", PIECE // 2, PIECE) + 1 or PIECE
+        yield text[:cut]
+        text = text[cut:]
+    if text:
+        yield text
+
+
+def _event(payload_json: str) -> dict[str, Any]:
+    return _object(_object(from_json(payload_json)).get("event"))
+
+
+def _object(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

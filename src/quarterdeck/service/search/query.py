@@ -1,0 +1,78 @@
+"""Read a query, and show where a text matches it."""
+
+import re
+from dataclasses import dataclass
+
+from quarterdeck.service.errors import ApiError
+from quarterdeck.wire.errors import ErrorCode
+
+_WORD = re.compile(r"[^\W_]+")
+"""What both full-text indexes count as a word."""
+_GAP = re.compile(r"\s+")
+_TERM = re.compile(r'"([^"]*)"?|([^"\s]+)')
+BEFORE, AFTER = 40, 120
+"""Characters of an excerpt before and after the start of the first match."""
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, in lower case."""
+    return _WORD.findall(text.lower())
+
+
+@dataclass(frozen=True)
+class SearchQuery:
+    """A query: all of `phrases` must be found, each a sequence of words.
+
+    The last word of the last phrase may be the beginning of a longer one when `open_ended`.
+    """
+
+    phrases: list[list[str]]
+    open_ended: bool
+
+    @classmethod
+    def read(cls, text: str) -> "SearchQuery":
+        """Read words, phrases in quotation marks, and names such as `core.py`, which are phrases.
+
+        Raises:
+            ApiError: INVALID_REQUEST when it has no word.
+        """
+        terms = list(_TERM.finditer(text))
+        phrases = [words for term in terms if (words := words_of(term[1] or term[2] or ""))]
+        if not phrases:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                "There is nothing to search for. Give a word of two or more characters.",
+                "q",
+            )
+        return cls(phrases, open_ended=terms[-1][2] is not None and not text[-1].isspace())
+
+    def for_sqlite(self) -> str:
+        """Return the query in the language of FTS5."""
+        text = " ".join(f'"{" ".join(words)}"' for words in self.phrases)
+        return text + "*" if self.open_ended else text
+
+    def for_postgresql(self) -> str:
+        """Return the query as text of a `tsquery`."""
+        phrases = ["<->".join(f"'{word}'" for word in words) for words in self.phrases]
+        text = " & ".join(f"({phrase})" for phrase in phrases)
+        return f"{text.removesuffix(')')}:*)" if self.open_ended else text
+
+    def excerpt(self, text: str) -> tuple[str, list[tuple[int, int]]]:
+        """Return the part of a text around the first match, on one line, and the matches in it."""
+        pattern = self._pattern()
+        first = pattern.search(text)
+        at = first.start() if first else 0
+        begin = max(0, at - BEFORE)
+        part = text[begin : at + AFTER]
+        if begin and (gap := _GAP.search(part, 0, at - begin)):  # begin with a whole word
+            part = part[gap.end() :]
+        line = " ".join(part.split())
+        return line, [match.span() for match in pattern.finditer(line)]
+
+    def _pattern(self) -> re.Pattern[str]:
+        phrases = [r"[\W_]+".join(map(re.escape, words)) for words in self.phrases]
+        ends = [r"(?![^\W_])"] * len(phrases)
+        if self.open_ended:
+            ends[-1] = r"[^\W_]*"
+        either = "|".join(phrase + end for phrase, end in zip(phrases, ends, strict=True))
+        return re.compile(rf"(?<![^\W_])(?:{either})", re.IGNORECASE)
