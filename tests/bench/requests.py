@@ -1,14 +1,19 @@
-"""What one request costs: a JSON operation of an idle service, and a page of a long history."""
+"""What one request costs: a JSON operation of an idle service, a page of a long history, a search."""
 
 import asyncio
+import itertools
+import json
+import random
 import sqlite3
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -20,6 +25,14 @@ RUNS = 400
 EVENTS = 1_000_000
 TIMES_THE_PEER = 1.5
 PAGE_LIMIT_MS = 20
+SEARCH_LIMIT_MS = 100
+_letters = random.Random(7)
+VOCABULARY = [
+    "".join(_letters.choices("abcdefghijklmnopqrstuvwxyz", k=_letters.randint(3, 9)))
+    for _ in range(20_000)
+]
+WORDS = 4
+"""Words of one event."""
 
 
 def request_rows(made: Installation) -> list[Row]:
@@ -42,7 +55,7 @@ def request_rows(made: Installation) -> list[Row]:
     taken = asyncio.run(_page(home, replica))
     note = f"100 events from the end of {EVENTS:,}"
     rows.append(Row("history: a page from the end", taken * 1000, "ms", PAGE_LIMIT_MS, note))
-    return rows
+    return [*rows, *_search_rows(made, home)]
 
 
 def _client(socket: Path, key: str = "none") -> httpx.AsyncClient:
@@ -92,9 +105,7 @@ def _fill(home: Home, replica: str) -> None:
         (of_chat,) = database.execute(
             "SELECT next_history_index FROM chats WHERE id = ?", (chat,)
         ).fetchone()
-        payload = (
-            '{"chatId":"%s","event":{"type":"agent","id":"e","payload":{"text":"a word or two"}}}'
-        )
+        agent_events = _turns()
         database.executemany(
             'INSERT INTO events (workspace_id, "index", id, ts, type, payload_json, chat_id,'
             " history_index, chat_history_index) VALUES (?, ?, ?, ?, 'chat.turn.delta', ?, ?, ?, ?)",
@@ -102,7 +113,8 @@ def _fill(home: Home, replica: str) -> None:
                 (
                     *(replica, first + n, f"00000000-0000-4000-8000-{n:012}"),
                     "2026-01-01T00:00:00.000Z",
-                    *(payload % chat, chat, history + n, of_chat + n),
+                    json.dumps({"chatId": chat, "messageId": "m", "event": next(agent_events)}),
+                    *(chat, history + n, of_chat + n),
                 )
                 for n in range(EVENTS)
             ),
@@ -116,6 +128,60 @@ def _fill(home: Home, replica: str) -> None:
             "UPDATE chats SET next_history_index = next_history_index + ? WHERE id = ?",
             (EVENTS, chat),
         )
+
+
+def _turns() -> Iterator[dict[str, Any]]:
+    """Turns of 20 events whose words are as common as those of a language (Zipf's law)."""
+    choose = random.Random(20)
+    weights = [1 / (n + 1) for n in range(len(VOCABULARY))]
+    words = iter(choose.choices(VOCABULARY, weights, k=EVENTS * WORDS))
+    for turn in itertools.count():
+        yield _event("user-message", messageId=f"m{turn}", text=_sentence(words))
+        for _ in range(17):
+            content = {"type": "text", "text": _sentence(words) + " "}
+            yield _update("agent_message_chunk", messageId=f"a{turn}", content=content)
+        yield _update("tool_call", toolCallId=f"t{turn}", title=_sentence(words))
+        yield _event("turn-result", messageId=f"m{turn}", stopReason="end_turn")
+
+
+def _sentence(words: Iterator[str]) -> str:
+    return " ".join(itertools.islice(words, WORDS))
+
+
+def _update(kind: str, **payload: Any) -> dict[str, Any]:
+    return _event("acp-session_update", sessionUpdate=kind, **payload)
+
+
+def _event(kind: str, **payload: Any) -> dict[str, Any]:
+    return {"type": kind, "timestamp": "2026-01-01T00:00:00.000Z", "payload": payload}
+
+
+def _search_rows(made: Installation, home: Home) -> list[Row]:
+    """The end of a turn has all of the chat indexed, which takes the service as long as it takes."""
+    begun = time.monotonic()
+    made.qd("replica", "send", "long", "the needle", "--wait")
+    while not made.json("search", "needle")["hits"]:
+        time.sleep(0.5)
+    rate = EVENTS / (time.monotonic() - begun)
+    rows = [Row("search: events indexed a second, in the background", rate, "/s")]
+    first, second, third, *_, last = VOCABULARY
+    for what, query in {
+        "a rare word": "needle",
+        "the most common word": first,
+        "two common words": f"{first} {second}",
+        "a phrase of two common words": f'"{second} {third}"',
+        "the beginning of a common word": second[:2],
+        "a rare word and a common one": f"{first} {last}",
+    }.items():
+        taken = asyncio.run(_found(home, query))
+        rows.append(Row(f"search: {what}", taken * 1000, "ms", SEARCH_LIMIT_MS, f"q={query}"))
+    return rows
+
+
+async def _found(home: Home, query: str) -> float:
+    async with _client(home.socket, home.key.read_text().strip()) as client:
+        path = f"/v1/search?q={quote(query)}"
+        return statistics.median([await _taken(client, path) for _ in range(11)])
 
 
 @contextmanager

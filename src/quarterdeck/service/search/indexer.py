@@ -17,7 +17,7 @@ from quarterdeck.service.event_rows import StoredEvent
 from quarterdeck.service.formats import storable
 from quarterdeck.service.search.rows import (
     NewText,
-    NewTurn,
+    NewTexts,
     add_texts,
     searched_index,
     unsearched_chats,
@@ -91,24 +91,30 @@ class SearchIndexer:
     async def _index(self, chat_id: str) -> None:
         """Index the finished turns of a chat that are not indexed."""
         database = self._context.database
-        while found := await database.read(lambda c: _next_turn(c, chat_id)):
-            if not await database.write(partial(add_texts, chat_id=chat_id, turn=found)):
+        while found := await database.read(lambda c: _next_turns(c, chat_id)):
+            if not await database.write(partial(add_texts, chat_id=chat_id, new=found)):
                 return
 
 
-def _next_turn(connection: Connection, chat_id: str) -> NewTurn | None:
-    """Return the texts of the first finished turn that is not indexed; None when there is none."""
+def _next_turns(connection: Connection, chat_id: str) -> NewTexts | None:
+    """Return the texts of the next finished turns that are not indexed; None when there are none.
+
+    Of a long history they are some turns, so that none of the steps holds the database for long.
+    """
     start = searched_index(connection, chat_id)
     if start is None:
         return None
-    turn = TurnTexts()
-    place = start
+    turn, texts = TurnTexts(), list[NewText]()
+    place = end = start
     while page := connection.execute(_page, {"of": chat_id, "start": place}).all():
         for index, ts, payload in page:
             place = index + 1
             if turn.add(index, ts, _event(payload)):
-                return NewTurn(start, place, turn.texts())
-    return None
+                texts += turn.texts()
+                turn, end = TurnTexts(), place
+        if end > start:
+            break
+    return NewTexts(start, end, texts) if end > start else None
 
 
 class TurnTexts:

@@ -31,7 +31,7 @@ class NewText:
 
 
 @dataclass(frozen=True)
-class NewTurn:
+class NewTexts:
     """The texts between two places in the history of a chat; `end` is exclusive."""
 
     start: int
@@ -77,19 +77,19 @@ def searched_index(connection: Connection, chat_id: str) -> int | None:
     return connection.execute(statement).scalar()
 
 
-def add_texts(connection: Connection, chat_id: str, turn: NewTurn) -> bool:
-    """Index the texts of a turn; False when another service did so before."""
+def add_texts(connection: Connection, chat_id: str, new: NewTexts) -> bool:
+    """Index texts of a chat; False when another service did so before."""
     statement = (
         update(chats)
-        .where(chats.c.id == chat_id, chats.c.searched_index == turn.start)
-        .values(searched_index=turn.end)
+        .where(chats.c.id == chat_id, chats.c.searched_index == new.start)
+        .values(searched_index=new.end)
         .returning(chats.c.workspace_id)
     )
     workspace_id = connection.execute(statement).scalar()
     if workspace_id is None:
         return False
     of_chat = {"workspace_id": workspace_id, "chat_id": chat_id}
-    rows = [{**vars(one), **of_chat} for one in turn.texts]
+    rows = [{**vars(one), **of_chat} for one in new.texts]
     if rows and connection.dialect.name == "sqlite":
         connection.execute(insert(search_texts), rows)
     elif rows:

@@ -9,7 +9,8 @@ from quarterdeck.service.db.tables.core import metadata, moment, workspace
 SEARCH_DDL = {
     "sqlite": (
         "CREATE VIRTUAL TABLE search_words USING fts5(text, content='search_texts', "
-        "content_rowid='id', columnsize=0, tokenize='unicode61 remove_diacritics 0')",
+        "content_rowid='id', columnsize=0, prefix='2 3 4', "
+        "tokenize='unicode61 remove_diacritics 0')",
         "CREATE TRIGGER search_texts_added AFTER INSERT ON search_texts BEGIN "
         "INSERT INTO search_words (rowid, text) VALUES (new.id, new.text); END",
         "CREATE TRIGGER search_texts_deleted AFTER DELETE ON search_texts BEGIN "
