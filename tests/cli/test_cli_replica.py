@@ -123,6 +123,25 @@ def test_send_from_stdin_is_followed_to_its_end(deck):
     assert indexes == list(range(indexes[0], indexes[0] + len(indexes)))
 
 
+def test_chats_are_searched(deck):
+    sent = deck.qd("replica", "send", "probe", "--wait", "a time-out in the haystack")
+    assert sent.code == 0, sent.err
+    end = time.monotonic() + 30
+    for pause in pauses(0.05):  # a turn is indexed after its end was told
+        found = deck.qd("search", "haystack", "time", "--json").json["hits"]
+        if found or time.monotonic() > end:
+            break
+        time.sleep(pause)
+    (hit,) = [one for one in found if one["role"] == "user"]
+    assert (hit["workspace_name"], hit["excerpt"]) == ("probe", "a time-out in the haystack")
+    printed = deck.qd("search", "a time out", "--limit", "1")
+    assert printed.out.rstrip().endswith("user: a time-out in the haystack")
+    nothing = deck.qd("search", "haystack", "needle")
+    assert (nothing.code, nothing.out) == (0, "") and "Nothing found" in nothing.err
+    refused = deck.qd("search", "--", "--")
+    assert refused.code == 2 or "nothing to search for" in refused.err
+
+
 def test_watch_prints_what_was_and_goes_on(deck):
     deck.qd("replica", "send", "probe", "```\necho earlier\n```", "--wait")
     once = deck.qd("replica", "watch", "probe", "--once")

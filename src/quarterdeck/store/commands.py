@@ -13,6 +13,7 @@ from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.wire.git import Checkpoint, Rewound
 from quarterdeck.wire.replicas import ForkReplica, ReplicaDetail
+from quarterdeck.wire.search import MOST_HITS, SearchHit
 
 if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
@@ -62,6 +63,14 @@ class Commands:
         fold = chat.add_older(page)
         if fold is not None:
             self._owner.publish(TranscriptChanged(replica_id, chat_id, fold))
+
+    async def search(self, words: str) -> list[SearchHit]:
+        """Return the newest messages and tool calls of all chats that have all of the words.
+
+        Raises:
+            ClientError: refused or unreachable.
+        """
+        return (await self._owner.client.history.search(words, limit=MOST_HITS)).hits
 
     async def interrupt(self, replica_id: UUID) -> bool:
         """Stop every running turn of a replica; False when none ran.

@@ -205,6 +205,13 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
         await run_palette(self, self.app_state)
 
+    @work(exclusive=True, group="palette")
+    async def action_search(self) -> None:
+        """Search in the chats of all replicas."""
+        from quarterdeck.tui.search import run_search
+
+        await run_search(self, self.app_state)
+
     def _watch(self) -> None:
         """Show a notification about replicas that are not on the screen."""
         from quarterdeck.store.signals import Change, ListChanged

@@ -36,6 +36,7 @@ from quarterdeck.tui.screens.page import PAGES
 from quarterdeck.tui.text import fit
 from quarterdeck.tui.textual_ext.type_ahead import TypeAhead, hold_keys
 from quarterdeck.tui.themes import MARKS, part_style
+from quarterdeck.wire.search import SearchHit
 
 SELF = "app.palette"
 PAGE = "page."
@@ -53,7 +54,7 @@ OF_A_REPLICA = ("replica.", "chat.", "tab.")
 
 @dataclass(frozen=True)
 class PaletteEntry:
-    """One line. `action` (which `node` carries out), `replica_id` or `page` says what it does."""
+    """One line. `action` (which `node` carries out), `replica_id`, `page` or `hit` says what it does."""
 
     text: str
     note: str = ""
@@ -62,6 +63,7 @@ class PaletteEntry:
     node: DOMNode | None = None
     replica_id: UUID | None = None
     page: str = ""
+    hit: SearchHit | None = None
 
 
 def entries(
@@ -181,15 +183,16 @@ class PaletteChoices(Widget):
     class Chosen(Message):
         """A line was clicked."""
 
-    def __init__(self) -> None:
+    def __init__(self, empty: str = NOTHING) -> None:
         super().__init__()
+        self._empty = empty
         self._found: list[tuple[PaletteEntry, FuzzyMatch]] = []
         self._cursor = 0
         self._top = 0
 
-    def show(self, found: list[tuple[PaletteEntry, FuzzyMatch]]) -> None:
-        """Show other lines; the cursor is on the first."""
-        self._found = found
+    def show(self, found: list[tuple[PaletteEntry, FuzzyMatch]], empty: str = NOTHING) -> None:
+        """Show other lines, or `empty` in place of none; the cursor is on the first."""
+        self._found, self._empty = found, empty
         self._cursor = self._top = 0
         self.refresh()
 
@@ -226,7 +229,7 @@ class PaletteChoices(Widget):
         dim = base + part_style(self, "choices--dim")
         at = self._top + y
         if not self._found and y == 0:
-            return Strip([Segment(fit(NOTHING, width), dim)])
+            return Strip([Segment(fit(self._empty, width), dim)])
         if at >= len(self._found):
             return Strip.blank(width, base)
         if at == self._cursor:
@@ -334,9 +337,9 @@ async def run_palette(app: App[Any], app_state: AppState) -> None:
         return
     with hold_keys(screen, chosen.text):
         if chosen.replica_id is not None:
-            (await _main_screen(app)).go_to(chosen.replica_id)
+            (await main_screen(app)).go_to(chosen.replica_id)
         elif chosen.page:
-            (await _main_screen(app)).action_page(chosen.page)
+            (await main_screen(app)).action_page(chosen.page)
         else:
             await _act(app, screen, chosen)
 
@@ -345,7 +348,7 @@ def _meant(screen: Screen[object]) -> list[ReplicaState]:
     return screen.meant if isinstance(screen, MainScreen) else []
 
 
-async def _main_screen(app: App[Any]) -> MainScreen:
+async def main_screen(app: App[Any]) -> MainScreen:
     """Return the main screen, with nothing over it."""
     while not isinstance(app.screen, MainScreen):
         await app.pop_screen()

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.db.tables import events
 from quarterdeck.service.errors import DatabaseClosedError
 from quarterdeck.service.event_rows import StoredEvent
-from quarterdeck.service.formats import storable
+from quarterdeck.service.formats import moment_text, storable
 from quarterdeck.service.search.rows import (
     NewText,
     NewTexts,
@@ -125,7 +126,8 @@ class TurnTexts:
         self._unnamed = 0
 
     def add(self, index: int, ts: str, event: dict[str, Any]) -> bool:
-        """Add an event; return whether the turn ends with it."""
+        """Add an event, stored at `ts`; return whether the turn ends with it."""
+        ts = _written_at(event) or ts
         payload = _object(event.get("payload"))
         match event.get("type"):
             case AgentEventType.USER_MESSAGE:
@@ -173,6 +175,14 @@ def _pieces(text: str) -> Iterator[str]:
         text = text[cut:]
     if text:
         yield text
+
+
+def _written_at(event: dict[str, Any]) -> str | None:
+    """Return the agent's own time of an event, by which a reader finds it in the transcript."""
+    try:
+        return moment_text(datetime.fromisoformat(str(event.get("timestamp"))))
+    except (ValueError, OverflowError):
+        return None
 
 
 def _event(payload_json: str) -> dict[str, Any]:

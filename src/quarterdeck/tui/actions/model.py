@@ -193,6 +193,7 @@ SHARED_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     ),
     KeyContext.ANYWHERE: (
         Action("app.palette", "ctrl+p", "app.palette", "Search commands and replicas"),
+        Action("app.search", "f3", "app.search", "Search in all chats"),
         Action(
             "app.next-waiting",
             "ctrl+right_square_bracket",

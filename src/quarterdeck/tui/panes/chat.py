@@ -5,6 +5,7 @@ Messages, drafts and the queue are in `chat_messages`, dialogs in `chat_dialogs`
 
 import asyncio
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any, ClassVar, Literal, cast
 from uuid import UUID
 
@@ -131,6 +132,8 @@ class ChatPane(Vertical, TakesKeys):
         self._turn_words = ""
         self._positions: dict[UUID, ReadingPosition] = {}
         """The scroll positions of the chats that are not shown."""
+        self._loaded = asyncio.Event()
+        """Set while the transcript of the chat is shown."""
         self._older_taken = asyncio.Event()
         """Set when a page that was read is displayed."""
 
@@ -196,6 +199,7 @@ class ChatPane(Vertical, TakesKeys):
         if self.shown.replica is not None:
             self.shown.replica.shown_chat = self.chat_id
         self.transcript.set_transcript(Transcript())
+        self._loaded.clear()
         self._load_transcript()
         if (position := self._positions.pop(self.chat_id, None)) is not None:
             self.transcript.restore_position(position)
@@ -310,6 +314,7 @@ class ChatPane(Vertical, TakesKeys):
         chat = self.chat
         if chat is not None and chat.transcript is not None:
             self.transcript.set_transcript(chat.transcript, has_older=chat.has_older)
+            self._loaded.set()
 
     def come_online(self) -> None:
         """Read a transcript that could not be read while there was no connection."""
@@ -409,6 +414,16 @@ class ChatPane(Vertical, TakesKeys):
         # The frame brings it to the reader; before that its lines are not counted.
         await self._older_taken.wait()
         return True
+
+    @work(group="text", exclusive=True)
+    async def show_text(self, chat_id: UUID, at: datetime) -> None:
+        """Show what was written in a chat at a time; older pages are read until it is there."""
+        self.show_chat(chat_id)
+        self.screen.set_focus(self.transcript)
+        await self._loaded.wait()
+        while not self.transcript.go_to_time(at):
+            if not await self._read_older_page():
+                return
 
     def action_find(self) -> None:
         """Ask for a search text."""

@@ -36,6 +36,7 @@ from quarterdeck.tui.widgets.lines import FilterLine
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine
 from quarterdeck.tui.widgets.tab_bar import PageLinks
+from quarterdeck.wire.search import SearchHit
 
 WELCOME = (
     "No replicas yet.\nPress {replica.new} to create one:\na sandbox with your\n"
@@ -301,12 +302,17 @@ class MainScreen(CommandScreen):
         self._open(event.replica_id)
 
     @work
-    async def _open(self, replica_id: UUID) -> None:
+    async def _open(self, replica_id: UUID, hit: SearchHit | None = None) -> None:
         # In a worker: while the pane is created the screen can show that keys wait.
         with hold_keys(self, "Opening the replica"):
             pane = await self.show_replica(replica_id)
             self._come_in()
-            pane.focus_tab()
+            if hit is None:
+                pane.focus_tab()
+                return
+            await pane.show("chat")
+            if pane.chat is not None:
+                pane.chat.show_text(hit.chat_id, hit.ts)
 
     @on(ReplicaListView.Highlighted)
     async def _highlighted(self, event: ReplicaListView.Highlighted) -> None:
@@ -370,11 +376,11 @@ class MainScreen(CommandScreen):
             self._come_in()
             await pane.show(tab)
 
-    def go_to(self, replica_id: UUID) -> None:
-        """Focus a replica, wherever the user was before."""
+    def go_to(self, replica_id: UUID, hit: SearchHit | None = None) -> None:
+        """Focus a replica, wherever the user was before, and the text of a search's hit in it."""
         if replica_id in self._app_state.replicas:
             self.listing.select(replica_id)
-            self._open(replica_id)
+            self._open(replica_id, hit)
 
     def action_next_waiting(self) -> None:
         """Go to the next replica that needs the user: from the list, to the first one."""

@@ -5,7 +5,9 @@ the row in it, so that it stays when the window moves.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
@@ -163,6 +165,19 @@ def to_question(reader: TranscriptReader) -> bool:
     reader.settle()
     _set(reader, index)
     reader.viewport.reveal(index)
+    return True
+
+
+def to_time(reader: TranscriptReader, at: datetime, *, has_older: bool) -> bool:
+    """Bring the first block of a time or later to the top; False when it is on an older page."""
+    blocks = reader.transcript.blocks
+    index = bisect_left(blocks, at, key=lambda block: block.at)
+    if not blocks or (has_older and (index == 0 and blocks[0].at > at)):
+        return False
+    reader.settle()
+    index = min(index, len(blocks) - 1)
+    reader.viewport.show(index)
+    _set(reader, index)
     return True
 
 

@@ -215,6 +215,12 @@ class TranscriptView(ScrollView, can_focus=True):
         self.refresh()
         return found
 
+    def go_to_time(self, at: datetime) -> bool:
+        """Move the cursor to the first block of a time or later; False when it is on an older page."""
+        found = navigation.to_time(self._reader, at, has_older=self.has_older)
+        self.refresh()
+        return found
+
     def follow(self) -> None:
         """Show the end, and follow it."""
         self._reader.viewport.end()

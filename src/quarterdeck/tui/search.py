@@ -1,0 +1,130 @@
+"""Search in the chats of all replicas, and go to what was found.
+
+Loaded when it is first opened.
+"""
+
+import asyncio
+from typing import Any, ClassVar
+
+from textual import on, work
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import Screen
+from textual.widgets import Input
+
+from quarterdeck.client.errors import ClientError
+from quarterdeck.store.app_state import AppState
+from quarterdeck.store.commands import Commands
+from quarterdeck.transcript.text import name_line, one_line
+from quarterdeck.tui.actions import KeyContext, prompt_bindings
+from quarterdeck.tui.fuzzy import FuzzyMatch
+from quarterdeck.tui.kit.dialogs import Dialog
+from quarterdeck.tui.palette import PaletteChoices, PaletteEntry, main_screen
+from quarterdeck.tui.textual_ext.type_ahead import hold_keys
+from quarterdeck.wire.search import SearchHit
+
+TYPING_SECONDS = 0.15
+"""A query is sent when nothing was typed for so long."""
+HINT = "Finds messages and tool calls; a turn is searched once it has ended."
+SIGNS = {"user": ">", "agent": " ", "tool": "$"}
+
+
+class SearchScreen(Dialog[SearchHit | None]):
+    """Dismissed with the chosen hit."""
+
+    DEFAULT_CSS = """
+    SearchScreen {
+        align: center top;
+        & > Vertical {
+            width: 110;
+            max-width: 96%;
+            height: 26;
+            max-height: 90%;
+            margin-top: 1;
+            padding: 0 1;
+            background: $surface;
+            border: round $primary;
+        }
+        & Input { background: $boost; margin-bottom: 1; }
+    }
+    """
+    place: ClassVar[KeyContext] = KeyContext.PALETTE
+    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.PALETTE)]
+
+    def __init__(self, commands: Commands) -> None:
+        super().__init__()
+        self._commands = commands
+        self._shown = ""
+        """The query whose hits are shown."""
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            field = Input(placeholder="Search in the chats of all replicas", compact=True)
+            field.cursor_blink = False
+            yield field
+            yield PaletteChoices(HINT)
+
+    def on_mount(self) -> None:
+        self.set_focus(self.query_one(Input))
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        self._search(TYPING_SECONDS)
+
+    @work(group="search", exclusive=True)
+    async def _search(self, pause: float) -> None:
+        await asyncio.sleep(pause)
+        await self._find()
+
+    async def _find(self) -> None:
+        """Show the hits of what is typed."""
+        query = self.query_one(Input).value.strip()
+        choices = self.query_one(PaletteChoices)
+        try:
+            hits = await self._commands.search(query) if query else []
+        except ClientError as error:
+            choices.show([], f"{error} {error.next_step}")
+        else:
+            choices.show([_entry(hit) for hit in hits], "Nothing found." if query else HINT)
+        self._shown = query
+
+    def action_move(self, by: int) -> None:
+        """Move to another line."""
+        self.query_one(PaletteChoices).move(by)
+
+    @on(PaletteChoices.Chosen)
+    @work(group="search", exclusive=True)
+    async def action_run(self) -> None:
+        """Go to the hit under the cursor, of what is typed by now."""
+        if self.query_one(Input).value.strip() != self._shown:
+            await self._find()
+        chosen = self.query_one(PaletteChoices).chosen
+        if chosen is not None:
+            self.dismiss(chosen.hit)
+
+    def action_close(self) -> None:
+        """Close."""
+        self.dismiss(None)
+
+
+def _entry(hit: SearchHit) -> tuple[PaletteEntry, FuzzyMatch]:
+    lead = f"{SIGNS[hit.role]} "
+    places = tuple(place + len(lead) for begin, end in hit.matches for place in range(begin, end))
+    entry = PaletteEntry(
+        lead + one_line(hit.excerpt),
+        hit.ts.astimezone().strftime("%d %b %H:%M"),
+        name_line(hit.workspace_name),
+        hit=hit,
+    )
+    return entry, FuzzyMatch(0, places)
+
+
+async def run_search(app: App[Any], app_state: AppState) -> None:
+    """Ask for words, and show the text that was chosen in its chat."""
+    screen: Screen[object] = app.screen
+    hit = await app.push_screen_wait(SearchScreen(app_state.commands))
+    if hit is None:
+        return
+    with hold_keys(screen, hit.workspace_name):
+        (await main_screen(app)).go_to(hit.workspace_id, hit)

@@ -1,0 +1,66 @@
+"""Search in the chats of all replicas, and going to what was found."""
+
+import pytest
+
+from quarterdeck.store import commands, event_reducer
+from quarterdeck.transcript.blocks import UserBlock
+from quarterdeck.tui.panes.chat import ChatPane
+from quarterdeck.wire.chats import SendMessage
+from tests.support.waiting import eventually
+from tests.tui_shell.live import Installation
+
+
+async def test_a_text_is_found_and_shown_in_its_chat(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (commands, event_reducer):  # the text is on an older page
+        monkeypatch.setattr(module, "PAGE", 3)
+    await live.create("beta", "nothing here")
+    made = await live.create("alpha", "the needle of the first message")
+    async with live.client() as client:
+        for n in range(5):
+            body = SendMessage(message=f"other words {n}", chat_id=made.chats[0].id)
+            await client.messages.send(made.id, body)
+
+        async def indexed() -> bool:
+            return bool((await client.history.search("words 4")).hits)
+
+        await eventually(indexed)
+    async with live.cockpit() as desk:
+        await desk.see("beta")
+        await desk.press("f3")
+        await desk.see(
+            "Search in the chats of all replicas", "a turn is searched once it has ended"
+        )
+        await desk.write("hay")
+        await desk.see("Nothing found.")
+        await desk.press("ctrl+u")
+        await desk.write("first needl")
+        await desk.see("alpha", "> the needle of the first message")
+        await desk.press("enter")
+        await eventually(lambda: desk.focus == "ChatTranscript", "the transcript")
+        pane = desk.app.screen.query_one(ChatPane)
+
+        def at_the_text() -> bool:
+            block = pane.transcript.cursor_block
+            return isinstance(block, UserBlock) and "needle" in block.text
+
+        await eventually(at_the_text, "the text")
+        await desk.see("the needle of the first message")
+        await desk.press("f3")
+        await desk.see("Search in the chats")
+        await desk.press("escape")
+        await desk.miss("Search in the chats")
+
+
+async def test_an_unreachable_service_is_named(live: Installation) -> None:
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        await desk.see("alpha")
+        live.kill()
+        await desk.press("f3")
+        await desk.see("Search in the chats")
+        await desk.write("x")
+        await desk.see("service")
+        await desk.press("enter", "escape")
+        await desk.miss("Search in the chats")
