@@ -87,18 +87,24 @@ async def _read_link(data: bytes) -> None:
     there.shutdown(socket.SHUT_WR)
     link = await EngineLink.open(*await asyncio.open_connection(sock=here), "x", after=0)
     status = asyncio.create_task(link.status())
+    # As a service does: who reads one of them only gets nothing once the other is full.
+    frames = asyncio.create_task(_read_frames(link))
     last = 0
     with suppress(EngineError):
         async for entry in link.journal():
             assert entry.index > last
             last = entry.index
-    with suppress(EngineError):
-        async for _frame in link.terminal_frames():
-            pass
+    await frames
     await link.close()
     there.close()
     (answer,) = await asyncio.gather(status, return_exceptions=True)
     assert not isinstance(answer, BaseException) or isinstance(answer, EngineError), answer
+
+
+async def _read_frames(link: EngineLink) -> None:
+    with suppress(EngineError):
+        async for _frame in link.terminal_frames():
+            pass
 
 
 LINK = [
