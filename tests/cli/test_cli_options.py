@@ -1,16 +1,20 @@
 """Options have one name everywhere, and a shell completes them."""
 
+import contextlib
 import os
 import shlex
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import click
 import pytest
 
 from quarterdeck.cli.program import program
+from quarterdeck.local.home import Home
+from quarterdeck.local.sockets import socket_address
 
 ENVIRONMENT = "environment"
 
@@ -138,3 +142,27 @@ def test_completing_asks_no_person_for_a_key(installation, tmp_path):
 
 def test_a_service_that_does_not_answer_is_not_waited_for(installation, silent):
     assert complete(installation, "qd replica show al", QD_URL=silent, QD_API_KEY="k") == []
+
+
+def test_a_line_that_breaks_is_not_told_as_no_service(installation):
+    home = Home(installation.home)
+    home.key.parent.mkdir(parents=True)
+    home.key.write_text("k\n")
+    home.socket.parent.mkdir(parents=True, exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as listener, socket_address(home.socket) as address:
+        listener.bind(address)
+        listener.listen()
+        ending = threading.Thread(target=_close_each, args=(listener,), daemon=True)
+        ending.start()
+        ended = installation.qd("repo", "add", "https://host.example/shop.git")
+        assert ended.code == 3 and "broke" in ended.err and "No service runs" not in ended.err
+        listener.shutdown(socket.SHUT_RDWR)
+        ending.join()
+
+
+def _close_each(listener: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            connection, _ = listener.accept()
+            connection.recv(1)
+            connection.close()

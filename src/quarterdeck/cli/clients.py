@@ -56,12 +56,12 @@ async def opened_client(target: Target) -> "AsyncGenerator[Client]":
     """
     if target.embedded and not (target.home.socket.exists() and target.current_key() is not None):
         raise _not_running(target)
-    from quarterdeck.client.errors import UnreachableError
+    from quarterdeck.client.errors import NotConnectedError
 
     try:
         async with target.client() as client:
             yield client
-    except UnreachableError as e:
+    except NotConnectedError as e:
         if not target.embedded:
             raise
         raise _not_running(target) from e
