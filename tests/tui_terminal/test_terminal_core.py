@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from quarterdeck.tui.terminal.channel import FrameEncoder
 from quarterdeck.tui.terminal.core import Attribute, SelectionKind, TerminalMode
-from quarterdeck.tui.terminal.decoder import fit
+from quarterdeck.tui.terminal.decoder import FrameDecoder, fit
 from quarterdeck.tui.terminal.ghostty import GhosttyCore, probe
 from tests.tui_terminal.against_tmux import COLS, HTOP, ROWS, assert_same, htop, record, tmux_screen
 
@@ -154,6 +155,16 @@ def test_only_changed_rows_are_read(core: GhosttyCore) -> None:
     assert core.take_rows() == []
     core.feed(b"\x1b[5;1Hx")
     assert [y for y, _ in core.take_rows()][-1:] == [4]
+
+
+def test_a_character_set_makes_blanks_of_wide_characters(core: GhosttyCore) -> None:
+    """A wide character is not in the set; its blank is as wide, with whatever is beside it."""
+    core.feed("a\x0e\x1b)A漢漢\x0fb".encode())
+    decoder = FrameDecoder()
+    frame = decoder.decode(FrameEncoder().encode(core.state(), core.take_rows()))
+    (row,) = [row for place, row in frame.rows if place == 0]
+    assert "".join(run.text for run in row).rstrip() == "a    b"
+    assert all(len(run.text) == run.cells for run in row)
 
 
 def test_scrollback_and_selection(core: GhosttyCore) -> None:

@@ -142,6 +142,7 @@ _STYLE_SHIFT, _ROW_WIDE_SHIFT = 26, 42
 _STYLE_MASK = 0xFFFF
 _LOOK_MASK = (_STYLE_MASK << _STYLE_SHIFT) | (1 << _ROW_WIDE_SHIFT)
 _WIDE, _TAIL = 1, 2
+_ASCII_END = 0x80
 SELECTED, MATCH, MATCH_HERE = 1 << 63, 1 << 62, 1 << 61
 """Our own flag, in bits that the library leaves free."""
 _MARKS = SELECTED | MATCH | MATCH_HERE
@@ -295,6 +296,9 @@ class RowReader:
                 continue
             code = (cell >> 2) & 0x1FFFFF if tag == 0 else 0
             text.append(chr(code) if code else " ")
+            if width == _WIDE and code < _ASCII_END:
+                # What a character set makes of a wide character keeps both of its cells.
+                text.append(" ")
         if text:
             runs.append(self._run(raw, start, count, look, text, styles))
         return tuple(runs)
