@@ -98,6 +98,16 @@ def opened(path: Path) -> tuple[JournalFile, list[tuple[int, bytes]]]:
             30,
             1,
         ),
+        # The start of an entry and all of the next but its brace: neither is taken for the other.
+        (
+            lambda lines: [
+                *lines[:-3],
+                lines[-3][: lines[-3].index(b'"type"')] + lines[-2][1:],
+                lines[-1],
+            ],
+            29,
+            1,
+        ),
         (lambda lines: [*lines, *lines], 31, 31),
         (lambda lines: [b"\0" * 4096 + b"\n", *lines], 31, 1),
     ],

@@ -97,7 +97,10 @@ def _place_of(line: bytes, offset: int) -> JournalLine | None:
                     return None
         index = index_of(line)
         match from_json(line):
-            case {"ts": str(), "type": str(type), "payload": dict()} if index:
+            # Two lines that became one have two indices: the first is the line's, the last is read.
+            case {"index": read, "ts": str(), "type": str(type), "payload": dict()} if (
+                index and read == index
+            ):
                 return JournalLine(offset, len(line), intern(type), index)
             case _:
                 return None
