@@ -68,6 +68,7 @@ class World:
     settings: FleetSettings
     database_url: str | None = None
     agents: list[Agent] = field(default_factory=lambda: AGENTS)
+    others: dict[str, DoubleDriver] = field(default_factory=dict)
     context: ServiceContext = field(init=False)
     service: ServiceParts = field(init=False)
     client: httpx.AsyncClient = field(init=False)
@@ -76,7 +77,9 @@ class World:
     _names: int = 0
 
     async def start(self) -> None:
-        self._opened = open_service(self.home, self.driver, lambda: self.agents, self.database_url)
+        self._opened = open_service(
+            self.home, self.driver, lambda: self.agents, self.database_url, others=self.others
+        )
         self.context = await self._opened.__aenter__()
         self.service = build_service(self.context, self.settings)
         await self.fleet.start()

@@ -108,8 +108,8 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def driver(world: World) -> ProcessDriver:
-    world.context.sandboxes = ProcessDriver(world.home)
-    return world.context.sandboxes
+    world.context.sources = ProcessDriver(world.home)
+    return world.context.sources
 
 
 async def test_no_form_of_a_private_address_is_connected_to(

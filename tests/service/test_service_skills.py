@@ -34,7 +34,7 @@ def mirrored(source: Path, bare: Path) -> None:
 
 @pytest.fixture
 async def search(callers: Callers, context: ServiceContext, home: Home) -> Any:
-    context.sandboxes = ProcessDriver(home)
+    context.sources = ProcessDriver(home)
 
     async def run(q: str | None = None) -> list[dict[str, Any]]:
         answer = await callers.member.get(SEARCH, params={} if q is None else {"q": q})
@@ -110,7 +110,7 @@ async def test_a_found_skill_can_be_enabled_and_read(
     body = {field: found[field] for field in ("name", "slug", "source")}
     await made(callers.key, f"{path}/skills", **body)
     url, _, directory = found["source"].partition("#")
-    files = await context.sandboxes.read_tree(url, directory)
+    files = await context.sources.read_tree(url, directory)
     assert [file.path for file in files] == ["SKILL.md"]
 
 

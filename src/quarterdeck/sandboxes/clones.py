@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import UUID
 
 from quarterdeck.local.processes import end_process
-from quarterdeck.sandboxes.git import DiskFullError, SourceGitError, quoted
+from quarterdeck.sandboxes.git import DiskFullError, GitRunner, SourceGitError, quoted
 from quarterdeck.sandboxes.layout import MIRRORS_INSIDE, Places, make_directory, write_for_user
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import (
@@ -108,13 +108,13 @@ class Provisioner:
             if not _is_there(places, book, source):
                 changes = uncommitted.get(source.id)
                 await self._clone(places, book, source, branch, report, changes)
-        return [_described(workspace_dir, book, source) for source in repositories]
+        return [described(workspace_dir, book, source) for source in repositories]
 
     async def _directories(self, places: Places) -> None:
         fresh = await asyncio.to_thread(self._make_directories, places)
         if not fresh:
             return
-        text = await self._identity()
+        text = (await git_identity(self.mirrors.git)).encode()
         await asyncio.to_thread(write_for_user, places.home / ".gitconfig", text, self.user, 0o644)
 
     def _make_directories(self, places: Places) -> bool:
@@ -124,20 +124,6 @@ class Provisioner:
             directory: make_directory(directory, self.user) for directory in places.owned_inside
         }
         return created[places.home] or not any(places.home.iterdir())
-
-    async def _identity(self) -> bytes:
-        name = await self._of_user("user.name") or _NEUTRAL_NAME
-        email = await self._of_user("user.email") or _NEUTRAL_EMAIL
-        # The keys of the user stay outside, whatever the machine's configuration asks for.
-        unsigned = "[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n"
-        return f"[user]\n\tname = {quoted(name)}\n\temail = {quoted(email)}\n{unsigned}".encode()
-
-    async def _of_user(self, key: str) -> str | None:
-        question = ("config", "--global", "--includes", "--get", key)
-        try:
-            return await self.mirrors.git.run(*question, private=False)
-        except SourceGitError:
-            return None
 
     async def _clone(
         self,
@@ -158,7 +144,7 @@ class Provisioner:
             if changes is not None:
                 await self._restore_uncommitted(part, source, base, changes)
             objects = await asyncio.to_thread(self._finish, part, source)
-            directory = _free_name(places, book, source)
+            directory = free_name(places, book, source)
             book.clones[source.id] = CloneEntry(
                 directory=directory, base_commit=base, objects=objects
             )
@@ -180,7 +166,7 @@ class Provisioner:
         shared = ("clone", "--quiet", "--shared", "--no-checkout", "--template=")
         await git.run(*shared, "--", mirror, str(part), seconds=CHECKOUT_SECONDS)
         await git.run("remote", "set-url", "origin", without_password(source.url), directory=part)
-        await asyncio.to_thread(_carry_origin, part / ".git/config", source)
+        await asyncio.to_thread(_append, part / ".git/config", carried_origin(source))
         if start is None:
             await git.run("symbolic-ref", "HEAD", f"refs/heads/{branch}", directory=part)
             return None
@@ -219,8 +205,24 @@ class Provisioner:
         return objects
 
 
-def _carry_origin(configuration: Path, source: RepositorySource) -> None:
-    """Let git in a new clone reach its source by `git-remote-qd`, in any spelling of its address.
+async def git_identity(git: GitRunner) -> str:
+    """Return the git configuration of a new home directory: the name and address of the user."""
+    name = await _of_user(git, "user.name") or _NEUTRAL_NAME
+    email = await _of_user(git, "user.email") or _NEUTRAL_EMAIL
+    # The keys of the user stay outside, whatever the machine's configuration asks for.
+    unsigned = "[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n"
+    return f"[user]\n\tname = {quoted(name)}\n\temail = {quoted(email)}\n{unsigned}"
+
+
+async def _of_user(git: GitRunner, key: str) -> str | None:
+    try:
+        return await git.run("config", "--global", "--includes", "--get", key, private=False)
+    except SourceGitError:
+        return None
+
+
+def carried_origin(source: RepositorySource) -> str:
+    """Return the configuration that lets git in a new clone reach its source by `git-remote-qd`, in any spelling of its address.
 
     `remote.origin.url` stays the true address, for tools that read it. It is therefore not replaced
     itself (`insteadOf`), except for pushes.
@@ -233,8 +235,12 @@ def _carry_origin(configuration: Path, source: RepositorySource) -> None:
     lines += [f"[url {quoted(f'qd::{source.name}')}]"]
     lines += [f"\tinsteadOf = {quoted(spelling)}" for spelling in spelled]
     lines += [f"\tpushInsteadOf = {quoted(url)}"] if pushed else []
-    with configuration.open("a") as file:
-        file.write("\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
+
+
+def _append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
 
 
 async def _whole(data: bytes) -> AsyncGenerator[bytes]:
@@ -257,7 +263,7 @@ def _is_there(places: Places, book: CloneBook, source: RepositorySource) -> bool
     return entry is not None and os.path.lexists(places.files / entry.directory)
 
 
-def _free_name(places: Places, book: CloneBook, source: RepositorySource) -> str:
+def free_name(places: Places, book: CloneBook, source: RepositorySource) -> str:
     """Return a directory of the workspace that no other repository has."""
     entry = book.clones.get(source.id)
     if entry:
@@ -277,11 +283,12 @@ def clones_of(
     """Return the repositories that are already in a workspace."""
     book = load_book(places.clones)
     return [
-        _described(workspace_dir, book, source) for source in sources if source.id in book.clones
+        described(workspace_dir, book, source) for source in sources if source.id in book.clones
     ]
 
 
-def _described(workspace_dir: str, book: CloneBook, source: RepositorySource) -> EngineRepository:
+def described(workspace_dir: str, book: CloneBook, source: RepositorySource) -> EngineRepository:
+    """Return a repository of a workspace's book."""
     entry = book.clones[source.id]
     return EngineRepository(
         id=UUID(source.id),

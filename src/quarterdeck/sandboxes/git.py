@@ -275,6 +275,22 @@ class GitRunner:
         except ProcessError as e:
             raise _failure(str(e)) from e
 
+    async def pack(self, directory: Path, commit: str, known: str | None) -> AsyncGenerator[bytes]:
+        """Yield a pack with the objects of a commit that are not of another one.
+
+        Raises:
+            SourceGitError: git refused.
+        """
+        arguments = ("pack-objects", "--revs", "--thin", "--stdout", "--quiet")
+        revisions = "".join([f"{commit}\n", f"^{known}\n" if known else ""])
+        process = await self._start(arguments, directory, True, fed=True)
+        try:
+            async with aclosing(stream_process(process, revisions.encode())) as parts:
+                async for chunk in parts:
+                    yield chunk
+        except ProcessError as e:
+            raise _failure(str(e)) from e
+
     async def _start(
         self,
         arguments: Sequence[str],

@@ -36,7 +36,7 @@ INSIDE = Layout(
     home_dir="/home/agent",
     state_dir="/var/lib/replica",
     run_dir="/run/replica",
-    service_socket=f"{SOCKETS_INSIDE}/{INSIDE_SOCKET}",
+    service_url=f"unix:{SOCKETS_INSIDE}/{INSIDE_SOCKET}",
 )
 """Paths inside a bubblewrap sandbox, the same in each."""
 
@@ -130,7 +130,7 @@ class Places:
             home_dir=str(self.home),
             state_dir=str(self.state),
             run_dir=str(self.run),
-            service_socket=str(self.inside_sockets / INSIDE_SOCKET),
+            service_url=f"unix:{self.inside_sockets / INSIDE_SOCKET}",
         )
 
 
@@ -163,7 +163,7 @@ def list_files(places: Places, archive: Path, directory: str) -> list[KeptFile]:
     return _from_either(
         places,
         lambda: list(_list_directory(places.home, directory)),
-        lambda: list(_packed(archive, f"{places.home.name}/{directory}/")),
+        lambda: list(packed_files(archive, f"{places.home.name}/{directory}/")),
         [],
     )
 
@@ -182,7 +182,7 @@ def read_file(
     return _from_either(
         places,
         lambda: _read_plain(places.home, directory, name, most),
-        lambda: _read_packed(archive, member, most),
+        lambda: packed_file(archive, member, most),
         None,
     )
 
@@ -266,7 +266,13 @@ def _opened(home: Path, parts: list[bytes]) -> Generator[int | None]:
         os.close(current)
 
 
-def _packed(archive: Path, prefix: str) -> Iterator[KeptFile]:
+def packed_files(archive: Path, prefix: str) -> Iterator[KeptFile]:
+    """Yield the plain files of an archive whose names have a prefix, without it.
+
+    Raises:
+        ArchiveError: the archive is damaged.
+        FileNotFoundError: it is missing.
+    """
     with _reading(archive) as members:
         matches = [
             member for member in members if member.name.startswith(prefix) and _is_plain(member)
@@ -281,7 +287,8 @@ def _packed(archive: Path, prefix: str) -> Iterator[KeptFile]:
         yield KeptFile(os.fsencode(member.name.removeprefix(prefix)), size)
 
 
-def _read_packed(archive: Path, name: str, most: int) -> KeptContent | None:
+def packed_file(archive: Path, name: str, most: int) -> KeptContent | None:
+    """Return a plain file of an archive; raises as `packed_files`."""
     next_name: str | None = name
     while next_name is not None:
         current_name, next_name = next_name, None

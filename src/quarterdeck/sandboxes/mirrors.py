@@ -207,6 +207,16 @@ class Mirrors:
         """
         return self._git.upload_pack(self.path(source.id), body, protocol)
 
+    def pack(
+        self, source: RepositorySource, commit: str, known: str | None
+    ) -> AsyncGenerator[bytes]:
+        """Yield a pack with the objects of a commit that are not of another one.
+
+        Raises:
+            SourceGitError: git refused, or there is no mirror.
+        """
+        return self._git.pack(self.path(source.id), commit, known)
+
     async def _refresh_now(self, source: RepositorySource) -> None:
         concerns: list[str] = []
         await self.refresh(source, concerns.append)

@@ -59,6 +59,9 @@ class IsolationError(SandboxError):
     """No sandbox can be run here; the text says why and what to do."""
 
 
+PROCESS = "process"
+"""The name of the driver that runs sandboxes as processes of the service's machine."""
+
 Size = Literal["small", "large"]
 """How much of the machine a replica may use."""
 
@@ -206,8 +209,8 @@ class Layout:
     """The command that runs a module of ours inside, with `-m` and its name."""
     host_dir: str | None = None
     """Where the workspace's files are on this machine; None when they are elsewhere."""
-    service_socket: str | None = None
-    """The service's socket for callers inside; null when nothing inside reaches the service."""
+    service_url: str | None = None
+    """The service for callers inside; null when nothing inside reaches it."""
 
 
 START_REF = "refs/qd/start"
@@ -238,16 +241,8 @@ class Concern(str):
     """A line of progress that a person should also see after the step."""
 
 
-class SandboxDriver(Protocol):
-    """Provisions, starts, finds and destroys sandboxes, each named by its workspace's id."""
-
-    async def isolation(self) -> Isolation:
-        """Return how sandboxes are kept apart here (found once, then cached).
-
-        Raises:
-            IsolationError: sandboxes cannot run here at all.
-        """
-        ...
+class Sources(Protocol):
+    """The repositories of users, as the service keeps them: mirrors and what is read from them."""
 
     async def connect_repository(
         self, repository_id: str, url: str, branch: str | None = None, private: bool = True
@@ -348,61 +343,10 @@ class SandboxDriver(Protocol):
         """
         ...
 
-    async def provision(
-        self,
-        workspace_id: str,
-        repositories: list[RepositorySource],
-        branch: str,
-        report: Progress,
-        uncommitted: Mapping[str, UncommittedCommit] = MappingProxyType({}),
-    ) -> list[EngineRepository]:
-        """Make the workspace's directories and clone its repositories, each on `branch`.
-
-        Mirrors are updated first when their source can be reached. Called again for an existing
-        workspace, it adds what is missing and leaves the rest alone.
-
-        Args:
-            uncommitted: changes that new clones start with, by id of the repository.
-
-        Raises:
-            CloneError: a repository could not be cloned.
-            SandboxError: the disk is full, or a directory cannot be made.
-        """
-        ...
-
-    async def copy_files(self, source_id: str, workspace_id: str) -> None:
-        """Copy another workspace's files to one that has none yet; safe to repeat.
-
-        HOME is not copied. Cancelled or killed anywhere, it has all of them or none.
-
-        Raises:
-            SandboxError: the other one has no files, or they cannot be copied.
-        """
-        ...
-
-    async def layout(self, workspace_id: str) -> Layout:
-        """Return the paths inside the sandbox, for the engine's configuration."""
-        ...
-
-    async def write_config(self, workspace_id: str, text: str) -> None:
-        """Write the engine's configuration into the run directory, readable by it alone."""
-        ...
-
-    async def start(self, workspace_id: str, size: Size = "small") -> None:
-        """Start the engine in its sandbox and return when its socket answers.
-
-        An engine that already runs is left alone. `size` bounds what the sandbox uses, where
-        `isolation` says so.
-
-        Raises:
-            SandboxError: it did not come up; `details` holds the end of its log.
-        """
-        ...
-
     async def fetch_branch(self, source: RepositorySource, branch: str) -> str:
         """Bring the mirror of a repository up to date; return the newest commit of a branch.
 
-        Its objects are then seen in every workspace of that repository.
+        `SandboxDriver.show_commit` then brings it into a workspace.
 
         Raises:
             CloneError: the source cannot be reached, or has no such branch.
@@ -455,41 +399,9 @@ class SandboxDriver(Protocol):
         """
         ...
 
-    async def repositories(
-        self, workspace_id: str, sources: Sequence[RepositorySource]
-    ) -> list[EngineRepository]:
-        """Return those of a workspace's repositories that are already in it."""
-        ...
 
-    def stream_command(
-        self,
-        workspace_id: str,
-        command: Sequence[str],
-        *,
-        directory: str,
-        data: bytes = b"",
-        environment: Mapping[str, str] = MappingProxyType({}),
-    ) -> AsyncGenerator[bytes]:
-        """Run a command in a workspace's sandbox, with or without a running engine; yield its output.
-
-        It sees the same files as the engine, has nothing of the service's environment, and ends
-        with the service, with `stop` and with the generator.
-
-        Args:
-            command: the program's absolute path inside, and its arguments.
-            directory: where it runs, as seen inside.
-            data: its whole input.
-            environment: variables besides those of every sandbox.
-
-        Raises:
-            SandboxError: the workspace has no files, because it is packed or not created yet.
-            ProcessError: its exit status was not 0.
-        """
-        ...
-
-    async def alive(self, workspace_id: str) -> bool:
-        """Return whether the workspace's engine process runs."""
-        ...
+class Switchboard(Protocol):
+    """Byte streams into running sandboxes."""
 
     async def connect(self, workspace_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Open a byte stream to the engine.
@@ -499,9 +411,19 @@ class SandboxDriver(Protocol):
         """
         ...
 
-    async def stop(self, workspace_id: str) -> None:
-        """End every process of the sandbox; files stay. Safe when nothing runs."""
+    async def dial(
+        self, workspace_id: str, port: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a byte stream to a program that listens on a port of the sandbox's loopback.
+
+        Raises:
+            ConnectionError: nothing listens there, or the sandbox cannot be reached.
+        """
         ...
+
+
+class Saves(Protocol):
+    """What remains of a workspace while nothing of it runs."""
 
     async def pack(self, workspace_id: str) -> None:
         """Pack all files of a stopped sandbox into an archive, then remove them.
@@ -547,6 +469,119 @@ class SandboxDriver(Protocol):
         """
         ...
 
+
+class SandboxDriver(Switchboard, Saves, Protocol):
+    """Provisions, starts, finds and destroys sandboxes, each named by its workspace's id."""
+
+    async def isolation(self) -> Isolation:
+        """Return how sandboxes are kept apart here (found once, then cached).
+
+        Raises:
+            IsolationError: sandboxes cannot run here at all.
+        """
+        ...
+
+    async def provision(
+        self,
+        workspace_id: str,
+        repositories: list[RepositorySource],
+        branch: str,
+        report: Progress,
+        uncommitted: Mapping[str, UncommittedCommit] = MappingProxyType({}),
+    ) -> list[EngineRepository]:
+        """Make the workspace's directories and clone its repositories, each on `branch`.
+
+        Mirrors are updated first when their source can be reached. Called again for an existing
+        workspace, it adds what is missing and leaves the rest alone.
+
+        Args:
+            uncommitted: changes that new clones start with, by id of the repository.
+
+        Raises:
+            CloneError: a repository could not be cloned.
+            SandboxError: the disk is full, or a directory cannot be made.
+        """
+        ...
+
+    async def copy_files(self, source_id: str, workspace_id: str) -> None:
+        """Copy another workspace's files to one that has none yet; safe to repeat.
+
+        HOME is not copied. Cancelled or killed anywhere, it has all of them or none.
+
+        Raises:
+            SandboxError: the other one has no files, or they cannot be copied.
+        """
+        ...
+
+    async def layout(self, workspace_id: str) -> Layout:
+        """Return the paths inside the sandbox, for the engine's configuration."""
+        ...
+
+    async def write_config(self, workspace_id: str, text: str) -> None:
+        """Write the engine's configuration into the run directory, readable by it alone."""
+        ...
+
+    async def start(self, workspace_id: str, size: Size = "small") -> None:
+        """Start the engine in its sandbox and return when its socket answers.
+
+        An engine that already runs is left alone. `size` bounds what the sandbox uses, where
+        `isolation` says so.
+
+        Raises:
+            SandboxError: it did not come up; `details` holds the end of its log.
+        """
+        ...
+
+    async def repositories(
+        self, workspace_id: str, sources: Sequence[RepositorySource]
+    ) -> list[EngineRepository]:
+        """Return those of a workspace's repositories that are already in it."""
+        ...
+
+    async def show_commit(
+        self, workspace_id: str, repository: EngineRepository, source: RepositorySource, commit: str
+    ) -> None:
+        """Make a commit that was fetched from a source readable in a workspace's clone of it.
+
+        Raises:
+            SandboxError: it cannot be brought there.
+        """
+        ...
+
+    def stream_command(
+        self,
+        workspace_id: str,
+        command: Sequence[str],
+        *,
+        directory: str,
+        data: bytes = b"",
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> AsyncGenerator[bytes]:
+        """Run a command in a workspace's sandbox, with or without a running engine; yield its output.
+
+        It sees the same files as the engine, has nothing of the service's environment, and ends
+        with the service, with `stop` and with the generator.
+
+        Args:
+            command: the program's absolute path inside, and its arguments.
+            directory: where it runs, as seen inside.
+            data: its whole input.
+            environment: variables besides those of every sandbox.
+
+        Raises:
+            SandboxError: the workspace has no files, because it is packed or not created yet.
+            ProcessError: its exit status was not 0.
+        """
+        ...
+
+    async def alive(self, workspace_id: str) -> bool:
+        """Return whether the workspace's engine process runs."""
+        ...
+
+    async def stop(self, workspace_id: str) -> None:
+        """End every process of the sandbox; files stay. Safe when nothing runs."""
+        ...
+
     async def tidy(self, needed: Collection[str]) -> None:
         """Remove unfinished files of packing and unpacking that a killed service left.
 
@@ -558,3 +593,7 @@ class SandboxDriver(Protocol):
     async def destroy(self, workspace_id: str) -> None:
         """Stop the sandbox and remove its files and its archive."""
         ...
+
+
+class LocalDriver(Sources, SandboxDriver, Protocol):
+    """The driver of the service's own machine, which also keeps the sources."""

@@ -21,7 +21,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager, suppress
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -63,11 +63,14 @@ from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.engine import CONFIG_NAME
 from quarterdeck.wire.git_state import EngineRepository
 
+LOOPBACKS = ("127.0.0.1", "::1")
+"""The addresses of localhost."""
+
 ENGINE = (sys.executable, "-I", "-m", "quarterdeck.engine")
 
 
 class ProcessDriver:
-    """A `SandboxDriver` that runs engines in bubblewrap, or as plain processes without it.
+    """A `LocalDriver` that runs engines in bubblewrap, or as plain processes without it.
 
     Args:
         home: the installation; workspaces and mirrors are in it.
@@ -113,6 +116,11 @@ class ProcessDriver:
         self._machine: Machine | None = None
         self._finding = asyncio.Lock()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @property
+    def mirrors(self) -> Mirrors:
+        """The mirrors of this installation's repositories."""
+        return self._mirrors
 
     def kept_ready(self) -> AbstractAsyncContextManager[None]:
         """Start commands faster within the block, by a process that waits for the next command."""
@@ -238,6 +246,11 @@ class ProcessDriver:
         inside = (await self._examined()).confinement.layout(places).workspace_dir
         return await asyncio.to_thread(clones_of, places, inside, sources)
 
+    async def show_commit(
+        self, workspace_id: str, repository: EngineRepository, source: RepositorySource, commit: str
+    ) -> None:
+        return  # clones borrow the objects of mirrors
+
     async def open_process(
         self,
         workspace_id: str,
@@ -282,6 +295,15 @@ class ProcessDriver:
 
     async def connect(self, workspace_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await open_stream(socket_of(places_of(self._home, workspace_id)))
+
+    async def dial(
+        self, workspace_id: str, port: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        # Sandboxes share the loopback of this machine.
+        for host in LOOPBACKS:
+            with suppress(OSError):
+                return await asyncio.open_connection(host, port)
+        raise ConnectionRefusedError(f"nothing listens on port {port}")
 
     async def stop(self, workspace_id: str) -> None:
         places = places_of(self._home, workspace_id)

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, cast
 
+from cachetools import LRUCache
 from fastapi import Depends, Path, Request
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.port import SandboxDriver
+from quarterdeck.sandboxes.port import PROCESS, SandboxDriver, SandboxError, Sources
 from quarterdeck.service.caches import Remembered
 from quarterdeck.service.chats.rows import TurnPlaces
 from quarterdeck.service.db.database import Database
-from quarterdeck.service.errors import ApiError
+from quarterdeck.service.errors import ApiError, UnknownWorkspaceError
 from quarterdeck.service.event_log import EventLog
 from quarterdeck.service.hosts.settings import NO_HOSTS, HostsSettings
 from quarterdeck.service.identity.tokens import NO_SETTINGS, IdentitySettings
@@ -28,13 +29,48 @@ if TYPE_CHECKING:
     from quarterdeck.service.start import ServiceParts
 
 
+@dataclass(frozen=True)
+class Drivers:
+    """The sandbox drivers of a service, by the names in workspaces' rows.
+
+    `chosen` makes new workspaces. A workspace keeps the driver that made it.
+    """
+
+    known: Mapping[str, SandboxDriver]
+    chosen: str = PROCESS
+
+    def is_local(self, driver: SandboxDriver) -> bool:
+        """Return whether its sandboxes share the ports of this machine."""
+        return driver is self.known.get(PROCESS)
+
+    def named(self, name: str) -> SandboxDriver:
+        """Return a driver.
+
+        Raises:
+            SandboxError: it is not configured.
+        """
+        try:
+            return self.known[name]
+        except KeyError as e:
+            raise SandboxError(
+                f"This replica runs on {name}, which is not configured here. Set "
+                f'driver = "{name}" in [sandboxes] of the configuration file, and start the '
+                "service again."
+            ) from e
+
+
+NAMES = 10_000
+"""Workspaces whose drivers are remembered; they never change."""
+
+
 @dataclass
 class ServiceContext:
     """The data that all parts of a service share (`start.ServiceParts`). None changes it."""
 
     database: Database
     event_log: EventLog
-    sandboxes: SandboxDriver
+    sources: Sources
+    drivers: Drivers
     agents: Callable[[], list[Agent]]
     home: Home
     vault: Vault
@@ -66,6 +102,7 @@ class ServiceContext:
         self._workspaces: Remembered[str, WorkspaceRow] = Remembered(
             seconds=0, lost=lambda: self.database.lost
         )
+        self._driver_names: LRUCache[str, str] = LRUCache(NAMES)
 
     async def workspace(self, id: str) -> WorkspaceRow | None:
         """Read the row of a workspace; while the database is unreachable, the one read recently.
@@ -76,6 +113,21 @@ class ServiceContext:
         return await self._workspaces.get(
             id, lambda: self.database.read(lambda c: find_workspace(c, id))
         )
+
+    async def driver(self, workspace_id: str) -> SandboxDriver:
+        """Return the driver of a workspace.
+
+        Raises:
+            UnknownWorkspaceError: there is no such workspace.
+            SandboxError: its driver is not configured.
+            StorageError: the database cannot be read.
+        """
+        if (name := self._driver_names.get(workspace_id)) is None:
+            row = await self.workspace(workspace_id)
+            if row is None:
+                raise UnknownWorkspaceError(f"There is no workspace {workspace_id}.")
+            name = self._driver_names[workspace_id] = row.driver
+        return self.drivers.named(name)
 
 
 def parts(request: Request) -> "ServiceParts":

@@ -8,15 +8,16 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from quarterdeck.local.home import Home
 from quarterdeck.local.processes import find
 from quarterdeck.local.sockets import socket_address
-from quarterdeck.sandboxes.port import SandboxDriver
+from quarterdeck.sandboxes.port import PROCESS, LocalDriver, SandboxDriver
 from quarterdeck.service.automations.run_follower import follow_events
 from quarterdeck.service.automations.runner import AutomationRunner, RunnerSettings
 from quarterdeck.service.checks.sync_worker import CheckSender
-from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.context import Drivers, ServiceContext
 from quarterdeck.service.db.database import Database, sqlite_url
 from quarterdeck.service.errors import HomeInUseError, HomeUnusableError
 from quarterdeck.service.event_log import EventLog
@@ -132,7 +133,7 @@ of automations. (Entries of journals change rows before that, in `relay.project`
 @asynccontextmanager
 async def open_service(
     home: Home,
-    sandboxes: SandboxDriver,
+    local: LocalDriver,
     agents: Callable[[], list[Agent]],
     database_url: str | None = None,
     identity: IdentitySettings = NO_SETTINGS,
@@ -141,12 +142,14 @@ async def open_service(
     own_keys: Callable[[], Mapping[str, str]] = dict[str, str],
     outgoing_private: bool | None = None,
     new_key: bool = False,
+    others: Mapping[str, SandboxDriver] = MappingProxyType({}),
 ) -> AsyncGenerator[ServiceContext]:
     """Take the home, open the database, create the rows of a first start.
 
     `agents` is called in a thread; `own_agents` are those that a person added, `own_keys` returns
     keys for the owner's replicas where no other is stored. The default database is the home's own
-    SQLite file. `new_key` starts without the values of a master key that was lost.
+    SQLite file. `new_key` starts without the values of a master key that was lost. `local` has the
+    sources, and the replicas of this machine; the first of `others` makes new replicas, by its name.
 
     Raises:
         StartError: the home is in use or cannot be used, its key is missing, or the database belongs to
@@ -167,7 +170,8 @@ async def open_service(
             yield ServiceContext(
                 database,
                 EventLog(database, followers=EVENT_FOLLOWERS),
-                sandboxes,
+                local,
+                Drivers({PROCESS: local, **others}, next(iter(others), PROCESS)),
                 agents,
                 home,
                 vault,

@@ -105,7 +105,8 @@ async def _judged_there(context: ServiceContext, workspace_id: str, agent: Agent
     for login in agent.logins:
         directory, _, name = login.rpartition("/")
         try:
-            kept = await context.sandboxes.kept_file(workspace_id, directory, name.encode(), 0)
+            driver = await context.driver(workspace_id)
+            kept = await driver.kept_file(workspace_id, directory, name.encode(), 0)
         except SandboxError as e:
             log.info("The home of %s cannot be read: %s", workspace_id, e)
             continue

@@ -162,6 +162,7 @@ def _store(
         workspace_id,
         repositories_for(connection, organization, user, of) or [],
         home_id=context.home_id,
+        driver=context.drivers.chosen,
         organization_id=organization,
         environment_id=of,
         user_id=user,

@@ -128,7 +128,7 @@ async def search(
     context: Context, caller: CallerDep, q: Annotated[str, Query(max_length=QUERY_LIMIT)] = ""
 ) -> FoundSkills:
     """Return skills of the configured registries, best match first; without a query, all of them."""
-    return FoundSkills(skills=await search_skills(context.home, context.sandboxes, q))
+    return FoundSkills(skills=await search_skills(context.home, context.sources, q))
 
 
 @router.get("/skills")

@@ -374,9 +374,9 @@ async def add_skill(
     url = body.source.partition("#")[0]
     private = await reaches_private(context.database, context.outgoing_private, caller.user_id)
     try:
-        if await context.sandboxes.is_local(url):
+        if await context.sources.is_local(url):
             await _check_local(context, caller, url)
-        await context.sandboxes.require_source(url, private)
+        await context.sources.require_source(url, private)
     except NotARepositoryError as e:
         details = f"source: {e.details}" if e.details else "source"
         raise ApiError(ErrorCode.INVALID_REQUEST, str(e), details) from e

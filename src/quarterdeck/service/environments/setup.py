@@ -367,7 +367,7 @@ def _named(kind: HookKind, hooks: Sequence[BundleHook]) -> list[SetupHook]:
 
 async def _place_of(context: ServiceContext, url: str, slug: str, private: bool) -> str:
     """Return the directory of a skill whose source names none: the top, or the one of its name."""
-    paths = {file.path for file in await context.sandboxes.find_in_tree(url, SKILL_FILE, private)}
+    paths = {file.path for file in await context.sources.find_in_tree(url, SKILL_FILE, private)}
     return slug if SKILL_FILE not in paths and f"{slug}/{SKILL_FILE}" in paths else ""
 
 
@@ -378,7 +378,7 @@ async def _skill(context: ServiceContext, skill: BundleSkill, report: Progress) 
     private = skill.private if allowed is None else allowed
     try:
         place = directory or await _place_of(context, url, skill.slug, private)
-        files = await context.sandboxes.read_tree(url, place, private)
+        files = await context.sources.read_tree(url, place, private)
     except SandboxError as e:
         raise SandboxError(f"The skill {skill.name} could not be read: {e}", e.details) from e
     if not any(file.path == SKILL_FILE for file in files):
@@ -436,12 +436,12 @@ def _summary(logs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def way_out(row: WorkspaceRow, secret: str, socket: str | None) -> dict[str, str]:
+def way_out(row: WorkspaceRow, secret: str, url: str | None) -> dict[str, str]:
     """Return the variables of a workspace's processes; none in a sandbox without network access."""
-    if socket is None:
+    if url is None:
         return {}
     return {
-        URL_VARIABLE: f"unix:{socket}",
+        URL_VARIABLE: url,
         WORKSPACE_VARIABLE: row.id,
         SECRET_VARIABLE: secret,
     }

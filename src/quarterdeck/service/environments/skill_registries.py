@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from quarterdeck.local.files import read_file
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.port import SandboxDriver, SandboxError, TreeFile
+from quarterdeck.sandboxes.port import SandboxError, Sources, TreeFile
 from quarterdeck.wire.environment_parts import (
     SLUG_PATTERN,
     FoundSkill,
@@ -74,18 +74,16 @@ def registries_of(home: Home) -> list[str]:
     return list(dict.fromkeys([*own, *named]))
 
 
-async def all_skills(home: Home, sandboxes: SandboxDriver) -> list[FoundSkill]:
+async def all_skills(home: Home, sources: Sources) -> list[FoundSkill]:
     """Return the skills of every registry; one that cannot be read is skipped, and logged."""
     registries = await asyncio.to_thread(registries_of, home)
-    by_registry = await asyncio.gather(
-        *(_skills_of(registry, sandboxes) for registry in registries)
-    )
+    by_registry = await asyncio.gather(*(_skills_of(registry, sources) for registry in registries))
     return [skill for skills in by_registry for skill in skills]
 
 
-async def _skills_of(registry: str, sandboxes: SandboxDriver) -> list[FoundSkill]:
+async def _skills_of(registry: str, sources: Sources) -> list[FoundSkill]:
     try:
-        files = await sandboxes.find_in_tree(registry, SKILL_FILE)
+        files = await sources.find_in_tree(registry, SKILL_FILE)
     except SandboxError as e:
         log.warning("A registry of skills cannot be read: %s", e)
         return []
@@ -111,13 +109,13 @@ def _skill(registry: str, file: TreeFile) -> FoundSkill | None:
 MOST_FOUND = 100
 
 
-async def search_skills(home: Home, sandboxes: SandboxDriver, query: str) -> list[FoundSkill]:
+async def search_skills(home: Home, sources: Sources, query: str) -> list[FoundSkill]:
     """Return the skills that have every word of the query, best match first; all for an empty one.
 
     A match in the name or slug is better than one in the description alone.
     """
     words = query.casefold().split()
-    ranked = [(_rank(skill, words), skill) for skill in await all_skills(home, sandboxes)]
+    ranked = [(_rank(skill, words), skill) for skill in await all_skills(home, sources)]
     fitting = [(rank, skill) for rank, skill in ranked if rank is not None]
     fitting.sort(key=lambda scored: (scored[0], scored[1].slug, scored[1].source))
     return [skill for _, skill in fitting[:MOST_FOUND]]

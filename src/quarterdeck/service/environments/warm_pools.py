@@ -170,6 +170,7 @@ def _store(
         workspace_id,
         repositories or [],
         home_id=context.home_id,
+        driver=context.drivers.chosen,
         organization_id=organization,
         environment_id=environment,
         user_id=user,

@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineError, EngineProtocolError, EngineRefusedError
 from quarterdeck.sandboxes.port import (
+    PROCESS,
     Concern,
     ProcessError,
     RepositorySource,
@@ -247,11 +248,11 @@ async def bring_up(site: WorkspaceRuntime, row: WorkspaceRow) -> None:
     Raises:
         SandboxError: the files cannot be made, or the engine does not start.
     """
-    sandboxes = site.tools.context.sandboxes
+    sandboxes = await site.driver()
     if await sandboxes.alive(site.id):
         return
     async with site.tools.slots:
-        await _restore(site, row)
+        await _restore(site, sandboxes, row)
         sources = [
             RepositorySource.from_json(repository)
             for repository in json.loads(row.repositories_json)
@@ -272,13 +273,13 @@ async def bring_up(site: WorkspaceRuntime, row: WorkspaceRow) -> None:
         )
         branch = branch_of(row.name)
         repositories = await sandboxes.provision(site.id, sources, branch, report, changes)
-        if changes:  # they are in the files now
-            await retry_until_stored(lambda: database.write(lambda c: drop_uncommitted(c, site.id)))
         await _append_concerns(site, concerns)
         composed = await _compose(site, row)
         await sandboxes.write_config(site.id, await _config(site, row, repositories, composed))
         await _note_start(site, row, composed)
         await sandboxes.start(site.id, "large" if row.size == "large" else "small")
+        if changes:  # they are in the files now
+            await retry_until_stored(lambda: database.write(lambda c: drop_uncommitted(c, site.id)))
     site.pulse.progress = None
 
 
@@ -292,10 +293,10 @@ async def _append_concerns(site: WorkspaceRuntime, concerns: list[Concern]) -> N
         await retry_until_stored(lambda: event_log.append(site.id, events))
 
 
-async def _restore(site: WorkspaceRuntime, row: WorkspaceRow) -> None:
+async def _restore(site: WorkspaceRuntime, sandboxes: SandboxDriver, row: WorkspaceRow) -> None:
     if row.packed_at is not None:
         _report(site, "Restoring the files from their archive")
-    await site.tools.context.sandboxes.unpack(site.id, packed=row.packed_at is not None)
+    await sandboxes.unpack(site.id, packed=row.packed_at is not None)
 
 
 async def _compose(site: WorkspaceRuntime, row: WorkspaceRow) -> ComposedSetup:
@@ -309,7 +310,7 @@ async def _config(
     repositories: list[EngineRepository],
     composed: ComposedSetup,
 ) -> str:
-    sandboxes = site.tools.context.sandboxes
+    sandboxes = await site.driver()
     layout = await sandboxes.layout(site.id)
     isolation = await sandboxes.isolation()
     secret = site.tools.context.vault.unseal(row.id, row.engine_secret_sealed)
@@ -321,7 +322,7 @@ async def _config(
         run_dir=layout.run_dir,
         isolation=isolation.mode,
         repositories=repositories,
-        environment=composed.variables | way_out(row, secret, layout.service_socket),
+        environment=composed.variables | way_out(row, secret, layout.service_url),
         setup=composed.setup,
         agents=dict(site.tools.context.own_agents),
         hold_queues=True,
@@ -332,9 +333,9 @@ async def _config(
 
 
 async def _note_start(site: WorkspaceRuntime, row: WorkspaceRow, composed: ComposedSetup) -> None:
-    """Note the boot of the machine in which the engine runs."""
+    """Note the start, and the boot of the machine if the engine runs on this one."""
     columns: dict[str, str | None] = {
-        "boot_id": site.tools.settings.boot_id,
+        "boot_id": site.tools.settings.boot_id if row.driver == PROCESS else None,
         "packed_at": None,
         "setup_json": composed.summary_json(moment_text(site.tools.context.clock())),
     }
@@ -418,7 +419,7 @@ class EngineLifecycle:
             if self.ending:
                 return
             failures = 0 if linked else failures + 1
-            if not await self._site.tools.context.sandboxes.alive(self._site.id):
+            if not await (await self._site.driver()).alive(self._site.id):
                 await self._start_again()
             elif failures:
                 await asyncio.sleep(pauses[min(failures, len(pauses)) - 1])
@@ -431,7 +432,7 @@ class EngineLifecycle:
             return monotonic() - start >= STEADY_SECONDS
         except EngineRefusedError as e:
             log.error("Workspace %s runs an engine that is not ours: %s", self._site.id, e)
-            await self._site.tools.context.sandboxes.stop(self._site.id)
+            await (await self._site.driver()).stop(self._site.id)
         except EngineError as e:
             log.info("Workspace %s: %s", self._site.id, e)
             if isinstance(e, EngineProtocolError) and not self._reported:
@@ -457,7 +458,7 @@ class EngineLifecycle:
     async def _fail(self, reason: str) -> None:
         log.error("Workspace %s failed: %s", self._site.id, reason)
         try:
-            await self._site.tools.context.sandboxes.stop(self._site.id)
+            await (await self._site.driver()).stop(self._site.id)
         except SandboxError as e:
             log.error("The sandbox of %s could not be stopped: %s", self._site.id, e)
         event_log = self._site.tools.context.event_log

@@ -318,7 +318,9 @@ class Fleet:
     async def _clear(self) -> None:
         try:
             context = self._tools.context
-            await context.sandboxes.tidy(await context.database.read(needed_repositories))
+            needed = await context.database.read(needed_repositories)
+            for driver in context.drivers.known.values():
+                await driver.tidy(needed)
             await finish_removals(context)
         except SandboxError:
             log.exception("Leftovers of an earlier service could not be removed")

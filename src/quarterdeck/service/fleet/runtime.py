@@ -14,6 +14,7 @@ from quarterdeck.engine.link import (
     EngineProtocolError,
     EngineRefusedError,
 )
+from quarterdeck.sandboxes.port import SandboxDriver
 from quarterdeck.service.chats.delivery import MessageDelivery
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.faults import log_storage_error, retry_until_stored
@@ -165,6 +166,14 @@ class WorkspaceRuntime:
     def seen(self) -> None:
         """Note that the engine has just answered."""
         self.pulse.last_seen = self.tools.context.clock()
+
+    async def driver(self) -> SandboxDriver:
+        """Return the driver of its sandbox, as soon as the database answers.
+
+        Raises:
+            UnknownWorkspaceError: there is no such workspace.
+        """
+        return await retry_until_stored(lambda: self.tools.context.driver(self.id))
 
     async def row(self) -> WorkspaceRow:
         """Read its row, as soon as the database answers.
@@ -339,9 +348,10 @@ async def open_link(site: WorkspaceRuntime, secret: str, after: int | None = Non
         EngineRefusedError: it has another secret.
         EngineProtocolError: it is the engine of another workspace, or no engine.
     """
+    driver = await site.driver()
     try:
         async with asyncio.timeout(site.tools.settings.link_limit):
-            reader, writer = await site.tools.context.sandboxes.connect(site.id)
+            reader, writer = await driver.connect(site.id)
             link = await EngineLink.open(reader, writer, secret, after)
     except OSError as e:  # includes a time-out
         raise EngineGoneError("The replica's engine cannot be reached.") from e

@@ -173,19 +173,21 @@ async def remove(
     """
     now = moment_text(context.clock())
 
-    def run(connection: Connection) -> bool:
+    def run(connection: Connection) -> WorkspaceRow | None:
         if only_if is not None and not only_if(connection):
-            return False
+            return None
         row = find_workspace(connection, workspace_id)
-        return row is not None and _remove_record(connection, row, context.home_id, now)
+        removed = row is not None and _remove_record(connection, row, context.home_id, now)
+        return row if removed else None
 
-    if not await context.database.write(run):
+    row = await context.database.write(run)
+    if row is None:
         if only_if is not None:
             return False
         raise _not_found(workspace_id)
     _removed(context, workspace_id)
     try:
-        await _destroy(context, workspace_id)
+        await _destroy(context, workspace_id, row.driver)
     except SandboxError as e:
         raise ApiError(
             ErrorCode.INTERNAL_ERROR,
@@ -227,15 +229,16 @@ async def forget(context: ServiceContext, workspace_id: str) -> None:
 
 async def finish_removals(context: ServiceContext) -> None:
     """Destroy the sandboxes that an earlier service of this home had no time for."""
-    for workspace_id in await context.database.read(lambda c: removals_left(c, context.home_id)):
+    left = await context.database.read(lambda c: removals_left(c, context.home_id))
+    for workspace_id, driver in left:
         try:
-            await _destroy(context, workspace_id)
+            await _destroy(context, workspace_id, driver)
         except SandboxError as e:
             log.error("The files of %s cannot be removed: %s", workspace_id, e)
 
 
-async def _destroy(context: ServiceContext, workspace_id: str) -> None:
-    await context.sandboxes.destroy(workspace_id)
+async def _destroy(context: ServiceContext, workspace_id: str, driver: str) -> None:
+    await context.drivers.named(driver).destroy(workspace_id)
     await context.database.write(lambda c: end_removal(c, workspace_id))
 
 
@@ -245,7 +248,7 @@ def _remove_record(connection: Connection, row: WorkspaceRow, home_id: str, now:
         return False
     store_deleted(connection, row, now)
     end_runs_of_workspace(connection, row.id, now)
-    note_removal(connection, row.id, home_id)
+    note_removal(connection, row, home_id)
     return True
 
 

@@ -270,7 +270,7 @@ class WorkspaceManager:
         try:
             await self._end_engine()
             await self._cancel_life()
-            await self._tools.context.sandboxes.stop(self._site.id)
+            await (await self._site.driver()).stop(self._site.id)
             return await self._tools.context.event_log.write(
                 lambda writer: enter_sleeping(writer, self._site.id, self._now())
             )
@@ -289,7 +289,7 @@ class WorkspaceManager:
         return not packing.cancelled() and packing.result()
 
     async def _put_away(self) -> bool:
-        await self._tools.context.sandboxes.pack(self._site.id)
+        await (await self._site.driver()).pack(self._site.id)
         return await self._tools.context.event_log.write(
             lambda writer: enter_archived(writer, self._site.id, self._now())
         )

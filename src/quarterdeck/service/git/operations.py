@@ -166,7 +166,9 @@ class GitOperations:
         inside, one = await self._repository(repository)
         branch = one.base_branch or one.default_branch
         try:
-            base = await self._context.sandboxes.fetch_branch(self._source(one), branch)
+            base = await self._context.sources.fetch_branch(self._source(one), branch)
+            driver = await self._context.driver(self._row.id)
+            await driver.show_commit(self._row.id, one, self._source(one), base)
         except SandboxError as error:
             raise ApiError(ErrorCode.CONFLICT, str(error), error.details) from error
         call = GitCall(
@@ -220,10 +222,11 @@ class GitOperations:
 
     async def _paths(self) -> dict[str, str]:
         """Return where each repository is on this machine."""
-        layout = await self._context.sandboxes.layout(self._row.id)
+        driver = await self._context.driver(self._row.id)
+        layout = await driver.layout(self._row.id)
         if layout.host_dir is None or not await asyncio.to_thread(Path(layout.host_dir).is_dir):
             return {}
-        repositories = await self._context.sandboxes.repositories(self._row.id, self._sources())
+        repositories = await driver.repositories(self._row.id, self._sources())
         inside = Path(layout.workspace_dir)
         return {
             one.name: str(Path(layout.host_dir, Path(one.path).relative_to(inside)))
@@ -236,7 +239,7 @@ class GitOperations:
         Raises:
             ApiError: as `diff`.
         """
-        inside = await git_inside(self._context.sandboxes, self._row)
+        inside = await git_inside(await self._context.driver(self._row.id), self._row)
         call = GitCall(operation="checkpoints", repositories=inside.repositories)
         return await inside.call(call, Checkpoints)
 
@@ -257,7 +260,7 @@ class GitOperations:
         known = {one.id: one for one in (await self.checkpoints()).checkpoints}
         if body.checkpoint not in known:
             raise ApiError(ErrorCode.NOT_FOUND, f"The replica has no checkpoint {body.checkpoint}.")
-        inside = await git_inside(self._context.sandboxes, row)
+        inside = await git_inside(await self._context.driver(self._row.id), row)
         undo = f"rewinds/{uuid4()}"
         for one in inside.repositories:
             if one.name in known[body.checkpoint].commits:
@@ -351,12 +354,12 @@ class GitOperations:
         self, one: EngineRepository, pack: AsyncGenerator[bytes], updates: Sequence[RefUpdate]
     ) -> str:
         try:
-            return await self._context.sandboxes.push(self._source(one), pack, updates)
+            return await self._context.sources.push(self._source(one), pack, updates)
         except SandboxError as error:
             raise ApiError(ErrorCode.CONFLICT, str(error), error.details) from error
 
     async def _repository(self, name: str) -> tuple[GitInside, EngineRepository]:
-        inside = await git_inside(self._context.sandboxes, self._row)
+        inside = await git_inside(await self._context.driver(self._row.id), self._row)
         return inside, inside.repository(name)
 
     def _sources(self) -> list[RepositorySource]:

@@ -57,7 +57,7 @@ class RepositoryOrigin:
         """
         source = await self._operations.source(repository)
         try:
-            return SourceRefs(refs=await self._context.sandboxes.source_refs(source))
+            return SourceRefs(refs=await self._context.sources.source_refs(source))
         except SandboxError as error:
             raise ApiError(ErrorCode.CONFLICT, str(error), error.details) from error
 
@@ -73,8 +73,8 @@ class RepositoryOrigin:
         if body is None:
             await self.refs(repository)
         elif numbers := _pull_requests(body):
-            await self._context.sandboxes.fetch_pull_requests(source, numbers)
-        parts = self._context.sandboxes.upload_pack(source, body, protocol)
+            await self._context.sources.fetch_pull_requests(source, numbers)
+        parts = self._context.sources.upload_pack(source, body, protocol)
         try:
             return StartedStream(await anext(parts, b""), parts)
         except SandboxError as error:

@@ -20,8 +20,9 @@ from typing import Protocol
 
 import h11
 
+from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.errors import ApiError, ListenError, StorageError
+from quarterdeck.service.errors import ApiError, ListenError, ServiceError, StorageError
 from quarterdeck.service.http_protocol import (
     HEAD_SECONDS,
     HEADERS,
@@ -144,9 +145,6 @@ IDLE_SECONDS = 60.0
 """Time without a request after which a connection is closed."""
 CONNECT_SECONDS = 5.0
 
-LOOPBACKS = ("127.0.0.1", "::1")
-"""The addresses of localhost."""
-
 Event = h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]
 
 
@@ -163,6 +161,12 @@ class ConnectionAcceptor(Protocol):
 
     async def resolve(self, token: str) -> PreviewTarget:
         """Return the target of a preview; raises `PreviewRefusedError`."""
+        ...
+
+    async def dial(
+        self, target: PreviewTarget
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the program of a preview; raises `PreviewRefusedError`."""
         ...
 
     def waiting(self) -> AbstractContextManager[None]:
@@ -221,21 +225,23 @@ async def _serve_request(client: ProxySide, entry: ConnectionAcceptor, seconds: 
     try:
         address, target = await _find(request, entry)
         with entry.exchanging(target.workspace_id):
-            return await _pass_on(client, request, address, target.port)
+            return await _pass_on(client, request, address, target, entry)
     except PreviewRefusedError as e:
         await _refuse(client, e)
         return False
 
 
 async def _pass_on(
-    client: ProxySide, request: h11.Request, address: PreviewAddress, port: int
+    client: ProxySide,
+    request: h11.Request,
+    address: PreviewAddress,
+    target: PreviewTarget,
+    entry: ConnectionAcceptor,
 ) -> bool:
-    if listens_here(port):
-        raise PreviewRefusedError(502, f"Port {port} is the service's own, and has no preview.")
-    reader, writer = await _connect(port)
+    reader, writer = await entry.dial(target)
     program = ProxySide(h11.Connection(h11.CLIENT, HEAD_BYTES), reader, writer)
     try:
-        return await _exchange(client, program, request, address, port)
+        return await _exchange(client, program, request, address, target.port)
     finally:
         writer.close()
 
@@ -253,16 +259,6 @@ async def _find(
     if address.base and value_of(request.headers, b"sec-fetch-mode") == b"navigate":
         raise PreviewRefusedError(307, browser_url(host, address))
     return address, target
-
-
-async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    for host in LOOPBACKS:
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                return await asyncio.open_connection(host, port)
-        except OSError:
-            continue
-    raise PreviewRefusedError(502, f"Nothing listens on port {port} of the replica.")
 
 
 async def _refuse(client: ProxySide, error: PreviewRefusedError) -> None:
@@ -375,6 +371,7 @@ class PreviewServer:
     """Listens from the first preview on, after a restart again on the same port if possible."""
 
     def __init__(self, context: ServiceContext) -> None:
+        self._context = context
         self._database = context.database
         self._home = context.home_id
         self._opening = asyncio.Lock()
@@ -488,6 +485,26 @@ class PreviewServer:
             yield
         finally:
             self._exchanges.release(Entrance.PREVIEW, replica)
+
+    async def dial(
+        self, target: PreviewTarget
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the program of a preview.
+
+        Raises:
+            PreviewRefusedError: nothing listens there, or only the service itself.
+        """
+        port = target.port
+        try:
+            driver = await self._context.driver(target.workspace_id)
+            if self._context.drivers.is_local(driver) and listens_here(port):
+                raise PreviewRefusedError(
+                    502, f"Port {port} is the service's own, and has no preview."
+                )
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return await driver.dial(target.workspace_id, port)
+        except (OSError, SandboxError, ServiceError) as e:
+            raise PreviewRefusedError(502, f"Nothing listens on port {port} of the replica.") from e
 
     async def resolve(self, token: str) -> PreviewTarget:
         """Return the target of a token while its workspace is active, and so owns the port."""

@@ -51,7 +51,8 @@ class PreviewService:
                 NOT_FOUND when the workspace was deleted in the meantime.
         """
         base = await self._server.listen()
-        if listens_here(port):
+        driver = await self._context.driver(workspace_id)
+        if self._context.drivers.is_local(driver) and listens_here(port):
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
                 f"Port {port} is the service's own. Let the program listen on another port.",

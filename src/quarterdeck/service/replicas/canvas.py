@@ -146,7 +146,7 @@ async def read_canvas(
     if file is not None:
         return file
     for name in meant(filename):
-        kept = await context.sandboxes.kept_file(
+        kept = await (await context.driver(row.id)).kept_file(
             row.id, CANVAS_DIRECTORY, name, most=CANVAS_LIMIT + 1
         )
         if kept is not None:
@@ -155,7 +155,8 @@ async def read_canvas(
 
 
 async def _kept(context: ServiceContext, workspace_id: str) -> list[tuple[str, int]]:
-    kept = await context.sandboxes.kept_files(workspace_id, CANVAS_DIRECTORY)
+    driver = await context.driver(workspace_id)
+    kept = await driver.kept_files(workspace_id, CANVAS_DIRECTORY)
     return [(shown(file.name), file.size) for file in kept]
 
 

@@ -191,11 +191,11 @@ async def _found(
     try:
         if config.pull_request:
             field, refs = "pull_request", head_refs(config.pull_request)
-            await context.sandboxes.require_ref(source, refs)
+            await context.sources.require_ref(source, refs)
             return StartPoint(refs)
         base = config.base or commit
         assert base is not None
-        return await context.sandboxes.find_base(source, base, commit)
+        return await context.sources.find_base(source, base, commit)
     except (UnknownBaseError, CloneError, NotARepositoryError) as e:
         details = f"config.{field}: {e.details}" if e.details else f"config.{field}"
         raise _refused(str(e), details) from e
@@ -219,6 +219,7 @@ class Making:
 
     workspace_id: str
     home_id: str
+    driver: str
     body: CreateReplica
     agent: str
     composed: ComposedMessage
@@ -307,6 +308,7 @@ async def plan_replica(
     return Making(
         workspace_id,
         context.home_id,
+        context.drivers.chosen,
         body,
         agent,
         composed,
@@ -352,7 +354,11 @@ def store_replica(writer: LogWriter, making: Making) -> StoredReplica:
     workspace_id = claimed or making.workspace_id
     if claimed is None:
         columns = {"organization_id": making.caller.organization_id, **_columns(making)}
-        own = {"home_id": making.home_id, "engine_secret_sealed": making.engine_secret_sealed}
+        own = {
+            "home_id": making.home_id,
+            "driver": making.driver,
+            "engine_secret_sealed": making.engine_secret_sealed,
+        }
         add_workspace(connection, workspace_id, repositories, **own, **columns)
         _claim_uncommitted(connection, making)
     append_status_event(writer, workspace_id, WorkspaceStatus.PREPARING)
@@ -435,7 +441,7 @@ async def fork_replica(
         ApiError: CONFLICT while a turn runs, or for a name that is taken; WORKSPACE_NOT_ACTIVE when
             there are no files; WORKSPACE_LIMIT_REACHED.
     """
-    await git_inside(context.sandboxes, row)  # its files exist
+    await git_inside(await context.driver(row.id), row)  # its files exist
     chats = await context.database.read(lambda connection: list_chats(connection, row.id))
     if any(chat.processing for chat in chats):
         raise ApiError(
@@ -452,7 +458,7 @@ async def fork_replica(
         size="large" if row.size == "large" else "small",
     )
     making = await plan_replica(context, fleet, caller, wanted)
-    return await store_planned(context, fleet, replace(making, fork=row))
+    return await store_planned(context, fleet, replace(making, fork=row, driver=row.driver))
 
 
 async def _free_name(context: ServiceContext, row: WorkspaceRow) -> str:

@@ -159,7 +159,7 @@ async def _environment(
     # For a packed workspace the whole archive would have to be read.
     there = row.id if row.packed_at is None else None
     agents = await agents_for(context, row.organization_id, row.user_id, there)
-    isolation = await _isolation(context)
+    isolation = await _isolation(context, row.id)
     return ReplicaEnvironment(
         engine_version=row.engine_version,
         coding_agents={
@@ -171,9 +171,9 @@ async def _environment(
     )
 
 
-async def _isolation(context: ServiceContext) -> dict[str, Any]:
+async def _isolation(context: ServiceContext, workspace_id: str) -> dict[str, Any]:
     try:
-        isolation = await context.sandboxes.isolation()
+        isolation = await (await context.driver(workspace_id)).isolation()
     except IsolationError as e:
         return {"isolation": None, "isolation_note": str(e)}
     return {

@@ -348,7 +348,7 @@ class Indexes:
         missing = False
         for source in sources:
             try:
-                paths = await self._context.sandboxes.tree(source)
+                paths = await self._context.sources.tree(source)
             except SandboxError as e:
                 log.warning("The tree of %s cannot be read: %s", source.name, e)
                 missing = True

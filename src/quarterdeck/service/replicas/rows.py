@@ -21,7 +21,7 @@ from sqlalchemy import (
     update,
 )
 
-from quarterdeck.sandboxes.port import UncommittedCommit
+from quarterdeck.sandboxes.port import PROCESS, UncommittedCommit
 from quarterdeck.service.chats.rows import UNFINISHED, MessageState
 from quarterdeck.service.db.tables import chats, hook_logs, messages, settings, workspaces
 from quarterdeck.service.db.tables import uncommitted_changes as table
@@ -72,6 +72,7 @@ class WorkspaceRow:
     setup_json: str | None
     push: str | None
     forked_from: str | None
+    driver: str
 
     def __repr__(self) -> str:
         """Return the row without its secret: rows appear in messages and tracebacks."""
@@ -303,22 +304,27 @@ NOTE = "remove/"
 """Prefix of a note's name; its value is the home that has the files."""
 
 
-def note_removal(connection: Connection, workspace_id: str, home_id: str) -> None:
+def note_removal(connection: Connection, row: WorkspaceRow, home_id: str) -> None:
     """Note that the record was deleted, but the files were not yet."""
-    connection.execute(insert(settings).values(name=NOTE + workspace_id, value=home_id, revision=0))
+    # Without the driver's name as an earlier version notes it, which also reads this.
+    name = row.id if row.driver == PROCESS else f"{row.id} {row.driver}"
+    connection.execute(insert(settings).values(name=NOTE + name, value=home_id, revision=0))
 
 
 def end_removal(connection: Connection, workspace_id: str) -> None:
     """Note that the files were deleted, too."""
-    connection.execute(delete(settings).where(settings.c.name == NOTE + workspace_id))
+    name = settings.c.name
+    noted = (name == NOTE + workspace_id) | name.startswith(f"{NOTE}{workspace_id} ")
+    connection.execute(delete(settings).where(noted))
 
 
-def removals_left(connection: Connection, home_id: str) -> list[str]:
-    """Return the workspaces whose files a home still has."""
+def removals_left(connection: Connection, home_id: str) -> list[tuple[str, str]]:
+    """Return the workspaces whose files a home still has, each with its driver."""
     names = connection.execute(
         select(settings.c.name).where(settings.c.name.startswith(NOTE), settings.c.value == home_id)
     )
-    return [name.removeprefix(NOTE) for name in names.scalars()]
+    noted = (name.removeprefix(NOTE).partition(" ") for name in names.scalars())
+    return [(workspace_id, driver or PROCESS) for workspace_id, _, driver in noted]
 
 
 DELETED_WHEN_UNUSED = "delete_after_inactivity"

@@ -81,7 +81,7 @@ async def branches_of(context: ServiceContext, caller: Caller, repository_id: UU
         raise ApiError(ErrorCode.NOT_FOUND, "No repository has this id.")
     source = RepositorySource.from_json(row.model_dump(mode="json"))
     try:
-        names = await context.sandboxes.branches(source)
+        names = await context.sources.branches(source)
     except (NotARepositoryError, CloneError) as e:
         raise ApiError(ErrorCode.CONFLICT, str(e), e.details) from e
     return BranchList(branches=names, default_branch=row.default_branch)
@@ -110,7 +110,7 @@ async def _mirror(
     context: ServiceContext, repository_id: str, url: str, branch: str | None, private: bool
 ) -> MirrorInfo:
     try:
-        return await context.sandboxes.connect_repository(repository_id, url, branch, private)
+        return await context.sources.connect_repository(repository_id, url, branch, private)
     except UnknownBranchError as e:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(e), f"default_branch: {branch}") from e
     except (NotARepositoryError, CloneError) as e:

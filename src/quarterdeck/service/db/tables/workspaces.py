@@ -42,6 +42,7 @@ workspaces = Table(
     Column("setup_json", Text),
     Column("push", String(16)),
     Column("forked_from", String(36)),
+    Column("driver", String(16), nullable=False, server_default="process"),
     Column("repositories_json", Text, nullable=False),
     Column("repository_statuses_json", Text, nullable=False),
     Column("engine_secret_sealed", Text, nullable=False, server_default=""),
@@ -62,7 +63,8 @@ personal credentials it has. `rested_at` is when it was put to sleep or archived
 while its files are in an archive. `warm_state` is `warming` or `ready` while it waits in a pool,
 and `testing` while a hook is tested in it: no list shows it then. `setup_json` is the environment's
 setup of its last start. `push` is its own push policy, if a person chose one. `forked_from` is the
-workspace whose files it gets, until it has them."""
+workspace whose files it gets, until it has them. `driver` is the sandbox driver that made it, which it
+keeps."""
 
 canvas_uploads = Table(
     "canvas_uploads",

@@ -1,0 +1,56 @@
+"""Several sandbox drivers: a replica keeps the one that made it."""
+
+import pytest
+
+from tests.fleet.conftest import World
+from tests.fleet.doubles import DoubleDriver
+
+pytestmark = pytest.mark.one_database
+
+
+async def test_a_replica_keeps_the_driver_that_made_it(world: World) -> None:
+    earlier = await world.create()
+    await world.stop()
+    elsewhere = DoubleDriver(world.home.root / "elsewhere")
+    world.others = {"docker": elsewhere}
+    await world.start()
+    try:
+        later = await world.create()
+        assert not world.driver.running(later) and elsewhere.running(later)
+        assert world.driver.running(earlier) and not elsewhere.running(earlier)
+        for id in (earlier, later):
+            assert (await world.post(id, "/sleep")).status_code == 200
+        assert (world.driver.calls["stop"], elsewhere.calls["stop"]) == (1, 1)
+        # A machine's start says nothing about engines that run elsewhere.
+        await world.post(later, "/wake")
+        await world.reach(later, "active")
+        rows = {id: await world.context.workspace(id) for id in (earlier, later)}
+        assert [row.boot_id and row.driver for row in rows.values() if row] == ["process", None]
+        assert (await world.client.delete(f"/v1/replica/{earlier}")).status_code == 200
+        assert (await world.client.delete(f"/v1/replica/{later}")).status_code == 200
+        assert (world.driver.calls["destroy"], elsewhere.calls["destroy"]) == (1, 1)
+    finally:
+        elsewhere.kill_all()
+
+
+async def test_a_replica_of_a_driver_that_is_not_configured_says_so(world: World) -> None:
+    await world.stop()
+    elsewhere = DoubleDriver(world.home.root / "elsewhere")
+    world.others = {"docker": elsewhere}
+    await world.start()
+    try:
+        id = await world.create()
+        await world.stop()
+        world.others = {}
+        await world.start()
+        replica = await world.reach(id, "error")
+        assert 'Set driver = "docker" in [sandboxes]' in replica["error"]
+        elsewhere.kill_all()
+        await world.stop()
+        world.others = {"docker": elsewhere}
+        await world.start()
+        await world.post(id, "/wake")
+        await world.reach(id, "active")
+        assert elsewhere.running(id)
+    finally:
+        elsewhere.kill_all()
