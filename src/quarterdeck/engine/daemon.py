@@ -6,10 +6,11 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -22,7 +23,9 @@ from quarterdeck.engine.rpc import RpcServer
 from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.local.files import write_file
 from quarterdeck.wire.agents import OwnAgent
+from quarterdeck.wire.dial_home import BOOT_VARIABLE, HOME_VARIABLE
 from quarterdeck.wire.engine import CONFIG_NAME, SOCKET_NAME, EngineConfig
+from quarterdeck.wire.inside import WORKSPACE_VARIABLE
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +84,10 @@ EXIT_UNUSABLE = 4
 """Exit status when the configuration or a directory cannot be used; the log says why."""
 
 
+class UnusableError(Exception):
+    """The engine cannot be started. The text says why."""
+
+
 class AlreadyRunningError(Exception):
     """Another engine holds the lock of this run directory."""
 
@@ -93,19 +100,31 @@ def default_catalog(own: Mapping[str, OwnAgent]) -> AgentCatalog:
 
 
 def run(
-    run_dir: Path, catalog: CatalogFactory | None = None, now: Callable[[], float] = monotonic
+    run_dir: Path,
+    catalog: CatalogFactory | None = None,
+    now: Callable[[], float] = monotonic,
+    dials_home: bool = False,
 ) -> int:
-    """Run an engine to its end; return the process's exit status. `now` as of `Engine.open`."""
+    """Run an engine to its end; return the process's exit status.
+
+    Args:
+        catalog: the agents; by default those of this machine.
+        now: as of `Engine.open`.
+        dials_home: whether it runs in a container and connects to its service.
+    """
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
     try:
         with _exclusive(run_dir):
-            asyncio.run(serve(run_dir, catalog, now))
+            if dials_home:
+                asyncio.run(_serve_in_container(run_dir, catalog, now))
+            else:
+                asyncio.run(serve(run_dir, catalog, now))
     except AlreadyRunningError:
         logger.error("another engine serves %s", run_dir)
         return EXIT_RUNNING
-    except (OSError, ValidationError) as error:
+    except (OSError, ValidationError, UnusableError) as error:
         logger.error("the engine cannot run: %s", _without_input(error))
         return EXIT_UNUSABLE
     return 0
@@ -122,23 +141,61 @@ async def serve(
     """
     config = EngineConfig.model_validate_json((run_dir / CONFIG_NAME).read_bytes())
     _forget_credentials(run_dir / CONFIG_NAME, config)
+    await _serve(run_dir, config, catalog, now)
+
+
+async def _serve_in_container(
+    run_dir: Path, catalog: CatalogFactory | None, now: Callable[[], float]
+) -> None:
+    """Fetch the configuration, make missing clones, and serve the connections home.
+
+    Raises:
+        UnusableError: the environment or the service gives no configuration, or a clone fails.
+        OSError: a directory cannot be used.
+    """
+    from quarterdeck.engine.boot_clones import CloneFailedError, make_clones
+    from quarterdeck.engine.dial_home import HomeDialer, NoBootError, ServiceAddress, fetch_boot
+
+    try:
+        address = ServiceAddress(os.environ[HOME_VARIABLE], os.environ[WORKSPACE_VARIABLE])
+        boot = await fetch_boot(address, os.environ.pop(BOOT_VARIABLE))
+        await make_clones(boot, address)
+    except KeyError as error:
+        raise UnusableError(f"{error.args[0]} is not set") from error
+    except (NoBootError, CloneFailedError) as error:
+        raise UnusableError(str(error)) from error
+    dialer = HomeDialer(address, boot.token, run_dir / SOCKET_NAME)
+    await _serve(run_dir, boot.config, catalog, now, dialer.run)
+
+
+async def _serve(
+    run_dir: Path,
+    config: EngineConfig,
+    catalog: CatalogFactory | None,
+    now: Callable[[], float],
+    beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
+) -> None:
+    """Serve until `shutdown` or a signal; `beside` runs meanwhile, once the socket is there."""
     agents = catalog or (lambda: default_catalog(config.agents))
     engine = await Engine.open(config, agents, now)
     _on_signals(engine.ending)
     server = RpcServer(run_dir, config.secret, engine, now)
-    watching = TaskOwner()
+    watching, dialing = TaskOwner(), TaskOwner()
     try:
         await server.start()
         engine.start()
         logger.info("serving workspace %s", config.workspace_id)
         files = (run_dir / SOCKET_NAME, Path(config.state_dir) / FILE_NAME)
         watching.start(FileWatcher(engine, server, files).run(), "watch")
+        if beside is not None:
+            dialing.start(beside(), "dialing home")
         await engine.ending.wait()
         logger.info("ending")
     finally:
         await watching.close()
         await engine.close()
         await server.close()
+        await dialing.close()  # last: the links' ends went through it
 
 
 def _forget_credentials(path: Path, config: EngineConfig) -> None:

@@ -84,7 +84,7 @@ class Isolation:
     design.
     """
 
-    mode: Literal["bubblewrap", "none"]
+    mode: Literal["bubblewrap", "container", "none"]
     user: str
     note: str | None = None
     limits: tuple[str, ...] = ()

@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quarterdeck import __version__
+from quarterdeck.sandboxes.switchboard import Switchboard
 from quarterdeck.service.agents.routes import agents_router, credentials_router
 from quarterdeck.service.automations.routes import (
     automation_checks_router,
@@ -114,6 +116,7 @@ def build_app(service: ServiceParts) -> FastAPI:
         openapi_url=None,
         telemetry=SILENT,
         middleware=[
+            *([Middleware(Engines, switchboard)] if (switchboard := context.switchboard) else []),
             Middleware(Head),
             Middleware(ErrorMiddleware),
             Middleware(AuthMiddleware, authenticator=service.authenticator, routes=ROUTE_TRIE),
@@ -126,6 +129,23 @@ def build_app(service: ServiceParts) -> FastAPI:
     app.state.description = None
     install_handlers(app)
     return app
+
+
+class Engines:
+    """Serves the WebSockets of engines in containers, which no route knows."""
+
+    def __init__(self, app: ASGIApp, switchboard: Switchboard) -> None:
+        self._app = app
+        self._switchboard = switchboard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "websocket":
+            from quarterdeck.service.dial_home import serve_engine
+
+            await serve_engine(self._switchboard, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from fastapi import Depends, Path, Request
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.port import PROCESS, SandboxDriver, SandboxError, Sources
+from quarterdeck.sandboxes.switchboard import Switchboard
 from quarterdeck.service.caches import Remembered
 from quarterdeck.service.chats.rows import TurnPlaces
 from quarterdeck.service.db.database import Database
@@ -94,6 +95,8 @@ class ServiceContext:
     """Set after a check may have changed; wakes `checks.sync_worker.CheckSender`."""
     pools_changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set after something about a warm pool has changed; wakes `environments.warm_pools.PoolKeeper`."""
+    switchboard: Switchboard | None = None
+    """Takes the connections of engines in containers, where there are any."""
     turn_places: TurnPlaces = field(default_factory=TurnPlaces)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the service begins to stop; every `streams.StreamResponse` then ends."""

@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn, cast
 
 import httptools
@@ -30,6 +31,7 @@ from uvicorn.server import ServerState
 from quarterdeck.service.identity.service import INSIDE, OWNER
 from quarterdeck.service.listeners import Bound, Entrance
 from quarterdeck.service.middleware import is_owner, sandbox_of
+from quarterdeck.wire.dial_home import BOOT_PATH, LINK_PATH
 from quarterdeck.wire.errors import ErrorCode, ErrorObject
 
 Header = tuple[bytes, bytes]
@@ -306,6 +308,10 @@ _BAD_REQUEST = (
 )
 
 
+_PATHS = (BOOT_PATH.encode(), LINK_PATH.encode())
+"""Where a connection may become a WebSocket."""
+
+
 class _RefusedHeadError(Exception):
     """The head exceeds a limit. Raised through the parser, which stops."""
 
@@ -360,7 +366,11 @@ class BoundedProtocol(HttpToolsProtocol):
         try:
             cast("Any", self.parser).feed_data(data)
         except httptools.HttpParserUpgrade:
-            pass  # no other protocol is supported: the request is answered as it is
+            if self._should_upgrade():
+                self._cancel_deadline()
+                self.handle_websocket_upgrade()
+                return
+            # No other protocol is supported: the request is answered as it is.
         except httptools.HttpParserError:
             self.send_400_response(self._refused or "not valid HTTP")
             return
@@ -407,11 +417,25 @@ class BoundedProtocol(HttpToolsProtocol):
         """Note that the request is complete with its body."""
         super().on_message_complete()
         self._pending_bytes = 0
+        if cast("Any", self.parser).should_upgrade() and self._should_upgrade():
+            return
         if self.cycle.response_complete and self.timeout_keep_alive_task is None:
             self._cancel_deadline()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
+
+    def handle_websocket_upgrade(self) -> None:
+        """Give the connection to an engine's WebSocket; it stays counted until that ends."""
+        link = cast("Any", self.ws_protocol_class)
+        entrance, peer = self._admitted.entrance, self._admitted.peer
+        counted = self._counted
+        self.ws_protocol_class = partial(link, on_lost=lambda: counted.release(entrance, peer))
+        super().handle_websocket_upgrade()
+
+    def _should_upgrade_to_ws(self) -> bool:
+        supported = super()._should_upgrade_to_ws()
+        return supported and self.url in _PATHS and self._is_idle()
 
     def send_400_response(self, msg: str) -> None:
         """Answer with the Error object, unless another answer is on its way, and close."""

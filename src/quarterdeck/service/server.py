@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -28,6 +28,9 @@ from quarterdeck.service.http_protocol import (
 from quarterdeck.service.listeners import Bound, InsideListener, Listener, bind
 from quarterdeck.service.ownership import address_of
 from quarterdeck.service.start import ServiceParts, answers_health
+
+if TYPE_CHECKING:
+    from quarterdeck.service.dial_home import LinkProtocol
 
 GRACE_SECONDS = 3
 """How long running requests may take to end. Event streams end at once."""
@@ -107,6 +110,12 @@ async def _announce(server: "_Server", bound: list[Bound], on_ready: Ready | Non
         on_ready(bound)
 
 
+def _link_protocol() -> "type[LinkProtocol]":
+    from quarterdeck.service.dial_home import LinkProtocol  # needed where engines dial home
+
+    return LinkProtocol
+
+
 class _Server(uvicorn.Server):
     """The server, stopped by this module, so that open streams end first.
 
@@ -122,7 +131,8 @@ class _Server(uvicorn.Server):
     ) -> None:
         config = uvicorn.Config(
             app,
-            ws="none",
+            ws=_link_protocol() if context.switchboard is not None else "none",
+            ws_per_message_deflate=False,
             lifespan="on",
             log_config=None,
             access_log=False,

@@ -14,6 +14,7 @@ from quarterdeck.local.home import Home
 from quarterdeck.local.processes import find
 from quarterdeck.local.sockets import socket_address
 from quarterdeck.sandboxes.port import PROCESS, LocalDriver, SandboxDriver
+from quarterdeck.sandboxes.switchboard import Switchboard
 from quarterdeck.service.automations.run_follower import follow_events
 from quarterdeck.service.automations.runner import AutomationRunner, RunnerSettings
 from quarterdeck.service.checks.sync_worker import CheckSender
@@ -143,6 +144,7 @@ async def open_service(
     outgoing_private: bool | None = None,
     new_key: bool = False,
     others: Mapping[str, SandboxDriver] = MappingProxyType({}),
+    switchboard: Switchboard | None = None,
 ) -> AsyncGenerator[ServiceContext]:
     """Take the home, open the database, create the rows of a first start.
 
@@ -150,6 +152,7 @@ async def open_service(
     keys for the owner's replicas where no other is stored. The default database is the home's own
     SQLite file. `new_key` starts without the values of a master key that was lost. `local` has the
     sources, and the replicas of this machine; the first of `others` makes new replicas, by its name.
+    `switchboard` takes the connections of engines in containers.
 
     Raises:
         StartError: the home is in use or cannot be used, its key is missing, or the database belongs to
@@ -181,6 +184,7 @@ async def open_service(
                 outgoing_private=outgoing_private,
                 own_agents=own_agents or {},
                 own_keys=own_keys,
+                switchboard=switchboard,
             )
         finally:
             await database.close()

@@ -6,12 +6,13 @@ git -> git-remote-qd -> origin_routes.py -> the mirror (fetch); push policy, per
 The credentials stay with the service.
 """
 
+import json
 import re
 from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from quarterdeck.sandboxes.port import RefUpdate, SandboxError
+from quarterdeck.sandboxes.port import RefUpdate, RepositorySource, SandboxError
 from quarterdeck.service.automations.run_rows import push_policy_of_run
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.rows import push_policy
@@ -69,16 +70,28 @@ class RepositoryOrigin:
         Raises:
             ApiError: as `refs`.
         """
-        source = await self._operations.source(repository)
-        if body is None:
-            await self.refs(repository)
-        elif numbers := _pull_requests(body):
+        source = self._cloned(repository)
+        if source is None:
+            source = await self._operations.source(repository)
+            if body is None:
+                await self.refs(repository)
+        if body is not None and (numbers := _pull_requests(body)):
             await self._context.sources.fetch_pull_requests(source, numbers)
         parts = self._context.sources.upload_pack(source, body, protocol)
         try:
             return StartedStream(await anext(parts, b""), parts)
         except SandboxError as error:
             raise ApiError(ErrorCode.CONFLICT, str(error), error.details) from error
+
+    def _cloned(self, repository_id: str) -> RepositorySource | None:
+        """Return the source of an id: an engine in a container names it so to make its clone.
+
+        The mirror was brought up to date for that.
+        """
+        for entry in json.loads(self._row.repositories_json):
+            if entry["id"] == repository_id:
+                return RepositorySource.from_json(entry)
+        return None
 
     async def push(self, repository: str, body: PushOrigin) -> OriginPushed:
         """Push if the policy, or a person, allows it.

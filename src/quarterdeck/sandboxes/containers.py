@@ -1,0 +1,503 @@
+"""The driver for replicas in containers, over whatever starts these (`ContainerEngine`).
+
+The container's engine process dials home (`switchboard`), fetches its configuration once, clones the
+repositories from the service's mirrors, and keeps everything on the workspace's volume. Of the
+workspace's directory in the installation there is only the book of its clones.
+"""
+
+import asyncio
+import errno
+import gzip
+from base64 import b64encode
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, Protocol
+
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.clones import carried_origin, described, free_name, git_identity
+from quarterdeck.sandboxes.git import DiskFullError, SourceGitError
+from quarterdeck.sandboxes.layout import packed_file, packed_files, places_of
+from quarterdeck.sandboxes.mirrors import Mirrors
+from quarterdeck.sandboxes.port import (
+    START_REF,
+    ArchiveError,
+    Isolation,
+    KeptContent,
+    KeptFile,
+    Layout,
+    ProcessError,
+    Progress,
+    RepositorySource,
+    SandboxError,
+    Size,
+    UncommittedCommit,
+)
+from quarterdeck.sandboxes.record import CloneEntry, load_book, store_book
+from quarterdeck.sandboxes.sources import without_password
+from quarterdeck.sandboxes.switchboard import Switchboard, digest_of, new_token
+from quarterdeck.sandboxes.trees import remove_tree
+from quarterdeck.wire.dial_home import (
+    BOOT_VARIABLE,
+    HOME_VARIABLE,
+    BootClone,
+    BootConfig,
+    Uncommitted,
+)
+from quarterdeck.wire.engine import EngineConfig
+from quarterdeck.wire.git_state import EngineRepository
+from quarterdeck.wire.inside import WORKSPACE_VARIABLE
+
+_PART = 1 << 20
+_LIST = 'find "$1" -type f -printf "%P\\0%s\\0" 2>/dev/null; true'
+_READ = '[ -f "$1" ] && [ ! -L "$1" ] || exit 0; stat -c %s -- "$1"; exec head -c "$2" -- "$1"'
+_COPY = 'cd /source && exec cp --archive --no-target-directory -- "$1" "$2"'
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One start of a workspace's container; `digest` is that of its token, to be recorded."""
+
+    workspace_id: str
+    digest: str
+    environment: Mapping[str, str]
+    size: Size
+
+
+@dataclass(frozen=True)
+class Container:
+    """What the container engine says about a workspace's container."""
+
+    state: Literal["running", "starting", "lost", "gone"]
+    digest: str | None = None
+    reason: str | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether it runs, or is meant to run soon."""
+        return self.state in ("running", "starting")
+
+
+class ContainerEngine(Protocol):
+    """Starts containers with a volume for each workspace, and finds them again."""
+
+    def layout(self, workspace_id: str) -> Layout:
+        """Return the paths inside; the parents of the first three are the same, on the volume."""
+        ...
+
+    async def isolation(self) -> Isolation:
+        """Return how replicas are kept apart there."""
+        ...
+
+    async def start(self, launch: Launch, report: Progress) -> None:
+        """Start a container in place of an earlier one.
+
+        Raises:
+            SandboxError: it cannot be started.
+        """
+        ...
+
+    async def find(self, workspace_id: str) -> Container:
+        """Return the state of a workspace's container.
+
+        Raises:
+            SandboxError: the container engine does not answer.
+        """
+        ...
+
+    async def ended(self, workspace_id: str) -> str:
+        """Wait for the end of a running container; return the end of its log."""
+        ...
+
+    async def stop(self, workspace_id: str) -> None:
+        """End every process of a workspace; the volume stays."""
+        ...
+
+    async def has_volume(self, workspace_id: str) -> bool:
+        """Return whether a workspace has files here."""
+        ...
+
+    async def destroy(self, workspace_id: str) -> None:
+        """Stop a workspace, and remove its volume."""
+        ...
+
+    def run(
+        self,
+        workspace_id: str,
+        command: Sequence[str],
+        *,
+        directory: str = "/",
+        data: AsyncIterator[bytes] | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
+        source_id: str | None = None,
+    ) -> AsyncGenerator[bytes]:
+        """Run a command on a workspace's volume in a container of its own; yield its output.
+
+        The volume is made when there is none. It ends with the generator.
+
+        Args:
+            data: the command's input.
+            source_id: a workspace whose volume is mounted at `/source`, read-only.
+
+        Raises:
+            ProcessError: its exit status was not 0.
+            SandboxError: it cannot be run.
+        """
+        ...
+
+    async def tidy(self) -> None:
+        """Remove what a killed service left running."""
+        ...
+
+
+class ContainerDriver:
+    """A `SandboxDriver` over a container engine.
+
+    Args:
+        home: the installation.
+        mirrors: of its repositories.
+        containers: what starts the containers.
+        home_url: returns the URL at which containers reach this service.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        mirrors: Mirrors,
+        containers: ContainerEngine,
+        home_url: Callable[[], str],
+    ) -> None:
+        self._home = home
+        self._mirrors = mirrors
+        self._containers = containers
+        self._home_url = home_url
+        self._clones: dict[str, list[BootClone]] = {}
+        self._configs: dict[str, str] = {}
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._reports: dict[str, Progress] = {}
+        self.switchboard = Switchboard(self._wanted_digest)
+
+    async def _wanted_digest(self, workspace_id: str) -> str | None:
+        container = await self._containers.find(workspace_id)
+        return container.digest if container.is_wanted else None
+
+    async def isolation(self) -> Isolation:
+        return await self._containers.isolation()
+
+    async def provision(
+        self,
+        workspace_id: str,
+        repositories: list[RepositorySource],
+        branch: str,
+        report: Progress,
+        uncommitted: Mapping[str, UncommittedCommit] = MappingProxyType({}),
+    ) -> list[EngineRepository]:
+        """Choose the commits and directories of the clones; the engine makes them."""
+        places = places_of(self._home, workspace_id)
+        inside = self._containers.layout(workspace_id).workspace_dir
+        async with self._locks[workspace_id]:
+            await asyncio.to_thread(places.root.mkdir, parents=True, mode=0o700, exist_ok=True)
+            book = await asyncio.to_thread(load_book, places.clones)
+            clones: list[BootClone] = []
+            for source in repositories:
+                if source.id not in book.clones:
+                    report(f"{source.name}: bringing its mirror up to date")
+                    await self._mirrors.refresh(source, report)
+                    base = await self._mirrors.start_commit(source, report)
+                    directory = free_name(places, book, source)
+                    book.clones[source.id] = CloneEntry(
+                        directory=directory, base_commit=base, objects=None
+                    )
+                clones.append(
+                    _boot_clone(described(inside, book, source), source, branch, uncommitted)
+                )
+            await asyncio.to_thread(store_book, places.clones, book)
+            self._clones[workspace_id], self._reports[workspace_id] = clones, report
+            return [described(inside, book, source) for source in repositories]
+
+    async def copy_files(self, source_id: str, workspace_id: str) -> None:
+        book = await asyncio.to_thread(load_book, places_of(self._home, source_id).clones)
+        if not await self._containers.has_volume(source_id):
+            raise SandboxError("The other replica has no files here; it has to be woken first.")
+        inside = Path(self._containers.layout(workspace_id).workspace_dir)
+        part = inside.with_name("copy")
+        places = places_of(self._home, workspace_id)
+        async with self._locks[workspace_id]:
+            if places.clones.exists():
+                return
+            script = f'rm -rf "$2" && {_COPY.replace("exec ", "")} && rm -rf "$3" && mv "$2" "$3"'
+            command = ("/bin/sh", "-c", script, "sh", inside.name, str(part), str(inside))
+            await self._finish(workspace_id, command, "The files could not be copied.", source_id)
+            await asyncio.to_thread(places.root.mkdir, parents=True, mode=0o700, exist_ok=True)
+            await asyncio.to_thread(store_book, places.clones, book)
+
+    async def _finish(
+        self, workspace_id: str, command: Sequence[str], failure: str, source_id: str | None = None
+    ) -> None:
+        try:
+            running = self._containers.run(workspace_id, command, source_id=source_id)
+            async with aclosing(running) as parts:
+                async for _ in parts:
+                    pass
+        except ProcessError as e:
+            raise SandboxError(failure, str(e)) from e
+
+    async def layout(self, workspace_id: str) -> Layout:
+        return replace(self._containers.layout(workspace_id), service_url=self._home_url())
+
+    async def write_config(self, workspace_id: str, text: str) -> None:
+        """Keep the configuration until the engine fetches it; it is not written anywhere."""
+        self._configs[workspace_id] = text
+
+    async def start(self, workspace_id: str, size: Size = "small") -> None:
+        async with self._locks[workspace_id]:
+            if (await self._containers.find(workspace_id)).is_wanted:
+                return
+            self.switchboard.end(workspace_id)
+            token = new_token()
+            boot = BootConfig(
+                config=EngineConfig.model_validate_json(self._configs.pop(workspace_id)),
+                token=token,
+                clones=self._clones.pop(workspace_id, []),
+                git_config=await git_identity(self._mirrors.git),
+            )
+            opening = self.switchboard.keep_boot(workspace_id, boot.model_dump_json(by_alias=True))
+            environment = {
+                HOME_VARIABLE: self._home_url(),
+                WORKSPACE_VARIABLE: workspace_id,
+                BOOT_VARIABLE: opening,
+            }
+            launch = Launch(workspace_id, digest_of(token), environment, size)
+            try:
+                report = self._reports.pop(workspace_id, _ignore)
+                await self._containers.start(launch, report)
+                await self._until_arrived(workspace_id, token)
+            finally:
+                self.switchboard.drop_boot(workspace_id)
+
+    async def _until_arrived(self, workspace_id: str, token: str) -> None:
+        arriving = asyncio.create_task(self.switchboard.arrived(workspace_id, token))
+        ending = asyncio.create_task(self._containers.ended(workspace_id))
+        try:
+            await asyncio.wait({arriving, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not arriving.done():
+                raise SandboxError("The replica's container ended at once.", await ending)
+        finally:
+            for task in (arriving, ending):
+                task.cancel()
+            await asyncio.gather(arriving, ending, return_exceptions=True)
+
+    async def repositories(
+        self, workspace_id: str, sources: Sequence[RepositorySource]
+    ) -> list[EngineRepository]:
+        inside = self._containers.layout(workspace_id).workspace_dir
+        book = await asyncio.to_thread(load_book, places_of(self._home, workspace_id).clones)
+        return [described(inside, book, one) for one in sources if one.id in book.clones]
+
+    async def show_commit(
+        self, workspace_id: str, repository: EngineRepository, source: RepositorySource, commit: str
+    ) -> None:
+        pack = self._mirrors.pack(source, commit, repository.base_commit)
+        command = ("git", "-C", repository.path, "index-pack", "--stdin", "--fix-thin")
+        try:
+            async with aclosing(self._containers.run(workspace_id, command, data=pack)) as parts:
+                async for _ in parts:
+                    pass
+        except (ProcessError, SourceGitError) as e:
+            raise SandboxError(f"{source.name}: its news cannot be brought here.", str(e)) from e
+
+    async def stream_command(
+        self,
+        workspace_id: str,
+        command: Sequence[str],
+        *,
+        directory: str,
+        data: bytes = b"",
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> AsyncGenerator[bytes]:
+        if not await self._containers.has_volume(workspace_id):
+            raise SandboxError("The workspace has no files here; it has to be woken first.")
+        running = self._containers.run(
+            workspace_id, command, directory=directory, data=_once(data), environment=environment
+        )
+        async with aclosing(running) as parts:
+            async for part in parts:
+                yield part
+
+    async def alive(self, workspace_id: str) -> bool:
+        return (await self._containers.find(workspace_id)).is_wanted
+
+    async def connect(self, workspace_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await self.switchboard.take(workspace_id)
+
+    async def dial(
+        self, workspace_id: str, port: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await self.switchboard.take(workspace_id, port)
+
+    async def stop(self, workspace_id: str) -> None:
+        await self._containers.stop(workspace_id)
+        self.switchboard.end(workspace_id)
+
+    async def destroy(self, workspace_id: str) -> None:
+        self.switchboard.end(workspace_id)
+        await self._containers.destroy(workspace_id)
+        places = places_of(self._home, workspace_id)
+        async with self._locks[workspace_id]:
+            await asyncio.to_thread(remove_tree, places.root)
+            await asyncio.to_thread(self._archive(workspace_id).unlink, missing_ok=True)
+        for kept in (self._locks, self._clones, self._configs, self._reports):
+            kept.pop(workspace_id, None)
+
+    async def tidy(self, needed: Collection[str]) -> None:
+        await self._containers.tidy()
+        for part in await asyncio.to_thread(lambda: [*self._home.archives.glob("*.container")]):
+            await asyncio.to_thread(part.unlink, missing_ok=True)
+
+    # Archives
+
+    def _archive(self, workspace_id: str) -> Path:
+        return self._home.archives / f"{workspace_id}.tar.gz"
+
+    async def pack(self, workspace_id: str) -> None:
+        await self.stop(workspace_id)
+        archive = self._archive(workspace_id)
+        async with self._locks[workspace_id]:
+            if not await self._containers.has_volume(workspace_id):
+                if not archive.exists():
+                    raise SandboxError("The workspace has no files that could be packed.")
+                return
+            await asyncio.to_thread(self._home.archives.mkdir, mode=0o700, exist_ok=True)
+            part = archive.with_suffix(".container")
+            try:
+                await self._write_archive(workspace_id, part)
+                part.replace(archive)
+            except ProcessError as e:
+                raise SandboxError("The replica's files could not be packed.", str(e)) from e
+            except OSError as e:
+                raise _disk_error(e) from e
+            finally:
+                part.unlink(missing_ok=True)
+            await self._containers.destroy(workspace_id)
+
+    async def _write_archive(self, workspace_id: str, part: Path) -> None:
+        top = str(Path(self._containers.layout(workspace_id).workspace_dir).parent)
+        command = ("tar", "-C", top, "-c", ".")
+        with await asyncio.to_thread(gzip.open, part, "wb", 1) as file:
+            async with aclosing(self._containers.run(workspace_id, command)) as parts:
+                async for data in parts:
+                    await asyncio.to_thread(file.write, data)
+
+    async def unpack(self, workspace_id: str, packed: bool) -> None:
+        archive = self._archive(workspace_id)
+        async with self._locks[workspace_id]:
+            if not await asyncio.to_thread(archive.exists):
+                if packed and not await self._containers.has_volume(workspace_id):
+                    raise ArchiveError(
+                        "The archive with the replica's files is missing. "
+                        "Bring it back to its place, then wake the replica.",
+                        str(archive),
+                    )
+                return
+            # An archive is removed once its files are on the volume: an earlier try may have left some.
+            await self._containers.destroy(workspace_id)
+            top = str(Path(self._containers.layout(workspace_id).workspace_dir).parent)
+            command = ("tar", "-C", top, "-x", "-p")
+            try:
+                running = self._containers.run(workspace_id, command, data=_unzipped(archive))
+                async with aclosing(running) as parts:
+                    async for _ in parts:
+                        pass
+            except (ProcessError, EOFError, gzip.BadGzipFile) as e:
+                raise ArchiveError(
+                    "The archive with the replica's files is damaged. "
+                    "Put a whole copy in its place, then wake the replica.",
+                    f"{archive}: {e}",
+                ) from e
+            await asyncio.to_thread(archive.unlink)
+
+    async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:
+        archive = self._archive(workspace_id)
+        home = Path(self._containers.layout(workspace_id).home_dir)
+        if await asyncio.to_thread(archive.exists):
+            prefix = f"./{home.name}/{directory}/"
+            return await asyncio.to_thread(lambda: list(packed_files(archive, prefix)))
+        if not await self._containers.has_volume(workspace_id):
+            return []
+        command = ("/bin/sh", "-c", _LIST, "sh", str(home / directory))
+        output = await self._output(workspace_id, command)
+        fields = output.split(b"\0")[:-1]
+        return [
+            KeptFile(name, int(size)) for name, size in zip(fields[::2], fields[1::2], strict=True)
+        ]
+
+    async def kept_file(
+        self, workspace_id: str, directory: str, name: bytes, most: int
+    ) -> KeptContent | None:
+        if b".." in name.split(b"/") or b"\0" in name:
+            return None
+        archive = self._archive(workspace_id)
+        home = Path(self._containers.layout(workspace_id).home_dir)
+        text = name.decode(errors="surrogateescape")
+        if await asyncio.to_thread(archive.exists):
+            member = f"./{home.name}/{directory}/{text}"
+            return await asyncio.to_thread(packed_file, archive, member, most)
+        if not await self._containers.has_volume(workspace_id):
+            return None
+        command = ("/bin/sh", "-c", _READ, "sh", str(home / directory / text), str(most))
+        size, found, data = (await self._output(workspace_id, command)).partition(b"\n")
+        return KeptContent(int(size), data) if found else None
+
+    async def _output(self, workspace_id: str, command: Sequence[str]) -> bytes:
+        try:
+            async with aclosing(self._containers.run(workspace_id, command)) as parts:
+                return b"".join([part async for part in parts])
+        except ProcessError as e:
+            raise SandboxError("The replica's files cannot be read.", str(e)) from e
+
+
+def _ignore(line: str) -> None:
+    """Drop a line of progress."""
+
+
+def _boot_clone(
+    repository: EngineRepository,
+    source: RepositorySource,
+    branch: str,
+    uncommitted: Mapping[str, UncommittedCommit],
+) -> BootClone:
+    changes = uncommitted.get(source.id)
+    return BootClone(
+        repository_id=source.id,
+        name=source.name,
+        path=repository.path,
+        url=without_password(source.url),
+        branch=branch,
+        base_commit=repository.base_commit,
+        default_branch=source.default_branch,
+        git_config=carried_origin(source),
+        uncommitted=changes
+        and Uncommitted(
+            commit=changes.commit, pack=b64encode(changes.pack).decode(), ref=START_REF
+        ),
+    )
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    if data:
+        yield data
+
+
+async def _unzipped(archive: Path) -> AsyncIterator[bytes]:
+    with await asyncio.to_thread(gzip.open, archive, "rb") as file:
+        while data := await asyncio.to_thread(file.read, _PART):
+            yield data
+
+
+def _disk_error(error: OSError) -> SandboxError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError("The disk is full. Make room, and try again.", str(error))
+    return SandboxError("The archive cannot be written.", str(error))

@@ -1,0 +1,142 @@
+"""The WebSockets of engines in containers, which are served before any route.
+
+Imported only where replicas run in containers: the libraries are not needed otherwise.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.switchboard import OfferedConnection, Switchboard
+from quarterdeck.service.middleware import bearer_of
+from quarterdeck.wire.dial_home import BOOT_PATH, OPENED, PART_BYTES, WORKSPACE_HEADER
+
+_WORKSPACE = WORKSPACE_HEADER.lower().encode()
+
+log = logging.getLogger(__name__)
+
+
+class LinkProtocol(WebSocketsSansIOProtocol):
+    """A WebSocket on a connection that was counted when it was accepted."""
+
+    def __init__(self, *, on_lost: Callable[[], None], **given: Any) -> None:
+        super().__init__(**given)
+        self._on_lost = on_lost
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop counting the connection."""
+        super().connection_lost(exc)
+        self._on_lost()
+
+
+async def serve_engine(
+    switchboard: Switchboard, scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Serve one WebSocket to its end."""
+    headers = dict(cast("list[tuple[bytes, bytes]]", scope["headers"]))
+    workspace_id = headers.get(_WORKSPACE, b"").decode("latin-1")
+    token = bearer_of(headers.get(b"authorization", b"").decode("latin-1"))
+    await receive()  # its beginning
+    try:
+        if token is None:
+            await _refuse(send, 401)
+        elif scope["path"] == BOOT_PATH:
+            await _boot(switchboard.open_boot(workspace_id, token), receive, send)
+        elif not await switchboard.admits(workspace_id, token):
+            log.info("A container of %s is refused: another one is meant to run", workspace_id)
+            await _refuse(send, 403)
+        else:
+            await send({"type": "websocket.accept"})
+            with switchboard.offer(workspace_id, token) as connection:
+                await _wait(connection, receive, send)
+    except SandboxError as error:
+        log.warning("A container of %s cannot be judged: %s", workspace_id, error)
+        await _refuse(send, 503)
+    except OSError:
+        return  # the engine has disconnected
+
+
+async def _refuse(send: Send, status: int) -> None:
+    await send({"type": "websocket.http.response.start", "status": status, "headers": []})
+    await send({"type": "websocket.http.response.body", "body": b""})
+
+
+async def _boot(text: str | None, receive: Receive, send: Send) -> None:
+    if text is None:
+        await _refuse(send, 403)
+        return
+    await send({"type": "websocket.accept"})
+    await send({"type": "websocket.send", "text": text})
+    await receive()  # the engine ends the connection once it has read it
+
+
+async def _wait(connection: OfferedConnection, receive: Receive, send: Send) -> None:
+    """Wait until the connection is taken, and carry its bytes."""
+    message = asyncio.ensure_future(receive())
+    ended = asyncio.create_task(connection.ended.wait())
+    try:
+        await asyncio.wait({message, ended, connection.taken}, return_when=asyncio.FIRST_COMPLETED)
+        if connection.taken.done():
+            destination, half = connection.taken.result()
+            await send({"type": "websocket.send", "text": destination.model_dump_json()})
+            if destination.port is not None:
+                answer = cast("dict[str, Any]", await message)
+                if answer.get("text") != OPENED:
+                    return
+                connection.opened.set_result(True)
+                message = asyncio.ensure_future(receive())
+            await _carry(half, message, ended, receive, send)
+        if not (message.done() and message.result()["type"] == "websocket.disconnect"):
+            await send({"type": "websocket.close"})
+    finally:
+        for task in (message, ended):
+            task.cancel()
+        await asyncio.gather(message, ended, return_exceptions=True)
+
+
+async def _carry(
+    half: socket.socket,
+    first: Awaitable[Any],
+    ended: asyncio.Task[Any],
+    receive: Receive,
+    send: Send,
+) -> None:
+    reader, writer = await asyncio.open_unix_connection(sock=half)
+    pipes = {
+        asyncio.create_task(_to_service(first, receive, writer), name="bytes from an engine"),
+        asyncio.create_task(_to_engine(reader, send), name="bytes to an engine"),
+    }
+    try:
+        await asyncio.wait({*pipes, ended}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for pipe in pipes:
+            pipe.cancel()
+        await asyncio.gather(*pipes, return_exceptions=True)
+        writer.close()
+
+
+async def _to_service(
+    first: Awaitable[Any], receive: Receive, writer: asyncio.StreamWriter
+) -> None:
+    message = await first
+    try:
+        while message["type"] == "websocket.receive":
+            writer.write(message.get("bytes") or b"")
+            await writer.drain()
+            message = await receive()
+    except OSError:
+        return  # the service has ended the stream
+
+
+async def _to_engine(reader: asyncio.StreamReader, send: Send) -> None:
+    try:
+        while data := await reader.read(PART_BYTES):
+            await send({"type": "websocket.send", "bytes": data})
+    except OSError:
+        return  # the engine has disconnected

@@ -1,0 +1,80 @@
+"""The connections that an engine in a container opens to its service.
+
+The service cannot reach into a container, so the engine dials: WebSockets over the service's own
+HTTP listener, with a bearer token and the workspace's id in the headers of the handshake.
+
+| path | token | messages |
+|---|---|---|
+| `BOOT_PATH` | of one start, which the container's environment holds | one from the service: `BootConfig`; then the token is worthless |
+| `LINK_PATH` | `BootConfig.token` | one from the service when it takes the connection: `Destination`; then bytes both ways |
+
+The engine keeps `SPARES` connections waiting to be taken. The bytes are those of the engine's unix
+socket (`wire.engine`), or of a program that listens on a port in the container.
+"""
+
+from pydantic import Field
+
+from quarterdeck.wire.base import CamelRecord
+from quarterdeck.wire.engine import EngineConfig
+
+BOOT_PATH = "/v1/engine/boot"
+LINK_PATH = "/v1/engine/link"
+WORKSPACE_HEADER = "X-Workspace-Id"
+SPARES = 2
+"""Connections that wait to be taken."""
+PART_BYTES = 64 << 10
+"""Most bytes of one message after a connection was taken."""
+
+OPENED = "open"
+
+HOME_VARIABLE = "QD_HOME_URL"
+BOOT_VARIABLE = "QD_BOOT_TOKEN"
+
+
+class Destination(CamelRecord):
+    """Where the bytes of a taken connection go: to a port of the container, else to the engine.
+
+    For a port the engine answers `OPENED` first, or ends the connection when nothing listens there.
+    """
+
+    port: int | None = None
+
+
+class Uncommitted(CamelRecord):
+    """The user's uncommitted changes, for a new clone: a commit, and a pack with its objects."""
+
+    commit: str
+    pack: str = Field(repr=False)
+    """In base64."""
+    ref: str
+    """Keeps the commit in the clone."""
+
+
+class BootClone(CamelRecord):
+    """A repository that the engine clones from its service, unless it is there."""
+
+    repository_id: str
+    name: str
+    """For a person."""
+    path: str
+    """Absolute, inside."""
+    url: str
+    """Its true address, which becomes that of `origin`."""
+    branch: str
+    base_commit: str | None = None
+    """Where the branch starts; null in a repository without a commit."""
+    default_branch: str
+    git_config: str = ""
+    """Lines for the clone's configuration."""
+    uncommitted: Uncommitted | None = None
+
+
+class BootConfig(CamelRecord):
+    """What an engine in a container is started with. It is not written to a disk."""
+
+    config: EngineConfig
+    token: str = Field(repr=False)
+    """For the connections of this start of the container."""
+    clones: list[BootClone] = []
+    git_config: str = ""
+    """The first content of `~/.gitconfig`."""

@@ -1,0 +1,187 @@
+"""Engines that connect to their service, and all that goes over these connections."""
+
+import asyncio
+import json
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from quarterdeck.engine.dial_home import NoBootError, ServiceAddress, fetch_boot
+from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.wire.dial_home import BOOT_VARIABLE, LINK_PATH
+from tests.containers.deck import Deck
+from tests.containers.processes import ProcessContainers
+from tests.support.git import make_repository
+from tests.support.waiting import eventually
+
+SERVER = (
+    "import http.server as h, os\n"
+    "class P(h.BaseHTTPRequestHandler):\n"
+    "    def do_GET(self):\n"
+    "        self.send_response(200); self.end_headers(); self.wfile.write(b'a page')\n"
+    "    def log_message(self, *a): pass\n"
+    "s = h.HTTPServer(('127.0.0.1', 0), P)\n"
+    "print(s.server_port, os.getpid(), flush=True)\n"
+    "s.serve_forever()\n"
+)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "shop")
+
+
+async def refused(deck: Deck, id: str, token: str) -> int:
+    """The status with which a link is refused."""
+    address = ServiceAddress(deck.url, id)
+    with pytest.raises(InvalidStatus) as caught:
+        async with address.dial(LINK_PATH, token):
+            pass
+    return caught.value.response.status_code
+
+
+async def test_a_replica_works_over_its_connections(deck: Deck, repository: Path) -> None:
+    id = await deck.create(await deck.environment(str(repository)))
+    assert (await deck.run(id, "cd shop && git status --short --branch")).startswith("## ")
+    assert "from a terminal" in await deck.in_terminal(id, "echo from a terminal")
+    # More at once than connections that wait.
+    numbers = await asyncio.gather(*(deck.in_terminal(id, f"echo n{n}n") for n in range(6)))
+    assert all(f"n{n}n" in seen for n, seen in enumerate(numbers))
+    # Much in one go, in both directions.
+    assert len(await deck.in_terminal(id, "head -c 3000000 /dev/zero | tr '\\0' x")) > 2_900_000
+
+
+async def test_a_preview_goes_over_them(deck: Deck, tmp_path: Path) -> None:
+    id = await deck.create(await deck.environment())
+    (tmp_path / "server.py").write_text(SERVER)
+    printed = tmp_path / "port"
+    printed.touch()
+    # In a group of its own: a command's processes end with it.
+    await deck.run(id, f"setsid python3 {tmp_path / 'server.py'} > {printed} 2>&1 &")
+    seen = await eventually(lambda: printed.read_text().strip(), "a port")
+    port, pid = map(int, seen.split())
+    lines = (await deck.run(id, "env")).splitlines()
+    given = dict(line.split("=", 1) for line in lines if line.startswith("QD_"))
+    headers = {
+        "Authorization": f"Bearer {given['QD_ENGINE_SECRET']}",
+        "X-Workspace-Id": given["QD_WORKSPACE_ID"],
+    }
+    async with httpx.AsyncClient(base_url=given["QD_URL"], headers=headers) as inside:
+        opened = await inside.post("/v1/previews", json={"port": port})
+        preview = opened.json()["preview"]
+    async with httpx.AsyncClient(trust_env=False) as browser:
+        assert (await browser.get(preview["publicUrl"])).text == "a page"
+        await deck.run(id, f"kill {pid}")
+
+        async def gone() -> bool:
+            try:
+                answer = await browser.get(preview["publicUrl"])
+            except httpx.RemoteProtocolError:  # it ended just then
+                return False
+            return answer.status_code == 502 and "Nothing listens" in answer.text
+
+        await eventually(gone, "the end of the program")
+
+
+async def test_the_configuration_is_given_out_once(deck: Deck, repository: Path) -> None:
+    containers = deck.containers
+    assert isinstance(containers, ProcessContainers)
+    id = await deck.create(await deck.environment(str(repository)))
+    token = containers.launches[0].environment[BOOT_VARIABLE]
+    for wrong in (token, "made up"):
+        with pytest.raises(NoBootError, match="403"):
+            await fetch_boot(ServiceAddress(deck.url, id), wrong)
+    # What starts a container opens no link, and programs inside do not have it.
+    assert await refused(deck, id, token) == 403
+    assert token not in await deck.run(id, "env")
+    row = await deck.service.context.workspace(id)
+    assert row is not None
+    secret = deck.service.context.vault.unseal(id, row.engine_secret_sealed)
+    written = [path for path in containers.place(id).rglob("*") if path.is_file()]
+    assert written and not [path for path in written if secret.encode() in path.read_bytes()]
+
+
+async def test_strangers_are_refused(deck: Deck) -> None:
+    containers = deck.containers
+    assert isinstance(containers, ProcessContainers)
+    environment = await deck.environment()
+    mine, other = await deck.create(environment), await deck.create(environment)
+    boots: list[str] = []
+    keep = deck.driver.switchboard.keep_boot
+
+    def kept(id: str, text: str) -> str:
+        boots.append(json.loads(text)["token"])
+        return keep(id, text)
+
+    deck.driver.switchboard.keep_boot = kept  # type: ignore[method-assign]
+    assert (await deck.client.post(f"/v1/replica/{other}/sleep")).status_code == 200
+    await deck.client.post(f"/v1/replica/{other}/wake")
+    await deck.reach(other, "active")
+    (token,) = boots
+    assert await refused(deck, mine, token) == 403  # of another replica
+    assert await refused(deck, str(uuid4()), token) == 403
+    for headers in ({}, {"Authorization": "Basic x"}):
+        with pytest.raises(InvalidStatus, match="401"):
+            async with connect(
+                f"ws://{deck.host}:{deck.port}{LINK_PATH}", additional_headers=headers, proxy=None
+            ):
+                pass
+    # No other path becomes a WebSocket.
+    with pytest.raises(InvalidStatus, match=r"404|401"):
+        async with connect(f"ws://{deck.host}:{deck.port}/v1/nothing", proxy=None):
+            pass
+    # An earlier container, once another one is meant to run.
+    containers.digests[other] = "of a later container"
+    deck.driver.switchboard.end(other)
+    assert await refused(deck, other, token) == 403
+    containers.fault = SandboxError("The container engine does not answer.")
+    assert await refused(deck, other, token) == 503
+
+
+async def test_a_new_container_ends_the_connections_of_the_earlier_one(deck: Deck) -> None:
+    containers = deck.containers
+    assert isinstance(containers, ProcessContainers)
+    id = await deck.create(await deck.environment())
+    reader, writer = await deck.driver.connect(id)
+    containers.digests[id] = "of a later container"
+    switchboard = deck.driver.switchboard
+    switchboard.end(id)
+    assert await reader.read() == b""
+    writer.close()
+
+
+async def test_a_service_that_was_restarted_takes_its_engines_over(deck: Deck) -> None:
+    id = await deck.create(await deck.environment())
+    await deck.run(id, "echo kept > note; (sleep 1; echo later >> note) &")
+    before = await deck.run(id, "echo $PPID")
+    base = f"/v1/workspaces/{id}/terminal/sessions"
+    session = (await deck.post(base, {"cols": 80, "rows": 24}, 201))["session"]["id"]
+    await deck.stop()
+    await deck.start()
+    assert await deck.running(id, "echo $PPID") == before
+    assert [one["id"] for one in (await deck.get(base))["sessions"]] == [session]
+    assert len(deck.containers.launches) == 1  # type: ignore[attr-defined]
+
+
+async def test_a_container_that_ended_is_started_again_with_its_files(deck: Deck) -> None:
+    containers = deck.containers
+    assert isinstance(containers, ProcessContainers)
+    id = await deck.create(await deck.environment())
+    await deck.run(id, "echo kept > note")
+    containers.processes[id].kill()
+    assert await deck.running(id, "cat note") == "kept\n"
+    first, second = containers.launches
+    assert first.digest != second.digest
+
+
+async def test_a_container_that_cannot_boot_says_why(deck: Deck, repository: Path) -> None:
+    environment = await deck.environment(str(repository))
+    deck.driver.switchboard.open_boot = lambda workspace_id, token: None  # type: ignore[method-assign]
+    body = {"name": "broken", "environment_id": environment}
+    id = (await deck.post("/v1/replica", body, 201))["replica"]["id"]
+    error = (await deck.reach(id, "error"))["error"]
+    assert "ended at once" in error and "refuses the token of this start (403)" in error
