@@ -90,7 +90,7 @@ class ProcessContainers:
         command: Sequence[str],
         *,
         directory: str = "/",
-        data: AsyncIterator[bytes] | None = None,
+        data: bytes | AsyncIterator[bytes] = b"",
         environment: Mapping[str, str] = MappingProxyType({}),
         source_id: str | None = None,
     ) -> AsyncGenerator[bytes]:
@@ -108,7 +108,7 @@ class ProcessContainers:
             env={**self._environment(workspace_id), **environment},
             start_new_session=True,
         )
-        whole = b"".join([part async for part in data]) if data is not None else b""
+        whole = data if isinstance(data, bytes) else b"".join([part async for part in data])
         async for part in stream_process(process, whole):
             yield part
 

@@ -47,7 +47,9 @@ def local_agents(home: Home, own: "Mapping[str, OwnAgent]") -> "list[Agent]":
     from quarterdeck.agents.catalog import default_catalog
 
     environment = {**os.environ, "PATH": person_path(home)}
-    return [_agent(status) for status in default_catalog(environment, own, host=True).statuses()]
+    return [
+        agent_record(status) for status in default_catalog(environment, own, host=True).statuses()
+    ]
 
 
 def sandbox_programs(own: "Mapping[str, OwnAgent]") -> "Wanted":
@@ -59,7 +61,8 @@ def sandbox_programs(own: "Mapping[str, OwnAgent]") -> "Wanted":
     return Wanted(programs_of(own), tuple(paths))
 
 
-def _agent(status: "AgentStatus") -> "Agent":
+def agent_record(status: "AgentStatus") -> "Agent":
+    """Return the interface's record of an agent."""
     from quarterdeck.wire.agents import Agent, AgentModel
 
     return Agent(

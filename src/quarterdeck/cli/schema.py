@@ -22,6 +22,11 @@ requests_per_minute = 600             # per key or user; without it no bound
 max_active = 50                       # replicas of one organization that run at once
 outgoing_private = false              # what users name may have private addresses; default: the owner's
 
+[sandboxes]                           # where new replicas run; existing ones stay where they are
+driver = "process"                    # or "docker": each in a container
+address = "unix:///run/docker.sock"   # of the Docker Engine; default: /var/run/docker.sock
+image = "registry.example/replica:1"  # without it the one that qd image build makes
+
 [host-a]                              # a source host; [host-b] likewise
 webhook_secret_file = "host-a.secret" # or: webhook_secret = "..."; without it no webhook is taken
 api_url = "https://api.host.example"  # with a token: checks are written there
@@ -173,6 +178,14 @@ class ServiceTable(_Table):
     outgoing_private: bool | None = None
 
 
+class SandboxesTable(_Table):
+    """Where new replicas run."""
+
+    driver: Literal["process", "docker"] = "process"
+    address: Annotated[str, Field(pattern=r"^unix:///")] | None = None
+    image: Text | None = None
+
+
 class SourceHost(_Table):
     """A source host: its webhooks, and the API for checks."""
 
@@ -196,6 +209,7 @@ class Config(_Table):
     default: Text | None = None
     profiles: dict[str, Profile] = {}
     service: ServiceTable = ServiceTable()
+    sandboxes: SandboxesTable = SandboxesTable()
     host_a: Annotated[SourceHost, Field(alias="host-a")] = SourceHost()
     host_b: Annotated[SourceHost, Field(alias="host-b")] = SourceHost()
     agents: Annotated[dict[AgentId, AgentTable], AfterValidator(check_ids)] = {}

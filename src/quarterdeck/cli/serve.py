@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from quarterdeck.cli.agents import local_agents, own_agents, sandbox_programs
+from quarterdeck.cli.agents import own_agents, sandbox_programs
 from quarterdeck.cli.background import stop_service
+from quarterdeck.cli.containers import placement, sandboxes_table
 from quarterdeck.cli.errors import FailedError, NoServiceError, UsageError
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import (
@@ -74,10 +75,11 @@ async def serve_home(
     )
     async with (
         driver.kept_ready(),
+        placement(home, driver, agents) as placed,
         open_service(
             home,
             driver,
-            lambda: local_agents(home, agents),
+            placed.agents,
             database_url,
             identity,
             hosts,
@@ -85,9 +87,12 @@ async def serve_home(
             own_keys=lambda: own_keys(os.environ),
             outgoing_private=outgoing_private,
             new_key=new_key,
+            others=placed.others,
+            switchboard=placed.switchboard,
         ) as context,
     ):
-        await serve_requests(build_service(context, fleet), listeners, ready, advertise)
+        service = build_service(context, fleet)
+        await serve_requests(service, listeners, ready, advertise, placed.inside)
 
 
 UNIX = "unix:"
@@ -150,6 +155,7 @@ def serve(
         _warn_about_exposure(addresses)
     settings = (*admission_settings(admission), hosts_settings())
     own_agents()  # report errors in them before anything is started
+    sandboxes_table()
     _check_url(advertise)
     _run_service(
         home, listeners, database_url or None, settings, advertise, new_key, common.json, background
@@ -168,6 +174,7 @@ def _run_service(
 ) -> None:
     import uvloop
 
+    from quarterdeck.sandboxes.port import SandboxError
     from quarterdeck.service.errors import ServiceError
     from quarterdeck.service.server import configure_logging
 
@@ -187,7 +194,7 @@ def _run_service(
             serving = (home, listeners, ready, database_url, *settings, advertise, own_agents())
             serving = (*serving, new_key)
             runner.run(serve_home(*serving))
-    except ServiceError as e:
+    except (ServiceError, SandboxError) as e:
         raise FailedError(str(e)) from e
 
 

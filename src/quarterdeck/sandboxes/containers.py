@@ -130,7 +130,7 @@ class ContainerEngine(Protocol):
         command: Sequence[str],
         *,
         directory: str = "/",
-        data: AsyncIterator[bytes] | None = None,
+        data: bytes | AsyncIterator[bytes] = b"",
         environment: Mapping[str, str] = MappingProxyType({}),
         source_id: str | None = None,
     ) -> AsyncGenerator[bytes]:
@@ -139,7 +139,7 @@ class ContainerEngine(Protocol):
         The volume is made when there is none. It ends with the generator.
 
         Args:
-            data: the command's input.
+            data: the command's input. Parts are only for a command that knows its end by itself.
             source_id: a workspace whose volume is mounted at `/source`, read-only.
 
         Raises:
@@ -321,7 +321,7 @@ class ContainerDriver:
         if not await self._containers.has_volume(workspace_id):
             raise SandboxError("The workspace has no files here; it has to be woken first.")
         running = self._containers.run(
-            workspace_id, command, directory=directory, data=_once(data), environment=environment
+            workspace_id, command, directory=directory, data=data, environment=environment
         )
         async with aclosing(running) as parts:
             async for part in parts:
@@ -484,11 +484,6 @@ def _boot_clone(
             commit=changes.commit, pack=b64encode(changes.pack).decode(), ref=START_REF
         ),
     )
-
-
-async def _once(data: bytes) -> AsyncIterator[bytes]:
-    if data:
-        yield data
 
 
 async def _unzipped(archive: Path) -> AsyncIterator[bytes]:

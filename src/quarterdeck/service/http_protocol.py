@@ -271,6 +271,8 @@ def _recognize(accepted: socket.socket, entrance: Entrance) -> AdmittedPeer:
             return AdmittedPeer(entrance, "", OWNER)
         case Entrance.OWNER:  # it does not count against the owner's connections
             return AdmittedPeer(Entrance.INSIDE, sandbox_of(accepted))
+        case Entrance.INSIDE if accepted.family != socket.AF_UNIX:  # a container, by its address
+            return AdmittedPeer(entrance, _network_of(accepted), INSIDE)
         case Entrance.INSIDE:
             return AdmittedPeer(entrance, sandbox_of(accepted), INSIDE)
         case Entrance.PREVIEW:  # its replica is known with its request

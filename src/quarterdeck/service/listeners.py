@@ -49,6 +49,11 @@ class InsideListener(UnixListener):
 
 
 @dataclass(frozen=True)
+class InsideTcpListener(TcpListener):
+    """A TCP address for callers inside workspaces: on the bridge of their containers."""
+
+
+@dataclass(frozen=True)
 class PreviewListener(TcpListener):
     """The TCP address at which browsers open previews."""
 
@@ -97,6 +102,8 @@ def bind(listener: Listener) -> Bound:
             return _bind_unix(path, OWNER_ONLY if os.geteuid() else EVERYBODY, Entrance.INSIDE)
         case UnixListener(path):
             return _bind_unix(path, OWNER_ONLY, Entrance.OWNER)
+        case InsideTcpListener(host, port):
+            return _bind_tcp(host, port, Entrance.INSIDE)
         case PreviewListener(host, port):
             return _bind_tcp(host, port, Entrance.PREVIEW)
         case TcpListener(host, port):

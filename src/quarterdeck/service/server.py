@@ -54,10 +54,11 @@ async def serve(
     listeners: Sequence[Listener],
     on_ready: Ready | None = None,
     advertise: str | None = None,
+    inside: Sequence[Listener] = (),
 ) -> None:
     """Serve until SIGTERM, SIGINT or cancellation; then end streams, requests and the service.
 
-    Callers inside workspaces have a separate socket. `advertise` is the URL at which other services
+    Callers inside workspaces have a separate socket, and the listeners `inside`. `advertise` is the URL at which other services
     on the same database reach this one, by default a listener's address. `on_ready` is called once
     `GET /v1/health` was answered on the first listener. The limit of open files is raised first
     (`local.open_files`).
@@ -69,12 +70,13 @@ async def serve(
     context = service.context
     with ExitStack() as stack:
         bound = [_open(stack, listener) for listener in listeners]
-        inside = _open(stack, InsideListener(context.home.inside_socket))
+        own = InsideListener(context.home.inside_socket)
+        callers_inside = [_open(stack, listener) for listener in (own, *inside)]
         context.address = advertise or address_of(
             [bound_listener.address for bound_listener in bound]
         )
         connections = Connections(limits_for(raise_limit()))
-        server = _Server(build_app(service), context, [*bound, inside], connections)
+        server = _Server(build_app(service), context, [*bound, *callers_inside], connections)
         with server.stopped_by_signals():
             await _run(server, bound, on_ready)
 

@@ -1,0 +1,232 @@
+"""Replicas in containers: the driver that the configuration file chooses, and `qd image`."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quarterdeck.cli.agents import agent_record, local_agents
+from quarterdeck.cli.errors import ConfigError, FailedError
+from quarterdeck.cli.options import Common, common_options
+from quarterdeck.cli.output import print_json, print_message
+from quarterdeck.cli.program import LazyGroup, Verb
+from quarterdeck.cli.target import config_path
+from quarterdeck.local.files import read_file, write_file
+from quarterdeck.local.home import Home, find_home
+
+if TYPE_CHECKING:
+    from quarterdeck.cli.schema import SandboxesTable
+    from quarterdeck.sandboxes.docker import DockerContainers
+    from quarterdeck.sandboxes.port import SandboxDriver
+    from quarterdeck.sandboxes.process import ProcessDriver
+    from quarterdeck.sandboxes.switchboard import Switchboard
+    from quarterdeck.service.listeners import Listener
+    from quarterdeck.wire.agents import Agent, OwnAgent
+
+ASK_SECONDS = 60.0
+"""How long an image may take to say which agents it has."""
+
+
+def sandboxes_table() -> "SandboxesTable | None":
+    """Return the table [sandboxes] if it chooses containers, else None.
+
+    Raises:
+        ConfigError: the file is wrong.
+    """
+    path = config_path()
+    if not path.exists():
+        return None
+    from quarterdeck.cli.schema import read_config  # pydantic is only needed for a file
+
+    table = read_config(path).sandboxes
+    return None if table.driver == "process" else table
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What a service needs for replicas elsewhere than in processes of its machine."""
+
+    agents: "Callable[[], list[Agent]]"
+    others: "Mapping[str, SandboxDriver]" = field(default_factory=dict[str, "SandboxDriver"])
+    switchboard: "Switchboard | None" = None
+    inside: "tuple[Listener, ...]" = ()
+
+
+@asynccontextmanager
+async def placement(
+    home: Home, local: "ProcessDriver", own: "Mapping[str, OwnAgent]"
+) -> AsyncGenerator[Placement]:
+    """Connect to what the configuration file chooses for new replicas.
+
+    Raises:
+        ConfigError: the file is wrong, or the libraries for it are not installed.
+        SandboxError: the container engine does not answer.
+    """
+    table = sandboxes_table()
+    if table is None:
+        yield Placement(lambda: local_agents(home, own))
+        return
+    async with opened_docker(home, table) as containers:
+        from quarterdeck.sandboxes.containers import ContainerDriver
+        from quarterdeck.service.listeners import InsideTcpListener
+
+        port = await asyncio.to_thread(_port, home, containers.gateway)
+        url = f"http://{containers.gateway}:{port}"
+        driver = ContainerDriver(home, local.mirrors, containers, lambda: url)
+        yield Placement(
+            _ImageAgents(containers, home, own, asyncio.get_running_loop()),
+            {table.driver: driver},
+            driver.switchboard,
+            (InsideTcpListener(containers.gateway, port),),
+        )
+
+
+@asynccontextmanager
+async def opened_docker(home: Home, table: "SandboxesTable") -> "AsyncGenerator[DockerContainers]":
+    """Connect to the Docker Engine.
+
+    Raises:
+        ConfigError, SandboxError: as `placement`.
+    """
+    try:
+        from quarterdeck.sandboxes.docker import DEFAULT_ADDRESS, DockerContainers
+    except ModuleNotFoundError as e:
+        raise ConfigError(
+            f"The driver docker needs {e.name}, which is not installed.",
+            "Install it: pip install 'quarterdeck[docker]'",
+        ) from e
+    from quarterdeck.sandboxes.image import DEFAULT_IMAGE
+
+    containers = DockerContainers(
+        home, table.image or DEFAULT_IMAGE, table.address or DEFAULT_ADDRESS
+    )
+    await containers.open()
+    try:
+        yield containers
+    finally:
+        await containers.close()
+
+
+def _port(home: Home, host: str) -> int:
+    """Return the port for containers, always the same: those that run know no other."""
+    path = home.service / "containers.port"
+    try:
+        return int(read_file(path))
+    except (FileNotFoundError, ValueError):
+        pass
+    with socket.create_server((host, 0)) as opened:
+        port: int = opened.getsockname()[1]
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_file(path, f"{port}\n")
+    return port
+
+
+class _ImageAgents:
+    """The agents of the image, asked once per image. Called in a thread."""
+
+    def __init__(
+        self,
+        containers: "DockerContainers",
+        home: Home,
+        own: "Mapping[str, OwnAgent]",
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._containers = containers
+        self._home = home
+        self._own = own
+        self._loop = loop
+        self._image = ""
+        self._found: list[Agent] = []
+
+    def __call__(self) -> "list[Agent]":
+        from quarterdeck.sandboxes.port import ProcessError, SandboxError
+
+        asking = asyncio.run_coroutine_threadsafe(self._ask(), self._loop)
+        try:
+            return asking.result(ASK_SECONDS)
+        except (SandboxError, ProcessError, TimeoutError) as e:
+            known = local_agents(self._home, self._own)
+            reason = str(e) or "The image does not answer."
+            return [
+                agent.model_copy(update={"available": False, "reason": reason}) for agent in known
+            ]
+
+    async def _ask(self) -> "list[Agent]":
+        from pydantic import TypeAdapter
+
+        from quarterdeck.agents.port import AgentStatus
+        from quarterdeck.wire.agents import OwnAgent
+
+        image, _ = await self._containers.image()
+        if image != self._image:
+            command = ("/opt/quarterdeck/bin/python", "-I", "-m", "quarterdeck.agents")
+            own = TypeAdapter(dict[str, OwnAgent]).dump_json(dict(self._own))
+            output = await self._containers.in_image(command, own)
+            statuses = TypeAdapter(list[AgentStatus]).validate_json(output)
+            self._found = [agent_record(_with_key(status)) for status in statuses]
+            self._image = image
+        return self._found
+
+
+def _with_key(status: Any) -> Any:
+    """Return the status with the variable of the service's environment that has a key for it."""
+    own = next((name for name in status.missing_keys if os.environ.get(name)), None)
+    return replace(status, own_key=own)
+
+
+IMAGE_VERBS = {
+    "build": Verb(__name__, "Build the image of replicas in containers.", "build"),
+}
+
+
+@click.group(name="image", cls=LazyGroup, verbs=IMAGE_VERBS)
+def image() -> None:
+    """Manage the image of replicas in containers."""
+
+
+@click.command(name="build")
+@click.option(
+    "--base",
+    metavar="IMAGE",
+    help="Image of Debian or Ubuntu to build on; by default debian:trixie-slim.",
+)
+@click.option("--tag", metavar="NAME", help="Its name; by default that of [sandboxes].")
+@click.option(
+    "--wheels",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Directory of packages to install instead of those of the index.",
+)
+@common_options
+def build(common: Common, base: str | None, tag: str | None, wheels: Path | None) -> None:
+    """Build the image of replicas in containers from this program.
+
+    Use the result as it is, or build your own FROM it with agents and tools.
+    """
+    name = asyncio.run(_build(base, tag, wheels, quiet=common.json))
+    if common.json:
+        print_json({"image": name})
+    print_message(f"Built {name}.")
+
+
+async def _build(base: str | None, tag: str | None, wheels: Path | None, quiet: bool) -> str:
+    from quarterdeck.cli.schema import SandboxesTable
+    from quarterdeck.sandboxes.image import DEFAULT_IMAGE, build_context
+    from quarterdeck.sandboxes.port import SandboxError
+
+    table = sandboxes_table() or SandboxesTable(driver="docker")
+    name = tag or table.image or DEFAULT_IMAGE
+    context = await asyncio.to_thread(build_context, wheels)
+    try:
+        async with opened_docker(find_home(), table) as containers:
+            async for line in containers.build(name, context, base):
+                if not quiet:
+                    print_message(line)
+    except SandboxError as e:
+        raise FailedError(str(e), e.details) from e
+    return name

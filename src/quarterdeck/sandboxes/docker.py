@@ -1,0 +1,397 @@
+"""Containers of a Docker Engine on this machine, through its API (`aiodocker`).
+
+A workspace has a volume and, while it runs, a container, both named after it. Commands for its files
+run in containers of their own. Labels say what each is for.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from hashlib import sha256
+from io import BytesIO
+from types import MappingProxyType
+from typing import Any, cast
+from uuid import uuid4
+
+import aiohttp
+from aiodocker import Docker, DockerError
+from aiodocker.containers import DockerContainer
+from aiodocker.stream import Stream
+
+from quarterdeck import __version__
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.cgroups import BOUNDS
+from quarterdeck.sandboxes.containers import Container, Launch
+from quarterdeck.sandboxes.image import VERSION_LABEL
+from quarterdeck.sandboxes.port import Isolation, Layout, ProcessError, Progress, SandboxError, Size
+
+DEFAULT_ADDRESS = "unix:///var/run/docker.sock"
+NETWORK = "quarterdeck"
+"""The bridge of all replicas, which does not lead from one to another."""
+HOME_LABEL = "quarterdeck.home"
+ROLE_LABEL = "quarterdeck.role"
+WORKSPACE_LABEL = "quarterdeck.workspace"
+DIGEST_LABEL = "quarterdeck.token-digest"
+ENGINE, COMMAND = "engine", "command"
+
+BUILD_SECONDS = 3600.0
+STOP_SECONDS = 3
+OPEN_FILES = 20_000
+_LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
+_LOG_LINES = 20
+_TAIL_BYTES = 64 << 10
+_ALIVE = ("running", "paused", "restarting")
+_INTERPRETER = ("/opt/quarterdeck/bin/python", "-I")
+_FED = 'head -c "$1" | { shift; exec "$@"; }'
+"""Ends the input of a command after so many bytes: the API cannot close it on its own."""
+
+
+class DockerContainers:
+    """A `ContainerEngine` on a local Docker Engine. `open` before use, `close` at the end.
+
+    Args:
+        home: the installation that the containers belong to.
+        image: of the containers.
+        address: of the Docker Engine: `unix://` and a path.
+    """
+
+    def __init__(self, home: Home, image: str, address: str = DEFAULT_ADDRESS) -> None:
+        self._mark = sha256(bytes(home.root.resolve())).hexdigest()[:32]
+        self._image = image
+        self._address = address
+        self._docker: Docker | None = None
+        self._processors = 0
+        self.gateway = ""
+        """The address of this machine on the bridge of replicas."""
+        self.version = ""
+
+    async def open(self) -> None:
+        """Connect, and make the network unless it is there.
+
+        Raises:
+            SandboxError: no Docker Engine answers, or it is not on this machine.
+        """
+        self._docker = Docker(url=self._address)
+        try:
+            with self._failures():
+                info = cast("dict[str, Any]", await self._docker.system.info())
+                self._processors, self.version = int(info["NCPU"]), str(info["ServerVersion"])
+                self.gateway = await self._network()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Disconnect; containers continue to run."""
+        if self._docker is not None:
+            await self._docker.close()
+            self._docker = None
+
+    async def _network(self) -> str:
+        try:
+            network = await self._api.networks.get(NETWORK)
+        except DockerError as e:
+            if e.status != 404:
+                raise
+            network = await self._api.networks.create(
+                {
+                    "Name": NETWORK,
+                    "Driver": "bridge",
+                    "CheckDuplicate": True,
+                    "Options": {"com.docker.network.bridge.enable_icc": "false"},
+                }
+            )
+        found: dict[str, Any] = await network.show()
+        return str(found["IPAM"]["Config"][0]["Gateway"])
+
+    @property
+    def _api(self) -> Docker:
+        assert self._docker is not None  # it was opened
+        return self._docker
+
+    @contextmanager
+    def _failures(self) -> Generator[None]:
+        try:
+            yield
+        except DockerError as e:
+            if e.status == 404 and "image" in e.message.lower():
+                raise SandboxError(
+                    f"There is no image {self._image}. Make it with: qd image build.", e.message
+                ) from e
+            raise SandboxError(f"Docker refused: {e.message}") from e
+        except (aiohttp.ClientError, OSError, TimeoutError) as e:
+            raise SandboxError(
+                f"Docker does not answer at {self._address}. Start it, or change [sandboxes] in the "
+                "configuration file.",
+                str(e),
+            ) from e
+
+    # What there is
+
+    def layout(self, workspace_id: str) -> Layout:
+        return Layout(
+            workspace_dir="/replica/workspace",
+            home_dir="/replica/home",
+            state_dir="/replica/state",
+            run_dir="/run/replica",
+            interpreter=_INTERPRETER,
+        )
+
+    async def isolation(self) -> Isolation:
+        return Isolation(
+            "container", "uid 1000 of the image", f"Docker {self.version}", size_limited=True
+        )
+
+    async def image(self) -> tuple[str, str | None]:
+        """Return the id of the image, and the version of the engine in it.
+
+        Raises:
+            SandboxError: there is no such image.
+        """
+        with self._failures():
+            try:
+                found = await self._api.images.inspect(self._image)
+            except DockerError as e:
+                raise DockerError(e.status, f"image: {e.message}") from e
+        labels: dict[str, str] = found["Config"].get("Labels") or {}
+        return str(found["Id"]), labels.get(VERSION_LABEL)
+
+    async def find(self, workspace_id: str) -> Container:
+        with self._failures():
+            try:
+                found = await self._api.containers.get(_name(workspace_id))
+            except DockerError as e:
+                if e.status == 404:
+                    return Container("gone")
+                raise
+        shown: dict[str, Any] = found._container  # pyright: ignore[reportPrivateUsage]
+        state = shown["State"]
+        if state["Status"] in _ALIVE:
+            return Container("running", shown["Config"]["Labels"].get(DIGEST_LABEL))
+        reason = "out of memory" if state.get("OOMKilled") else f"exit code {state.get('ExitCode')}"
+        return Container("gone", reason=reason)
+
+    async def has_volume(self, workspace_id: str) -> bool:
+        with self._failures():
+            try:
+                await self._api.volumes.get(_name(workspace_id))
+            except DockerError as e:
+                if e.status == 404:
+                    return False
+                raise
+        return True
+
+    async def ended(self, workspace_id: str) -> str:
+        container = self._api.containers.container(_name(workspace_id))
+        with self._failures():
+            await container.wait()
+            lines = await container.log(stdout=True, stderr=True, tail=_LOG_LINES)
+        return "".join(lines).strip()
+
+    async def build(self, name: str, context: bytes, base: str | None) -> AsyncGenerator[str]:
+        """Build an image; yield lines of progress.
+
+        Raises:
+            SandboxError: it failed; `details` is the last line.
+        """
+        with self._failures():
+            building = self._api.images.build(
+                fileobj=BytesIO(context),
+                encoding="identity",
+                tag=name,
+                buildargs={"BASE": base} if base else None,
+                labels={VERSION_LABEL: __version__},
+                stream=True,
+                timeout=BUILD_SECONDS,
+            )
+            async for part in building:
+                if "error" in part:
+                    raise SandboxError("The image could not be built.", str(part["error"]))
+                if text := str(part.get("stream") or "").strip():
+                    yield text
+
+    # Starting and ending
+
+    async def start(self, launch: Launch, report: Progress) -> None:
+        name = _name(launch.workspace_id)
+        with self._failures():
+            await self._remove(name)
+            await self._make_volume(launch.workspace_id)
+            report("Starting the container")
+            labels = {**self._labels(launch.workspace_id, ENGINE), DIGEST_LABEL: launch.digest}
+            host = {
+                **self._host(launch.size, [_mount(launch.workspace_id, "/replica")]),
+                "NetworkMode": NETWORK,
+                "Tmpfs": {"/run/replica": "rw,nosuid,nodev,mode=1777,size=64m"},
+            }
+            config = self._config(labels, host, launch.environment)
+            container = await self._api.containers.create(config, name=name)
+            await container.start()
+
+    async def stop(self, workspace_id: str) -> None:
+        with self._failures():
+            for container in await self._labelled(f"{WORKSPACE_LABEL}={workspace_id}"):
+                with _gone():
+                    await container.stop(t=STOP_SECONDS)
+                await self._remove(container.id)
+
+    async def destroy(self, workspace_id: str) -> None:
+        with self._failures():
+            for container in await self._labelled(f"{WORKSPACE_LABEL}={workspace_id}"):
+                await self._remove(container.id)
+            with _gone():
+                await (await self._api.volumes.get(_name(workspace_id))).delete()
+
+    async def tidy(self) -> None:
+        with self._failures():
+            for container in await self._labelled(f"{ROLE_LABEL}={COMMAND}"):
+                await self._remove(container.id)
+
+    async def _labelled(self, label: str) -> list[DockerContainer]:
+        wanted = {"label": [f"{HOME_LABEL}={self._mark}", label]}
+        return await self._api.containers.list(all="true", filters=json.dumps(wanted))
+
+    async def _remove(self, name: str) -> None:
+        with _gone():
+            await self._api.containers.container(name).delete(force=True)
+
+    async def _make_volume(self, workspace_id: str) -> None:
+        labels = {HOME_LABEL: self._mark, WORKSPACE_LABEL: workspace_id}
+        await self._api.volumes.create({"Name": _name(workspace_id), "Labels": labels})
+
+    def _labels(self, workspace_id: str, role: str) -> dict[str, str]:
+        return {HOME_LABEL: self._mark, WORKSPACE_LABEL: workspace_id, ROLE_LABEL: role}
+
+    def _host(self, size: Size, mounts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return what bounds a container, and its volumes."""
+        bounds = BOUNDS[size]
+        return {
+            "Mounts": list(mounts),
+            "Memory": bounds.memory,
+            "MemorySwap": bounds.memory,  # both together: no swap
+            "NanoCpus": min(bounds.processors, self._processors) * 1_000_000_000,
+            "PidsLimit": bounds.processes,
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges:true"],
+            "Ulimits": [{"Name": "nofile", "Soft": OPEN_FILES, "Hard": OPEN_FILES}],
+            "LogConfig": _LOG,
+        }
+
+    def _config(
+        self, labels: Mapping[str, str], host: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> dict[str, Any]:
+        return {
+            "Image": self._image,
+            "Labels": labels,
+            "Env": [f"{name}={text}" for name, text in environment.items()],
+            "HostConfig": host,
+        }
+
+    # Commands
+
+    async def run(
+        self,
+        workspace_id: str,
+        command: Sequence[str],
+        *,
+        directory: str = "/",
+        data: bytes | AsyncIterator[bytes] = b"",
+        environment: Mapping[str, str] = MappingProxyType({}),
+        source_id: str | None = None,
+    ) -> AsyncGenerator[bytes]:
+        mounts = [_mount(workspace_id, "/replica")]
+        if source_id is not None:
+            mounts.append(_mount(source_id, "/source", read_only=True))
+        labels = self._labels(workspace_id, COMMAND)
+        with self._failures():
+            await self._make_volume(workspace_id)
+            config = self._config(labels, self._host("small", mounts), environment)
+            config["WorkingDir"] = directory
+            async with aclosing(self._run(config, command, data)) as parts:
+                async for part in parts:
+                    yield part
+
+    async def in_image(self, command: Sequence[str], data: bytes = b"") -> bytes:
+        """Run a command in a new container without a volume; return its output.
+
+        Raises:
+            ProcessError, SandboxError: as `run`.
+        """
+        config = self._config(self._labels("", COMMAND), self._host("small", []), {})
+        with self._failures():
+            async with aclosing(self._run(config, command, data)) as parts:
+                return b"".join([part async for part in parts])
+
+    async def _run(
+        self, config: dict[str, Any], command: Sequence[str], data: bytes | AsyncIterator[bytes]
+    ) -> AsyncGenerator[bytes]:
+        if isinstance(data, bytes) and data:
+            command = ("/bin/sh", "-c", _FED, "sh", str(len(data)), *command)
+        config["HostConfig"]["NetworkMode"] = "none"
+        config["Cmd"] = list(command)
+        config |= {name: bool(data) for name in ("OpenStdin", "StdinOnce", "AttachStdin")}
+        container = await self._api.containers.create(config, name=f"qd-command-{uuid4().hex}")
+        try:
+            async with aclosing(self._output(container, data)) as parts:
+                async for part in parts:
+                    yield part
+        finally:
+            await self._remove(container.id)
+
+    async def _output(
+        self, container: DockerContainer, data: bytes | AsyncIterator[bytes]
+    ) -> AsyncGenerator[bytes]:
+        tail = bytearray()
+        async with container.attach(stdin=bool(data), stdout=True, stderr=True) as stream:
+            await container.start()
+            feeding = asyncio.create_task(_feed(stream, data), name="a container's input")
+            try:
+                while (message := await stream.read_out()) is not None:
+                    if message.stream == 1:
+                        yield message.data
+                    else:
+                        tail += message.data
+                        del tail[:-_TAIL_BYTES]
+            finally:
+                feeding.cancel()
+                await asyncio.gather(feeding, return_exceptions=True)
+        if not feeding.cancelled() and (failure := feeding.exception()) is not None:
+            raise failure
+        if (await container.wait())["StatusCode"] != 0:
+            raise ProcessError(bytes(tail))
+
+
+async def _feed(stream: Stream, data: bytes | AsyncIterator[bytes]) -> None:
+    try:
+        if isinstance(data, bytes):
+            if data:
+                await stream.write_in(data)
+        else:
+            async for part in data:
+                await stream.write_in(part)
+    except ConnectionError:
+        return  # the command has ended without reading all of it
+
+
+def _name(workspace_id: str) -> str:
+    return f"qd-{workspace_id}"
+
+
+def _mount(workspace_id: str, target: str, read_only: bool = False) -> dict[str, Any]:
+    return {
+        "Type": "volume",
+        "Source": _name(workspace_id),
+        "Target": target,
+        "ReadOnly": read_only,
+    }
+
+
+@contextmanager
+def _gone() -> Generator[None]:
+    """Ignore that something is not there, or is being removed already."""
+    try:
+        yield
+    except DockerError as e:
+        if e.status not in (304, 404, 409):
+            raise

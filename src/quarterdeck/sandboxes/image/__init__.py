@@ -1,0 +1,62 @@
+"""The image of replicas: what it is built from."""
+
+import io
+import tarfile
+from importlib.metadata import requires
+from pathlib import Path
+
+import quarterdeck
+
+VERSION_LABEL = "quarterdeck.version"
+"""The version of the engine in an image."""
+DEFAULT_IMAGE = f"qd-replica:{quarterdeck.__version__}"
+
+_DOCKERFILE = Path(__file__).with_name("Dockerfile")
+_PROGRAM = Path(quarterdeck.__file__).parent
+_LEFT_OUT = ("tui", "service", "store", "transcript")
+"""Packages of the cockpit and the service, which nothing in a replica imports."""
+
+
+def engine_requirements() -> list[str]:
+    """Return what the engine needs, from the extra `engine`."""
+    marked = (text.partition(";") for text in requires("quarterdeck") or ())
+    return [
+        requirement.strip()
+        for requirement, _, marker in marked
+        if marker.replace("'", '"').strip() == 'extra == "engine"'
+    ]
+
+
+def build_context(wheels: Path | None = None) -> bytes:
+    """Return the archive that an image is built from.
+
+    Args:
+        wheels: a directory with packages, which are then installed without an index.
+    """
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        _add_text(tar, "Dockerfile", _DOCKERFILE.read_text())
+        _add_text(tar, "requirements.txt", "\n".join(engine_requirements()) + "\n")
+        directory = tarfile.TarInfo("wheels")
+        directory.type, directory.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(directory)
+        for wheel in sorted(wheels.glob("*.whl")) if wheels else ():
+            tar.add(wheel, f"wheels/{wheel.name}")
+        tar.add(_PROGRAM, "quarterdeck", filter=_needed)
+    return data.getvalue()
+
+
+def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(text.encode()), 0o644
+    tar.addfile(entry, io.BytesIO(text.encode()))
+
+
+def _needed(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    parts = Path(entry.name).parts[1:]
+    if "__pycache__" in parts or (parts and parts[0] in _LEFT_OUT):
+        return None
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o755 if entry.isdir() else 0o644
+    return entry

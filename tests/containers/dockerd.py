@@ -1,0 +1,152 @@
+"""A Docker Engine for tests, in a network namespace of its own, with the image of replicas."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+
+from tests.support.tools import require
+
+ROOT = Path(__file__).parents[2]
+BASE = "qd-test-base"
+IMAGE = "qd-test-replica"
+START_SECONDS = 60.0
+
+
+@dataclass
+class DockerEngine:
+    """`host` is the address of the tests as seen from containers."""
+
+    directory: Path
+    namespace: str
+    host: str
+    parts: Path
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def socket(self) -> Path:
+        return self.directory / "docker.sock"
+
+    @property
+    def address(self) -> str:
+        return f"unix://{self.socket}"
+
+    def client(self) -> httpx.Client:
+        transport = httpx.HTTPTransport(uds=str(self.socket))
+        return httpx.Client(transport=transport, base_url="http://docker", timeout=120)
+
+    def start(self) -> None:
+        # What was killed may not have been reaped yet, and would be taken for alive.
+        for path in (self.directory / "pid", self.directory / "exec/containerd/containerd.pid"):
+            path.unlink(missing_ok=True)
+        options = [
+            *("--data-root", self.directory / "data", "--exec-root", self.directory / "exec"),
+            *("--pidfile", self.directory / "pid", "-H", self.address, "--live-restore"),
+            *("--storage-driver", "overlay2", "--oom-score-adjust", "0", "--bridge", "none"),
+        ]
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *("unshare", "--mount", "--propagation", "slave"),
+                    *("nsenter", f"--net=/run/netns/{self.namespace}", "dockerd"),
+                    *map(str, options),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            if self._answers():
+                return
+            assert time.monotonic() < deadline, (self.directory / "log").read_text()[-2000:]
+            assert self.process.poll() is None, (self.directory / "log").read_text()[-2000:]
+            time.sleep(0.05)
+
+    def _answers(self) -> bool:
+        # Not by the HTTP client, which leaves a socket open when nobody listens.
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(self.socket))
+            probe.sendall(b"GET /version HTTP/1.0\r\n\r\n")
+            return b" 200 " in probe.recv(100)
+        return False
+
+    def kill(self) -> None:
+        """What a crash does to it: containers run on."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        assert self.process is not None
+        with self.client() as client:
+            for one in client.get("/containers/json?all=true").json():
+                client.delete(f"/containers/{one['Id']}?force=true")
+        self.kill()
+
+    def run(self, *words: str) -> str:
+        """A command in the engine's network namespace."""
+        command = ["nsenter", f"--net=/run/netns/{self.namespace}", *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def load_base(self) -> None:
+        with self.client() as client, (self.parts / "base.tar").open("rb") as tar:
+            client.post(f"/images/create?fromSrc=-&repo={BASE}", content=tar).raise_for_status()
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True)
+
+
+@contextmanager
+def _parts(directory: Path) -> Iterator[Path]:
+    """What the image is made from: the gate has prepared it."""
+    if given := os.environ.get("REPLICA_PARTS"):
+        yield Path(given)
+        return
+    subprocess.run([ROOT / ".ci/replica", directory / "parts"], check=True)
+    yield directory / "parts"
+
+
+@contextmanager
+def docker_engine() -> Iterator[DockerEngine]:
+    for tool in ("dockerd", "ip", "iptables", "mmdebstrap"):
+        require(tool)
+    name = uuid4().hex[:8]
+    namespace, outer, inner = f"qd-{name}", f"qo{name}", f"qi{name}"
+    subnet = f"10.{100 + int(name[:2], 16) % 100}.{int(name[2:4], 16)}"
+    # Not in memory: its layers are an overlay file system.
+    directory = Path(tempfile.mkdtemp(prefix="qd-docker-", dir="/var/tmp"))
+    _ip("netns", "add", namespace)
+    try:
+        _ip("link", "add", outer, "type", "veth", "peer", "name", inner, "netns", namespace)
+        _ip("address", "add", f"{subnet}.1/30", "dev", outer)
+        _ip("link", "set", outer, "up")
+        for words in (
+            ("link", "set", "lo", "up"),
+            ("address", "add", f"{subnet}.2/30", "dev", inner),
+            ("link", "set", inner, "up"),
+            ("route", "add", "default", "via", f"{subnet}.1"),
+        ):
+            _ip("-n", namespace, *words)
+        with _parts(directory) as parts:
+            made = DockerEngine(directory, namespace, f"{subnet}.1", parts)
+            made.start()
+            try:
+                made.load_base()
+                yield made
+            finally:
+                made.stop()
+    finally:
+        _ip("netns", "delete", namespace)
+        shutil.rmtree(directory, ignore_errors=True)
