@@ -26,7 +26,7 @@ settings.load_profile("loaded")
 
 
 DATABASES = ("sqlite", "postgresql")
-LONG = {"cli", "end_to_end", "real_agents", "sandboxes", "system", "tui_pictures"}
+LONG = {"cli", "containers", "end_to_end", "real_agents", "sandboxes", "system", "tui_pictures"}
 """Directories with the files that take longest."""
 LONGEST_ID = 40
 PROGRAM = Path(quarterdeck.__file__).parent

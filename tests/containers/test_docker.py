@@ -3,8 +3,9 @@
 import asyncio
 import json
 import os
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,26 +13,31 @@ import pytest
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.docker import DockerContainers
-from quarterdeck.sandboxes.image import build_context
 from tests.containers.deck import Deck
 from tests.containers.dockerd import BASE, IMAGE, DockerEngine, docker_engine
 from tests.support.git import git, make_repository
 
+PROGRAM = (sys.executable, "-I", "-m", "quarterdeck")
+
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[DockerEngine]:
-    with docker_engine() as made:
-        asyncio.run(_build(made))
+    with docker_engine() as made, TemporaryDirectory(prefix="qd-") as home:
+        _configure(Path(home), made)
+        built = subprocess.run(
+            [*PROGRAM, "image", "build", "--base", BASE, "--wheels", made.parts / "wheels"],
+            env={**os.environ, "QUARTERDECK_HOME": home},
+            capture_output=True,
+            text=True,
+        )
+        assert built.returncode == 0, built.stderr
+        assert f"Built {IMAGE}." in built.stderr
         yield made
 
 
-async def _build(engine: DockerEngine) -> None:
-    containers = DockerContainers(Home(engine.directory), IMAGE, engine.address)
-    await containers.open()
-    context = build_context(engine.parts / "wheels")
-    lines = [line async for line in containers.build(IMAGE, context, BASE)]
-    assert "Successfully tagged" in lines[-1]
-    await containers.close()
+def _configure(home: Path, engine: DockerEngine) -> None:
+    table = f'driver = "docker"\naddress = "{engine.address}"\nimage = "{IMAGE}"\n'
+    (home / "config.toml").write_text(f"[sandboxes]\n{table}")
 
 
 @pytest.fixture
@@ -145,30 +151,62 @@ async def test_it_outlives_the_service_and_the_engine(deck: Deck, engine: Docker
     assert await deck.run(id, "echo $PPID; cat started") == before
 
 
-async def test_a_new_user_with_docker(engine: DockerEngine) -> None:
-    """Configure, build, start, check, work: with the program itself, on the engine's own network."""
+async def _work_on_changes(qd: Callable[..., Awaitable[str]], checkout: Path) -> None:
+    """Take uncommitted changes along, get the source's news, push, fork."""
+    (checkout / "README").write_text("Changed.\n")
+    (checkout / "extra").write_text("not committed\n")
+    create = ("replica", "create", "--name", "shop", "--with-uncommitted", "--wait")
+    await qd(*create, cwd=checkout)
+
+    async def inside(name: str, command: str) -> str:
+        return await qd("replica", "exec", name, "--", "sh", "-c", command)
+
+    status = await inside("shop", "cd shop && git status --short && cat README")
+    assert status == " M README\n?? extra\nChanged.\n"
+    assert "+Changed." in await qd("replica", "diff", "shop")
+    git(checkout, "stash", "--include-untracked", "--quiet")
+    git(checkout, "commit", "-q", "--allow-empty", "-m", "from the source")
+    await qd("replica", "commit", "shop", "-m", "from the replica")
+    await qd("replica", "update", "shop")
+    subjects = await inside("shop", "cd shop && git log --format=%s")
+    assert {"from the source", "from the replica"} <= set(subjects.splitlines())
+    await qd("replica", "push", "shop")
+    pushed = git(checkout, "log", "--all", "--format=%s")
+    assert "from the replica" in pushed
+    await inside("shop", "cd shop && echo unfinished > draft")
+    await qd("replica", "fork", "shop")
+    waiting = ("replica", "exec", "shop-fork", "--", "sh", "-c", "cat shop/draft")
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                assert await qd(*waiting) == "unfinished\n"
+                return
+            except AssertionError as e:
+                assert "not active" in str(e) or "prepared" in str(e), e
+
+
+async def test_a_new_user_with_docker(engine: DockerEngine, repository: Path) -> None:
+    """Configure, start, check, work: with the program itself, on the engine's own network."""
     with TemporaryDirectory(prefix="qd-") as home:
-        config = f'[sandboxes]\ndriver = "docker"\naddress = "{engine.address}"\n'
-        (Path(home) / "config.toml").write_text(config)
+        _configure(Path(home), engine)
         variables = {**os.environ, "QUARTERDECK_HOME": home}
 
-        async def qd(*words: str) -> str:
+        async def qd(*words: str, cwd: Path | None = None) -> str:
             process = await asyncio.create_subprocess_exec(
                 *("nsenter", f"--net=/run/netns/{engine.namespace}"),
-                *(sys.executable, "-I", "-m", "quarterdeck", *words),
+                *(*PROGRAM, *words),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 env=variables,
+                cwd=cwd,
             )
             output, _ = await process.communicate()
             assert process.returncode == 0, output.decode()
             return output.decode()
 
-        wheels = str(engine.parts / "wheels")
-        assert "Built qd-replica:" in await qd("image", "build", "--base", BASE, "--wheels", wheels)
         service = await asyncio.create_subprocess_exec(
             *("nsenter", f"--net=/run/netns/{engine.namespace}"),
-            *(sys.executable, "-I", "-m", "quarterdeck", "serve", "--json"),
+            *(*PROGRAM, "serve", "--json"),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             env=variables,
@@ -187,7 +225,17 @@ async def test_a_new_user_with_docker(engine: DockerEngine) -> None:
             # Inside, qd reaches the service by the same address.
             opened = await qd("replica", "exec", "first", "--", "qd", "preview", "open", "3000")
             assert opened.startswith("http://127.0.0.1:")
-            await qd("replica", "rm", "first", "--yes")
+            # Nobody inside is taken for the owner, or answered without the replica's secret.
+            ask = (
+                "import os, urllib.request as r, urllib.error as e\n"
+                "for path in ('/v1/auth/verify', '/v1/replica'):\n"
+                "    try: print(r.urlopen(os.environ['QD_URL'] + path).status)\n"
+                "    except e.HTTPError as refused: print(refused.code)"
+            )
+            asked = await qd("replica", "exec", "first", "--", "python3", "-c", ask)
+            assert asked.split() == ["401", "401"]
+            await _work_on_changes(qd, repository)
+            await qd("replica", "rm", "first", "shop", "shop-fork", "--yes")
             assert left(engine) == []
         finally:
             service.terminate()

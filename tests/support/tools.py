@@ -12,6 +12,8 @@ import pytest
 PACKAGES = {
     "bwrap": "bubblewrap",
     "codex": "npm",
+    "dockerd": "docker.io",
+    "ip": "iproute2",
     "opencode": "npm",
     "prlimit": "util-linux",
     "setpriv": "util-linux",
