@@ -4,6 +4,8 @@ wait ...   runs until it is canceled, or a file `go` lies in its directory
 goal N     works; complete in the N-th turn that this directory has seen (`turns` counts them)
 ask        asks for permission, then says which option was chosen; `ask 2` asks twice at once
 models     announces other models than before
+settings   says the mode and the thinking level of its session
+leave      changes to the mode "edits" by itself, as when a plan was approved
 fail       refuses the message
 else       says the text, and what came with it
 """
@@ -82,6 +84,23 @@ def ask(times):
     return "end_turn"
 
 
+session = {"mode": "ask", "effort": "low"}
+MODES = [
+    {"id": "ask", "name": "Ask first", "description": "Asks before it acts."},
+    {"id": "edits", "name": "Accept edits"},
+    {"id": "plan", "name": "Plan"},
+]
+
+
+def session_modes():
+    return {"currentModeId": session["mode"], "availableModes": MODES}
+
+
+def effort_option():
+    levels = [{"value": id, "name": id.capitalize()} for id in ("low", "high", "ultra")]
+    return {"id": "effort", "currentValue": session["effort"], "options": levels}
+
+
 def model_option(*ids):
     options = [{"value": id, "name": id.upper()} for id in ids]
     return {"id": "model", "category": "model", "currentValue": ids[0], "options": options}
@@ -101,6 +120,13 @@ def prompt(message):
     elif text == "models":
         update(sessionUpdate="config_option_update", configOptions=[model_option("b", "c")])
         reason = "end_turn"
+    elif text == "settings":
+        say(f"settings {session['mode']} {session['effort']}")
+        reason = "end_turn"
+    elif text == "leave":
+        session["mode"] = "edits"
+        update(sessionUpdate="current_mode_update", currentModeId="edits")
+        reason = "end_turn"
     elif text == "fail":
         send(id=message["id"], error={"code": -32603, "message": "It does not want to."})
         return
@@ -119,9 +145,15 @@ while True:
             result = {"protocolVersion": 1, "agentCapabilities": capabilities}
             send(id=message["id"], result=result)
         case "session/new" | "session/load":
-            options = [model_option("a", "b")]
-            send(id=message["id"], result={"sessionId": "s1", "configOptions": options})
+            options = [model_option("a", "b"), effort_option()]
+            opened = {"sessionId": "s1", "configOptions": options, "modes": session_modes()}
+            send(id=message["id"], result=opened)
+        case "session/set_mode":
+            session["mode"] = message["params"]["modeId"]
+            send(id=message["id"], result={})
         case "session/set_config_option":
+            if message["params"]["configId"] == "effort":
+                session["effort"] = message["params"]["value"]
             send(id=message["id"], result={"configOptions": []})
         case "session/prompt":
             prompt(message)

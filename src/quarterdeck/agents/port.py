@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from quarterdeck.wire.chats import GoalStatus, Image, ThinkingLevel
+from quarterdeck.wire.chats import ChatSettings, GoalStatus, Image
 from quarterdeck.wire.history import AgentEvent
 from quarterdeck.wire.setup import McpServer
 
@@ -90,7 +90,10 @@ class Prompt:
     plan_mode: bool = False
     model: str | None = None
     fast_mode: bool = False
-    thinking_level: ThinkingLevel | None = None
+    thinking_level: str | None = None
+    permission_mode: str | None = None
+    """Mode to work in unless `plan_mode`; None: the agent's own. One that it no longer offers is
+    left out."""
     goal: GoalWish | None = None
     continuation: bool = False
 
@@ -193,6 +196,24 @@ class ModelSession(AgentSession, Protocol):
     @property
     def models(self) -> ModelOffer | None:
         """The announced models; None when it announced none."""
+        ...
+
+
+@runtime_checkable
+class AdjustableSession(AgentSession, Protocol):
+    """A session of an agent that may announce settings."""
+
+    @property
+    def settings(self) -> ChatSettings:
+        """The settings as the agent has them now."""
+        ...
+
+    async def set_permission_mode(self, mode: str) -> None:
+        """Change the permission mode, also during a turn; without a process the next prompt does.
+
+        Raises:
+            AgentError: the agent does not offer it, or did not accept it.
+        """
         ...
 
 

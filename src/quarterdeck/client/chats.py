@@ -13,6 +13,7 @@ from quarterdeck.wire.chats import (
     ChatAnswer,
     ChatGoal,
     ChatList,
+    ChatSettings,
     CreateChat,
     GoalAnswer,
     Interrupted,
@@ -27,6 +28,7 @@ from quarterdeck.wire.chats import (
     SlashCommand,
     SlashCommands,
     UpdateGoal,
+    UpdateSettings,
 )
 from quarterdeck.wire.history import History
 from quarterdeck.wire.search import SearchHits
@@ -91,6 +93,25 @@ class ChatsApi:
             "GET", f"{_path(replica_id)}/{chat_id}/slash-commands", SlashCommands
         )
         return answer.commands
+
+    async def settings(self, replica_id: UUID, chat_id: UUID) -> ChatSettings:
+        """Return the settings that the chat's agent offers; works in every state of the replica."""
+        return await self._connection.call(
+            "GET", f"{_path(replica_id)}/{chat_id}/settings", ChatSettings
+        )
+
+    async def update_settings(
+        self, replica_id: UUID, chat_id: UUID, change: UpdateSettings
+    ) -> Chat:
+        """Change settings of the chat's agent.
+
+        Raises:
+            ConflictError: the replica is not active.
+        """
+        answer = await self._connection.call(
+            "PATCH", f"{_path(replica_id)}/{chat_id}/settings", ChatAnswer, body=change
+        )
+        return answer.chat
 
     async def delete_goal(self, replica_id: UUID, chat_id: UUID) -> None:
         """Remove the goal of a chat, if it has one."""

@@ -18,6 +18,7 @@ from quarterdeck.wire.engine import (
     AskPerson,
     CancelQueued,
     ChangeGoal,
+    ChangeSettings,
     ChatCall,
     ChatRenamed,
     DeleteEngineChat,
@@ -179,6 +180,11 @@ class EngineChatCommands:
         await runner.send_goal()
         runner.wake()
         return GoalChanged(index=self._journal.last_index, goal=runner.goals.goal)
+
+    async def settings(self, call: ChangeSettings) -> Journaled:
+        """Change settings of a chat's agent; see `ChatRunner.change_settings`."""
+        await self._chats.find(call.chat_id).change_settings(call)
+        return Journaled(index=self._journal.last_index)
 
     async def delete(self, call: DeleteEngineChat) -> Journaled:
         """Interrupt the chat's turn and end the chat; its entries stay in the journal.

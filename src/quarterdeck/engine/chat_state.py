@@ -7,7 +7,7 @@ state is folded from the journal's entries and notes:
 
     #chat       a new chat; older journals have `chat.created` instead
     #message    content of a message, before its `chat.turn.accepted`
-    #session    the agent's session id, so that the session can be reopened, and the model
+    #session    the agent's session id, so that the session can be reopened, and its settings
     #notices    notices for the next prompt of a chat's agent
     #deleted    a chat whose end is in the event log already
 """
@@ -55,10 +55,21 @@ class EngineChat:
     """The message of the running turn."""
     model: str | None = None
     """The model chosen last; messages that name none use it."""
+    permission_mode: str | None = None
+    """The permission mode chosen last, by a person or the agent; None: the agent's own."""
+    thinking_level: str | None = None
+    """The thinking level chosen last; messages that name none use it."""
     session_id: str | None = None
     notices: list[str] = field(default_factory=list[str])
     """Notices for the agent's next prompt; kept until a turn that carries them succeeds."""
     open_turn: OpenTurn | None = None
+
+    def keep_settings(self) -> None:
+        """Choose what the record shows: the chat is from an engine that was lost."""
+        shown = self.record
+        self.permission_mode = shown.permission_mode and shown.permission_mode.id
+        self.model = shown.model and shown.model.id
+        self.thinking_level = shown.thinking_level and shown.thinking_level.id
 
     @property
     def busy(self) -> bool:
@@ -123,6 +134,8 @@ class ChatFold:
         if chat := self._find(data):
             chat.session_id = data["sessionId"]
             chat.model = data.get("model")
+            chat.permission_mode = data.get("permissionMode")
+            chat.thinking_level = data.get("thinkingLevel")
 
     def _noticed(self, data: dict[str, Any]) -> None:
         if chat := self._find(data):
@@ -130,7 +143,8 @@ class ChatFold:
 
     def _created(self, payload: dict[str, Any]) -> None:
         record = EventChat.model_validate(payload["chat"])
-        self.chats[record.id] = EngineChat(record)
+        chat = self.chats[record.id] = EngineChat(record)
+        chat.keep_settings()
 
     def _updated(self, payload: dict[str, Any]) -> None:
         record = EventChat.model_validate(payload["chat"])

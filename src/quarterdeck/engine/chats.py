@@ -101,8 +101,12 @@ class ChatRegistry:
                 goal=request.goal,
                 plan_ready=request.plan_ready,
                 turn_failed=request.turn_failed,
+                permission_mode=request.permission_mode,
+                model=request.model,
+                thinking_level=request.thinking_level,
             )
             state = EngineChat(record)
+            state.keep_settings()
             await self._journal.append(turn_events.opened(state), durable=True, refusable=True)
             self._runners[record.id] = self._runner(state)
         await self._publish()

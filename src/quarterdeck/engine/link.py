@@ -40,6 +40,7 @@ from quarterdeck.wire.engine import (
     CanvasCall,
     CanvasWritten,
     ChangeGoal,
+    ChangeSettings,
     ChatCall,
     ChatRenamed,
     CommandOutput,
@@ -392,6 +393,10 @@ class EngineLink:
     async def chat_goal(self, change: ChangeGoal) -> GoalChanged:
         """Set, pause or resume a goal. Refused with `CONFLICT` when there is none."""
         return await self._call("chat.goal", change, GoalChanged)
+
+    async def chat_settings(self, change: ChangeSettings) -> Journaled:
+        """Change settings of a chat's agent. Refused when the agent does not offer a mode."""
+        return await self._call("chat.settings", change, Journaled)
 
     async def chat_delete(self, request: DeleteEngineChat) -> Journaled:
         """Interrupt a chat's turn and delete the chat, if it still exists."""

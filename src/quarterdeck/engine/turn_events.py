@@ -15,6 +15,7 @@ from quarterdeck.engine.chat_state import (
 from quarterdeck.engine.journal import JournalDraft, JournalNote, event, note
 from quarterdeck.wire.agents import AgentModel, AgentModels
 from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.chats import ChatSettings
 from quarterdeck.wire.engine import DeliverMessage
 from quarterdeck.wire.events import (
     ChatDeleted,
@@ -78,6 +79,12 @@ def models_announced(chat: EngineChat, offer: ModelOffer) -> JournalDraft:
     return event(EventType.CHAT_UPDATED, {"chat": chat.record, "models": models_event})
 
 
+def settings_announced(chat: EngineChat, settings: ChatSettings, **values: Any) -> JournalDraft:
+    """Return the settings that the chat's agent announced; `values` are the record's."""
+    chat.record = chat.record.model_copy(update={"updated_at": utc_now(), **values})
+    return event(EventType.CHAT_UPDATED, {"chat": chat.record, "settings": settings})
+
+
 def queue_changed(chat: EngineChat, waiting: list[UUID], canceled: list[UUID]) -> JournalDraft:
     """Return the change of a queue edited by hand; `waiting` may hold messages still on their way."""
     chat.record = chat.record.model_copy(update={"updated_at": utc_now()})
@@ -104,8 +111,14 @@ def accepted(message: DeliverMessage, position: int | None) -> tuple[JournalNote
 
 
 def session_opened(chat: EngineChat) -> JournalNote:
-    """Return the note of the chat's session and model."""
-    data = {"chatId": str(chat.record.id), "sessionId": chat.session_id, "model": chat.model}
+    """Return the note of the chat's session and its settings."""
+    data = {
+        "chatId": str(chat.record.id),
+        "sessionId": chat.session_id,
+        "model": chat.model,
+        "permissionMode": chat.permission_mode,
+        "thinkingLevel": chat.thinking_level,
+    }
     return note(SESSION_NOTE, data)
 
 

@@ -29,10 +29,11 @@ from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.goals import Goals
 from quarterdeck.engine.journal import EntryTooLargeError, JournalDraft, JournalNote, event
 from quarterdeck.engine.redaction import StreamRedactor
+from quarterdeck.engine.settings import SettingsOfChat
 from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.chats import GoalStatus, Interrupted
-from quarterdeck.wire.engine import Answer, AskPerson, DeliverMessage, PersonAsked
+from quarterdeck.wire.engine import Answer, AskPerson, ChangeSettings, DeliverMessage, PersonAsked
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import ErrorEvent, EventType
 from quarterdeck.wire.history import AgentEvent, AgentEventType
@@ -159,6 +160,7 @@ class ChatRunner:
         self._agent = AgentSessionHolder(place, chat, self._hear)
         self._pieces = StreamRedactor(place.credentials)
         self._offer: ModelOffer | None = None
+        self.settings = SettingsOfChat(chat, publish)
         self._turn: _Turn | None = None
         self._worker: asyncio.Task[None] | None = None
         self._questions = Questions(self._hear)
@@ -354,6 +356,9 @@ class ChatRunner:
             self.chat.session_id = session.id
             await self._publish(turn_events.session_opened(self.chat))
         await self._announce_models(session)
+        await self.settings.announce(session)
+        if message.thinking_level is not None:
+            self.chat.thinking_level = message.thinking_level
         prompt = Prompt(
             message_id=str(message.message_id),
             text="\n\n".join([*turn.notices, _with_uploads(turn.prompt, message.uploads or [])]),
@@ -361,7 +366,8 @@ class ChatRunner:
             plan_mode=message.plan_mode,
             model=model,
             fast_mode=message.fast_mode,
-            thinking_level=message.thinking_level,
+            thinking_level=self.chat.thinking_level,
+            permission_mode=self.chat.permission_mode,
             goal=self.goals.wish(),
             continuation=message.continuation,
         )
@@ -382,6 +388,10 @@ class ChatRunner:
             self._offer = offer
             await self._publish(turn_events.models_announced(self.chat, offer))
 
+    async def change_settings(self, change: ChangeSettings) -> None:
+        """Change settings of the agent; see `SettingsOfChat.change`."""
+        await self.settings.change(change, self._agent.session, in_turn=self._turn is not None)
+
     async def _prompted(
         self, session: AgentSession, prompt: Prompt, chosen: str | None
     ) -> TurnOutcome:
@@ -396,6 +406,8 @@ class ChatRunner:
         if not outcome.asked:
             await self._choose(before)
         await self._announce_models(session)
+        if outcome.asked:
+            await self.settings.announce(session, in_turn=True)
         return outcome
 
     async def _choose(self, model: str | None) -> None:
@@ -436,6 +448,7 @@ class ChatRunner:
                 failed=failed,
                 plan_ready=plan_ready,
                 last_message_text=last_text,
+                **self.settings.shown(in_turn=False),
             )
         )
         await self._publish(*drafts, *notes, durable=True)
@@ -465,6 +478,8 @@ class ChatRunner:
         elif self._questions.waiting is not self.chat.record.awaiting_input:
             drafts.append(turn_events.updated(self.chat, awaiting_input=self._questions.waiting))
         await self._publish(*drafts, relaxed=True)
+        if turn is not None and turn.prompting:
+            await self.settings.hear(agent_event, self._agent.session)
 
     def _delta(self, turn: _Turn | None, agent_event: AgentEvent) -> JournalDraft:
         message = turn.message if turn else None

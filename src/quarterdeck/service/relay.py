@@ -13,17 +13,19 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from sqlalchemy import Connection, select
 
 from quarterdeck.engine.link import EngineLink, unreadable
 from quarterdeck.service.agents.rows import keep_models
 from quarterdeck.service.chats.rows import (
+    JSON_FIELDS,
     Deletion,
     MessageState,
     add_chat,
     change_chat,
     find_chat,
+    keep_settings,
     move_message,
     order_waiting,
 )
@@ -60,7 +62,10 @@ from quarterdeck.wire.setup import HookLog
 TITLE_LENGTH = 100
 HOOK_LOG = "log"
 """Field of `hooks.status` with a hook's log, between the engine and the service only."""
-_KEPT: dict[str, str] = {EventType.HOOKS_STATUS: HOOK_LOG, EventType.CHAT_UPDATED: "models"}
+_KEPT: dict[str, tuple[str, ...]] = {
+    EventType.HOOKS_STATUS: (HOOK_LOG,),
+    EventType.CHAT_UPDATED: ("models", "settings"),
+}
 """Fields that the service keeps as rows."""
 _PLAIN = (EventType.CHAT_TURN_DELTA, EventType.ENGINE_STATUS_CHANGED)
 """Frequent ones that change no row; their payload is not parsed."""
@@ -119,10 +124,10 @@ def with_pull_requests(
 
 def public_payload(entry: JournalEntry) -> dict[str, Any]:
     """Return the payload for the stream, without fields that are stored as rows."""
-    kept = _KEPT.get(entry.type)
-    if kept is None or kept not in entry.payload:
+    kept = _KEPT.get(entry.type, ())
+    if not any(name in entry.payload for name in kept):
         return entry.payload
-    return {name: value for name, value in entry.payload.items() if name != kept}
+    return {name: value for name, value in entry.payload.items() if name not in kept}
 
 
 def _payload(entry: JournalEntry) -> Payload | None:
@@ -173,8 +178,8 @@ def _keep_chat(connection: Connection, workspace_id: str, chat: EventChat) -> No
         "plan_ready": chat.plan_ready,
         "turn_failed": chat.turn_failed,
         "processing_since": chat.processing_since and moment_text(chat.processing_since),
-        "goal_json": chat.goal and chat.goal.model_dump_json(by_alias=False),
         "updated_at": moment_text(chat.updated_at),
+        **{f"{name}_json": _json_of(getattr(chat, name)) for name in JSON_FIELDS},
     }
     chat_id = str(chat.id)
     if change_chat(connection, workspace_id, chat_id, **values):
@@ -195,6 +200,10 @@ def _keep_chat(connection: Connection, workspace_id: str, chat: EventChat) -> No
     )
 
 
+def _json_of(value: BaseModel | None) -> str | None:
+    return None if value is None else value.model_dump_json(by_alias=False)
+
+
 def _keep_queue(connection: Connection, workspace_id: str, changed: ChatChanged) -> None:
     for message_id in changed.canceled_message_ids or ():
         move_message(connection, workspace_id, message_id, MessageState.CANCELED)
@@ -208,6 +217,8 @@ def _keep_models(
     if changed.models is not None:
         at = moment_text(entry.ts)
         keep_models(connection, workspace_id, str(changed.chat.id), changed.models, at)
+    if changed.settings is not None:
+        keep_settings(connection, workspace_id, str(changed.chat.id), changed.settings)
 
 
 def _is_elsewhere(connection: Connection, chat_id: str) -> bool:

@@ -15,7 +15,15 @@ from quarterdeck.store.signals import ChatChange, ListChanged, ReplicaChanged
 from quarterdeck.transcript.blocks import UserBlock
 from quarterdeck.transcript.fold import BlockChanges as TranscriptFold
 from quarterdeck.transcript.fold import Transcript
-from quarterdeck.wire.chats import Chat, CreateChat, QueuedMessage, SlashCommand, UpdateGoal
+from quarterdeck.wire.chats import (
+    Chat,
+    ChatSettings,
+    CreateChat,
+    QueuedMessage,
+    SlashCommand,
+    UpdateGoal,
+    UpdateSettings,
+)
 from quarterdeck.wire.events import TurnDelta
 from quarterdeck.wire.files import FoundFile
 from quarterdeck.wire.history import AgentEvent, AgentEventType, History
@@ -290,6 +298,23 @@ class ChatCommands:
             chat.record.goal = goal
             self._owner.publish(ChatChange(replica_id, chat_id))
         return goal is not None
+
+    # settings of the agent
+
+    async def settings(self, replica_id: UUID, chat_id: UUID) -> ChatSettings:
+        """Return what the chat's agent offers."""
+        return await self._owner.client.chats.settings(replica_id, chat_id)
+
+    async def change_setting(
+        self, replica_id: UUID, chat_id: UUID, name: str, value: str
+    ) -> None:
+        """Change the permission mode or the thinking level. Raises `NotActiveError` too."""
+        change = UpdateSettings.model_validate({name: value})
+        record = await self._owner.client.chats.update_settings(replica_id, chat_id, change)
+        chat = self._owner.chat(replica_id, chat_id)
+        if chat is not None:
+            chat.take_record(record)
+            self._owner.publish(ChatChange(replica_id, chat_id))
 
     # queue
 

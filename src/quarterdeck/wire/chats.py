@@ -80,6 +80,56 @@ class GoalAnswer(Record):
     """The goal; null without one."""
 
 
+class SettingValue(Record):
+    """The value of a setting of an agent's session."""
+
+    id: str
+    """Identifier to send."""
+    name: str
+    """Name to show."""
+
+
+class SettingChoice(SettingValue):
+    """A value that the agent offers."""
+
+    description: str | None = None
+    """What it does; null where the agent does not say."""
+
+
+class ChatSetting(Record):
+    """A setting of an agent's session, as the agent announces it."""
+
+    current: SettingValue | None = None
+    """Current value; null where it is not known."""
+    choices: list[SettingChoice] = []
+    """Values to choose from."""
+
+
+class ChatSettings(Record):
+    """Answer of `GET .../chats/{chat_id}/settings`; null for what the agent does not offer."""
+
+    permission_mode: ChatSetting | None = None
+    """What the agent may do unasked. Plan mode is not among the choices: a message asks for it."""
+    model: ChatSetting | None = None
+    """Model."""
+    thinking_level: ChatSetting | None = None
+    """How much the model thinks."""
+
+
+SettingId = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class UpdateSettings(Body):
+    """Body of `PATCH .../chats/{chat_id}/settings`: at least one field; kept until the next change."""
+
+    permission_mode: SettingId | None = None
+    """One of the offered modes; also for the running turn."""
+    model: SettingId | None = None
+    """Model, from the next message on."""
+    thinking_level: SettingId | None = None
+    """Thinking level, from the next message on."""
+
+
 class _ChatFields(BaseModel):
     """A chat, under either family of names."""
 
@@ -108,6 +158,12 @@ class _ChatFields(BaseModel):
     """When the running turn began; null when none runs (own field)."""
     turn_failed: bool | None = None
     """Whether the newest turn failed; null when none has ended since the newest message (own field)."""
+    permission_mode: SettingValue | None = None
+    """Permission mode of the agent; while a turn plans, its plan mode (own field)."""
+    model: SettingValue | None = None
+    """Model of the agent's session; null until the agent announced one (own field)."""
+    thinking_level: SettingValue | None = None
+    """Thinking level of the agent's session, where it has levels (own field)."""
 
 
 class Chat(_ChatFields, Record):
@@ -221,6 +277,7 @@ def media_type_of(content: bytes) -> MediaType | None:
 
 
 ThinkingLevel = Literal["low", "medium", "high", "xhigh", "max"]
+"""The levels that every agent accepts; one without the level takes the nearest lower one it has."""
 
 Model = Annotated[str, Field(min_length=1)]
 """One of an agent's models; which there are is the agent's matter."""
@@ -277,8 +334,9 @@ class SendMessage(Body):
     """Set the text as the goal of the chat."""
     fast_mode: Switch | None = None
     """Use the agent's fast mode."""
-    thinking_level: ThinkingLevel | None = None
-    """How much the model thinks."""
+    thinking_level: SettingId | None = None
+    """How much the model thinks, from here on in this chat: `low`, `medium`, `high`, `xhigh`, `max`,
+    or another level that the agent offers."""
     canvas_upload_ids: Annotated[list[str] | None, Field(alias="canvasUploadIds")] = None
     """Queued canvas uploads to deliver with the message."""
 

@@ -23,6 +23,7 @@ refused call has `EngineFault` as `data`, so that the service can pass it on unc
 | `chat.respond` | `Answer` | `Journaled`; null from an engine of an earlier version |
 | `chat.notice` | `GiveNotice` | null; known text: no change |
 | `chat.goal` | `ChangeGoal` | `GoalChanged` |
+| `chat.settings` | `ChangeSettings` | `Journaled` |
 | `chat.delete` | `DeleteEngineChat` | `Journaled`; unknown id: it cannot be opened any more |
 | `queue.cancel` | `CancelQueued` | `QueueChanged` |
 | `queue.order` | `OrderQueue` | `QueueChanged` |
@@ -47,7 +48,7 @@ from pydantic import Field
 
 from quarterdeck.wire.agents import OwnAgent
 from quarterdeck.wire.base import CamelRecord, Id, Timestamp
-from quarterdeck.wire.chats import EventChat, EventGoal, Image, Interrupted, ThinkingLevel
+from quarterdeck.wire.chats import EventChat, EventGoal, Image, Interrupted, SettingValue
 from quarterdeck.wire.events import EngineStatus
 from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.setup import Setup, SetupState
@@ -195,6 +196,9 @@ class OpenChat(CamelRecord):
     goal: EventGoal | None = None
     plan_ready: bool = False
     turn_failed: bool | None = None
+    permission_mode: SettingValue | None = None
+    model: SettingValue | None = None
+    thinking_level: SettingValue | None = None
 
 
 class RenameEngineChat(CamelRecord):
@@ -217,7 +221,7 @@ class DeliverMessage(CamelRecord):
     plan_mode: bool = False
     goal_mode: bool = False
     fast_mode: bool = False
-    thinking_level: ThinkingLevel | None = None
+    thinking_level: str | None = None
     uploads: list[str] | None = None
     """Files of the canvas that belong to it, by display path."""
     continuation: bool = False
@@ -386,6 +390,15 @@ class ChangeGoal(CamelRecord):
     status: Literal["active", "paused"] | None = None
     token_budget: int | None = None
     remove: bool = False
+
+
+class ChangeSettings(CamelRecord):
+    """Changes settings of a chat's agent; what is null stays."""
+
+    chat_id: Id
+    permission_mode: str | None = None
+    model: str | None = None
+    thinking_level: str | None = None
 
 
 class GoalChanged(CamelRecord):

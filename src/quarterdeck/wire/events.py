@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, ValidationError
 
 from quarterdeck.wire.agents import AgentModels
 from quarterdeck.wire.base import CamelRecord, Record, Timestamp
-from quarterdeck.wire.chats import EventChat
+from quarterdeck.wire.chats import ChatSettings, EventChat
 from quarterdeck.wire.git_state import ReposChanged
 from quarterdeck.wire.history import AgentEvent
 from quarterdeck.wire.previews import Preview
@@ -107,6 +107,8 @@ class ChatChanged(CamelRecord):
     """Ids of the messages that were removed from the queue."""
     models: AgentModels | None = None
     """Models that the agent has announced; null when they have not changed."""
+    settings: ChatSettings | None = None
+    """Settings that the agent has announced, likewise between the engine and the service only."""
 
 
 class ChatDeleted(CamelRecord):

@@ -4,16 +4,33 @@ Agents offer plan mode as a config option (newer) or as a mode (older), under va
 likewise.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
-from quarterdeck.agents.acp.shapes import ConfigOption, ConfigOptions, Models, Modes, OpenedSession
+from quarterdeck.agents.acp.shapes import (
+    ConfigOption,
+    ConfigOptions,
+    Models,
+    Modes,
+    OpenedSession,
+    choice_of,
+)
 from quarterdeck.agents.port import ModelOffer
+from quarterdeck.wire.chats import ChatSetting, ChatSettings, SettingChoice, SettingValue
 
 LEVELS = ("low", "medium", "high", "xhigh", "max")
 _THINKING = ("thought_level", "effort", "reasoning_effort")
+
+
+def nearest_level(level: str, offered: Collection[str]) -> str | None:
+    """Return a thinking level, or the nearest offered one below; None without such a level."""
+    if level in offered or level not in LEVELS:
+        return level if level in offered else None
+    below = reversed(LEVELS[: LEVELS.index(level)])
+    return next((candidate for candidate in below if candidate in offered), None)
 
 
 @dataclass(frozen=True)
@@ -86,6 +103,39 @@ class OptionState:
         return _set_option(option, value) if option else _set_mode(value)
 
     @property
+    def settings(self) -> ChatSettings:
+        """The settings as the agent announced them."""
+        thinking = next(filter(_is_thinking, self._options.values()), None)
+        models = [choice_of(id, name) for id, name in self._named_models() if id]
+        return ChatSettings(
+            permission_mode=_mode_setting(self._current_mode(), self._modes_to_choose()),
+            model=_setting(self._current_model(), models),
+            thinking_level=thinking and _setting(_text(thinking.current_value), thinking.choices),
+        )
+
+    def permission_mode(self, mode: str) -> OptionRequest | None:
+        """Return the request that chooses a permission mode; None when none is needed now.
+
+        A session in plan mode changes to it when it leaves plan mode.
+
+        Raises:
+            NotOfferedError: the agent does not offer this mode.
+        """
+        offered = [choice.id for choice in self._modes_to_choose() if not _is_plan(choice.id)]
+        if mode not in offered:
+            names = ", ".join(offered) or "none"
+            raise NotOfferedError(
+                f"it does not offer the permission mode {mode}. It offers: {names}."
+            )
+        option, current = self._mode_option(), self._current_mode()
+        if _is_plan(current or ""):
+            self._before_plan = mode
+            return None
+        if current == mode:
+            return None
+        return _set_option(option, mode) if option else _set_mode(mode)
+
+    @property
     def planning(self) -> bool:
         """Whether the session is in plan mode."""
         option = self._plan_option()
@@ -118,8 +168,7 @@ class OptionState:
         option = next(filter(_is_thinking, self._options.values()), None)
         if option is None:
             return None
-        below = reversed(LEVELS[: LEVELS.index(level) + 1])
-        nearest = next((candidate for candidate in below if candidate in option.values), None)
+        nearest = nearest_level(level, option.values)
         if nearest is None or option.current_value == nearest:
             return None
         return _set_option(option, nearest)
@@ -161,6 +210,21 @@ class OptionState:
     def _offered_models(self) -> list[str]:
         return [id for id, _ in self._named_models()]
 
+    def _mode_option(self) -> ConfigOption | None:
+        options = [o for o in self._options.values() if "mode" in (o.category, o.id)]
+        # Some offer plan mode as an option of the same category beside it.
+        return next((o for o in options if o.id == "mode"), options[0] if options else None)
+
+    def _current_mode(self) -> str | None:
+        option = self._mode_option()
+        return _text(option.current_value) if option else self._modes.current_mode_id or None
+
+    def _modes_to_choose(self) -> list[SettingChoice]:
+        if option := self._mode_option():
+            return option.choices
+        modes = self._modes.available_modes
+        return [choice_of(mode.id, mode.name, mode.description) for mode in modes]
+
     def _plan_option(self) -> ConfigOption | None:
         offering = [o for o in self._options.values() if any(map(_is_plan, o.values))]
         return next((o for o in offering if o.category == "mode" or "mode" in o.id), None)
@@ -174,6 +238,26 @@ class OptionState:
 def _is_plan(value: str) -> bool:
     # Some agents name their modes by address, with the mode as the fragment.
     return value.rpartition("#")[2].lower() == "plan"
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _setting(current: str | None, choices: list[SettingChoice]) -> ChatSetting | None:
+    if not choices:
+        return None
+    name = next((choice.name for choice in choices if choice.id == current), current)
+    return ChatSetting(
+        current=SettingValue(id=current, name=name) if current and name else None,
+        choices=[choice for choice in choices if not _is_plan(choice.id)],
+    )
+
+
+def _mode_setting(current: str | None, choices: list[SettingChoice]) -> ChatSetting | None:
+    """Return the setting; None where only plan mode can be chosen, which is not one of its values."""
+    setting = _setting(current, choices)
+    return setting if setting and len(setting.choices) > 1 else None
 
 
 def _is_thinking(option: ConfigOption) -> bool:

@@ -1,6 +1,7 @@
 """An open session with an Agent Client Protocol agent."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from quarterdeck.agents.acp.link import AgentLink, describe_error, describe_text
 from quarterdeck.agents.acp.options import NotOfferedError, OptionRequest
 from quarterdeck.agents.acp.shapes import AgentCapabilities, ConfigOptions, PromptResponse
 from quarterdeck.agents.port import (
+    AgentError,
     AgentSink,
     ModelOffer,
     Prompt,
@@ -17,10 +19,10 @@ from quarterdeck.agents.port import (
     TurnOutcome,
 )
 from quarterdeck.agents.presets import Preset
-from quarterdeck.agents.session.process import AgentProcess, RefusedError
+from quarterdeck.agents.session.process import AgentProcess, LinkLostError, RefusedError
 from quarterdeck.agents.session.recorder import Timeouts
 from quarterdeck.agents.session.session import CANCELLED, EngineTurn, ProcessSession
-from quarterdeck.wire.chats import Base64Source, Image
+from quarterdeck.wire.chats import Base64Source, ChatSettings, Image
 from quarterdeck.wire.history import AgentEventType
 
 
@@ -66,6 +68,26 @@ class AcpSession(ProcessSession[AgentLink]):
         """The announced models; see the port."""
         choices = self._link.choices if self._link else None
         return choices.models if choices else None
+
+    @property
+    def settings(self) -> ChatSettings:
+        """The announced settings; see the port."""
+        choices = self._link.choices if self._link else None
+        return choices.settings if choices else ChatSettings()
+
+    async def set_permission_mode(self, mode: str) -> None:
+        """Change the permission mode; see the port.
+
+        Raises:
+            AgentError: the agent does not offer it, or did not accept it.
+        """
+        link = self._link
+        if link is None or not link.usable or link.choices is None:
+            return
+        try:
+            await self._choose(link, link.choices.permission_mode(mode))
+        except (NotOfferedError, RefusedError, LinkLostError) as error:
+            raise AgentError(f"{self._preset.name} stays in its mode: {error}") from error
 
     async def start(self) -> AgentProcess:
         """Start the agent's process; see `ProcessSession`."""
@@ -150,6 +172,12 @@ class AcpSession(ProcessSession[AgentLink]):
             self._spec = replace(self._spec, model=prompt.model)
         if prompt.thinking_level:
             await self._choose(link, link.choices.thinking(prompt.thinking_level))
+        mode = None
+        if prompt.permission_mode:
+            # One that is no longer offered, as after an update of the agent, must not stop the turn.
+            with suppress(NotOfferedError):
+                mode = link.choices.permission_mode(prompt.permission_mode)
+        await self._choose(link, None if prompt.plan_mode else mode)
         await self._choose(link, link.choices.plan(prompt.plan_mode))
         return link
 

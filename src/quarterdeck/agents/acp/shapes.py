@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from quarterdeck.agents.objects import as_object
+from quarterdeck.wire.chats import SettingChoice
 from quarterdeck.wire.setup import McpServer
 
 
@@ -76,6 +77,8 @@ class SessionMode(AcpShape):
     """A mode of the session."""
 
     id: str
+    name: str = ""
+    description: str | None = None
 
 
 class Modes(AcpShape):
@@ -113,10 +116,24 @@ class ConfigOption(AcpShape):
         return [value for value, _ in self.named_values]
 
     @property
+    def choices(self) -> list[SettingChoice]:
+        """The same, each with its name and description."""
+        leaves = [leaf for leaf in _leaves(self.options) if "value" in leaf]
+        return [
+            choice_of(leaf["value"], leaf.get("name"), leaf.get("description")) for leaf in leaves
+        ]
+
+    @property
     def named_values(self) -> list[tuple[str, str]]:
         """The same, each with its name."""
         leaves = [leaf for leaf in _leaves(self.options) if "value" in leaf]
         return [(str(leaf["value"]), str(leaf.get("name") or leaf["value"])) for leaf in leaves]
+
+
+def choice_of(id: object, name: object, description: object = None) -> SettingChoice:
+    """Return a choice of the agent, with its id where it has no name."""
+    told = description if isinstance(description, str) else None
+    return SettingChoice(id=str(id), name=str(name or id), description=told)
 
 
 def _leaves(options: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -24,6 +24,9 @@ VERBS = {
     "history": Verb(f"{_HERE}.events", "Print a chat's transcript.", "history"),
     "queue": Verb(f"{_HERE}.conversation", "Show and edit the queue of a chat.", "queue"),
     "goal": Verb(f"{_HERE}.conversation", "See, set, pause or resume a chat's goal.", "goal"),
+    "settings": Verb(
+        f"{_HERE}.conversation", "Show or change an agent's mode, model and thinking.", "settings"
+    ),
     "respond": Verb(f"{_HERE}.conversation", "Answer a question of the agent.", "respond"),
     "interrupt": Verb(f"{_HERE}.conversation", "Stop the running turn.", "interrupt"),
     "chats": Verb(f"{_HERE}.listing", "List the chats of a replica.", "chats"),

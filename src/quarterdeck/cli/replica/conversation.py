@@ -32,12 +32,14 @@ from quarterdeck.wire.chats import (
     TOKEN_BUDGET_LIMIT,
     Chat,
     ChatGoal,
+    ChatSettings,
     Delivery,
     Interrupted,
     MessageAccepted,
     QueuedMessage,
     SendMessage,
     UpdateGoal,
+    UpdateSettings,
 )
 from quarterdeck.wire.replicas import ReplicaDetail
 
@@ -67,6 +69,7 @@ def queue() -> None:
 @chat_option
 @click.option("--agent", metavar="AGENT", help="Its chat; created if there is none.")
 @click.option("--model", metavar="MODEL", help="Its model; default: the chat's last.")
+@click.option("--thinking", metavar="LEVEL", help="Its thinking level; default: the chat's last.")
 @click.option("--plan", is_flag=True, help="Plan mode: propose a plan instead of changes.")
 @click.option("--wait", is_flag=True, help="Print the turn and wait for its end.")
 @replica_argument
@@ -79,6 +82,7 @@ def send(
     chat: str | None,
     agent: str | None,
     model: str | None,
+    thinking: str | None,
     plan: bool,
     wait: bool,
 ) -> None:
@@ -92,7 +96,13 @@ def send(
         raise UsageError("The message is empty.")
 
     async def work(client: "Client", replica_id: UUID) -> None:
-        body = SendMessage(message=text, coding_agent=agent, model=model, plan_mode=plan or None)
+        body = SendMessage(
+            message=text,
+            coding_agent=agent,
+            model=model,
+            thinking_level=thinking,
+            plan_mode=plan or None,
+        )
         await _send(client, common, replica_id, body, chat, wait)
 
     with_replica(common, replica, work)
@@ -318,6 +328,48 @@ def _print_goal(goal: ChatGoal) -> None:
     budget = "" if goal.token_budget is None else f" of {goal.token_budget}"
     print_text(f"tokens   {goal.tokens_used}{budget}")
     print_text(f"time     {goal.time_used_seconds} s")
+
+
+@click.command(name="settings")
+@chat_option
+@click.option("--mode", metavar="MODE", help="Permission mode, by its id.")
+@click.option("--model", metavar="MODEL", help="Model, from the next message on.")
+@click.option("--thinking", metavar="LEVEL", help="Thinking level, from the next message on.")
+@replica_argument
+@common_options
+def settings(
+    common: Common,
+    replica: str,
+    chat: str | None,
+    mode: str | None,
+    model: str | None,
+    thinking: str | None,
+) -> None:
+    """Show the settings that an agent offers, or change them. To change, the replica must be active."""
+    change = UpdateSettings(permission_mode=mode, model=model, thinking_level=thinking)
+
+    async def work(client: "Client", replica_id: UUID) -> ChatSettings:
+        thread = find_chat(await client.replicas.get(replica_id), chat)
+        if change.model_dump(exclude_none=True):
+            await client.chats.update_settings(replica_id, thread.id, change)
+        return await client.chats.settings(replica_id, thread.id)
+
+    offered = with_replica(common, replica, work)
+    if common.json:
+        print_json(offered)
+        return
+    rows = [
+        [label, "*" if setting.current and setting.current.id == choice.id else "", choice.id]
+        + [safe_line(choice.description or choice.name)]
+        for label, setting in (
+            ("mode", offered.permission_mode),
+            ("model", offered.model),
+            ("thinking", offered.thinking_level),
+        )
+        if setting is not None
+        for choice in setting.choices
+    ]
+    print_table(["SETTING", "NOW", "ID", "DESCRIPTION"], rows)
 
 
 @click.command(name="rename")

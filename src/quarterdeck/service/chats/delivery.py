@@ -199,6 +199,9 @@ async def open_chat(link: EngineLink, chat: Chat) -> None:
             goal=chat.goal and EventGoal.model_validate(chat.goal.model_dump()),
             plan_ready=bool(chat.plan_ready),
             turn_failed=chat.turn_failed,
+            permission_mode=chat.permission_mode,
+            model=chat.model,
+            thinking_level=chat.thinking_level,
         )
     )
 

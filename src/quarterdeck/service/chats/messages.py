@@ -42,12 +42,18 @@ from quarterdeck.service.chats.rows import (
     list_chats,
     move_message,
     offered_commands,
+    offered_settings,
     order_waiting,
     queue_of,
     state_of,
     waiting_ids,
 )
-from quarterdeck.service.chats.service import change_somewhere, known_chat, store_chat
+from quarterdeck.service.chats.service import (
+    change_somewhere,
+    check_setting,
+    known_chat,
+    store_chat,
+)
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import LogWriter
@@ -463,6 +469,9 @@ def store_message(writer: LogWriter, sending: Sending) -> MessageAccepted:
             row.error,
         )
     chat = _chat(writer, row, sending)
+    if (level := sending.body.thinking_level) is not None:
+        offered_levels = offered_settings(connection, row.organization_id, chat).thinking_level
+        check_setting("thinking_level", level, offered_levels)
     named = list(dict.fromkeys(sending.body.canvas_upload_ids or ()))
     uploads = uploads_for_message(connection, row.id, named, sending.moment)
     ahead = count_in(connection, str(chat.id), UNFINISHED)

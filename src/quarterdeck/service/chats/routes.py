@@ -32,6 +32,7 @@ from quarterdeck.wire.base import DIGITS, GivenId, Success
 from quarterdeck.wire.chats import (
     ChatAnswer,
     ChatList,
+    ChatSettings,
     CreateChat,
     GoalAnswer,
     Interrupted,
@@ -44,6 +45,7 @@ from quarterdeck.wire.chats import (
     SendMessage,
     SlashCommands,
     UpdateGoal,
+    UpdateSettings,
 )
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.history import History
@@ -115,6 +117,28 @@ async def remove_goal(
     """Remove the goal. A running turn continues."""
     await service.remove_goal(context, fleet, workspace, chat_id)
     return GoalAnswer(goal=None)
+
+
+@_chats_replica.get("/chats/{chat_id}/settings")
+async def settings(chat_id: GivenId, context: Context, workspace: Workspace) -> ChatSettings:
+    """Return the settings that the agent offers; served without the engine.
+
+    Before the first message they are those that the agent announced in another chat.
+    """
+    return await service.read_settings(context, workspace, chat_id)
+
+
+@_chats_replica.patch("/chats/{chat_id}/settings")
+async def change_settings(
+    chat_id: GivenId,
+    body: UpdateSettings,
+    context: Context,
+    fleet: FleetDep,
+    workspace: Workspace,
+) -> ChatAnswer:
+    """Change settings of the agent, kept over sleep and restarts."""
+    chat = await service.change_settings(context, fleet, workspace, chat_id, body)
+    return ChatAnswer(chat=chat)
 
 
 @_chats_replica.get("/chats/{chat_id}/slash-commands", response_model_exclude_none=True)

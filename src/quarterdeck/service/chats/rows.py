@@ -21,8 +21,8 @@ from typing import Any, cast
 from pydantic_core import from_json
 from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, update
 
-from quarterdeck.service.db.tables import chats, events, messages
-from quarterdeck.wire.chats import Chat, QueuedMessage
+from quarterdeck.service.db.tables import chats, events, messages, workspaces
+from quarterdeck.wire.chats import Chat, ChatSettings, QueuedMessage
 from quarterdeck.wire.history import AgentEventType
 
 _columns = (
@@ -39,6 +39,9 @@ _columns = (
     chats.c.plan_ready,
     chats.c.processing_since,
     chats.c.turn_failed,
+    chats.c.permission_mode_json,
+    chats.c.model_json,
+    chats.c.thinking_level_json,
 )
 # Built once: every request about a replica reads its chats.
 _of_workspace = select(*_columns).where(
@@ -46,6 +49,10 @@ _of_workspace = select(*_columns).where(
 )
 _one = _of_workspace.where(chats.c.id == bindparam("of"))
 _in_order = _of_workspace.order_by(chats.c.created_at, chats.c.id)
+
+
+JSON_FIELDS = ("goal", "permission_mode", "model", "thinking_level")
+"""Fields of a chat's record that are stored as JSON."""
 
 
 class Deletion(StrEnum):
@@ -178,8 +185,47 @@ def forget_notice(connection: Connection, chat_id: str, text: str) -> None:
 
 def _as_chat(row: RowMapping) -> Chat:
     values = dict(row)
-    goal = values.pop("goal_json")
-    return Chat.model_validate({**values, "goal": goal and from_json(goal)})
+    for name in JSON_FIELDS:
+        stored = values.pop(f"{name}_json")
+        values[name] = stored and from_json(stored)
+    return Chat.model_validate(values)
+
+
+SETTINGS_LIMIT = 1 << 20
+"""Longest announcement of settings that is kept, as JSON."""
+
+
+def keep_settings(
+    connection: Connection, workspace_id: str, chat_id: str, settings: ChatSettings
+) -> None:
+    """Store what the agent of a chat offers."""
+    text = settings.model_dump_json()
+    if len(text) <= SETTINGS_LIMIT:
+        change_chat(connection, workspace_id, chat_id, settings_json=text)
+
+
+def offered_settings(connection: Connection, organization_id: str, chat: Chat) -> ChatSettings:
+    """Return what the chat's agent offers.
+
+    A new chat's agent has announced nothing yet: then what it offered in another chat of the
+    organization.
+    """
+    own = select(chats.c.settings_json).where(chats.c.id == str(chat.id))
+    text = connection.execute(own).scalar()
+    if text is None:
+        elsewhere = (
+            select(chats.c.settings_json)
+            .join(workspaces, workspaces.c.id == chats.c.workspace_id)
+            .where(
+                workspaces.c.organization_id == organization_id,
+                chats.c.provider == chat.provider,
+                chats.c.settings_json.is_not(None),
+            )
+            .order_by(chats.c.updated_at.desc())
+            .limit(1)
+        )
+        text = connection.execute(elsewhere).scalar()
+    return ChatSettings() if text is None else ChatSettings.model_validate_json(text)
 
 
 COMMANDS_UPDATE = "available_commands_update"

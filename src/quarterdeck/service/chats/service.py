@@ -9,7 +9,7 @@ The row is marked as deleted at once; then the engine is notified, now or when i
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 from uuid import UUID, uuid4
 
 from sqlalchemy import Connection
@@ -25,6 +25,7 @@ from quarterdeck.service.chats.rows import (
     find_chat,
     move_message,
     offered_commands,
+    offered_settings,
     waiting_ids,
 )
 from quarterdeck.service.context import ServiceContext
@@ -39,14 +40,18 @@ from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.chats import (
     Chat,
     ChatGoal,
+    ChatSetting,
+    ChatSettings,
     CreateChat,
     EventChat,
     Interrupted,
     RespondBody,
     SlashCommand,
+    ThinkingLevel,
     UpdateGoal,
+    UpdateSettings,
 )
-from quarterdeck.wire.engine import Answer, ChangeGoal, RenameEngineChat
+from quarterdeck.wire.engine import Answer, ChangeGoal, ChangeSettings, RenameEngineChat
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.replicas import WorkspaceStatus
@@ -341,6 +346,67 @@ def _mark(writer: LogWriter, workspace_id: str, chat_id: str) -> WorkspaceRow:
     if is_final:
         writer.append(workspace_id, [NewEvent(EventType.CHAT_DELETED, {"chatId": chat_id})])
     return row
+
+
+async def read_settings(context: ServiceContext, row: WorkspaceRow, chat_id: UUID) -> ChatSettings:
+    """Return what the chat's agent offers, with the values that the next message is sent with.
+
+    Raises:
+        ApiError: NOT_FOUND.
+    """
+    return await context.database.read(lambda c: _settings(c, row, chat_id))
+
+
+def _settings(connection: Connection, row: WorkspaceRow, chat_id: UUID) -> ChatSettings:
+    chat = known_chat(connection, row.id, chat_id)
+    offered = offered_settings(connection, row.organization_id, chat)
+    values: dict[str, ChatSetting | None] = {}
+    for name in ChatSettings.model_fields:
+        setting: ChatSetting | None = getattr(offered, name)
+        values[name] = setting and setting.model_copy(update={"current": getattr(chat, name)})
+    return ChatSettings(**values)
+
+
+async def change_settings(
+    context: ServiceContext, fleet: Fleet, row: WorkspaceRow, chat_id: UUID, body: UpdateSettings
+) -> Chat:
+    """Change settings of the chat's agent. Any model may be named: agents take some unlisted ones.
+
+    Raises:
+        ApiError: INVALID_REQUEST without any field or for a value that the agent does not offer,
+            NOT_FOUND, WORKSPACE_NOT_ACTIVE.
+    """
+    change = body.model_dump(exclude_none=True)
+    if not change:
+        rule = "permission_mode, model or thinking_level: at least one"
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Name at least one setting to change.", rule)
+    offered = await read_settings(context, row, chat_id)
+    for name in ("permission_mode", "thinking_level"):
+        if name in change:
+            check_setting(name, change[name], getattr(offered, name))
+    require_active(row)
+    request = ChangeSettings(chat_id=chat_id, **change)
+    await fleet.of(row.id).change(row, lambda link: link.chat_settings(request))
+    return await context.database.read(lambda c: known_chat(c, row.id, chat_id))
+
+
+def check_setting(name: str, value: str, offered: ChatSetting | None) -> None:
+    """Check that a chosen value is known.
+
+    Raises:
+        ApiError: INVALID_REQUEST.
+    """
+    choices = [choice.id for choice in offered.choices] if offered else []
+    if name == "thinking_level":
+        choices += [level for level in get_args(ThinkingLevel) if level not in choices]
+    if value in choices or not choices:
+        return
+    what = name.replace("_", " ")
+    raise ApiError(
+        ErrorCode.INVALID_REQUEST,
+        f"The chat's agent does not offer the {what} {value}.",
+        f"{name}: one of {', '.join(choices)}",
+    )
 
 
 async def change_goal(

@@ -57,6 +57,8 @@ _CHATS = (
     Action("chat.next", "ctrl+pagedown", "turn_chat(1)", "Next chat"),
     Action("chat.previous", "ctrl+pageup", "turn_chat(-1)", "Previous chat"),
     Action("chat.model", "alt+m", "pick_model", "Switch model or agent"),
+    Action("chat.mode", "alt+s", "pick_setting('permission_mode')", "Choose permission mode"),
+    Action("chat.thinking", "alt+e", "pick_setting('thinking_level')", "Choose thinking level"),
     Action("chat.goal", "alt+g", "goal", "Set the goal and its token budget"),
     Action("chat.goal-switch", "alt+p", "switch_goal", "Pause / resume goal"),
     Action("chat.plan-accept", "alt+a", "accept_plan", "Approve plan"),

@@ -30,7 +30,7 @@ from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.host_services import ask_for_file, attached_words
 from quarterdeck.tui.kit.key_context import HasKeyContext, KeyContextChanged
 from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
-from quarterdeck.tui.panes import chat_dialogs
+from quarterdeck.tui.panes import chat_dialogs, chat_settings
 from quarterdeck.tui.panes.chat_dialogs import FindLine
 from quarterdeck.tui.panes.chat_messages import (
     ChatMessages,
@@ -258,21 +258,13 @@ class ChatPane(Vertical, TakesKeys):
     @work(exclusive=True, group="chats")
     async def action_pick_model(self) -> None:
         """Choose the model of the next messages; another agent needs another chat."""
-        chat, commands = self.chat, self._app_state.chat_commands
-        if chat is None:
-            return
-        try:
-            model, agent = await chat_dialogs.choose_model_or_agent(
-                self, commands, chat.record.provider
-            )
-        except ClientError as error:
-            self.shown.refused("no models", error)
-            return
-        if agent is not None:
+        if agent := await chat_settings.pick_model(self, self.shown):
             await self._create_chat(agent)
-        elif model is not None:
-            chat.model = model or None
-            self.show_state()
+
+    @work(exclusive=True, group="chats")
+    async def action_pick_setting(self, name: chat_settings.SettingName) -> None:
+        """Choose the permission mode or the thinking level."""
+        await chat_settings.choose_setting(self, self.shown, name)
 
     @work(exclusive=True, group="chats")
     async def action_rename_chat(self) -> None:
@@ -358,7 +350,7 @@ class ChatPane(Vertical, TakesKeys):
         self._attached.update(attached_words("next", attachments))
 
     def _show_turn(self, chat: ChatState, replica: ReplicaState) -> None:
-        words = self.shown.problem or turn_words(chat, replica.status)
+        words = self.shown.problem or turn_words(chat, replica.status) + chat_settings.words(chat)
         if words == self._turn_words:
             return
         self._turn_words = words

@@ -34,8 +34,6 @@ from quarterdeck.wire.chats import TOKEN_BUDGET_LIMIT
 
 LONGEST_NAME = 100
 OWN_CHOICE = "Agent default"
-ANOTHER = "another:"
-"""Prefix of an agent's id among models: choosing it creates another chat."""
 NO_GOALS = "This agent does not manage goals itself. Send a message in goal mode: ctrl+l."
 TAKEN = "The file exists and was not changed: choose another name."
 
@@ -75,36 +73,6 @@ async def choose_model(asker: Widget, commands: ChatCommands, agent: str) -> str
     choices = [Choice("", OWN_CHOICE), *(_choice(one.id, one.display_name) for one in offered)]
     screen = ChooseScreen("New chat: which model", choices, free=True)
     return await asker.app.push_screen_wait(screen)
-
-
-async def choose_model_or_agent(
-    asker: Widget, commands: ChatCommands, provider: str
-) -> tuple[str | None, str | None]:
-    """Ask for another model of a chat, or another agent, which needs another chat.
-
-    Returns:
-        Model and agent, of which at most one was chosen; an empty model is the agent's default.
-
-    Raises:
-        ClientError: the models or the agents cannot be read.
-    """
-    with hold_keys(asker, "Reading the models"):
-        offered = (await commands.models(provider)).models
-        agents = await commands.agents()
-    choices = [
-        Choice("", OWN_CHOICE),
-        *(_choice(agent.id, agent.display_name) for agent in offered),
-    ]
-    choices += [
-        Choice(ANOTHER + agent.id, f"agent {agent.name}: new chat", agent.available)
-        for agent in agents
-        if agent.id != provider
-    ]
-    screen = ChooseScreen("Model (from the next message)", choices, free=True)
-    chosen = await asker.app.push_screen_wait(screen)
-    if chosen is not None and chosen.startswith(ANOTHER):
-        return None, chosen.removeprefix(ANOTHER)
-    return chosen, None
 
 
 def _choice(id: str, name: str) -> Choice:
