@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 from uuid import UUID
 
 from quarterdeck.client.errors import ConflictError, NotFoundError
@@ -26,7 +26,7 @@ from quarterdeck.wire.chats import (
 )
 from quarterdeck.wire.events import TurnDelta
 from quarterdeck.wire.files import FoundFile
-from quarterdeck.wire.history import AgentEvent, AgentEventType, History
+from quarterdeck.wire.history import NOTED_STATE, AgentEvent, AgentEventType, History
 
 if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
@@ -88,6 +88,11 @@ class TokenUse:
         return use
 
 
+def _noted_state(event: AgentEvent) -> str:
+    meta = event.payload.get("_meta")
+    return str(cast("dict[str, Any]", meta).get(NOTED_STATE) or "") if isinstance(meta, dict) else ""
+
+
 def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
@@ -108,6 +113,8 @@ class ChatState:
     tokens: TokenUse = field(default_factory=TokenUse)
     model: str | None = None
     """The model for the next messages; None: the agent's default."""
+    noted_state: str = ""
+    """What the agent is doing while it does not go on, such as reconnecting; empty for nothing."""
     _started: set[str] = field(default_factory=set[str])
     _early: list[tuple[int | None, AgentEvent]] = field(
         default_factory=list[tuple[int | None, AgentEvent]]
@@ -202,6 +209,7 @@ class ChatState:
         if delta.event.type == AgentEventType.TURN_RESULT:
             self.last_turn_failed = delta.event.payload.get("stopReason") == "failed"
         self.tokens = self.tokens.after(delta.event)
+        self.noted_state = _noted_state(delta.event)
         if self.loading:
             self._early.append((index, delta.event))
             return None

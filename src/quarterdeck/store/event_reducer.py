@@ -197,9 +197,9 @@ class ReplicaFeed:
         chat = self._chat(delta.chat_id)
         if chat is None:
             return
-        tokens = chat.tokens
+        tokens, state = chat.tokens, chat.noted_state
         fold = chat.add_delta(index, delta)
-        if chat.tokens != tokens:
+        if chat.tokens != tokens or chat.noted_state != state:
             self._publish(ChatChange(self._state.id, chat.id))
         if fold is not None:
             self._publish(TranscriptChanged(self._state.id, chat.id, fold))

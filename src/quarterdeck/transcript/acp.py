@@ -39,6 +39,7 @@ from quarterdeck.wire.history import (
     AgentEvent,
     AgentEventType,
     GitOperationPayload,
+    NoticePayload,
     TurnResult,
     UserMessage,
 )
@@ -403,6 +404,10 @@ def _git_operation(payload: Payload) -> Sequence[Step]:
     return (NoteAdded(one_line(GitOperationPayload.model_validate(payload).text)),)
 
 
+def _notice(payload: Payload) -> Sequence[Step]:
+    return (NoteAdded(one_line(NoticePayload.model_validate(payload).text)),)
+
+
 _READERS: dict[str, Callable[[Payload], Sequence[Step] | None]] = {
     AgentEventType.SESSION_UPDATE: _update,
     AgentEventType.PERMISSION_REQUEST: _permission_request,
@@ -410,4 +415,5 @@ _READERS: dict[str, Callable[[Payload], Sequence[Step] | None]] = {
     AgentEventType.USER_MESSAGE: _user_message,
     AgentEventType.TURN_RESULT: _turn_result,
     AgentEventType.GIT_OPERATION: _git_operation,
+    AgentEventType.NOTICE: _notice,
 }

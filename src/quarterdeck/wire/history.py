@@ -18,6 +18,7 @@ class AgentEventType(StrEnum):
     USER_MESSAGE = "user-message"
     TURN_RESULT = "turn-result"
     GIT_OPERATION = "git-operation"
+    NOTICE = "agent-notice"
 
 
 STATE_UPDATES = frozenset(
@@ -30,6 +31,11 @@ STATE_UPDATES = frozenset(
     }
 )
 """Session updates with the session's current state: they are no part of a turn's text or history."""
+
+
+NOTED_STATE = "quarterdeck/state"
+"""Key in `_meta` of a `session_info_update`: what an agent is doing while it does not go on, such as
+reconnecting; it holds until the agent's next update."""
 
 
 class AgentEvent(Record):
@@ -138,6 +144,13 @@ class PermissionOutcomePayload(CamelRecord):
     """How it ended."""
 
 
+class NoticePayload(CamelRecord):
+    """Payload of `agent-notice`: a warning or a notice of the agent's program (own type)."""
+
+    text: str
+    """Text to show."""
+
+
 class GitOperationPayload(CamelRecord):
     """Payload of `git-operation`: an operation of the service on the repositories (own type)."""
 
@@ -157,6 +170,7 @@ AGENT_PAYLOADS: dict[AgentEventType, type[CamelRecord]] = {
     AgentEventType.USER_MESSAGE: UserMessage,
     AgentEventType.TURN_RESULT: TurnResult,
     AgentEventType.GIT_OPERATION: GitOperationPayload,
+    AgentEventType.NOTICE: NoticePayload,
 }
 """The payload model of each type of agent event."""
 

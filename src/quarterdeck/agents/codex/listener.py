@@ -12,7 +12,7 @@ from quarterdeck.agents.objects import as_object
 from quarterdeck.agents.output import SHOWN_LIVE, OutputTail
 from quarterdeck.agents.session.permissions import PermissionRequests
 from quarterdeck.agents.session.recorder import Recorder
-from quarterdeck.wire.history import AgentEventType
+from quarterdeck.wire.history import NOTED_STATE, AgentEventType
 
 Show = Callable[[str], Awaitable[None]]
 
@@ -213,7 +213,8 @@ class Narrator:
     async def _error(self, params: Params) -> None:
         if params.get("willRetry"):  # else the end of the turn reports it
             message = as_object(params.get("error")).get("message")
-            await self._chunk("agent_thought_chunk", f"{message}\n\n", None)
+            state = {NOTED_STATE: str(message or "Trying again")}
+            await self._update({"sessionUpdate": "session_info_update", "_meta": state})
 
     async def _warning(self, params: Params) -> None:
         parts = [params.get("message") or params.get("summary"), params.get("details")]
@@ -221,16 +222,19 @@ class Narrator:
         if text in self._warned:
             return  # codex repeats some in every turn
         self._warned.add(text)
-        await self._chunk("agent_thought_chunk", f"{text}\n\n", None)
+        await self._notice(text)
 
     async def _rerouted(self, params: Params) -> None:
         text = f"The model {params.get('toModel')} answers in place of {params.get('fromModel')}."
-        await self._chunk("agent_thought_chunk", f"{text}\n\n", None)
+        await self._notice(text)
 
     async def _server(self, params: Params) -> None:
         if params.get("status") == "failed":
             why = f": {params['error']}" if params.get("error") else ""
             await self.remark(f"The MCP server {params.get('name')} did not start{why}.")
+
+    async def _notice(self, text: str) -> None:
+        await self._recorder.record(AgentEventType.NOTICE, {"text": text})
 
     async def _update(self, update: items.Update) -> None:
         await self._recorder.record(AgentEventType.SESSION_UPDATE, update)
@@ -251,6 +255,7 @@ class Narrator:
         "warning": _warning,
         "guardianWarning": _warning,
         "configWarning": _warning,
+        "deprecationNotice": _warning,
         "model/rerouted": _rerouted,
         "mcpServer/startupStatus/updated": _server,
     }
@@ -285,7 +290,10 @@ class ThreadListener:
             return
         match method:
             case "turn/started":
-                self.turns.started(str(as_object(params.get("turn")).get("id")))
+                turn = as_object(params.get("turn"))
+                # A review runs within a turn of its own, whose end is not reported.
+                if turn.get("rootTurnId") in (None, turn.get("id")):
+                    self.turns.started(str(turn.get("id")))
             case "turn/completed":
                 await self._completed(as_object(params.get("turn")))
             case "thread/goal/updated":

@@ -5,9 +5,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from quarterdeck.agents.codex.commands import COMPACT, INIT, INIT_PROMPT, REVIEW, Commands
 from quarterdeck.agents.codex.items import input_of
 from quarterdeck.agents.codex.link import CodexLink, failure
 from quarterdeck.agents.codex.listener import ThreadListener
+from quarterdeck.agents.codex.modes import MODES
 from quarterdeck.agents.codex.startup import CodexHandshake, Settings, key_to_use, start_process
 from quarterdeck.agents.codex.turns import NativeTurn
 from quarterdeck.agents.objects import as_object
@@ -17,6 +19,7 @@ from quarterdeck.agents.port import (
     AgentSink,
     AgentUnavailableError,
     GoalWish,
+    ModelOffer,
     Prompt,
     SessionSpec,
     StopReason,
@@ -26,6 +29,8 @@ from quarterdeck.agents.presets import Preset
 from quarterdeck.agents.session.process import AgentProcess, LinkLostError, RefusedError
 from quarterdeck.agents.session.recorder import Timeouts
 from quarterdeck.agents.session.session import CANCELLED, EngineTurn, ProcessSession
+from quarterdeck.wire.chats import ChatSettings
+from quarterdeck.wire.history import AgentEventType
 
 Params = dict[str, Any]
 
@@ -119,12 +124,42 @@ class CodexSession(ProcessSession[CodexLink]):
         self._key: str | None = None
         self._listener = ThreadListener(self._recorder, self._requests)
         self._settings = Settings(self._list_models)
+        self._commands = Commands()
         self._thread: CodexThread | None = None
 
     async def start(self) -> AgentProcess:
         """Start codex's process; see `ProcessSession`."""
         self._key = await asyncio.to_thread(key_to_use, self._preset, self._spec)
         return await start_process(self._preset, self._spec, self._key)
+
+    @property
+    def models(self) -> ModelOffer | None:
+        """The announced models; see the port."""
+        return self._settings.offer
+
+    @property
+    def settings(self) -> ChatSettings:
+        """The announced settings; see the port."""
+        return self._settings.announced
+
+    async def set_permission_mode(self, mode: str) -> None:
+        """Change the permission mode; see the port. A thread in plan mode keeps its own until then.
+
+        Raises:
+            AgentError: there is no such mode, or codex did not accept it.
+        """
+        if mode not in MODES:
+            raise AgentError(f"{self._preset.name} has no permission mode {mode}.")
+        change = self._settings.modes.settings_for(mode)
+        if not change or self._link is None or not self._link.usable or self._settings.planning:
+            return
+        try:
+            async with asyncio.timeout(self._timeouts.choose):
+                params = {"threadId": self.id, **change}
+                await self._link.request("thread/settings/update", params)
+        except (RefusedError, LinkLostError, TimeoutError) as error:
+            raise AgentError(f"{self._preset.name} refused the mode: {error!r}.") from error
+        self._settings.modes.chosen(mode)
 
     async def change_goal(self, wish: GoalWish) -> None:
         """Set codex's goal according to the wish; without a process, the next turn sets it.
@@ -161,6 +196,7 @@ class CodexSession(ProcessSession[CodexLink]):
         self._settings.opened(opened.answer)
         self._thread = CodexThread(link, opened.thread_id, listener, self._timeouts)
         await self._thread.learn_goal()
+        await self._learn_choices(link)
         if opened.forgotten:
             await listener.narrator.remark(
                 f"The earlier session could not be reopened ({opened.forgotten}); "
@@ -171,6 +207,15 @@ class CodexSession(ProcessSession[CodexLink]):
             await listener.narrator.remark(
                 f"{self._preset.name} cannot use these MCP servers: {names}."
             )
+
+    async def _learn_choices(self, link: CodexLink) -> None:
+        """Ask for the models and skills, and announce the commands."""
+        with suppress(RefusedError):  # a list that cannot be had is empty
+            await self._settings.load()
+        with suppress(RefusedError):
+            directories = {"cwds": [self._spec.working_directory]}
+            self._commands.take_skills(await link.request("skills/list", directories))
+        await self._recorder.record(AgentEventType.SESSION_UPDATE, self._commands.update)
 
     async def _list_models(self) -> Params:
         assert self._link is not None
@@ -224,15 +269,38 @@ class CodexSession(ProcessSession[CodexLink]):
         return wish.active and prompt.text == wish.objective and not more
 
     async def _send_prompt(self, link: CodexLink, prompt: Prompt) -> NativeTurn:
-        settings = await self._settings.turn_settings(prompt) | await self._settings.speed(prompt)
-        params = {"threadId": self.id, "input": input_of(prompt), **settings}
+        name, rest = self._commands.read(prompt.text)
+        if name in (COMPACT, REVIEW):
+            return await self._run_command(link, name, rest)
+        settings = await self._settings.turn_settings(prompt)
+        if name == INIT:
+            prompt = replace(prompt, text=INIT_PROMPT)
+        skill = self._commands.skill_input(name, rest)
+        images = input_of(replace(prompt, text="")) if prompt.images else []
+        given = input_of(prompt) if skill is None else [*skill, *images]
+        speed = await self._settings.speed(prompt)
+        params = {"threadId": self.id, "input": given, **settings, **speed}
+        native = await self._start_turn(link, "turn/start", params)
+        self._settings.chosen(prompt, settings)
+        return native
+
+    async def _run_command(self, link: CodexLink, name: str, rest: str) -> NativeTurn:
+        """Start one of codex's own commands, which runs as a turn."""
+        if name == REVIEW:
+            target = self._commands.review_target(rest)
+            params = {"threadId": self.id, "target": target, "delivery": "inline"}
+            return await self._start_turn(link, "review/start", params)
+        next_turn = self._listener.turns.next_turn()
+        await link.request("thread/compact/start", {"threadId": self.id})
+        return await next_turn
+
+    async def _start_turn(self, link: CodexLink, method: str, params: Params) -> NativeTurn:
         adopted: list[NativeTurn] = []
 
         def adopt(answer: Params) -> None:
             adopted.append(self._listener.turns.adopt(str(as_object(answer.get("turn")).get("id"))))
 
-        await link.request("turn/start", params, adopt)
-        self._settings.chosen(prompt)
+        await link.request(method, params, adopt)
         return adopted[0]
 
     async def _work(self, link: CodexLink, thread: CodexThread, prompt: Prompt) -> NativeTurn:
@@ -241,7 +309,7 @@ class CodexSession(ProcessSession[CodexLink]):
         settings = await self._settings.turn_settings(prompt)
         if settings:
             await link.request("thread/settings/update", {"threadId": self.id, **settings})
-            self._settings.chosen(prompt)
+            self._settings.chosen(prompt, settings)
         next_turn = self._listener.turns.next_turn()
         await thread.align(prompt.goal)
         return await next_turn

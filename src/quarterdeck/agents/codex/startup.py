@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from quarterdeck import __version__
-from quarterdeck.agents.acp.options import LEVELS
+from quarterdeck.agents.acp.options import nearest_level
 from quarterdeck.agents.availability import program_of, spawn
 from quarterdeck.agents.codex.link import CodexLink, OnResult
+from quarterdeck.agents.codex.modes import PermissionModes
 from quarterdeck.agents.objects import as_object
-from quarterdeck.agents.port import AgentUnavailableError, Prompt, SessionSpec
+from quarterdeck.agents.port import AgentUnavailableError, ModelOffer, Prompt, SessionSpec
 from quarterdeck.agents.presets import Preset
 from quarterdeck.agents.session.process import AgentProcess, RefusedError
+from quarterdeck.wire.chats import ChatSetting, ChatSettings, SettingChoice, SettingValue
 from quarterdeck.wire.setup import McpServer
 
 Params = dict[str, Any]
@@ -189,6 +191,15 @@ async def start_process(preset: Preset, spec: SessionSpec, key: str | None) -> A
 _FAST = "fast"
 
 
+def as_text(value: object) -> str | None:
+    """Return a text that is not empty; None for anything else."""
+    return value if isinstance(value, str) and value else None
+
+
+def _listed(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
 class Settings:
     """Follows the settings of a thread. `list_models` queries codex, at most once."""
 
@@ -197,12 +208,16 @@ class Settings:
         self._models: dict[str, Params] | None = None
         self._model = ""
         self._planning = False
+        self._effort_now: str | None = None
+        self.modes = PermissionModes()
 
     def opened(self, answer: Params) -> None:
         """Note the answer that opened the thread."""
         self._model = str(answer.get("model") or "")
         mode = as_object(answer.get("collaborationMode")).get("mode")
         self._planning = mode == "plan"
+        self._effort_now = as_text(answer.get("reasoningEffort"))
+        self.modes.opened(answer)
 
     def plans(self, prompt: Prompt) -> bool:
         """Return whether the prompt uses plan mode, or ends it."""
@@ -216,6 +231,7 @@ class Settings:
             settings["model"] = prompt.model
         if prompt.thinking_level:
             settings["effort"] = await self._effort(model, prompt.thinking_level)
+        settings |= self.modes.settings_for(prompt.permission_mode)
         if self.plans(prompt):
             settings["collaborationMode"] = {
                 "mode": "plan" if prompt.plan_mode else "default",
@@ -236,21 +252,63 @@ class Settings:
         fast = next((tier for tier in tiers if str(tier.get("name")).lower() == _FAST), None)
         return {"serviceTierForTurn": fast["id"]} if fast else {}
 
-    def chosen(self, prompt: Prompt) -> None:
-        """Note that codex accepted the prompt."""
+    def chosen(self, prompt: Prompt, settings: Params) -> None:
+        """Note that codex accepted the prompt, with the settings of `turn_settings`."""
         self._model = prompt.model or self._model
+        self._effort_now = settings.get("effort") or self._effort_now
         self._planning = prompt.plan_mode
+        self.modes.chosen(prompt.permission_mode)
+
+    @property
+    def planning(self) -> bool:
+        """Whether the thread is in plan mode."""
+        return self._planning
+
+    async def load(self) -> None:
+        """Ask for the models, so that they can be announced."""
+        await self._models_by_name()
+
+    @property
+    def offer(self) -> ModelOffer | None:
+        """The models, as far as they were asked for."""
+        records = [record for record in (self._models or {}).values() if not record.get("hidden")]
+        default = next((str(each["model"]) for each in records if each.get("isDefault")), None)
+        named = [(str(each["model"]), str(each.get("displayName"))) for each in records]
+        return ModelOffer(tuple(named), default) if named else None
+
+    @property
+    def announced(self) -> ChatSettings:
+        """The settings as codex has them."""
+        models = self.offer.models if self.offer else ()
+        known = (self._models or {}).get(self._model, {})
+        name = str(known.get("displayName") or self._model)
+        return ChatSettings(
+            permission_mode=self.modes.setting,
+            model=ChatSetting(
+                current=SettingValue(id=self._model, name=name) if self._model else None,
+                choices=[SettingChoice(id=id, name=name) for id, name in models],
+            ),
+            thinking_level=self._thinking(known),
+        )
+
+    def _thinking(self, model: Params) -> ChatSetting | None:
+        choices = [
+            SettingChoice(id=level, name=level, description=as_text(effort.get("description")))
+            for effort in map(as_object, _listed(model.get("supportedReasoningEfforts")))
+            if (level := as_text(effort.get("reasoningEffort")))
+        ]
+        level = self._effort_now or as_text(model.get("defaultReasoningEffort"))
+        current = SettingValue(id=level, name=level) if level else None
+        return ChatSetting(current=current, choices=choices) if choices else None
 
     async def _effort(self, model: str, level: str) -> str:
         """Return the level, or the nearest lower one of the model, or its default."""
         record = (await self._models_by_name()).get(model)
         if record is None:
             return level
-        listed = cast("list[object]", record.get("supportedReasoningEfforts") or [])
+        listed = _listed(record.get("supportedReasoningEfforts"))
         offered = [str(as_object(effort).get("reasoningEffort")) for effort in listed]
-        below = reversed(LEVELS[: LEVELS.index(level) + 1])
-        nearest = next((effort for effort in below if effort in offered), None)
-        return nearest or str(record.get("defaultReasoningEffort") or level)
+        return nearest_level(level, offered) or str(record.get("defaultReasoningEffort") or level)
 
     async def _models_by_name(self) -> dict[str, Params]:
         if self._models is None:

@@ -80,7 +80,8 @@ def turn_words(chat: ChatState, status: str) -> str:
     if chat.record.processing:
         since = chat.turn_started_at
         at = f" since {since.astimezone():%H:%M:%S}" if since else ""
-        return f"● working{at}{plan_words(chat)} " + keyed("({composer.interrupt} interrupts)")
+        doing = one_line(chat.noted_state) or "working"
+        return f"● {doing}{at}{plan_words(chat)} " + keyed("({composer.interrupt} interrupts)")
     return "○ idle"
 
 
