@@ -70,7 +70,8 @@ async def test_unknown_updates_and_fields_pass_through_untouched(scripted, heard
 async def test_what_comes_between_turns_is_heard_in_the_next(
     scripted, heard, workspace, appears
 ) -> None:
-    session = await scripted("""
+    session = await scripted(
+        """
         def prompt(message):
             answer(message, {"stopReason": "end_turn"})
             say("late ")
@@ -78,7 +79,9 @@ async def test_what_comes_between_turns_is_heard_in_the_next(
             read()
             open("said", "w").write("x")
         serve(prompt)
-    """)
+        """,
+        timeouts=Timeouts(rest=0.2),
+    )
     await session.prompt(HELLO)
     await appears(workspace / "said")
     assert heard.events == []

@@ -109,6 +109,18 @@ def test_a_question_after_a_turn_stays_open_until_it_is_answered(chat: Any) -> N
     assert not only(Transcript(chat.answer("q", "yes").events), QuestionBlock).is_open
 
 
+def test_a_turn_that_the_agent_began_is_a_turn_of_its_own(chat: Any) -> None:
+    chat.user("do it").call("t", title="Run", status="in_progress").end()
+    chat.add("turn-started", messageId="own", origin="agent").say("more").ask("q", "u")
+    transcript = Transcript(chat.events)
+    assert only(transcript, NoteBlock).text == "The agent continued by itself."
+    assert only(transcript, MessageBlock).turn is transcript.turn
+    assert transcript.turn.message_id == "own"
+    assert [one.request_id for one in transcript.open_questions] == ["q"]
+    chat.end()
+    assert transcript.append(chat.events[-1]) and not transcript.open_questions
+
+
 def test_unknown_events_are_kept_as_notes(chat: Any) -> None:
     chat.add("claude-thing", a=1).update("from_the_future", x=1).add("acp-session_update")
     chat.update("tool_call", title=5).update("plan", entries="no").add("user-message", text=1)

@@ -52,6 +52,8 @@ class SessionSpec:
     mcp_servers: tuple[McpServer, ...] = field(default=(), repr=False)
     isolated: bool = True
     """Whether the agent runs in a sandbox."""
+    on_own_turn: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+    """Called when the agent begins to work by itself between turns; see `SelfStartingSession`."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ class Prompt:
     """One user message for the agent.
 
     `goal` is set only for an agent with native goals. With `continuation` there is no message: the
-    engine requests the next turn towards the goal, which the agent may have started already.
+    engine requests the next turn towards the goal, which the agent may have started already. With
+    `own_turn` there is no message either: the agent began to work by itself, and nothing is sent.
     """
 
     message_id: str
@@ -96,6 +99,7 @@ class Prompt:
     left out."""
     goal: GoalWish | None = None
     continuation: bool = False
+    own_turn: bool = False
 
 
 class StopReason(StrEnum):
@@ -178,6 +182,20 @@ class GoalSession(AgentSession, Protocol):
         Raises:
             AgentError: the agent did not accept it.
         """
+        ...
+
+
+@runtime_checkable
+class SelfStartingSession(AgentSession, Protocol):
+    """A session of an agent that may continue by itself after the end of a turn.
+
+    What it does then is held until the next prompt. The engine prompts with `own_turn`, and that
+    prompt lasts until the agent rests.
+    """
+
+    @property
+    def own_turn_waits(self) -> bool:
+        """Whether the agent began to work by itself, and no prompt has shown it yet."""
         ...
 
 

@@ -15,7 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quarterdeck.agents.port import SESSION_FILE, AgentCatalog, AgentSession, AgentSink, SessionSpec
+from quarterdeck.agents.port import (
+    SESSION_FILE,
+    AgentCatalog,
+    AgentSession,
+    AgentSink,
+    SelfStartingSession,
+    SessionSpec,
+)
 from quarterdeck.engine.chat_state import EngineChat
 from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.git_operations import keep_checkpoints
@@ -60,12 +67,24 @@ class AgentPlace:
 class AgentSessionHolder:
     """The session of one chat; opened when first needed, and again after it was dropped."""
 
-    def __init__(self, place: AgentPlace, chat: EngineChat, sink: AgentSink) -> None:
+    def __init__(
+        self,
+        place: AgentPlace,
+        chat: EngineChat,
+        sink: AgentSink,
+        on_own_turn: Callable[[], None],
+    ) -> None:
         self._place = place
         self._chat = chat
         self._sink = sink
+        self._on_own_turn = on_own_turn
         self.session: AgentSession | None = None
         self._noted: str | None = None
+
+    @property
+    def own_turn_waits(self) -> bool:
+        """Whether the agent began to work by itself, and no turn has shown it yet."""
+        return isinstance(self.session, SelfStartingSession) and self.session.own_turn_waits
 
     @property
     def _directory(self) -> Path:
@@ -135,6 +154,7 @@ class AgentSessionHolder:
             key=self._place.credentials.get(chat.provider),
             mcp_servers=tuple(self._place.mcp_servers),
             isolated=self._place.isolated,
+            on_own_turn=self._on_own_turn,
         )
 
 

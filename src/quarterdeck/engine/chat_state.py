@@ -173,14 +173,15 @@ class ChatFold:
                 queued for queued in chat.queue if queued.message_id != message.message_id
             ]
             chat.open_turn = OpenTurn(message)
-            chat.last = message
+            if message.origin is None:
+                chat.last = message
 
     def _delta(self, payload: dict[str, Any]) -> None:
         chat = self._find(payload)
         if chat is None or (turn := chat.open_turn) is None:
             return
         match payload["event"]["type"]:
-            case AgentEventType.USER_MESSAGE:
+            case AgentEventType.USER_MESSAGE | AgentEventType.TURN_STARTED:
                 chat.open_turn = OpenTurn(turn.message, True, turn.result_shown)
             case AgentEventType.TURN_RESULT:
                 chat.open_turn = OpenTurn(turn.message, turn.message_shown, True)
@@ -218,7 +219,7 @@ def _ids(texts: list[str] | None) -> list[UUID]:
 
 
 def _may_matter(line: bytes) -> bool:
-    return b'"turn-result"' in line or b'"user-message"' in line
+    return any(kind in line for kind in (b'"turn-result"', b'"user-message"', b'"turn-started"'))
 
 
 SHOWN_CHARACTERS = 500

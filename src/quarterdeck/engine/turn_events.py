@@ -26,7 +26,13 @@ from quarterdeck.wire.events import (
     TurnDelta,
     TurnStarted,
 )
-from quarterdeck.wire.history import AgentEvent, AgentEventType, TurnResult, UserMessage
+from quarterdeck.wire.history import (
+    AgentEvent,
+    AgentEventType,
+    OwnTurnStarted,
+    TurnResult,
+    UserMessage,
+)
 
 MOST_MODELS = 1_000
 """Of one agent; longer lists are cut."""
@@ -43,16 +49,16 @@ def updated(chat: EngineChat, **changes: Any) -> JournalDraft:
     return event(EventType.CHAT_UPDATED, {"chat": chat.record})
 
 
-def turn_began(chat: EngineChat, message_text: str) -> JournalDraft:
+def turn_began(chat: EngineChat, message_text: str, plan_ready: bool = False) -> JournalDraft:
     """Return the change of a chat whose turn starts.
 
-    A plan of the previous turn no longer waits.
+    A plan of the previous turn no longer waits, unless `plan_ready`.
     """
     return updated(
         chat,
         processing=True,
         processing_since=utc_now(),
-        plan_ready=False,
+        plan_ready=plan_ready,
         turn_failed=None,
         last_message_text=message_text,
     )
@@ -128,9 +134,19 @@ def notices_changed(chat: EngineChat) -> JournalNote:
 
 
 def started(message: DeliverMessage) -> JournalDraft:
-    """Return the start of a message's turn."""
-    payload = TurnStarted(chat_id=str(message.chat_id), message_id=str(message.message_id))
+    """Return the start of a message's turn, or of one that the agent began."""
+    payload = TurnStarted(
+        chat_id=str(message.chat_id), message_id=str(message.message_id), origin=message.origin
+    )
     return event(EventType.CHAT_TURN_STARTED, payload)
+
+
+def turn_head(message: DeliverMessage) -> JournalDraft:
+    """Return the first entry of a turn in the transcript: the person's message, if there is one."""
+    if message.origin is None:
+        return user_message(message)
+    payload = OwnTurnStarted(message_id=str(message.message_id), origin=message.origin)
+    return _own_delta(message, AgentEventType.TURN_STARTED, payload.model_dump(by_alias=True))
 
 
 def user_message(message: DeliverMessage) -> JournalDraft:

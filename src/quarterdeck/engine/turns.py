@@ -36,7 +36,7 @@ from quarterdeck.wire.chats import GoalStatus, Interrupted
 from quarterdeck.wire.engine import Answer, AskPerson, ChangeSettings, DeliverMessage, PersonAsked
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import ErrorEvent, EventType
-from quarterdeck.wire.history import AgentEvent, AgentEventType
+from quarterdeck.wire.history import AgentEvent, AgentEventType, TurnOrigin
 
 _CANCELLED = {"outcome": "cancelled"}
 
@@ -122,6 +122,7 @@ class _Turn:
 
     def __init__(self, message: DeliverMessage) -> None:
         self.message = message
+        self.own = message.origin is not None
         self.last_message = LastMessage(message.text)
         self.prompt = message.text
         self.notices: list[str] = []
@@ -132,6 +133,8 @@ class _Turn:
         self.ended = asyncio.Event()
         self.outcome: TurnOutcome | None = None
         self.questions: set[str] = set()
+        self.plan_waits = False
+        """Whether a plan of the previous turn waits for approval during it."""
 
 
 class ChatRunner:
@@ -157,7 +160,7 @@ class ChatRunner:
         self._publish = publish
         self._tasks = tasks
         self._on_turn_end = on_turn_end
-        self._agent = AgentSessionHolder(place, chat, self._hear)
+        self._agent = AgentSessionHolder(place, chat, self._hear, self.wake)
         self._pieces = StreamRedactor(place.credentials)
         self._offer: ModelOffer | None = None
         self.settings = SettingsOfChat(chat, publish)
@@ -280,19 +283,29 @@ class ChatRunner:
         """Whether another turn will follow."""
         if self._stopping or self._retired or self._held():
             return False
-        return bool(self.chat.queue) or self.goals.active
+        return bool(self.chat.queue) or self.goals.active or self._agent.own_turn_waits
 
     def _next(self) -> DeliverMessage | None:
-        """Return the next message to run: a queued one, else the next turn towards the goal."""
+        """Return the next message to run: a queued one, else the next turn towards the goal.
+
+        What the agent has begun by itself comes before both, so that nothing cancels it.
+        """
         if not self._more:
             return None
+        if self._agent.own_turn_waits:
+            return DeliverMessage(
+                chat_id=self.chat.record.id,
+                message_id=uuid4(),
+                text="",
+                origin=TurnOrigin.AGENT,
+            )
         return self.chat.queue.pop(0) if self.chat.queue else self.goals.next_message()
 
     async def _close_broken(self, turn: OpenTurn) -> None:
         failed = TurnOutcome(StopReason.FAILED, error=RESTARTED)
         drafts: list[JournalDraft] = []
         if not turn.message_shown:
-            drafts.append(turn_events.user_message(turn.message))
+            drafts.append(turn_events.turn_head(turn.message))
         if not turn.result_shown:
             drafts.append(turn_events.turn_result(turn.message, failed))
         more = self._more
@@ -303,14 +316,19 @@ class ChatRunner:
 
     async def _run(self, message: DeliverMessage) -> None:
         turn = self._turn = _Turn(message)
-        self.chat.current = self.chat.last = message
+        self.chat.current = message
+        if turn.own:
+            turn.last_message = LastMessage(self.chat.record.last_message_text or "")
+            turn.plan_waits = bool(self.chat.record.plan_ready)
+        else:
+            self.chat.last = message
         turn.prompt = self.goals.begin(message)
         turn.notices = self._notices_with(message)
         await self._publish(
-            *(turn_events.accepted(message, None) if message.continuation else ()),
+            *(turn_events.accepted(message, None) if message.continuation or turn.own else ()),
             turn_events.started(message),
-            turn_events.turn_began(self.chat, turn.last_message.text),
-            turn_events.user_message(message),
+            turn_events.turn_began(self.chat, turn.last_message.text, turn.plan_waits),
+            turn_events.turn_head(message),
         )
         turn.outcome = await self._outcome(turn)
         await self._finish(turn, turn.outcome)
@@ -348,6 +366,13 @@ class ChatRunner:
 
     async def _ask_agent(self, turn: _Turn) -> TurnOutcome:
         message = turn.message
+        if turn.own:
+            turn.prompting = True
+            session = self._agent.session
+            if session is None:  # it was dropped, and what it did with it
+                return TurnOutcome(StopReason.CANCELLED)
+            own = Prompt(message_id=str(message.message_id), text="", own_turn=True)
+            return await session.prompt(own)
         model = message.model or self.chat.model or message.usual_model
         keeping = self._tasks.start(self._agent.keep_checkpoints(message), "checkpoints")
         session = await self._agent.open(model)
@@ -377,7 +402,11 @@ class ChatRunner:
     def _notices_with(self, message: DeliverMessage) -> list[str]:
         """Return the notices that precede a message; empty when they cannot be read."""
         # A slash command must come first, and a native goal continues without a prompt.
-        if message.text.startswith("/") or (message.continuation and self.goals.native):
+        if (
+            message.origin is not None
+            or message.text.startswith("/")
+            or (message.continuation and self.goals.native)
+        ):
             return []
         return list(self.chat.notices)
 
@@ -429,7 +458,7 @@ class ChatRunner:
         chat.current = None
         planned = turn.last_message.spoken if outcome.planned is None else outcome.planned
         plan = message.plan_mode and planned and outcome.stop_reason == StopReason.END_TURN
-        plan_ready = plan and not more and not chat.queue
+        plan_ready = bool(plan or turn.plan_waits) and not more and not chat.queue
         drafts = [
             turn_events.turn_result(message, outcome, stopped=outcome.error == STOPPED),
             turn_events.completed(message, not (cancelled or failed), more, plan_ready),

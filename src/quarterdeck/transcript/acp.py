@@ -25,6 +25,7 @@ from quarterdeck.transcript.blocks import (
 )
 from quarterdeck.transcript.steps import (
     NoteAdded,
+    OwnTurnBegan,
     PlanUpdate,
     PromptSent,
     QuestionAsked,
@@ -40,6 +41,7 @@ from quarterdeck.wire.history import (
     AgentEventType,
     GitOperationPayload,
     NoticePayload,
+    OwnTurnStarted,
     TurnResult,
     UserMessage,
 )
@@ -395,6 +397,10 @@ def _image_name(image: Payload) -> str:
     return one_line(str(known.get("url") or known.get("media_type") or "image"))
 
 
+def _turn_started(payload: Payload) -> Sequence[Step]:
+    return (OwnTurnBegan(OwnTurnStarted.model_validate(payload).message_id),)
+
+
 def _turn_result(payload: Payload) -> Sequence[Step]:
     result = TurnResult.model_validate(payload)
     return (TurnEnded(one_line(result.stop_reason), clean(result.error) if result.error else None),)
@@ -413,6 +419,7 @@ _READERS: dict[str, Callable[[Payload], Sequence[Step] | None]] = {
     AgentEventType.PERMISSION_REQUEST: _permission_request,
     AgentEventType.PERMISSION_OUTCOME: _permission_outcome,
     AgentEventType.USER_MESSAGE: _user_message,
+    AgentEventType.TURN_STARTED: _turn_started,
     AgentEventType.TURN_RESULT: _turn_result,
     AgentEventType.GIT_OPERATION: _git_operation,
     AgentEventType.NOTICE: _notice,

@@ -17,6 +17,7 @@ from quarterdeck.transcript.blocks import (
 )
 from quarterdeck.transcript.steps import (
     NoteAdded,
+    OwnTurnBegan,
     PlanUpdate,
     PromptSent,
     QuestionAsked,
@@ -29,6 +30,7 @@ from quarterdeck.transcript.steps import (
 from quarterdeck.transcript.text import Flow
 
 FINISHED = frozenset({"completed", "failed"})
+OWN_TURN = "The agent continued by itself."
 
 
 class Fold:
@@ -67,6 +69,9 @@ class Fold:
                 self._update_plan(step, at, touched)
             case PromptSent():
                 self._add_prompt(step, at, touched)
+            case OwnTurnBegan():
+                self._begin_turn(step.message_id, at, touched)
+                self._add_note(OWN_TURN, at)
             case QuestionAsked():
                 self._open_question(step, at, touched)
             case QuestionResolved():
@@ -74,9 +79,15 @@ class Fold:
             case TurnEnded():
                 self._end_turn(step, at, touched)
             case NoteAdded():
-                self.blocks.append(
-                    NoteBlock(id=next(self.ids), turn=self.turn, at=at, text=step.text)
-                )
+                self._add_note(step.text, at)
+
+    def _add_note(self, text: str, at: datetime) -> None:
+        self.blocks.append(NoteBlock(id=next(self.ids), turn=self.turn, at=at, text=text))
+
+    def _begin_turn(self, message_id: str, at: datetime, touched: list[int]) -> None:
+        self._break()
+        self._close(at, touched)
+        self.turn = Turn(message_id=message_id, started_at=at)
 
     def _break(self) -> None:
         self.open = None
@@ -134,10 +145,8 @@ class Fold:
         touched.append(plan.id)
 
     def _add_prompt(self, step: PromptSent, at: datetime, touched: list[int]) -> None:
-        self._break()
-        self._close(at, touched)
         # A prompt without an id still marks its turn as one whose message is known.
-        self.turn = Turn(message_id=step.message_id or "", started_at=at)
+        self._begin_turn(step.message_id or "", at, touched)
         self.blocks.append(
             UserBlock(
                 id=next(self.ids),

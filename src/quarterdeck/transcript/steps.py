@@ -31,6 +31,13 @@ class PromptSent:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnTurnBegan:
+    """The start of a turn that the agent began by itself."""
+
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class TextChunk:
     """A piece of a message or thought; raw text."""
 
@@ -103,6 +110,7 @@ class NoteAdded:
 
 Step = (
     PromptSent
+    | OwnTurnBegan
     | TextChunk
     | ToolCallUpdate
     | PlanUpdate

@@ -51,6 +51,7 @@ from quarterdeck.wire.base import CamelRecord, Id, Timestamp
 from quarterdeck.wire.chats import EventChat, EventGoal, Image, Interrupted, SettingValue
 from quarterdeck.wire.events import EngineStatus
 from quarterdeck.wire.git_state import EngineRepository
+from quarterdeck.wire.history import TurnOrigin
 from quarterdeck.wire.setup import Setup, SetupState
 from quarterdeck.wire.terminals import TerminalEvent
 
@@ -226,6 +227,8 @@ class DeliverMessage(CamelRecord):
     """Files of the canvas that belong to it, by display path."""
     continuation: bool = False
     """The engine's own message: the next turn towards the goal."""
+    origin: TurnOrigin | None = None
+    """`agent`: a turn that the agent began by itself; it has no text."""
 
 
 class Delivered(CamelRecord):

@@ -8,13 +8,13 @@ type. An unknown type or an unexpected shape of a payload is never an exception:
 from enum import StrEnum
 from typing import Annotated, Any, cast
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from quarterdeck.wire.agents import AgentModels
 from quarterdeck.wire.base import CamelRecord, Record, Timestamp
 from quarterdeck.wire.chats import ChatSettings, EventChat
 from quarterdeck.wire.git_state import ReposChanged
-from quarterdeck.wire.history import AgentEvent
+from quarterdeck.wire.history import AgentEvent, TurnOrigin
 from quarterdeck.wire.previews import Preview
 
 
@@ -132,12 +132,15 @@ class TurnAccepted(CamelRecord):
 
 
 class TurnStarted(CamelRecord):
-    """The agent has the message."""
+    """The agent has the message, or continues by itself."""
 
     chat_id: str
     """Id of the chat."""
     message_id: str
-    """Id of the message."""
+    """Id of the message; a new one when the agent began the turn."""
+    origin: TurnOrigin | None = Field(default=None, exclude_if=lambda origin: origin is None)
+    """`agent`: the agent began the turn by itself, without a message; otherwise left out (own
+    field)."""
 
 
 class TurnDelta(CamelRecord):

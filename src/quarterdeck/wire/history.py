@@ -9,6 +9,12 @@ from quarterdeck.wire.base import CamelRecord, Record, Timestamp
 from quarterdeck.wire.chats import Sender
 
 
+class TurnOrigin(StrEnum):
+    """Who began a turn that no message began."""
+
+    AGENT = "agent"
+
+
 class AgentEventType(StrEnum):
     """Types of agent events that this service writes. Others may come from other servers."""
 
@@ -16,6 +22,7 @@ class AgentEventType(StrEnum):
     PERMISSION_REQUEST = "acp-permission_request"
     PERMISSION_OUTCOME = "acp-permission_outcome"
     USER_MESSAGE = "user-message"
+    TURN_STARTED = "turn-started"
     TURN_RESULT = "turn-result"
     GIT_OPERATION = "git-operation"
     NOTICE = "agent-notice"
@@ -82,6 +89,15 @@ class UserMessage(CamelRecord):
     """Whether plan mode was on."""
     goal_mode: bool = False
     """Whether goal mode was on."""
+
+
+class OwnTurnStarted(CamelRecord):
+    """Payload of `turn-started`: the agent began a turn by itself (own type)."""
+
+    message_id: str
+    """Id of the turn, in the place of a message's."""
+    origin: TurnOrigin = TurnOrigin.AGENT
+    """Who began it."""
 
 
 class SessionUpdatePayload(CamelRecord):
@@ -168,6 +184,7 @@ AGENT_PAYLOADS: dict[AgentEventType, type[CamelRecord]] = {
     AgentEventType.PERMISSION_REQUEST: PermissionRequestPayload,
     AgentEventType.PERMISSION_OUTCOME: PermissionOutcomePayload,
     AgentEventType.USER_MESSAGE: UserMessage,
+    AgentEventType.TURN_STARTED: OwnTurnStarted,
     AgentEventType.TURN_RESULT: TurnResult,
     AgentEventType.GIT_OPERATION: GitOperationPayload,
     AgentEventType.NOTICE: NoticePayload,

@@ -42,6 +42,8 @@ class RealAgent:
     """It fails when its model's answer breaks off, and neither asks otherwise nor overlooks it."""
     patient: bool = False
     """It tries long after an error of the model, whatever it is told."""
+    works_in_background: bool = False
+    """It continues by itself when a command that it left in the background has ended."""
     forks: bool = False
     """Its session goes along when its replica is forked."""
 
@@ -139,6 +141,7 @@ CLAUDE = RealAgent(
     models=("sonnet", "haiku"),
     refuses_models=False,
     asks_questions=True,
+    works_in_background=True,
     tells_cuts=False,  # it asks again for a whole answer, and gets one
 )
 COPILOT = RealAgent(

@@ -2,13 +2,14 @@
 and what an agent opens to others on the machine.
 """
 
+import asyncio
 import json
 from pathlib import Path
 
 import httpx
 import pytest
 
-from quarterdeck.agents.port import StopReason
+from quarterdeck.agents.port import Prompt, StopReason
 from quarterdeck.transcript.blocks import ToolState
 from tests.real_agents.acp.place import ALLOW, REJECT, Talk, Waiter
 from tests.real_agents.model.dialect import USAGE
@@ -112,6 +113,36 @@ async def test_a_question_is_answered(talk: Talk) -> None:
     assert asked["title"] == "Which colour?"
     assert [one["name"] for one in asked["options"]][:2] == ["red", "blue"]
     assert "red" in repr(talk.tools[-1].shown_parts)
+
+
+async def test_it_continues_after_a_turn_when_a_background_command_ends(talk: Talk) -> None:
+    if not talk.agent.works_in_background:
+        return
+    began = asyncio.Event()
+    session = await talk.place.open(on_own_turn=began.set)
+    background = Talk(talk.place, session)
+    # The agent repeats the description when the command has ended: it is the model's next script.
+    call = {
+        "command": "while [ ! -e go ]; do sleep 0.1; done",
+        "description": "later\nshell touch own.txt; rm own.txt\nsay continued\nend",
+        "run_in_background": True,
+    }
+    outcome = await background.say(f"tool Bash {json.dumps(call)}", "say first")
+    assert (outcome.stop_reason, session.own_turn_waits) == (StopReason.END_TURN, False)
+    assert talk.heard.text().endswith("first")
+    talk.begin_part()
+    talk.file("go").touch()
+    async with asyncio.timeout(60):
+        await began.wait()
+        assert not talk.heard.payloads("agent_message_chunk")
+        own = await session.prompt(Prompt("own", "", own_turn=True))
+    assert own.stop_reason == StopReason.END_TURN
+    assert len(talk.asked) == 1
+    assert talk.heard.text() == "continued"
+    assert (await background.say("say usable")).stop_reason == StopReason.END_TURN
+    assert talk.heard.text() == "continuedusable"
+    talk.place.sessions.remove(session)
+    await session.close()
 
 
 async def test_an_interrupt_ends_words(talk: Talk) -> None:

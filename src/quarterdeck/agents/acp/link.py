@@ -230,6 +230,7 @@ class AgentLink(ProcessLink):
     ) -> None:
         super().__init__(preset.name, process, recorder.activity)
         self._todos = Todos(preset.traps.todo_tool)
+        self._own_turn_end = preset.traps.own_turn_end
         self._recorder = recorder
         self._requests = requests
         self._connection = Connection(self._handle, self._transport)
@@ -238,6 +239,8 @@ class AgentLink(ProcessLink):
         """The last piece of a message that the agent sent."""
         self.worked = False
         """Whether the agent sent anything but its state since this was last cleared."""
+        self.reported_end = False
+        """Whether the agent reported the end of a turn of its own, and did nothing since."""
         self.replaying = False
         """Whether updates are history that the engine already has."""
         self.choices: OptionState | None = None
@@ -304,12 +307,19 @@ class AgentLink(ProcessLink):
             return
         if self.choices:
             self.choices.follow(update)
-        self.worked = self.worked or update.get("sessionUpdate") not in STATE_UPDATES
+        is_state = update.get("sessionUpdate") in STATE_UPDATES
+        self.worked = self.worked or not is_state
+        self.reported_end = is_state and (self.reported_end or self._ends_own_turn(update))
         if update.get("sessionUpdate") == "agent_message_chunk":
             self.last_message = str(as_object(update.get("content")).get("text") or "")
         await self._recorder.record(AgentEventType.SESSION_UPDATE, update)
         if plan := self._todos.plan(update):
             await self._recorder.record(AgentEventType.SESSION_UPDATE, plan)
+
+    def _ends_own_turn(self, update: Message) -> bool:
+        return self._own_turn_end is not None and self._own_turn_end in as_object(
+            update.get("_meta")
+        )
 
     async def _ask_form(self, params: object) -> Message:
         """Read a form and ask its first question: here, so that it is recorded in order."""

@@ -50,6 +50,12 @@ _NOT_FOUND = -32002
 """The protocol's code for a resource that the agent does not have."""
 
 
+_CHECK_SECONDS = 0.1
+"""Between looks at an agent that works by itself."""
+_STOPPED_SECONDS = 0.5
+"""Of silence, after which such an agent has stopped when it was asked to."""
+
+
 class AcpSession(ProcessSession[AgentLink]):
     """One agent process and its session."""
 
@@ -59,7 +65,7 @@ class AcpSession(ProcessSession[AgentLink]):
         super().__init__(preset, timeouts, spec, sink)
         self._capabilities = AgentCapabilities()
         self._prompting = False
-        """Whether the agent has an unanswered prompt."""
+        """Whether the agent has an unanswered prompt, or works by itself."""
         self._used = False
         """Whether the agent did anything with the last prompt, so that it must not be repeated."""
 
@@ -89,11 +95,17 @@ class AcpSession(ProcessSession[AgentLink]):
         except (NotOfferedError, RefusedError, LinkLostError) as error:
             raise AgentError(f"{self._preset.name} stays in its mode: {error}") from error
 
+    @property
+    def own_turn_waits(self) -> bool:
+        """Whether the agent began to work by itself; see the port."""
+        return self._recorder.own_turn_waits
+
     async def start(self) -> AgentProcess:
         """Start the agent's process; see `ProcessSession`."""
         return await start_process(self._preset, self._spec)
 
     def _connect(self, process: AgentProcess) -> AgentLink:
+        self._recorder.takes_own_turns = False
         return AgentLink(self._preset, process, self._recorder, self._requests)
 
     async def _shake_hands(self, link: AgentLink) -> None:
@@ -111,6 +123,11 @@ class AcpSession(ProcessSession[AgentLink]):
             await self._remark(f"*{self._preset.name} cannot use these MCP servers: {names}.*")
 
     async def _take_turn(self, prompt: Prompt, turn: EngineTurn) -> TurnOutcome:
+        # A prompt would cancel what some agents do by themselves, so it waits for the end.
+        if self._recorder.own_turn_waits:
+            await self._end_of_own_turn(turn)
+        if prompt.own_turn:
+            return CANCELLED if turn.interrupted else TurnOutcome(StopReason.END_TURN)
         try:
             self._used = False
             return await self._run_turn(prompt, turn)
@@ -122,6 +139,35 @@ class AcpSession(ProcessSession[AgentLink]):
         await link.close(self._timeouts.leave)
         await self._recorder.open_turn()
         return await self._run_turn(prompt, turn)
+
+    async def _end_of_own_turn(self, turn: EngineTurn) -> None:
+        """Wait until the agent has ended what it began by itself.
+
+        Raises:
+            LinkLostError: the agent ended.
+        """
+        link = self._link
+        assert link is not None  # an agent that was prompted has one
+        self._prompting = True
+        try:
+            async with self._watched(link):
+                while link.usable and not self._rests(link, turn):  # noqa: ASYNC110 (no event)
+                    await asyncio.sleep(_CHECK_SECONDS)
+        finally:
+            self._prompting = False
+            self._recorder.own_turn_waits = False
+        if not link.usable:
+            raise LinkLostError
+
+    def _rests(self, link: AgentLink, turn: EngineTurn) -> bool:
+        activity = self._recorder.activity
+        if self._requests.waits:
+            return False
+        if turn.interrupted:
+            return activity.since_message >= _STOPPED_SECONDS
+        if activity.silence == 0:  # a tool runs
+            return False
+        return link.reported_end or activity.silence >= self._timeouts.rest
 
     async def _run_turn(self, prompt: Prompt, turn: EngineTurn) -> TurnOutcome:
         try:
@@ -147,6 +193,7 @@ class AcpSession(ProcessSession[AgentLink]):
         link.last_message = ""
         link.replaying = False
         link.worked = False
+        self._recorder.takes_own_turns = True
         self._prompting = True
         try:
             async with self._watched(link):

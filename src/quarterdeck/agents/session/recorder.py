@@ -9,7 +9,7 @@ from typing import Any
 
 from quarterdeck.agents.port import AgentSink
 from quarterdeck.wire.base import utc_now
-from quarterdeck.wire.history import AgentEvent, AgentEventType
+from quarterdeck.wire.history import STATE_UPDATES, AgentEvent, AgentEventType
 
 _AT_WORK = ("pending", "in_progress")
 
@@ -45,6 +45,11 @@ class Activity:
             await asyncio.sleep(remaining)
 
     @property
+    def since_message(self) -> float:
+        """Seconds since anything came from the agent, even while tools run."""
+        return monotonic() - self._last_message_at
+
+    @property
     def silence(self) -> float:
         """Seconds since anything came from the agent; none while a tool runs."""
         return 0.0 if self._running else monotonic() - self._last_message_at
@@ -60,11 +65,24 @@ HELD_LIMIT = 1000
 """Events kept for the next turn; with more, the agent is not read until that turn starts."""
 
 
-class Recorder:
-    """Passes an agent's events to the sink. Events between turns are held for the next one."""
+_NO_WORK = frozenset({*STATE_UPDATES, "tool_call_update", "user_message_chunk"})
+"""Session updates that do not show that the agent began to work: calls of the last turn end late."""
 
-    def __init__(self, sink: AgentSink) -> None:
+
+class Recorder:
+    """Passes an agent's events to the sink, and notices when it works between turns.
+
+    Work between turns is held for the next turn, which `on_own_turn` requests. Other events pass
+    at once, unless work is held before them. Before the first turn everything is held for it.
+    """
+
+    def __init__(self, sink: AgentSink, on_own_turn: Callable[[], None] = lambda: None) -> None:
         self._sink = sink
+        self._on_own_turn = on_own_turn
+        self.takes_own_turns = False
+        """Whether work between turns is a turn of its own: set once the agent had a prompt."""
+        self.own_turn_waits = False
+        """Whether the agent began to work between turns; the turn that waits for its end clears it."""
         self._lock = asyncio.Lock()
         self._turn = asyncio.Event()
         self._held: deque[AgentEvent] = deque()
@@ -94,13 +112,21 @@ class Recorder:
             self.activity.follow(payload)
         # model_construct: the agent's payload must not be copied or validated.
         event = AgentEvent.model_construct(timestamp=utc_now(), type=kind, payload=payload)
+        self._notice_own_turn(event)
         if len(self._held) >= HELD_LIMIT:
             await self._turn.wait()
         async with self._lock:
             await self._take(event)
 
+    def _notice_own_turn(self, event: AgentEvent) -> None:
+        if self.open or self.own_turn_waits or not self.takes_own_turns or not _is_work(event):
+            return
+        self.own_turn_waits = True
+        self._on_own_turn()
+
     async def _take(self, event: AgentEvent) -> None:
-        if not self._turn.is_set():
+        passes = self.open or (self.takes_own_turns and not self._held and not _is_work(event))
+        if not passes:
             self._held.append(event)
             return
         await self._release()
@@ -110,6 +136,12 @@ class Recorder:
         while self._held:
             await self._sink(self._held[0])
             self._held.popleft()
+
+
+def _is_work(event: AgentEvent) -> bool:
+    if event.type == AgentEventType.SESSION_UPDATE:
+        return event.payload.get("sessionUpdate") not in _NO_WORK
+    return event.type == AgentEventType.PERMISSION_REQUEST
 
 
 @dataclass(frozen=True)
@@ -124,5 +156,9 @@ class Timeouts:
     """From a cancel to the end of the turn; then the agent and its descendants are killed."""
     silence: float = 1800.0
     """Of an agent that runs no tool and asks nothing during a turn: it hangs, and is killed."""
+    rest: float = 10.0
+    """Of an agent that works by itself, without a running tool or an open question: it has ended.
+    The protocol does not report this end. Too short, and one turn is shown as several; too long,
+    and the next message waits for nothing."""
     leave: float = 1.0
     """From the end of its input, or a SIGTERM, to the agent's end; then SIGKILL."""

@@ -52,7 +52,7 @@ class ProcessSession(ABC, Generic[_Link]):
         self._preset = preset
         self._timeouts = timeouts
         self._spec = spec
-        self._recorder = Recorder(sink)
+        self._recorder = Recorder(sink, spec.on_own_turn)
         self._requests = PermissionRequests(self._recorder)
         self._link: _Link | None = None
         self._turn: EngineTurn | None = None
@@ -219,9 +219,12 @@ class ProcessSession(ABC, Generic[_Link]):
 
     async def _finish(self, turn: EngineTurn) -> None:
         try:
-            await self._requests.cancel_all()
+            # The agent's answer closes it earlier; a question since then is of its next turn.
+            if self._recorder.open:
+                await self._requests.cancel_all()
         finally:
-            self._recorder.close_turn()
+            if self._recorder.open:
+                self._recorder.close_turn()
             self._turn_over()
             self._turn = None
             turn.ended.set()

@@ -1,0 +1,122 @@
+"""Turns that an agent begins by itself: a real driver, and an agent that the test writes."""
+
+import asyncio
+import os
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quarterdeck.agents.acp.driver import AcpDriver
+from quarterdeck.agents.port import AgentDriver
+from quarterdeck.agents.presets import Preset
+from quarterdeck.agents.session.recorder import Timeouts
+from quarterdeck.wire.engine import Answer
+from tests.agents.conftest import PRELUDE
+from tests.engine.conftest import NoAgents, stop
+from tests.engine.test_engine_chats import deltas, new_chat, of_chat
+
+AGENT = """
+    def prompt(message):
+        text = message["params"]["prompt"][0]["text"]
+        say(text)
+        answer(message, {"stopReason": "end_turn"})
+        if text != "background":
+            return
+        open("begin").read()
+        update(sessionUpdate="tool_call", toolCallId="t", title="rm", status="pending")
+        send(id=77, method="session/request_permission", params={
+            "toolCall": {"toolCallId": "t"}, "options": [{"optionId": "yes"}]})
+        reply = read()
+        update(sessionUpdate="tool_call_update", toolCallId="t", status="completed")
+        say("answered" if reply.get("id") == 77 else "overtaken")
+    serve(prompt)
+"""
+
+
+class Scripted(NoAgents):
+    """A catalog of one agent, which continues when something is written to `begin`."""
+
+    def __init__(self, root: Path) -> None:
+        script = root / "agent.py"
+        script.write_text(PRELUDE + textwrap.dedent(AGENT))
+        command = (sys.executable, "-I", str(script))
+        self._driver = AcpDriver(Preset(name="Scripted", command=command), Timeouts(rest=0.3))
+
+    def driver(self, agent_id: str) -> AgentDriver:
+        return self._driver
+
+
+@pytest.fixture
+async def begun(place, message) -> Any:
+    """An engine whose agent has begun to work by itself and asks: its task, journal, link, chat."""
+    place.configure()
+    fifo = place.workspace / "begin"
+    os.mkfifo(fifo)
+    task = await place.start(lambda: Scripted(place.root))
+    entries = await place.entries()
+    link = await place.link()
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "background"))
+    ended = await entries.wait("chat.turn.completed")
+    assert ended.payload["processing"] is False
+    await asyncio.to_thread(fifo.write_text, "now")
+    await entries.wait("chat.turn.started", 2)
+    return task, entries, link, chat
+
+
+async def test_work_after_a_turn_is_a_turn_of_its_own(begun, message, wait_until) -> None:
+    _, entries, link, chat = begun
+    started = await entries.wait("chat.turn.started", 2)
+    first = await entries.wait("chat.turn.started")
+    own = started.payload["messageId"]
+    assert started.payload["origin"] == "agent" and own != first.payload["messageId"]
+    assert "origin" not in first.payload
+    (request,) = await wait_until(
+        lambda: [p for kind, p in deltas(entries, chat) if kind == "acp-permission_request"]
+    )
+    states = [e.payload["chat"] for e in of_chat(entries, chat) if e.type == "chat.updated"]
+    assert states[-1]["awaitingInput"] and states[-1]["processing"]
+    assert states[-1]["lastMessageText"] == "background"
+    waiting = await link.chat_send(message(chat, "next"))
+    assert (waiting.queued, waiting.position) == (True, 1)
+    await link.chat_respond(
+        Answer(chat_id=chat, request_id=request["requestId"], option_id="yes", text=None)
+    )
+    await entries.wait("chat.turn.completed", 3)
+    mine = [e for e in of_chat(entries, chat) if e.payload.get("messageId") == own]
+    assert {e.type for e in mine} == {
+        "chat.turn.accepted", "chat.turn.started", "chat.turn.delta", "chat.turn.completed",
+    }  # fmt: skip
+    kinds = [e.payload["event"]["type"] for e in mine if e.type == "chat.turn.delta"]
+    assert (kinds[0], kinds[-1]) == ("turn-started", "turn-result")
+    text = [p["content"]["text"] for _, p in deltas(entries, chat) if "content" in p]
+    assert text == ["background", "answered", "next"]
+    assert [p["stopReason"] for kind, p in deltas(entries, chat) if kind == "turn-result"] == [
+        "end_turn"
+    ] * 3
+
+
+async def test_an_interrupt_ends_a_turn_of_the_agents_own(begun) -> None:
+    _, entries, link, chat = begun
+    assert (await link.chat_interrupt(chat)).interrupted
+    ended = await entries.wait("chat.turn.completed", 2)
+    assert ended.payload["isComplete"] is False and ended.payload["processing"] is False
+    await link.chat_interrupt(chat)
+    assert entries.types().count("chat.turn.started") == 2
+
+
+async def test_a_turn_of_its_own_is_kept_when_the_engine_ends(begun, place) -> None:
+    task, entries, _, chat = begun
+    await entries.wait("chat.turn.delta", 5)
+    await stop(task)
+    again = await place.start(lambda: Scripted(place.root))
+    later = await place.entries()
+    await later.wait("chat.turn.completed", 2)
+    kinds = deltas(later, chat)
+    assert "acp-permission_request" in [kind for kind, _ in kinds]
+    assert kinds[-1][0] == "turn-result" and kinds[-1][1]["stopReason"] == "failed"
+    assert kinds[-1][1]["stopped"] is True
+    assert not again.done()
