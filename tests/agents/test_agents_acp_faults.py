@@ -286,6 +286,44 @@ async def test_servers_over_stdio_are_given_at_start_in_a_file(scripted, heard, 
     assert json.loads(content) == {"mcpServers": {"notes": listed}}
 
 
+async def test_servers_that_may_not_be_shown_are_given_in_a_file(scripted, heard, spec) -> None:
+    own = {"command": "notes", "env": {"TOKEN": "secret"}}
+    far = {"url": "http://127.0.0.1:9", "headers": {"Authorization": "secret"}}
+    servers = (
+        McpServer(name="own", transport="stdio", config=own),
+        McpServer(name="far", transport="http", config=far),
+    )
+    session = await scripted(
+        """
+        def new(message):
+            params.update(message["params"])
+            answer(message, SESSION)
+        params = {}
+        def prompt(message):
+            file = params["_meta"]["x"]["options"]["servers"]
+            say(json.dumps([params["mcpServers"], params["_meta"], os.stat(file).st_mode & 0o777]))
+            say(open(file).read())
+            answer(message, {"stopReason": "end_turn"})
+        serve(prompt, session_new=new, capabilities={"mcpCapabilities": {"http": True}})
+        """,
+        replace(spec, mcp_servers=servers),
+        traps={
+            "session_meta": {"x": {"options": {"plain": True}}},
+            "mcp_file_meta": {"x": {"options": {"servers": "{file}"}}},
+        },
+    )
+    await session.prompt(HELLO)
+    told, content = (chunk["content"]["text"] for chunk in heard.payloads("agent_message_chunk"))
+    file = Path(spec.state_directory, "mcp.json")
+    options = {"plain": True, "servers": str(file)}
+    assert json.loads(told) == [[], {"x": {"options": options}}, 0o600]
+    listed = json.loads(content)["mcpServers"]
+    assert listed["own"]["env"] == own["env"]
+    assert listed["far"] == {"type": "http", **far}
+    await session.close()
+    assert not os.path.exists(file)  # noqa: PTH110, ASYNC240
+
+
 async def test_history_told_after_a_load_is_no_news(
     scripted, heard, spec, workspace, appears
 ) -> None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -21,6 +21,11 @@ class Quirks(BaseModel):
 
     stdio_mcp_arguments: tuple[str, ...] = ()
     """It accepts tool servers over stdio only at start; {file} is a file that lists them."""
+    session_meta: dict[str, Any] = {}
+    """`_meta` of the requests that open a session."""
+    mcp_file_meta: dict[str, Any] = {}
+    """The same where tool servers are passed on: it takes a file that lists them, {file}, and would
+    show those in the protocol's parameter, with their secrets, in the arguments of a process."""
     error_prefix: str | None = None
     """It reports a model's error as the last message of a successful turn, with this prefix."""
     usage_adds_up: bool = False

@@ -33,6 +33,8 @@ class RealAgent:
     asks_to_remove: bool = True
     """It asks before it removes a file."""
     goes_on_when_declined: bool = True
+    asks_when_planning: bool = False
+    """In plan mode it asks before each command, whatever its own judgement says of it."""
     plans: bool = False
     """It tells plans."""
     asks_questions: bool = False
@@ -103,6 +105,7 @@ OPENCODE = RealAgent(
     _opencode_files,
     models=(f"stub/{MODEL}", f"stub/{OTHER_MODEL}"),
     goes_on_when_declined=False,
+    asks_when_planning=True,
     plans=True,
     forks=True,
 )
@@ -141,6 +144,7 @@ CLAUDE = RealAgent(
     models=("sonnet", "haiku"),
     refuses_models=False,
     asks_questions=True,
+    asks_when_planning=True,
     works_in_background=True,
     tells_cuts=False,  # it asks again for a whole answer, and gets one
 )

@@ -4,6 +4,8 @@ and what an agent opens to others on the machine.
 
 import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -12,6 +14,7 @@ import pytest
 from quarterdeck.agents.port import Prompt, StopReason
 from quarterdeck.transcript.blocks import ToolState
 from tests.real_agents.acp.place import ALLOW, REJECT, Talk, Waiter
+from tests.real_agents.acp.servers import PLANTED
 from tests.real_agents.model.dialect import USAGE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -69,6 +72,7 @@ async def test_a_permission_is_accepted_or_declined(talk: Talk, answers: str) ->
 async def test_plan_mode_changes_nothing_and_is_left_again(talk: Talk) -> None:
     planned = await talk.say("shell echo x > planned", plan_mode=True, answers=REJECT)
     assert planned.stop_reason == StopReason.END_TURN
+    assert len(talk.asked) == talk.agent.asks_when_planning
     assert not talk.file("planned").exists()
     built = await talk.say("shell echo x > built", "say built")
     assert built.stop_reason == StopReason.END_TURN
@@ -103,6 +107,18 @@ async def test_a_tool_server_is_used(talk: Talk) -> None:
     assert outcome.stop_reason == StopReason.END_TURN
     assert (talk.place.root / "notes").read_text().splitlines()[-1] == "remember"
     assert talk.tools[-1].state is ToolState.COMPLETED
+
+
+def command_lines() -> Iterator[str]:
+    """The arguments of every process."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has just ended
+            yield file.read_text(errors="replace")
+
+
+async def test_values_of_a_tool_server_are_in_no_command_line(talk: Talk) -> None:
+    await talk.say('mcp notes add {"text": "remember"}', "say noted")
+    assert not [line for line in command_lines() if PLANTED in line]
 
 
 async def test_a_question_is_answered(talk: Talk) -> None:

@@ -101,6 +101,17 @@ def shared(deck: Installation) -> str:
     return replica(deck)
 
 
+def test_commands_of_a_plan_turn_read_and_do_not_write(deck: Installation, shared: str) -> None:
+    id = shared
+    deck.run(id, "echo legible > /workspace/readable")
+    for text, planning in (("cat readable; touch planned; true", True), ("touch built", False)):
+        result = deck.turn(id, f"shell cd /workspace; {text}\nsay ok", plan_mode=planning)
+        assert (result["stopReason"], result["error"]) == ("end_turn", None)
+    listed = deck.run(id, "ls /workspace")["output"].split()
+    assert "planned" not in listed and "built" in listed
+    assert "legible" in json.dumps(deck.history(id)), "the command ran"
+
+
 def test_a_turn_changes_a_file_and_the_key_stays_with_codex(
     deck: Installation, shared: str
 ) -> None:

@@ -14,7 +14,7 @@ from quarterdeck.agents.port import AgentError, Prompt, StopReason
 from quarterdeck.wire.chats import Base64Source, Image
 from quarterdeck.wire.history import AgentEvent
 from quarterdeck.wire.setup import McpServer
-from tests.real_agents.codex.place import ROOT, Place
+from tests.real_agents.codex.place import ROOT, Place, configuration
 from tests.real_agents.model.dialect import USAGE
 
 
@@ -182,6 +182,18 @@ async def test_plan_mode_asks_and_proposes_and_is_left_again(place: Place) -> No
     texts = json.dumps(place.model.requests[-1].body["input"])
     assert texts.count("Plan Mode") >= 1 and "Default" in texts
     assert place.heard.text().endswith("done")
+
+
+async def test_a_thread_that_was_left_in_plan_mode_is_reopened_with_its_sandbox(
+    place: Place,
+) -> None:
+    place.configure(configuration(place.model.url, 'sandbox_mode = "workspace-write"'))
+    session = await place.open()
+    await session.prompt(prompt("say planned", plan_mode=True))
+    await session.close()
+    again = await place.open(session_id=session.id)
+    # The answer that opens a thread names the sandbox of its commands, which are run without asking.
+    assert again._settings._sandbox["type"] == "workspaceWrite"
 
 
 async def test_a_question_may_be_answered_in_words(place: Place) -> None:

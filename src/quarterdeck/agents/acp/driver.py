@@ -24,7 +24,9 @@ from quarterdeck.agents.acp.shapes import (
     Initialized,
     OpenedSession,
     as_parameter,
+    merged,
     offered,
+    with_file,
     write_file,
 )
 from quarterdeck.agents.availability import program_of, spawn
@@ -32,6 +34,7 @@ from quarterdeck.agents.port import AgentSession, AgentSink, AgentUnavailableErr
 from quarterdeck.agents.presets import Preset
 from quarterdeck.agents.session.process import AgentProcess, RefusedError
 from quarterdeck.agents.session.recorder import Timeouts
+from quarterdeck.wire.setup import McpServer
 
 if TYPE_CHECKING:
     from quarterdeck.agents.acp.session import AcpSession
@@ -98,7 +101,11 @@ class AcpDriver:
         finally:
             session_class = await loading
         session = session_class(self._preset, self._timeouts, spec, sink)
-        await session.open(process)
+        try:
+            await session.open(process)
+        except BaseException:
+            await session.close()
+            raise
         return session
 
 
@@ -210,7 +217,7 @@ class AcpHandshake:
         return f"{name} needs a login. Set auth_method to one that it offers: {ids}."
 
     async def _new(self) -> str:
-        opened = await self._link.request("session/new", self._parameters(), OpenedSession)
+        opened = await self._link.request("session/new", await self._parameters(), OpenedSession)
         if opened.session_id is None:
             raise AgentUnavailableError(f"{self._preset.name} opened a session without an id.")
         await asyncio.to_thread(note_created, self._preset, self._spec)
@@ -234,7 +241,7 @@ class AcpHandshake:
     async def _reopen_by(self, method: str, session_id: str) -> bool:
         self._link.replaying = True
         try:
-            params = {"sessionId": session_id, **self._parameters()}
+            params = {"sessionId": session_id, **await self._parameters()}
             opened = await self._link.request(method, params, OpenedSession)
         except RefusedError as error:
             self._link.replaying = False
@@ -249,12 +256,19 @@ class AcpHandshake:
         self._link.choices = OptionState(opened, self._preset.traps.takes_any_model)
         return True
 
-    def _parameters(self) -> dict[str, Any]:
+    async def _parameters(self) -> dict[str, Any]:
+        traps = self._preset.traps
         servers = offered(self._spec.mcp_servers, self.capabilities.mcp_capabilities)
-        at_start = [server for server in servers if server.transport == "stdio"]
-        at_start = at_start if self._preset.traps.stdio_mcp_arguments else []
         self.left_out = [server.name for server in self._spec.mcp_servers if server not in servers]
+        meta, in_file = traps.session_meta, list[McpServer]()
+        if traps.mcp_file_meta and servers:
+            in_file = servers
+            path = await asyncio.to_thread(write_file, servers, self._spec.state_directory)
+            meta = merged(meta, with_file(traps.mcp_file_meta, str(path)))
+        elif traps.stdio_mcp_arguments:
+            in_file = [server for server in servers if server.transport == "stdio"]
         return {
             "cwd": self._spec.working_directory,
-            "mcpServers": [as_parameter(server) for server in servers if server not in at_start],
+            "mcpServers": [as_parameter(server) for server in servers if server not in in_file],
+            **({"_meta": meta} if meta else {}),
         }

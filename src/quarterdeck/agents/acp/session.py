@@ -8,7 +8,12 @@ from typing import Any
 from quarterdeck.agents.acp.driver import AcpHandshake, start_process
 from quarterdeck.agents.acp.link import AgentLink, describe_error, describe_text_error
 from quarterdeck.agents.acp.options import NotOfferedError, OptionRequest
-from quarterdeck.agents.acp.shapes import AgentCapabilities, ConfigOptions, PromptResponse
+from quarterdeck.agents.acp.shapes import (
+    AgentCapabilities,
+    ConfigOptions,
+    PromptResponse,
+    file_of,
+)
 from quarterdeck.agents.port import (
     AgentError,
     AgentSink,
@@ -103,6 +108,14 @@ class AcpSession(ProcessSession[AgentLink]):
     async def start(self) -> AgentProcess:
         """Start the agent's process; see `ProcessSession`."""
         return await start_process(self._preset, self._spec)
+
+    async def close(self) -> None:
+        """End the process and everything it started, and remove the file with its tool servers."""
+        try:
+            await super().close()
+        finally:
+            with suppress(FileNotFoundError, NotADirectoryError):  # it was not written
+                await asyncio.to_thread(file_of(self._spec.state_directory).unlink)
 
     def _connect(self, process: AgentProcess) -> AgentLink:
         self._recorder.takes_own_turns = False

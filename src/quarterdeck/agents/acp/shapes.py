@@ -236,24 +236,54 @@ def offered(servers: Sequence[McpServer], supported: McpCapabilities) -> list[Mc
     return [server for server in servers if server.transport in transports]
 
 
+def file_of(directory: str) -> Path:
+    """Return the path of the file that lists servers."""
+    return Path(directory, "mcp.json")
+
+
 def write_file(servers: Sequence[McpServer], directory: str) -> Path:
-    """Write a file that lists servers over stdio, readable by its owner; return its path."""
-    listed = {
-        server.name: {
-            "type": "stdio",
-            "command": server.config.get("command", ""),
-            "args": list(server.config.get("args") or []),
-            "env": dict(server.config.get("env") or {}),
-            "tools": ["*"],
-        }
-        for server in servers
-    }
-    path = Path(directory, "mcp.json")
+    """Write a file that lists servers, readable by its owner; return its path."""
+    listed = {server.name: _listed(server) for server in servers}
+    path = file_of(directory)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         json.dump({"mcpServers": listed}, file)
     return path
+
+
+def _listed(server: McpServer) -> dict[str, Any]:
+    config = server.config
+    if server.transport != "stdio":
+        headers = dict(config.get("headers") or {})
+        return {"type": server.transport, "url": config.get("url", ""), "headers": headers}
+    return {
+        "type": "stdio",
+        "command": config.get("command", ""),
+        "args": list(config.get("args") or []),
+        "env": dict(config.get("env") or {}),
+        "tools": ["*"],
+    }
+
+
+def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both objects as one, with the objects in them merged likewise."""
+    common = {
+        name: merged(as_object(first[name]), as_object(value))
+        for name, value in second.items()
+        if as_object(first.get(name)) and as_object(value)
+    }
+    return {**first, **second, **common}
+
+
+def with_file(value: Any, file: str) -> Any:
+    """Return the value with the path of a file in place of {file}."""
+    if isinstance(value, str):
+        return value.replace("{file}", file)
+    if isinstance(value, Mapping):
+        entries = as_object(cast("object", value)).items()
+        return {name: with_file(entry, file) for name, entry in entries}
+    return value
 
 
 def as_parameter(server: McpServer) -> dict[str, Any]:

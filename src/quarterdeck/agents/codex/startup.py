@@ -9,7 +9,7 @@ from quarterdeck import __version__
 from quarterdeck.agents.acp.options import nearest_level
 from quarterdeck.agents.availability import program_of, spawn
 from quarterdeck.agents.codex.link import CodexLink, OnResult
-from quarterdeck.agents.codex.modes import PermissionModes
+from quarterdeck.agents.codex.modes import MODES, PermissionModes
 from quarterdeck.agents.objects import as_object
 from quarterdeck.agents.port import AgentUnavailableError, ModelOffer, Prompt, SessionSpec
 from quarterdeck.agents.presets import Preset
@@ -131,7 +131,10 @@ class CodexHandshake:
         await self._link.request("account/login/start", {"type": "apiKey", "apiKey": self._key})
 
     async def _parameters(self) -> Params:
-        """Return the parameters of a thread, without those that the user has configured."""
+        """Return the parameters of a thread; what the user has configured is kept.
+
+        The sandbox is always named: a thread whose last turn planned would stay read-only.
+        """
         params = {"cwd": self._spec.working_directory}
         config = as_object((await self._link.request("config/read", params)).get("config"))
         sandbox = _SANDBOXES[self._spec.isolated]
@@ -139,7 +142,7 @@ class CodexHandshake:
             "cwd": self._spec.working_directory,
             "model": self._spec.model,
             "approvalPolicy": None if config.get("approval_policy") else _APPROVALS,
-            "sandbox": None if config.get("sandbox_mode") else sandbox,
+            "sandbox": config.get("sandbox_mode") or sandbox,
             "config": self._overrides(config),
         }
 
@@ -189,6 +192,7 @@ async def start_process(preset: Preset, spec: SessionSpec, key: str | None) -> A
 
 
 _FAST = "fast"
+_READ_ONLY = {"type": "readOnly"}
 
 
 def as_text(value: object) -> str | None:
@@ -210,6 +214,8 @@ class Settings:
         self._planning = False
         self._effort_now: str | None = None
         self.modes = PermissionModes()
+        self._sandbox: Params = {}
+        """The sandbox outside of plan mode."""
 
     def opened(self, answer: Params) -> None:
         """Note the answer that opened the thread."""
@@ -218,6 +224,7 @@ class Settings:
         self._planning = mode == "plan"
         self._effort_now = as_text(answer.get("reasoningEffort"))
         self.modes.opened(answer)
+        self._sandbox = as_object(answer.get("sandbox"))
 
     def plans(self, prompt: Prompt) -> bool:
         """Return whether the prompt uses plan mode, or ends it."""
@@ -233,6 +240,9 @@ class Settings:
             settings["effort"] = await self._effort(model, prompt.thinking_level)
         settings |= self.modes.settings_for(prompt.permission_mode)
         if self.plans(prompt):
+            # Plan mode is only a request to the model, so its commands are kept from writing.
+            after = settings.get("sandboxPolicy", self._sandbox)
+            settings["sandboxPolicy"] = _READ_ONLY if prompt.plan_mode else after
             settings["collaborationMode"] = {
                 "mode": "plan" if prompt.plan_mode else "default",
                 "settings": {
@@ -258,6 +268,8 @@ class Settings:
         self._effort_now = settings.get("effort") or self._effort_now
         self._planning = prompt.plan_mode
         self.modes.chosen(prompt.permission_mode)
+        if mode := MODES.get(prompt.permission_mode or ""):
+            self._sandbox = mode.sandbox
 
     @property
     def planning(self) -> bool:
