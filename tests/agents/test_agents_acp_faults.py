@@ -15,6 +15,7 @@ from quarterdeck.agents.availability import spawn
 from quarterdeck.agents.port import AgentDiedError, Prompt, StopReason
 from quarterdeck.agents.presets import Preset, load_presets
 from quarterdeck.agents.session.recorder import Timeouts
+from quarterdeck.agents.session.session import _duration
 from quarterdeck.wire.setup import McpServer
 
 HELLO = Prompt("m1", "hello")
@@ -42,6 +43,34 @@ async def test_an_agent_that_hangs_is_ended_and_reopened_with_its_session(script
     assert (await session.prompt(HELLO)).stop_reason == StopReason.END_TURN
     assert session.id == "s1"
     assert heard.text() == "about toawake"
+
+
+async def test_a_silent_turn_says_so_once_for_each_silence(scripted, heard, workspace) -> None:
+    os.mkfifo(workspace / "go on")
+    session = await scripted(
+        """
+        def prompt(message):
+            update(sessionUpdate="tool_call", toolCallId="t", title="x", status="in_progress")
+            for _ in range(2):
+                open("go on").read()
+                say("alive")
+            answer(message, {"stopReason": "end_turn"})
+        serve(prompt)
+        """,
+        timeouts=Timeouts(notice=0.3),
+    )
+    turn = asyncio.create_task(session.prompt(HELLO))
+    for number in (1, 2):
+        notices: list[str] = []
+        while len(notices) < number:
+            async with heard.changed:
+                notices = [e.payload["text"] for e in heard.events if e.type == "notice"]
+                if len(notices) < number:
+                    await heard.changed.wait()
+        await asyncio.to_thread((workspace / "go on").write_text, "now")
+    assert (await turn).stop_reason == StopReason.END_TURN
+    assert notices == ["No sign of life for 0.3 s; interrupt or wait."] * 2
+    assert _duration(Timeouts().notice) == "5 min"
 
 
 async def test_the_end_of_an_agent_that_runs_in_its_own_child_is_noticed(

@@ -121,6 +121,13 @@ def test_a_turn_that_the_agent_began_is_a_turn_of_its_own(chat: Any) -> None:
     assert transcript.append(chat.events[-1]) and not transcript.open_questions
 
 
+def test_a_notice_is_a_note_of_its_turn(chat: Any) -> None:
+    chat.user("do it").say("hm").add("notice", text="No sign of\n life").say("on")
+    transcript = Transcript(chat.events)
+    note = only(transcript, NoteBlock)
+    assert (plain_lines(note), note.turn) == (["(No sign of life)"], transcript.turn)
+
+
 def test_unknown_events_are_kept_as_notes(chat: Any) -> None:
     chat.add("claude-thing", a=1).update("from_the_future", x=1).add("acp-session_update")
     chat.update("tool_call", title=5).update("plan", entries="no").add("user-message", text=1)

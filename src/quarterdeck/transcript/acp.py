@@ -406,6 +406,10 @@ def _turn_result(payload: Payload) -> Sequence[Step]:
     return (TurnEnded(one_line(result.stop_reason), clean(result.error) if result.error else None),)
 
 
+def _notice(payload: Payload) -> Sequence[Step]:
+    return (NoteAdded(one_line(NoticePayload.model_validate(payload).text)),)
+
+
 def _git_operation(payload: Payload) -> Sequence[Step]:
     return (NoteAdded(one_line(GitOperationPayload.model_validate(payload).text)),)
 
@@ -421,6 +425,7 @@ _READERS: dict[str, Callable[[Payload], Sequence[Step] | None]] = {
     AgentEventType.USER_MESSAGE: _user_message,
     AgentEventType.TURN_STARTED: _turn_started,
     AgentEventType.TURN_RESULT: _turn_result,
+    AgentEventType.NOTICE: _notice,
     AgentEventType.GIT_OPERATION: _git_operation,
     AgentEventType.NOTICE: _notice,
 }

@@ -24,6 +24,7 @@ class AgentEventType(StrEnum):
     USER_MESSAGE = "user-message"
     TURN_STARTED = "turn-started"
     TURN_RESULT = "turn-result"
+    NOTICE = "notice"
     GIT_OPERATION = "git-operation"
     NOTICE = "agent-notice"
 
@@ -98,6 +99,13 @@ class OwnTurnStarted(CamelRecord):
     """Id of the turn, in the place of a message's."""
     origin: TurnOrigin = TurnOrigin.AGENT
     """Who began it."""
+
+
+class NoticePayload(CamelRecord):
+    """Payload of `notice`: something that a person should know of the running turn (own type)."""
+
+    text: str
+    """The notice, in one line."""
 
 
 class SessionUpdatePayload(CamelRecord):
@@ -186,6 +194,7 @@ AGENT_PAYLOADS: dict[AgentEventType, type[CamelRecord]] = {
     AgentEventType.USER_MESSAGE: UserMessage,
     AgentEventType.TURN_STARTED: OwnTurnStarted,
     AgentEventType.TURN_RESULT: TurnResult,
+    AgentEventType.NOTICE: NoticePayload,
     AgentEventType.GIT_OPERATION: GitOperationPayload,
     AgentEventType.NOTICE: NoticePayload,
 }

@@ -46,6 +46,8 @@ class RealAgent:
     """It tries long after an error of the model, whatever it is told."""
     works_in_background: bool = False
     """It continues by itself when a command that it left in the background has ended."""
+    hides_helpers: bool = False
+    """Questions of its helpers do not reach the protocol."""
     forks: bool = False
     """Its session goes along when its replica is forked."""
 
@@ -107,6 +109,7 @@ OPENCODE = RealAgent(
     goes_on_when_declined=False,
     asks_when_planning=True,
     plans=True,
+    hides_helpers=True,
     forks=True,
 )
 

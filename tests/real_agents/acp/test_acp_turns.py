@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -159,6 +160,27 @@ async def test_it_continues_after_a_turn_when_a_background_command_ends(talk: Ta
     assert talk.heard.text() == "continuedusable"
     talk.place.sessions.remove(session)
     await session.close()
+
+
+async def test_a_turn_that_waits_for_a_hidden_question_is_named(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not talk.agent.hides_helpers:
+        return
+    timeouts = replace(talk.session._timeouts, notice=1.0)
+    monkeypatch.setattr(talk.session, "_timeouts", timeouts)
+    talk.file("kept.txt").touch()
+    helper = {
+        "description": "helper",
+        "prompt": "shell rm kept.txt\nsay removed",
+        "subagent_type": "general",
+    }
+    turn = talk.begin(f"tool task {json.dumps(helper)}", "say never")
+    notice = await talk.heard.until(lambda event: event.type == "notice")
+    assert notice.payload["text"] == "No sign of life for 1 s; interrupt or wait."
+    await talk.session.interrupt()
+    assert (await turn).stop_reason == StopReason.CANCELLED
+    assert not talk.asked and talk.file("kept.txt").exists()
 
 
 async def test_an_interrupt_ends_words(talk: Talk) -> None:

@@ -45,6 +45,11 @@ class Activity:
             await asyncio.sleep(remaining)
 
     @property
+    def last_message_at(self) -> float:
+        """The time of the last message, by the monotonic clock."""
+        return self._last_message_at
+
+    @property
     def since_message(self) -> float:
         """Seconds since anything came from the agent, even while tools run."""
         return monotonic() - self._last_message_at
@@ -107,7 +112,8 @@ class Recorder:
 
     async def record(self, kind: str, payload: dict[str, Any]) -> None:
         """Return when the sink has the event, or when it is held."""
-        self.activity.touch()
+        if kind != AgentEventType.NOTICE:  # that one is ours
+            self.activity.touch()
         if kind == AgentEventType.SESSION_UPDATE:
             self.activity.follow(payload)
         # model_construct: the agent's payload must not be copied or validated.
@@ -154,6 +160,9 @@ class Timeouts:
     """For a change of mode, model or goal."""
     cancel: float = 5.0
     """From a cancel to the end of the turn; then the agent and its descendants are killed."""
+    notice: float = 300.0
+    """Without any message from an agent that asks nothing: then the chat says so. Not only agents
+    that hang are silent: a tool may run for long, or wait for something that nobody sees."""
     silence: float = 1800.0
     """Of an agent that runs no tool and asks nothing during a turn: it hangs, and is killed."""
     rest: float = 10.0

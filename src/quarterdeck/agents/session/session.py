@@ -29,6 +29,7 @@ from quarterdeck.agents.session.process import (
     RefusedError,
 )
 from quarterdeck.agents.session.recorder import Recorder, Timeouts, wait_for_silence
+from quarterdeck.wire.history import AgentEventType
 
 _Link = TypeVar("_Link", bound=ProcessLink)
 
@@ -201,13 +202,17 @@ class ProcessSession(ABC, Generic[_Link]):
 
     @asynccontextmanager
     async def _watched(self, link: _Link) -> AsyncGenerator[None]:
-        """End the agent when it hangs."""
+        """Report a silent agent in the chat, and end it when it hangs."""
         self._recorder.activity.touch()
-        watch = asyncio.create_task(self._watch(link), name="silence of an agent")
+        watches = [
+            asyncio.create_task(self._watch(link), name="silence of an agent"),
+            asyncio.create_task(self._report_silence(), name="notice of silence"),
+        ]
         try:
             yield
         finally:
-            watch.cancel()
+            for watch in watches:
+                watch.cancel()
 
     async def _watch(self, link: _Link) -> None:
         limit = self._timeouts.silence
@@ -216,6 +221,18 @@ class ProcessSession(ABC, Generic[_Link]):
             f"{self._preset.name} did nothing for {limit:g} seconds, so it was ended. "
             "The next message reopens its session."
         )
+
+    async def _report_silence(self) -> None:
+        """Say once for each silence that nothing comes from the agent."""
+        activity, limit = self._recorder.activity, self._timeouts.notice
+        while True:
+            await activity.quiet(limit)
+            silent_since = activity.last_message_at
+            if not self._requests.waits:
+                text = f"No sign of life for {_duration(limit)}; interrupt or wait."
+                await self._recorder.record(AgentEventType.NOTICE, {"text": text})
+            while activity.last_message_at == silent_since:  # noqa: ASYNC110 (no event)
+                await asyncio.sleep(limit)
 
     async def _finish(self, turn: EngineTurn) -> None:
         try:
@@ -247,3 +264,7 @@ class ProcessSession(ABC, Generic[_Link]):
 
     def _late(self) -> str:
         return f"{self._preset.name} did not answer within {self._timeouts.start:g} seconds."
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:g} min" if seconds >= 60 else f"{seconds:g} s"
