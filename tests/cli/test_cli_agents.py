@@ -93,6 +93,46 @@ def test_where_that_cannot_be_it_goes_to_a_directory_of_our_own(installation, np
     assert (found["installed"], found["version"]) == (True, "1.2.3")
 
 
+def test_another_version_that_comes_first_on_the_path_is_named(installation, npm, tmp_path):
+    package = tmp_path / "old/lib/node_modules/@google/gemini-cli"
+    package.mkdir(parents=True)
+    (package / "package.json").write_text('{"version": "1.0.0"}')
+    program = package / "gemini"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    npm["PATH"] = f"{package}:{npm['PATH']}"
+    ended = installation.qd("agents", "install", "gemini@1.2.3", "--json", **npm)
+    assert ended.code == 0, ended.err
+    places = f"{package} comes before {npm['NPM_PREFIX']}/bin on the PATH"
+    assert f"Gemini 1.2.3 is installed: {npm['NPM_PREFIX']}/bin/gemini." in ended.err
+    assert f"Replicas use Gemini 1.0.0, {program}, because {places}." in ended.err
+    assert ended.json["version"] == "1.0.0"
+
+
+def test_the_version_is_that_of_the_agent_not_of_what_runs_it(installation, tmp_path):
+    node = tmp_path / "node"
+    node.write_text('#!/bin/sh\n[ "$1" != --version ] || echo v24.1.0\necho "script $*" 9.9.9\n')
+    node.chmod(0o755)
+    package = tmp_path / "node_modules/qwen"
+    package.mkdir(parents=True)
+    (package / "package.json").write_text('{"version": "0.24.4"}')
+    packaged, plain = package / "cli.js", tmp_path / "plain.js"
+    packaged.touch()
+    plain.touch()
+    table = '[agents.{}]\nname = "Own"\ncommand = ["node", "{}", "--acp"]\n'
+    asked = 'version_arguments = ["--version"]\n'
+    write(
+        installation,
+        table.format("packaged", packaged)
+        + table.format("plain", plain)
+        + asked
+        + table.format("unknown", plain),
+    )
+    found = by_id(installation.qd("agents", "--json", PATH=f"{tmp_path}:/usr/bin:/bin"))
+    versions = {id: found[id]["version"] for id in ("packaged", "plain", "unknown")}
+    assert versions == {"packaged": "0.24.4", "plain": "9.9.9", "unknown": None}
+
+
 @pytest.mark.parametrize(
     ("agent", "variables", "code", "said"),
     [

@@ -58,24 +58,55 @@ def _read(path: Path) -> dict[str, Any]:
 _SECONDS = 5.0
 """How long a program may take to print its version."""
 _OUTPUT_BYTES = 4096
+_RUNNER = re.compile(r"(node|nodejs|bun|deno|npx|pnpx|bunx|uvx|pipx|python[\d.]*)\Z")
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:-(?:alpha|beta|rc|preview|nightly|canary)[\w.]*)?")
 
 
 @dataclass(frozen=True)
 class VersionQuestion:
-    """A program, the arguments that print its version, and variables for it."""
+    """A program, the arguments that print its version, and variables for it.
+
+    `entry`: the program only runs the agent, which these first arguments name.
+    """
 
     program: Path
     arguments: tuple[str, ...] = ()
     variables: Mapping[str, str] | None = None
     path: str = os.defpath
+    entry: tuple[str, ...] = ()
+
+    @property
+    def agent(self) -> Path | None:
+        """The agent's own file; None when a runner finds it by a name."""
+        if not self.entry:
+            return self.program
+        return Path(self.entry[-1]) if self.entry[-1].startswith("/") else None
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command that prints the version."""
+        named = self.arguments[: len(self.entry)] == self.entry
+        return (str(self.program), *(() if named else self.entry), *self.arguments)
+
+
+def entry_of(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments by which a runner such as Node starts the agent.
+
+    Empty when the program is the agent itself.
+    """
+    if not _RUNNER.match(Path(command[0]).name):
+        return ()
+    for number, argument in enumerate(command[1:], 2):
+        if not argument.startswith("-"):
+            return tuple(command[1:number])
+    return tuple(command[1:])
 
 
 class Versions:
     """Caches the versions of programs. May be used by several threads."""
 
     def __init__(self) -> None:
-        self._futures: dict[tuple[Path, int, int], Future[str | None]] = {}
+        self._futures: dict[tuple[tuple[str, ...], int, int], Future[str | None]] = {}
         self._lock = threading.Lock()
 
     def find(self, questions: Sequence[VersionQuestion], seconds: float) -> list[str | None]:
@@ -85,7 +116,8 @@ class Versions:
             seconds: seconds to wait, in total, for programs that were not run before.
         """
         answers = [
-            packaged_version(question.program) or self._query(question) for question in questions
+            (question.agent and packaged_version(question.agent)) or self._query(question)
+            for question in questions
         ]
         fresh = [answer for answer in answers if isinstance(answer, _Fresh)]
         wait([answer.future for answer in fresh], seconds)
@@ -95,10 +127,10 @@ class Versions:
         if not question.arguments:
             return None
         try:
-            state = question.program.stat()
+            state = (question.agent or question.program).stat()
         except OSError:
             return None
-        key = (question.program, state.st_mtime_ns, state.st_size)
+        key = (question.command, state.st_mtime_ns, state.st_size)
         with self._lock:
             if key in self._futures:
                 return self._futures[key]
@@ -147,7 +179,7 @@ def _printed_version(question: VersionQuestion) -> str | None:
     """Run a program and read the start of its output. Blocking."""
     with tempfile.TemporaryDirectory(prefix="qd-version-", ignore_cleanup_errors=True) as home:
         process = subprocess.Popen(
-            [str(question.program), *question.arguments],
+            question.command,
             cwd=home,
             env={
                 "LANG": "C.UTF-8",

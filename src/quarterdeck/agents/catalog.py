@@ -9,6 +9,7 @@ from quarterdeck.agents.acp.driver import AcpDriver
 from quarterdeck.agents.availability import (
     VERSIONS,
     VersionQuestion,
+    entry_of,
     install_command,
     need_of,
     no_key,
@@ -119,6 +120,7 @@ class PresetCatalog:
             preset.version_arguments,
             preset.environment,
             self._environment.get("PATH", ""),
+            entry_of(preset.command),
         )
 
     def _cannot_run(self, programs: Mapping[str, Path]) -> dict[str, str | None]:

@@ -143,9 +143,13 @@ _NPM_TIMEOUT = 30.0
 
 @dataclass(frozen=True)
 class _NpmInstall:
-    """The command of npm, without the package. `note` explains another directory than usual."""
+    """The command of npm, without the package, and where it puts programs.
+
+    `note` explains another directory than usual.
+    """
 
     command: tuple[str, ...]
+    programs: Path
     note: str | None = None
 
 
@@ -177,13 +181,15 @@ def _npm_install(npm: Path, home: Home) -> _NpmInstall:
     elif not all(_is_writable(prefix / part) for part in ("lib/node_modules", "bin")):
         why = f"{prefix}, where npm installs programs, is not writable"
     else:
-        return _NpmInstall(install)
+        return _NpmInstall(install, prefix / "bin")
     try:
         home.agents.mkdir(mode=0o755, parents=True, exist_ok=True)
     except OSError as e:
         raise FailedError(f"{why}, and {home.agents} cannot be created: {e.strerror}.") from e
     return _NpmInstall(
-        (*install, "--prefix", str(home.agents)), f"{why}; so it goes to {home.agents}."
+        (*install, "--prefix", str(home.agents)),
+        home.agents / "bin",
+        f"{why}; so it goes to {home.agents}.",
     )
 
 
@@ -226,12 +232,28 @@ def install(common: Common, name: str) -> None:
     scripts = () if preset.install_scripts else ("--ignore-scripts",)
     _run_npm([*place.command, *scripts, f"{preset.npm}@{version or preset.tested}"], place.note)
     agent = _installed_agent(agent_id, home)
-    print_message(f"{agent.name} {agent.version or ''} is installed.".replace("  ", " "))
-    print_message("Replicas see it from their next start.")
+    _report_version(agent, preset, place.programs, home)
     if not agent.available and agent.reason:
         print_message(agent.reason)
     if common.json:
         print_json(agent)
+
+
+def _report_version(agent: "Agent", preset: "Preset", programs: Path, home: Home) -> None:
+    """Say which version was installed where, and which one the PATH leads to."""
+    from quarterdeck.agents.availability import packaged_version
+
+    installed = programs / preset.command[0]
+    version = packaged_version(installed) or "another version"
+    print_message(f"{agent.name} {version} is installed: {installed}.")
+    used = find_program(preset.command[0], person_path(home))
+    if used is None or used.resolve() == installed.resolve():
+        print_message("Replicas see it from their next start.")
+        return
+    print_message(
+        f"Replicas use {agent.name} {agent.version or 'of unknown version'}, {used}, because "
+        f"{used.parent} comes before {programs} on the PATH. Remove that one, or change the order."
+    )
 
 
 def _installable(agent_id: str) -> "Preset":
