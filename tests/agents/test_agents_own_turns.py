@@ -156,6 +156,29 @@ async def test_an_agent_that_reports_the_end_is_not_waited_for(scripted, heard, 
     assert heard.text() == "more"
 
 
+async def test_a_turn_lasts_while_a_helper_asks(scripted, heard, own: OwnTurns) -> None:
+    session = await scripted(
+        """
+        def prompt(message):
+            send(id=77, method="session/request_permission", params={
+                "toolCall": {"toolCallId": "t"}, "options": [{"optionId": "yes"}]})
+            answer(message, {"stopReason": "end_turn"})
+            read()
+            say("helped")
+        serve(prompt)
+        """,
+        own.spec,
+        SHORT,
+    )
+    turn = asyncio.create_task(session.prompt(HELLO))
+    asked = await heard.until(lambda event: event.type == "acp-permission_request")
+    done, _ = await asyncio.wait({turn}, timeout=1.0)  # twice the time to rest
+    assert not done
+    await session.respond(asked.payload["requestId"], "yes", None)
+    assert (await turn).stop_reason == StopReason.END_TURN
+    assert (heard.text(), own.calls) == ("helped", 0)
+
+
 def _status(status: str) -> Callable[..., bool]:
     return lambda event: event.payload.get("status") == status
 

@@ -19,7 +19,7 @@ from quarterdeck.agents.acp.options import OptionState, Usage
 from quarterdeck.agents.acp.sdk import Connection, RequestError
 from quarterdeck.agents.acp.shapes import AcpShape, PermissionRequest, Todos
 from quarterdeck.agents.objects import as_object
-from quarterdeck.agents.port import AgentError
+from quarterdeck.agents.port import AgentError, StopReason
 from quarterdeck.agents.presets import Preset
 from quarterdeck.agents.session.permissions import (
     NO_ANSWER,
@@ -295,8 +295,9 @@ class AgentLink(ProcessLink):
                 return {**message, "params": await self._ask_form(message.get("params"))}
             case None if message.get("id") == self._transport.request_ids.get("session/prompt"):
                 # Here, not when `prompt` wakes up: lines that follow are read before that.
-                await self._requests.cancel_all()
-                self._recorder.close_turn()
+                if not self._still_asks(message):
+                    await self._requests.cancel_all()
+                    self._recorder.close_turn()
                 return message
             case _:
                 return message
@@ -315,6 +316,11 @@ class AgentLink(ProcessLink):
         await self._recorder.record(AgentEventType.SESSION_UPDATE, update)
         if plan := self._todos.plan(update):
             await self._recorder.record(AgentEventType.SESSION_UPDATE, plan)
+
+    def _still_asks(self, message: Message) -> bool:
+        """Return whether the agent answered the prompt while a helper of it waits for a person."""
+        reason = as_object(message.get("result")).get("stopReason")
+        return reason == StopReason.END_TURN and self._requests.waits
 
     def _ends_own_turn(self, update: Message) -> bool:
         return self._own_turn_end is not None and self._own_turn_end in as_object(
