@@ -3,6 +3,7 @@
 wait ...   runs until it is canceled, or a file `go` lies in its directory
 goal N     works; complete in the N-th turn that this directory has seen (`turns` counts them)
 ask        asks for permission, then says which option was chosen; `ask 2` asks twice at once
+later      ends its turn, then asks for permission in one of its own
 models     announces other models than before
 settings   says the mode and the thinking level of its session
 leave      changes to the mode "edits" by itself, as when a plan was approved
@@ -117,6 +118,11 @@ def prompt(message):
         reason = canceled_or_let_go()
     elif asked := re.fullmatch(r"ask ?(\d*)", text):
         reason = ask(int(asked[1] or 1))
+    elif text == "later":
+        send(id=message["id"], result={"stopReason": "end_turn"})
+        ask(1)
+        update(sessionUpdate="usage_update", used=1, size=2, _meta={"end": True})
+        return
     elif text == "models":
         update(sessionUpdate="config_option_update", configOptions=[model_option("b", "c")])
         reason = "end_turn"

@@ -10,7 +10,7 @@ from time import monotonic
 
 from quarterdeck.agents.catalog import PresetCatalog
 from quarterdeck.agents.port import AgentDriver
-from quarterdeck.agents.presets import Preset
+from quarterdeck.agents.presets import Preset, Quirks
 from quarterdeck.engine import daemon as watch
 from quarterdeck.engine.daemon import run
 from tests.engine.fake_agents import FakeDriver
@@ -19,9 +19,12 @@ from tests.fleet.doubles import AHEAD
 AGENT = str(Path(__file__).with_name("scripted_agent.py"))
 
 
+TRAPS = Quirks(own_turn_end="end")
+
+
 def preset(goals: bool) -> Preset:
     command = (sys.executable, "-I", "-S", AGENT)
-    return Preset(name="Scripted", command=command, supports_goal=goals)
+    return Preset(name="Scripted", command=command, supports_goal=goals, traps=TRAPS)
 
 
 class Catalog(PresetCatalog):

@@ -30,9 +30,11 @@ async def awaits(world: World, made: str, wanted: bool) -> bool:
     return (await world.get(made))["chats"][0]["awaiting_input"] is wanted
 
 
-async def asking(world: World, agent: str = "builtin") -> tuple[str, str, str]:
+async def asking(
+    world: World, agent: str = "builtin", message: str = "ask"
+) -> tuple[str, str, str]:
     """A replica whose agent asks: its id, its chat's, and the question's."""
-    made = await world.create(message="ask", coding_agent=agent)
+    made = await world.create(message=message, coding_agent=agent)
     await eventually(lambda: awaits(world, made, True), "the question")
     (question,) = await history(world, made, "acp-permission_request")
     return made, (await world.get(made))["chats"][0]["id"], question["requestId"]
@@ -41,6 +43,43 @@ async def asking(world: World, agent: str = "builtin") -> tuple[str, str, str]:
 async def respond(world: World, made: str, chat: str, **body: str) -> tuple[int, str | None]:
     answer = await world.post(made, f"/chats/{chat}/respond", body)
     return answer.status_code, answer.json().get("code")
+
+
+async def test_a_question_after_a_turn_is_asked_in_a_turn_of_the_agents_own(
+    scripted: World,
+) -> None:
+    made, chat, question = await asking(scripted, message="later")
+    detail = await scripted.get(made)
+    assert detail["asking"] and detail["chats"][0]["processing"]
+    waiting = await scripted.send(made, "next")
+    assert (waiting["status"], waiting["position"]) == ("queued", 1)
+    later = await scripted.send(made, "last")
+    assert (later["status"], later["position"]) == ("queued", 2)
+    await respond(scripted, made, chat, requestId=question, optionId="yes")
+
+    async def ended() -> bool:
+        return len(await scripted.events(made, "chat.turn.completed")) == 4
+
+    await eventually(ended, "the turns")
+    _, own, third, _ = await scripted.events(made, "chat.turn.started")
+    assert own["origin"] == "agent" and "origin" not in third
+    assert third["messageId"] == waiting["message_id"]
+    assert await history(scripted, made, "turn-started") == [
+        {"messageId": own["messageId"], "origin": "agent"}
+    ]
+    assert len(await said(scripted, made)) == 3
+
+
+async def test_a_turn_of_the_agents_own_is_kept_over_sleep(scripted: World) -> None:
+    made, _, question = await asking(scripted, message="later")
+    assert (await scripted.post(made, "/sleep")).status_code == 200
+    assert not (await scripted.get(made))["chats"][0]["awaiting_input"]
+    (asked,) = await history(scripted, made, "acp-permission_request")
+    assert asked["requestId"] == question
+    assert [one["stopReason"] for one in await history(scripted, made, "turn-result")] == [
+        "end_turn",
+        "failed",
+    ]
 
 
 async def test_a_question_is_answered_once_with_one_of_its_options(scripted: World) -> None:

@@ -108,6 +108,34 @@ def test_a_turn_changes_a_file_and_what_it_asks_is_answered(
     assert KEY not in (deck.place(replica) / "state" / "journal.jsonl").read_text()
 
 
+def test_what_it_does_after_a_turn_is_shown_asked_and_not_cut_off(
+    deck: Installation, replica: str, agent: RealAgent
+) -> None:
+    if not agent.works_in_background:
+        return
+    call = {
+        "command": "while [ ! -e go ]; do sleep 0.1; done",
+        "description": "later\nshell touch own; rm own\nsay continued\nend",
+        "run_in_background": True,
+    }
+    sent = deck.send(replica, f"tool Bash {json.dumps(call)}\nsay first")
+    assert ended(deck, replica, sent)["stopReason"] == "end_turn"
+    chat = chat_of(deck, replica, agent.id)
+    assert not chat["processing"]
+    deck.run(replica, "touch go")
+    until(lambda: chat_of(deck, replica, agent.id)["awaiting_input"], "its question")
+    assert chat_of(deck, replica, agent.id)["processing"]
+    assert awaited(deck, replica)
+    waiting = deck.send(replica, "say next")
+    assert (waiting["status"], waiting["position"]) == ("queued", 1)
+    assert ended(deck, replica, waiting)["stopReason"] == "end_turn"
+    assert texts(deck, replica, chat["id"]).endswith("firstcontinuednext")
+    started = [e["payload"] for e in deck.history(replica) if e["type"] == "turn-started"]
+    assert [one["origin"] for one in started] == ["agent"]
+    (result,) = deck.results(replica)[started[0]["messageId"]]
+    assert result["stopReason"] == "end_turn"
+
+
 def test_instructions_a_skill_and_a_tool_server_reach_it(
     deck: Installation, replica: str, model: ModelThread
 ) -> None:

@@ -192,8 +192,8 @@ class AcpSession(ProcessSession[AgentLink]):
         if turn.interrupted:
             return CANCELLED
         answer = await self._request_turn(link, {"sessionId": self.id, "prompt": blocks})
-        if self._requests.waits and not turn.interrupted:
-            await self._end_of_own_turn(turn)  # what the question is about is part of this turn
+        if self._recorder.open and not turn.interrupted:
+            await self._end_of_own_turn(turn)  # a helper still asks
         usage = link.usage.of_turn(answer.used)
         if turn.interrupted:
             return TurnOutcome(StopReason.CANCELLED, usage=usage)

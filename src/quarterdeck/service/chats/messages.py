@@ -491,14 +491,20 @@ def store_message(writer: LogWriter, sending: Sending) -> MessageAccepted:
         wake_up(writer, row, sending.limit)
     if row.status != WorkspaceStatus.ACTIVE or sending.stopping:
         status, position = Delivery.WAKING, None
-    elif ahead:
-        # The first unfinished message runs or is about to: it is not in the queue.
+    elif ahead := ahead + _runs_without_message(connection, chat):
+        # The first one runs or is about to: it is not in the queue.
         status, position = Delivery.QUEUED, ahead
     else:
         status, position = Delivery.SENT, None
     return MessageAccepted(
         status=status, message_id=UUID(message.id), position=position, chat_id=chat.id
     )
+
+
+def _runs_without_message(connection: Connection, chat: Chat) -> bool:
+    """Return whether a turn runs that no message began: the agent's own, or one of a goal."""
+    started = count_in(connection, str(chat.id), (MessageState.STARTED,))
+    return chat.processing and not started
 
 
 def _answer_plan(writer: LogWriter, workspace_id: str, chat: Chat) -> None:
