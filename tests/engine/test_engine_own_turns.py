@@ -13,6 +13,7 @@ from quarterdeck.agents.acp.driver import AcpDriver
 from quarterdeck.agents.port import AgentDriver
 from quarterdeck.agents.presets import Preset
 from quarterdeck.agents.session.recorder import Timeouts
+from quarterdeck.engine.turns import RESTARTED
 from quarterdeck.wire.engine import Answer
 from tests.agents.conftest import PRELUDE
 from tests.engine.conftest import NoAgents, stop
@@ -120,3 +121,21 @@ async def test_a_turn_of_its_own_is_kept_when_the_engine_ends(begun, place) -> N
     assert kinds[-1][0] == "turn-result" and kinds[-1][1]["stopReason"] == "failed"
     assert kinds[-1][1]["stopped"] is True
     assert not again.done()
+
+
+async def test_a_turn_of_its_own_that_was_cut_off_is_closed_by_the_next_engine(
+    begun, place
+) -> None:
+    task, entries, _, chat = begun
+    await entries.wait("chat.turn.delta", 5)
+    await stop(task)
+    lines = place.journal.read_bytes().splitlines(keepends=True)
+    results = [n for n, line in enumerate(lines) if b'"turn-result"' in line]
+    place.journal.write_bytes(b"".join(lines[: results[1]]))  # as if it had been killed
+    await place.start(lambda: Scripted(place.root))
+    later = await place.entries()
+    ended = await later.wait("chat.turn.completed", 2)
+    assert ended.payload["isComplete"] is False
+    kinds = [kind for kind, _ in deltas(later, chat)]
+    assert (kinds.count("turn-started"), kinds.count("user-message")) == (1, 1)
+    assert deltas(later, chat)[-1][1]["error"] == RESTARTED

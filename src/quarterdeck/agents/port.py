@@ -18,7 +18,7 @@ SESSION_FILE = "session"
 """Name of the file in a chat's directory that holds the id of its session."""
 
 AgentSink = Callable[[AgentEvent], Awaitable[None]]
-"""Receives one event of the running turn. Must not call back into the session."""
+"""Receives one event, of the running turn or between turns. Must not call back into the session."""
 
 
 class AgentError(Exception):
