@@ -263,3 +263,62 @@ async def test_hints_in_empty_places_are_whole(
 def test_text_is_wrapped_and_keeps_its_lines(width: int, lines: list[str] | int) -> None:
     made = wrapped("one two three\n\nfour", width)
     assert made == lines if isinstance(lines, list) else "".join(made) == "onetwothreefour"
+
+
+def rows(app: FrozenCockpit) -> list[str]:
+    """The names of the list from its top."""
+    states = app.app_state.replicas
+    return [states[row.replica_id].name for row in app.screen.listing._rows]
+
+
+def asks(app: FrozenCockpit, name: str) -> None:
+    """The replica asks from now on."""
+    state = next(one for one in app.app_state.replicas.values() if one.name == name)
+    state.detailed = True
+    for chat in state.chats.values():
+        chat.record.awaiting_input = True
+    app.app_state.publish(ListChanged())
+
+
+async def test_the_order_is_kept_while_the_cursor_is_in_the_list(frozen: FrozenCockpit) -> None:
+    for name in ("one", "two", "three"):
+        frozen.add(name)
+    async with frozen.run_test(size=(80, 24)) as pilot:
+        await eventually(lambda: "one" in screen_text(frozen), "the list")
+        listing = frozen.screen.listing
+        await pilot.press("j")
+        asks(frozen, "three")
+        frozen.add("four", awaiting_input=True)
+        await eventually(lambda: "▲ three" in screen_text(frozen), "the state in its place")
+        assert rows(frozen) == ["one", "two", "three", "four"] and listing.cursor == 1
+        assert "S sort" in screen_text(frozen)
+        await pilot.press("S")
+        assert rows(frozen) == ["three", "four", "one", "two"] and listing.cursor == 3
+        assert "S sort" not in screen_text(frozen)
+        asks(frozen, "one")
+        await pilot.pause()
+        assert rows(frozen) == ["three", "four", "one", "two"]
+        await pilot.press("enter")  # the focus leaves the list
+        await eventually(lambda: rows(frozen) == ["one", "three", "four", "two"], "sorted")
+        asks(frozen, "two")
+        await eventually(lambda: rows(frozen)[1] == "two", "sorted while the focus is elsewhere")
+
+
+async def test_the_cursor_starts_on_the_first_that_needs_the_user(frozen: FrozenCockpit) -> None:
+    for name in ("one", "two", "three", "four"):
+        frozen.add(name).detailed = False
+    async with frozen.run_test(size=(80, 24)) as pilot:
+        await eventually(lambda: "one" in screen_text(frozen), "the list")
+        listing = frozen.screen.listing
+        asks(frozen, "three")  # known a moment after the list itself
+        await eventually(lambda: rows(frozen)[0] == "three" and listing.cursor == 0, "the cursor")
+        asks(frozen, "one")
+        await eventually(lambda: rows(frozen)[0] == "one", "another one")
+        assert listing.cursor == 1  # it needs the user as well: the cursor stays
+        for state in frozen.app_state.replicas.values():
+            state.detailed = True
+        frozen.app_state.publish(ListChanged())
+        await pilot.pause()
+        asks(frozen, "four")  # all are read: this is news, and no reason to move the cursor
+        await eventually(lambda: "▲ four" in screen_text(frozen), "the state in its place")
+        assert rows(frozen) == ["one", "three", "two", "four"] and listing.cursor == 1

@@ -117,6 +117,7 @@ LIST_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("replica.open", "enter,right,m", "open", "Go to composer", "open"),
         TERMINAL,
         Action("list.narrow", "slash", "narrow", "Filter replicas", "find"),
+        Action("list.sort", "S", "sort_list", "Sort the list, whose order is kept here", "sort"),
         HELP,
         GET_CHANGES,
         PULL_REQUEST,

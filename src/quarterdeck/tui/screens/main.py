@@ -150,11 +150,11 @@ class MainScreen(CommandScreen):
         self._show_info()
         await self._beside.take(frame)
 
-    def _show_list(self) -> None:
+    def _show_list(self, *, sort: bool = False) -> None:
         states = self._app_state.ordered()
         welcome = keyed(NONE_SHOWN if states else WELCOME)
         self.listing.empty = welcome if self._app_state.listed else ""
-        self.listing.show(self._app_state.filtered(states))
+        self.listing.show(self._app_state.filtered(states), sort=sort)
         self.listing.unmark(self.listing.marked - self._app_state.replicas.keys())
         self.query_one(StatusLine).show(self._app_state.connection, states)
         self.query_one(PageLinks).show(self._app_state.automations.summary().text)
@@ -335,7 +335,7 @@ class MainScreen(CommandScreen):
     def _narrow(self, event: FilterLine.Changed) -> None:
         self._app_state.filter_by(ReplicaFilter.of(event.typed))
         # Not with the next frame: a key that comes after it applies to what is shown then.
-        self._show_list()
+        self._show_list(sort=True)
 
     @on(FilterLine.Left)
     def _to_list_again(self) -> None:
@@ -347,6 +347,10 @@ class MainScreen(CommandScreen):
     def action_everything(self) -> None:
         self.listing.unmark(self.listing.marked)
         self.query_one(FilterLine).action_all()
+
+    def action_sort_list(self) -> None:
+        self.listing.sort()
+        self._show_keys()
 
     def action_mark(self) -> None:
         self.listing.action_mark()
@@ -403,6 +407,7 @@ class MainScreen(CommandScreen):
         self.app.push_screen(PAGES[name](self._app_state), self._page_left)
 
     def _page_left(self, to: UUID | None) -> None:
+        self.listing.sort()
         if to is not None and to in self._app_state.replicas:
             self.listing.select(to)
             self._open(to)

@@ -165,6 +165,11 @@ class TypeAhead(App[Any]):
         return bool(self._typed or self._holds)
 
     @property
+    def keys_typed(self) -> bool:
+        """Whether any key has been typed since the start."""
+        return self._key_number > 0
+
+    @property
     def _settled(self) -> bool:
         """Whether the last key is handled, and the messages that the widgets posted for it."""
         return self._rounds_left == 0
@@ -358,6 +363,12 @@ def discard_keys(widget: Widget) -> None:
     app = cast("App[Any]", widget.app)
     if isinstance(app, TypeAhead):
         app.discard_keys()
+
+
+def keys_typed(widget: Widget) -> bool:
+    """Return whether the user has typed any key since the start."""
+    app = cast("App[Any]", widget.app)
+    return isinstance(app, TypeAhead) and app.keys_typed
 
 
 def hold_keys(widget: Widget, reason: str) -> KeyHold:

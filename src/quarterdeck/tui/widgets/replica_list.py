@@ -1,4 +1,9 @@
-"""The list of replicas: one line each, those who need the user first."""
+"""The list of replicas: one line each, those who need the user first.
+
+The order is kept while the list has the focus, so that no key meets another row than the user saw. At the
+start, before the first key, the rows are sorted until the state of each has been read, and the cursor goes to
+the first one that needs the user.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -15,11 +20,13 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from quarterdeck.store.status import Attention
+from quarterdeck.store.replicas import RUNNING
+from quarterdeck.store.status import WAITS, Attention
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, prompt_bindings
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.text import fit, wrapped
+from quarterdeck.tui.textual_ext.type_ahead import keys_typed
 from quarterdeck.tui.themes import MARKS, PullMark, part_style, pull_mark
 from quarterdeck.tui.widgets.lines import distance_of
 
@@ -147,6 +154,9 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         super().__init__(id=id)
         self._rows: list[ReplicaRow] = []
         self._states: list[ReplicaState] = []
+        """In the order of the store."""
+        self._unread: set[UUID] | None = None
+        """Those of the first rows whose states are still being read; None before the first rows."""
         self.marked: set[UUID] = set()
         """Those that the next command applies to; also those that the list does not show now."""
 
@@ -154,6 +164,16 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
     def place(self) -> KeyContext:
         """Part of `HasKeyContext`."""
         return KeyContext.LIST
+
+    @property
+    def without(self) -> frozenset[str]:
+        """Part of `HasKeyContext`."""
+        return frozenset[str]() if self.is_unsorted else frozenset({"list.sort"})
+
+    @property
+    def is_unsorted(self) -> bool:
+        """Whether the rows are in another order than the store has them."""
+        return [row.replica_id for row in self._rows] != [state.id for state in self._states]
 
     @property
     def selected(self) -> UUID | None:
@@ -165,9 +185,15 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         """How many it shows."""
         return len(self._rows)
 
-    def show(self, states: "list[ReplicaState]") -> None:
-        """Show replicas in this order; the cursor stays on its replica."""
+    def show(self, states: "list[ReplicaState]", *, sort: bool = False) -> None:
+        """Show replicas; the cursor stays on its replica.
+
+        They are shown in this order, or without `sort` in that of their rows while the list has the focus.
+        """
         self._states = states
+        was_unread = self._read_on(states)
+        if not sort and self.has_focus and not was_unread:
+            states = self._in_place(states)
         rows = [row_of(state, marked=state.id in self.marked) for state in states]
         if rows == self._rows and rows:
             return
@@ -175,6 +201,9 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         self._rows = rows
         self.virtual_size = Size(self.size.width, len(rows))
         position = next((i for i, row in enumerate(rows) if row.replica_id == chosen), None)
+        if position is not None and states[0].id in was_unread:
+            first = states[0].attention
+            position = 0 if first in WAITS and first < states[position].attention else position
         self.cursor = max(0, min(self.cursor if position is None else position, len(rows) - 1))
         if len(old) != len(rows) or not rows:
             self.refresh()
@@ -185,6 +214,29 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
             self._paint(*changed)
         if self.selected != chosen:
             self.post_message(self.Highlighted(self.selected))
+
+    def _read_on(self, states: "list[ReplicaState]") -> set[UUID]:
+        """Return those whose states were being read until now; none once the user has typed a key."""
+        unread = {state.id for state in states if not state.detailed and state.status in RUNNING}
+        if self._unread is None and states:
+            self._unread = unread
+        before = self._unread or set()
+        self._unread = None if self._unread is None else before & unread
+        return set() if keys_typed(self) else before
+
+    def _in_place(self, states: "list[ReplicaState]") -> "list[ReplicaState]":
+        """Return the replicas in the order of their rows; new ones come last."""
+        places = {row.replica_id: place for place, row in enumerate(self._rows)}
+        return sorted(states, key=lambda state: places.get(state.id, len(places)))
+
+    def sort(self) -> None:
+        """Show the rows in the order of the store."""
+        self.show(self._states, sort=True)
+
+    def on_blur(self) -> None:
+        """Sort the rows, which were kept in place while the list had the focus."""
+        self._unread = set()
+        self.sort()
 
     def select(self, replica_id: UUID) -> None:
         """Move the cursor to a replica."""
@@ -240,6 +292,7 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
             self.post_message(self.Opened(self.selected))
 
     def on_click(self, event: Click) -> None:
+        self._unread = set()
         line = event.y + self.scroll_offset.y
         if line >= len(self._rows):
             return
