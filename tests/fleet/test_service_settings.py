@@ -51,7 +51,10 @@ async def test_settings_are_announced_changed_and_kept(scripted: World) -> None:
     assert await settings(world, made, chat) == nothing
     known = await turn(world, made, "settings")
     assert await said(world, made) == "settings ask low"
-    assert (known["permission_mode"], known["thinking_level"]) == (ASK, {"id": "low", "name": "Low"})
+    assert (known["permission_mode"], known["thinking_level"]) == (
+        ASK,
+        {"id": "low", "name": "Low"},
+    )
     assert known["model"] == {"id": "a", "name": "A"}
     offered = await settings(world, made, chat)
     modes = offered["permission_mode"]
@@ -78,7 +81,12 @@ async def test_settings_are_announced_changed_and_kept(scripted: World) -> None:
     await turn(world, made, "settings")
     assert await said(world, made) == "settings edits ultra"
 
-    for wrong in ({}, {"permission_mode": "plan"}, {"permission_mode": "x"}, {"thinking_level": "x"}):
+    for wrong in (
+        {},
+        {"permission_mode": "plan"},
+        {"permission_mode": "x"},
+        {"thinking_level": "x"},
+    ):
         assert (await change(world, made, chat, **wrong)).status_code == 400, wrong
     body = {"message": "hello", "chat_id": chat, "thinking_level": "x"}
     refused = await world.client.post(f"/v1/replica/{made}/messages", json=body)

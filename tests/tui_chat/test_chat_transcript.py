@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from textual.color import Color
 
 from quarterdeck.store.signals import ReplicaChanged, TranscriptChanged
 from quarterdeck.transcript.fold import Transcript
@@ -141,67 +140,6 @@ async def test_the_line_of_the_turn_follows_the_plan(frozen: FrozenCockpit) -> N
             await eventually(lambda: f"plan {done}/5" in screen_text(frozen))  # noqa: B023
 
 
-def asking(frozen: FrozenCockpit, before: int = 0) -> Story:
-    """A chat that asks for a permission, further up by some paragraphs."""
-    state = frozen.add("alpha", processing=True, awaiting_input=True)
-    options = [
-        {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
-        {"optionId": "always", "name": "Always allow", "kind": "allow_always"},
-        {"optionId": "no", "name": "Reject", "kind": "reject_once"},
-    ]
-    story = Story().user("go")
-    call = {"toolCallId": "t", "title": "git push"}
-    story.add("acp-permission_request", requestId="r", toolCall=call, options=options)
-    for number in range(before):
-        story.say(f"\n\nparagraph {number}\n\n")
-    said(state, story.events)
-    return story
-
-
-async def test_digits_are_tabs_and_letters_are_answers(
-    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[str] = []
-
-    async def respond(*_: object, option_id: str) -> None:
-        given.append(option_id)
-
-    monkeypatch.setattr(frozen.app_state.commands, "respond", respond)
-    asking(frozen)
-    async with frozen.run_test(size=(100, 30)) as pilot:
-        await pilot.press("enter")
-        await eventually(lambda: "y  Allow" in screen_text(frozen))
-        await pilot.press("y", "a")
-        await eventually(lambda: "│ ya" in screen_text(frozen), "the letters in the composer")
-        await pilot.press("alt+q")
-        await eventually(lambda: "y allow" in screen_text(frozen).splitlines()[-1])
-        await pilot.press("question_mark")
-        await eventually(lambda: "Always allow" in screen_text(frozen))
-        assert "Always reject" not in screen_text(frozen)  # this question has no such answer
-        await pilot.press("escape")
-        await pilot.press("2")
-        await eventually(lambda: "[2 Terminal]" in screen_text(frozen))
-        assert given == []
-        await pilot.press("1", "alt+q", "n")
-        await eventually(lambda: given == ["no"])
-
-
-async def test_a_question_out_of_sight_is_told_with_the_key_that_goes_there(
-    frozen: FrozenCockpit,
-) -> None:
-    asking(frozen, before=60)
-    async with frozen.run_test(size=(100, 30)) as pilot:
-        await pilot.press("enter")
-        await eventually(lambda: "paragraph 59" in screen_text(frozen))
-        assert "git push" not in screen_text(frozen)
-        assert "Waiting for your answer · alt+q to answer" in screen_text(frozen)
-        shown = frozen.screen.query_one("#turn")
-        assert shown.styles.color == Color.parse(frozen.theme_variables["text-warning"])
-        await pilot.press("alt+q")
-        await eventually(lambda: "git push" in screen_text(frozen), "the question")
-        assert frozen.focused is frozen.screen.query_one("ChatTranscript")
-
-
 async def test_escape_closes_the_search_before_it_leaves(frozen: FrozenCockpit) -> None:
     said(frozen.add("alpha"), every_block())
     async with frozen.run_test(size=(100, 30)) as pilot:
@@ -320,7 +258,7 @@ async def test_images_of_a_message_are_saved(live: Installation, tmp_path: Path)
 async def test_a_block_is_opened_in_the_pager_and_all_in_the_editor(
     frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quarterdeck.tui.panes import chat as chat_pane
+    from quarterdeck.tui.panes import chat_dialogs
 
     state = frozen.add("alpha")
     said(state, every_block())
@@ -331,7 +269,7 @@ async def test_a_block_is_opened_in_the_pager_and_all_in_the_editor(
     ) -> None:
         seen.append((data.decode(), program()))
 
-    monkeypatch.setattr(chat_pane, "look_at", look_at)
+    monkeypatch.setattr(chat_dialogs, "look_at", look_at)
     monkeypatch.setenv("PAGER", "pager -x")
     monkeypatch.setenv("VISUAL", "editor 'with blank'")
     async with frozen.run_test(size=(100, 30)) as pilot:

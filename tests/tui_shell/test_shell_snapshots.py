@@ -12,7 +12,7 @@ from quarterdeck.tui.forms import create
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.replicas import ReplicaEnvironment
-from tests.tui_shell.frozen import FrozenCockpit, every_block, queued, said, screen_text
+from tests.tui_shell.frozen import FrozenCockpit, Story, every_block, queued, said, screen_text
 
 SMALL, WIDE, NARROW = (80, 24), (120, 40), (50, 20)
 
@@ -63,6 +63,27 @@ def test_list_of_every_state(
     fleet(frozen)
     shown = "archived" if size == NARROW else "[1 Chat]"
     assert snap_compare(frozen, terminal_size=size, run_before=press(until=shown))
+
+
+def questions() -> Story:
+    """A question about a command, and another one after it."""
+    story = Story().user("Build the package").say("I clean up first.")
+    options = [
+        {"optionId": "yes", "name": "Allow once", "kind": "allow_once"},
+        {"optionId": "always", "name": "Always allow `rm`", "kind": "allow_always"},
+        {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+    ]
+    command = "rm -rf build/ dist/ *.egg-info && python -m build --sdist --wheel --outdir dist"
+    for number in ("1", "2"):
+        call = {"toolCallId": number, "title": "Build", "rawInput": {"command": command}}
+        story.add("acp-permission_request", requestId=number, toolCall=call, options=options)
+    return story
+
+
+@pytest.mark.parametrize("size", [SMALL, WIDE, (40, 24)], ids=["80x24", "120x40", "40x24"])
+def test_question(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
+    said(frozen.add("fix-login", processing=True, awaiting_input=True), questions().events)
+    assert snap_compare(frozen, terminal_size=size, run_before=press("enter", until="1 of 2"))
 
 
 @each_size

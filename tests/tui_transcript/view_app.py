@@ -66,9 +66,6 @@ class Host(App[None]):
     def on_mount(self) -> None:
         self.view.focus()
 
-    def on_transcript_view_answered(self, message: TranscriptView.Answered) -> None:
-        self.told.append((message.request_id, message.option_id))
-
     def on_transcript_view_older_wanted(self) -> None:
         self.told.append("older")
 

@@ -90,7 +90,9 @@ class TokenUse:
 
 def _noted_state(event: AgentEvent) -> str:
     meta = event.payload.get("_meta")
-    return str(cast("dict[str, Any]", meta).get(NOTED_STATE) or "") if isinstance(meta, dict) else ""
+    return (
+        str(cast("dict[str, Any]", meta).get(NOTED_STATE) or "") if isinstance(meta, dict) else ""
+    )
 
 
 def _count(value: Any) -> int | None:
@@ -313,9 +315,7 @@ class ChatCommands:
         """Return what the chat's agent offers."""
         return await self._owner.client.chats.settings(replica_id, chat_id)
 
-    async def change_setting(
-        self, replica_id: UUID, chat_id: UUID, name: str, value: str
-    ) -> None:
+    async def change_setting(self, replica_id: UUID, chat_id: UUID, name: str, value: str) -> None:
         """Change the permission mode or the thinking level. Raises `NotActiveError` too."""
         change = UpdateSettings.model_validate({name: value})
         record = await self._owner.client.chats.update_settings(replica_id, chat_id, change)

@@ -46,7 +46,11 @@ class Commands:
     def update(self) -> Params:
         """The session update that announces them."""
         own = [
-            {"name": name, "description": description, **({"input": {"hint": hint}} if hint else {})}
+            {
+                "name": name,
+                "description": description,
+                **({"input": {"hint": hint}} if hint else {}),
+            }
             for name, description, hint in _OWN
         ]
         skills = [

@@ -21,6 +21,7 @@ class KeyContext(StrEnum):
     CHAT = "Transcript"
     PERMISSION = "Permission request"
     CHOICE = "Question"
+    REJECTION = "Reason of a rejection"
     READING = "Reading a transcript"
     PICTURE = "Image"
     CHAT_FIND = "Search in a transcript"
@@ -94,6 +95,7 @@ TYPING = frozenset(
         KeyContext.NARROWING,
         KeyContext.NEW_REPLICA,
         KeyContext.PALETTE,
+        KeyContext.REJECTION,
         KeyContext.SEARCH,
         KeyContext.SECRET,
         KeyContext.SKILL_SEARCH,
@@ -111,6 +113,7 @@ AROUND: dict[KeyContext, tuple[KeyContext, ...]] = {
     KeyContext.CHAT: (KeyContext.READING, KeyContext.CHATS, KeyContext.ANYWHERE),
     KeyContext.PERMISSION: (KeyContext.CHATS, KeyContext.ANYWHERE),
     KeyContext.CHOICE: (KeyContext.CHATS, KeyContext.ANYWHERE),
+    KeyContext.REJECTION: (KeyContext.CHATS, KeyContext.ANYWHERE),
     KeyContext.COMPOSER: (KeyContext.WRITING, KeyContext.CHATS, KeyContext.ANYWHERE),
     KeyContext.TERMINAL: (),
     KeyContext.TERMINAL_COMMAND: (),
@@ -133,10 +136,7 @@ AROUND: dict[KeyContext, tuple[KeyContext, ...]] = {
     KeyContext.SKILL_SEARCH: (KeyContext.DIALOG,),
     KeyContext.ENVIRONMENT_HOOK: (KeyContext.DIALOG,),
 }
-"""The places whose keys also work there; without an entry only those of `ANYWHERE`.
-
-On a question the keys of the transcript work too, except those that give an answer.
-"""
+"""The places whose keys also work there; without an entry only those of `ANYWHERE`."""
 
 OWN = "own."
 """Prefix of a method that the focused widget runs instead of its screen."""

@@ -40,7 +40,7 @@ PERMISSIONS = {
 }
 """The actions that give an answer, by the kind of the answer."""
 _LETTERS = "abcdefuxz"
-"""Not those that move in the transcript or leave it."""
+"""Not those that move in a question or leave it."""
 CHOICES = tuple(f"question.option-{number}" for number in range(1, len(_LETTERS) + 1))
 """Those of answers whose kind is unknown or already used by another answer."""
 
@@ -48,11 +48,22 @@ _OPTIONS = tuple(
     Action(id, letter, "", f"Choose option {number}")
     for number, (id, letter) in enumerate(zip(CHOICES, _LETTERS, strict=True), 1)
 )
-_CHOOSE = Action("transcript.toggle", "enter", "", "Choose the marked option", "choose")
+REJECT_WHY = Action(
+    "question.reject-why", "t", "own.reject_why", "Reject and say why", "reject and say why"
+)
+_ANSWERING = (
+    Action("question.up", "up,k", "", "Mark the previous answer"),
+    Action("question.down", "down,j", "", "Mark the next answer"),
+    Action("question.choose", "enter", "", "Give the marked answer"),
+    Action("question.page-up", "pageup", "", "Scroll a long question up"),
+    Action("question.page-down", "pagedown", "", "Scroll a long question down"),
+    Action("question.transcript", "tab", "to_transcript", "Go to transcript", "transcript"),
+    Action("question.list", "escape", "to_list", "Back to list", "list"),
+)
 _WRITE = Action("chat.write", "m", "write", "Go to composer", "write")
 
 _CHATS = (
-    Action("chat.question", "alt+q", "question", "Go to the open question"),
+    Action("chat.question", "alt+q", "question", "Answer the open question"),
     Action("chat.new", "ctrl+n", "new_chat", "New chat"),
     Action("chat.next", "ctrl+pagedown", "turn_chat(1)", "Next chat"),
     Action("chat.previous", "ctrl+pageup", "turn_chat(-1)", "Previous chat"),
@@ -122,13 +133,18 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("question.allow-always", "a", "", "Always allow", "always"),
         Action("question.reject", "n", "", "Reject", "reject"),
         Action("question.reject-always", "N", "", "Always reject"),
+        REJECT_WHY,
         *_OPTIONS[1:],
-        _CHOOSE,
         _WRITE,
         INTERRUPT,
+        *_ANSWERING,
         HELP,
     ),
-    KeyContext.CHOICE: (*_OPTIONS, _CHOOSE, _WRITE, INTERRUPT, HELP),
+    KeyContext.CHOICE: (*_OPTIONS, _WRITE, INTERRUPT, *_ANSWERING, HELP),
+    KeyContext.REJECTION: (
+        Action("rejection.send", "enter", "", "Reject, and send the reason", "reject and send"),
+        Action("rejection.back", "escape", "own.back", "Back to the question", "back"),
+    ),
     KeyContext.READING: _READING,
     KeyContext.PICTURE: (
         Action("picture.close", "escape,q", "back", "Back to the transcript", "back"),

@@ -4,13 +4,13 @@ Messages, drafts and the queue are in `chat_messages`, dialogs in `chat_dialogs`
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, ClassVar, Literal, cast
+from typing import ClassVar
 from uuid import UUID
 
 from textual import events, on, work
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.geometry import Region
@@ -25,11 +25,11 @@ from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.transcript.export import markdown_of, plain_lines
 from quarterdeck.transcript.fold import Transcript
-from quarterdeck.tui.actions import KeyContext, bindings, keyed, prompt_bindings
+from quarterdeck.tui.actions import KeyContext, bindings, prompt_bindings
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.host_services import ask_for_file, attached_words
 from quarterdeck.tui.kit.key_context import HasKeyContext, KeyContextChanged
-from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
+from quarterdeck.tui.outside import editor, pager
 from quarterdeck.tui.panes import chat_dialogs, chat_settings
 from quarterdeck.tui.panes.chat_dialogs import FindLine
 from quarterdeck.tui.panes.chat_messages import (
@@ -39,21 +39,20 @@ from quarterdeck.tui.panes.chat_messages import (
     destination,
     find_completions,
     goal_words,
+    open_questions,
     plan_ready_words,
     secret_question,
     turn_words,
 )
-from quarterdeck.tui.pictures import PictureScreen, why_none
 from quarterdeck.tui.textual_ext.type_ahead import TakesKeys, hold_keys
 from quarterdeck.tui.transcript_view import TranscriptView
-from quarterdeck.tui.transcript_view.blocks import not_offered, place_of
 from quarterdeck.tui.transcript_view.view import ReadingPosition
 from quarterdeck.tui.widgets.completions import Completions, Token
 from quarterdeck.tui.widgets.composer import Composer, SecretField
 from quarterdeck.tui.widgets.lines import StateNote
+from quarterdeck.tui.widgets.question import QuestionDock
 from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
-from quarterdeck.wire.chats import GoalStatus
 
 ACCEPTED = "The plan is approved. Go ahead and implement it."
 
@@ -66,16 +65,7 @@ class ChatTranscript(TranscriptView, HasKeyContext):
     @property
     def place(self) -> KeyContext:
         """Part of `HasKeyContext`."""
-        return KeyContext.CHAT if self.question is None else place_of(self.question)
-
-    @property
-    def without(self) -> frozenset[str]:
-        """Part of `HasKeyContext`."""
-        return frozenset[str]() if self.question is None else not_offered(self.question)
-
-    def question_changed(self) -> None:
-        """Part of `TranscriptView`."""
-        self.post_message(KeyContextChanged())
+        return KeyContext.CHAT
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Part of `Widget`; a frame may still be due when the pane has left the screen."""
@@ -120,6 +110,7 @@ class ChatPane(Vertical, TakesKeys):
         self.find_line = FindLine(self.transcript, self._read_older_page)
         self.queue = QueueView()
         self.completions = Completions()
+        self.question = QuestionDock()
         self.secret = SecretField()
         self.composer = Composer()
         self.messages = ChatMessages(self.shown, self.composer, self.queue)
@@ -146,6 +137,7 @@ class ChatPane(Vertical, TakesKeys):
         yield self._goal
         yield self._plan
         yield self._turn
+        yield self.question
         yield self._attached
         yield self.completions
         yield self.secret
@@ -161,6 +153,10 @@ class ChatPane(Vertical, TakesKeys):
 
     def take_key(self, event: events.Key) -> bool:
         """Part of `TakesKeys`."""
+        if self.question.is_typed_ahead(event):
+            self.screen.set_focus(self.composer)
+            self.composer.insert(event.character or "")
+            return True
         return self.composer.has_focus and self.composer.take_key(event)
 
     @property
@@ -172,6 +168,13 @@ class ChatPane(Vertical, TakesKeys):
     def chat(self) -> ChatState | None:
         """The chat's state, None once it is deleted."""
         return self.shown.state
+
+    def enter(self) -> None:
+        """Focus the question that waits for an answer, unless a message is being written; else the composer."""
+        if self.question.takes_keys and self.messages.is_empty:
+            self.question.take_focus(invited=False)
+        else:
+            self.screen.set_focus(self.writing_target)
 
     @property
     def writing_target(self) -> Widget:
@@ -301,6 +304,7 @@ class ChatPane(Vertical, TakesKeys):
         chat, replica = self.chat, self.shown.replica
         if chat is not None and replica is not None:
             self._show_turn(chat, replica)  # the plan of the turn may have advanced
+            self._show_question(chat)
 
     def _load_transcript(self) -> None:
         chat = self.chat
@@ -337,7 +341,7 @@ class ChatPane(Vertical, TakesKeys):
         self._plan.display = chat.plan_waits
         self._show_attachments()
         self._show_turn(chat, replica)
-        self._show_secret(chat)
+        self._show_question(chat)
         self.composer.model = chat.model or ""
         self.composer.show_destination(
             destination(chat, replica.status, online=self._app_state.online)
@@ -357,6 +361,29 @@ class ChatPane(Vertical, TakesKeys):
         self._turn.set_class(bool(self.shown.problem), "trouble")
         self._turn.set_class(chat.record.awaiting_input, "asking")
         self._turn.update(words)
+
+    def _show_question(self, chat: ChatState) -> None:
+        """Show the question that waits; the focus goes to it unless the user writes or reads."""
+        dock, waiting = self.question, open_questions(chat)
+        had_focus = dock.has_focus_within
+        tool_id = waiting[0].tool_id if waiting else None
+        tool = chat.transcript.tool(tool_id) if chat.transcript and tool_id else None
+        if unsent := dock.show(waiting, tool, chat.record.provider):
+            self.composer.put_back(unsent, plan_mode=False)
+        self._show_secret(chat)
+        if had_focus:
+            self.post_message(KeyContextChanged())
+            if not dock.takes_keys:
+                self.screen.set_focus(self.writing_target)
+        else:
+            self._offer_question()
+
+    @on(events.DescendantFocus)
+    def _offer_question(self) -> None:
+        """Give the focus to a question that has not had it, if the user is at the empty composer."""
+        is_new = self.question.takes_keys and not self.question.offered
+        if is_new and self.composer.has_focus and self.messages.is_empty:
+            self.question.take_focus(invited=False)
 
     def _show_secret(self, chat: ChatState) -> None:
         """Disable writing while a secret is requested, since the text would be kept as a draft."""
@@ -436,18 +463,12 @@ class ChatPane(Vertical, TakesKeys):
         """Open the block under the cursor in `$PAGER`."""
         block = self.transcript.cursor_block
         if block is not None:
-            await self._look_at("\n".join(plain_lines(block)), pager)
+            await chat_dialogs.look_at_text(self, self.shown, "\n".join(plain_lines(block)), pager)
 
     async def action_open_all(self) -> None:
         """Open the loaded part of the transcript in `$EDITOR`."""
-        await self._look_at(markdown_of(self.transcript.transcript.blocks), editor)
-
-    async def _look_at(self, text: str, program: Callable[[], list[str]]) -> None:
-        app = cast("App[Any]", self.app)
-        try:
-            await look_at(app, "transcript.md", text.encode(errors="replace"), program)
-        except OutsideError as error:
-            self.shown.show_problem(str(error))
+        text = markdown_of(self.transcript.transcript.blocks)
+        await chat_dialogs.look_at_text(self, self.shown, text, editor)
 
     @work(exclusive=True, group="export")
     async def action_export(self) -> None:
@@ -463,37 +484,25 @@ class ChatPane(Vertical, TakesKeys):
     @work(exclusive=True, group="export")
     async def action_view_images(self) -> None:
         """Show the images of the block under the cursor; save them where none can be displayed."""
-        images = await chat_dialogs.read_images(self, self.shown, self.transcript)
-        if not images:
-            return
-        why = why_none(cast("App[Any]", self.app))
-        if why:
-            label = f"{why}\nName of a file to save it in, without its ending"
-            await chat_dialogs.ask_to_save(self, self.shown, images, label)
-        else:
-            contents = [content for _, content in images]
-            await self.app.push_screen(PictureScreen(self._app_state, contents))
+        await chat_dialogs.view_images(self, self.shown, self.transcript)
 
     # questions, plans and goals
 
     def action_question(self) -> None:
         """Go to the question that waits for an answer: to its options, or to where the answer is typed."""
-        chat = self.chat
-        if chat is None or chat.transcript is None or not self.transcript.go_to_question():
-            return
-        if chat.transcript.open_questions[0].options:
-            self.screen.set_focus(self.transcript)
-        else:
+        if self.question.takes_keys:
+            self.question.take_focus(invited=True)
+        elif self.question.display:
             self.screen.set_focus(self.writing_target)
 
-    @on(TranscriptView.Answered)
+    @on(QuestionDock.Answered)
     @work(group="respond")
-    async def _answered(self, event: TranscriptView.Answered) -> None:
+    async def _answered(self, event: QuestionDock.Answered) -> None:
         self.shown.problem = ""
-        respond, option_id = self._app_state.commands.respond, event.option_id
         try:
-            await respond(self.replica_id, self.chat_id, event.request_id, option_id=option_id)
+            await self.messages.respond(event.request_id, event.option_id, event.reason)
         except ClientError as error:
+            self.question.reopen()
             self.shown.show_problem(f"{error} {error.next_step}")
 
     @on(SecretField.Given)
@@ -529,17 +538,7 @@ class ChatPane(Vertical, TakesKeys):
     @work(exclusive=True, group="goal")
     async def action_switch_goal(self) -> None:
         """Pause the goal, or resume it."""
-        goal = self.chat.record.goal if self.chat else None
-        if goal is None:
-            self.shown.show_problem(keyed("No goal yet. {chat.goal} set one"))
-            return
-        status: Literal["active", "paused"] = (
-            "paused" if goal.status == GoalStatus.ACTIVE else "active"
-        )
-        try:
-            await self._app_state.chat_commands.switch_goal(self.replica_id, self.chat_id, status)
-        except ClientError as error:
-            self.shown.refused("goal unchanged", error)
+        await chat_dialogs.switch_goal(self.shown)
 
     # writing
 

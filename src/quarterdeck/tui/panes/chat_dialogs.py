@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from textual import work
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widget import Widget
@@ -17,7 +17,7 @@ from quarterdeck.store.chats import ChatCommands, ChatState
 from quarterdeck.store.drafts import home_path
 from quarterdeck.store.exporting import export_chat, find_images, write_new
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext
+from quarterdeck.tui.actions import KeyContext, keyed
 from quarterdeck.tui.kit.dialogs import (
     AskField,
     AskScreen,
@@ -26,11 +26,12 @@ from quarterdeck.tui.kit.dialogs import (
     WrongFieldError,
 )
 from quarterdeck.tui.kit.key_context import HasKeyContext
+from quarterdeck.tui.outside import OutsideError, look_at
 from quarterdeck.tui.panes.chat_messages import ShownChat, chat_label
-from quarterdeck.tui.pictures import saved_words
+from quarterdeck.tui.pictures import PictureScreen, saved_words, why_none
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.transcript_view import TranscriptView
-from quarterdeck.wire.chats import TOKEN_BUDGET_LIMIT
+from quarterdeck.wire.chats import TOKEN_BUDGET_LIMIT, GoalStatus
 
 LONGEST_NAME = 100
 OWN_CHOICE = "Agent default"
@@ -139,6 +140,19 @@ async def ask_goal(asker: Widget, shown: ShownChat) -> None:
     await asker.app.push_screen_wait(AskScreen("Goal of the chat", fields, change, "set"))
 
 
+async def switch_goal(shown: ShownChat) -> None:
+    """Pause the goal, or resume it."""
+    goal = shown.state.record.goal if shown.state else None
+    if goal is None:
+        shown.show_problem(keyed("No goal yet. {chat.goal} set one"))
+        return
+    status = "paused" if goal.status == GoalStatus.ACTIVE else "active"
+    try:
+        await shown.app_state.chat_commands.switch_goal(shown.replica_id, shown.id, status)
+    except ClientError as error:
+        shown.refused("goal unchanged", error)
+
+
 def budget_of(typed: str) -> int | None:
     """Return a number of tokens as users write it; `k` and `m` are thousands and millions. None for an empty text.
 
@@ -195,6 +209,31 @@ async def ask_to_save(
     field = AskField("path", label, f"{_stem(shown)}-image")
     title = f"Save {len(images)} image{'s' if len(images) > 1 else ''}"
     await asker.app.push_screen_wait(AskScreen(title, [field], save, "writes them"))
+
+
+async def look_at_text(
+    asker: Widget, shown: ShownChat, text: str, program: Callable[[], list[str]]
+) -> None:
+    """Open a part of the transcript in another program."""
+    try:
+        data = text.encode(errors="replace")
+        await look_at(cast("App[Any]", asker.app), "transcript.md", data, program)
+    except OutsideError as error:
+        shown.show_problem(str(error))
+
+
+async def view_images(asker: Widget, shown: ShownChat, view: TranscriptView) -> None:
+    """Show the images of the block under the cursor; save them where none can be displayed."""
+    images = await read_images(asker, shown, view)
+    if not images:
+        return
+    why = why_none(cast("App[Any]", asker.app))
+    if why:
+        label = f"{why}\nName of a file to save it in, without its ending"
+        await ask_to_save(asker, shown, images, label)
+    else:
+        contents = [content for _, content in images]
+        await asker.app.push_screen(PictureScreen(shown.app_state, contents))
 
 
 async def read_images(

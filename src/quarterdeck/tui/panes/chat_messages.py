@@ -118,18 +118,23 @@ def _tokens(count: int) -> str:
     return str(count)
 
 
+def open_questions(chat: ChatState | None) -> list[QuestionBlock]:
+    """Return the questions that wait for an answer; the first one is shown, and answered next."""
+    if chat is None or chat.transcript is None or not chat.record.awaiting_input:
+        return []
+    return chat.transcript.open_questions
+
+
 def secret_question(chat: ChatState | None) -> QuestionBlock | None:
-    """Return the open question whose answer is a secret."""
+    """Return the question that waits, if its answer is a secret."""
     question = asks_for_text(chat)
     return question if question is not None and question.secret else None
 
 
 def asks_for_text(chat: ChatState | None) -> QuestionBlock | None:
-    """Return the newest open question that a typed text answers."""
-    if chat is None or chat.transcript is None or not chat.record.awaiting_input:
-        return None
-    waiting = chat.transcript.open_questions
-    return next((question for question in reversed(waiting) if question.takes_text), None)
+    """Return the question that waits, if a typed text answers it."""
+    question = next(iter(open_questions(chat)), None)
+    return question if question is not None and question.takes_text else None
 
 
 def destination(chat: ChatState, status: str, *, online: bool) -> str:
@@ -149,6 +154,8 @@ def _destination(chat: ChatState, status: str, *, online: bool) -> str:
             return "first wake it: {composer.transcript}, then {replica.wake}"
         case _ if asks_for_text(chat):
             return "{composer.send} answers the question"
+        case _ if chat.record.processing and open_questions(chat):
+            return "{composer.send} queues until you answer"
         case _:
             return "{composer.send} " + ("queues" if chat.record.processing else "sends")
 
@@ -191,6 +198,11 @@ class ChatMessages:
     def draft(self) -> MessageDraft:
         """The draft of the chat that is shown."""
         return self._draft(self._shown.id)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a message has been written yet."""
+        return not (self._composer.text or self.draft.attachments)
 
     def _draft(self, chat_id: UUID) -> MessageDraft:
         if chat_id not in self._drafts:
@@ -313,6 +325,21 @@ class ChatMessages:
         except ClientError as error:
             self._composer.put_back(text, plan_mode=False)
             shown.refused("not answered", error)
+
+    async def respond(self, request_id: str, option_id: str, reason: str) -> None:
+        """Choose an option of a question; send the reason as a message before all that wait.
+
+        Raises:
+            ClientError: refused, unreachable, or the question is closed (`Conflict`).
+        """
+        shown, chat_id = self._shown, self._shown.id
+        respond = shown.app_state.commands.respond
+        await respond(shown.replica_id, chat_id, request_id, option_id=option_id)
+        if reason:
+            model = shown.state.model if shown.state else None
+            extras = Extras(model=model, place=QueuePlace(behind=()))
+            self.remember(reason)
+            await self._send(chat_id, reason, False, [], extras)
 
     # waiting messages
 

@@ -147,7 +147,7 @@ class ReplicaPane(Vertical):
         if (pane := self.pane(self.tab)) is not None:
             pane.take_keys()
         elif self.chat is not None:
-            self.screen.set_focus(self._chat_target(self.chat))
+            self._enter_chat(self.chat)
         else:
             self.screen.set_focus(self.query_one("#note", Note))
             self._focus_chat()
@@ -158,7 +158,7 @@ class ReplicaPane(Vertical):
         with hold_keys(self, "Reading the chat"):
             await self._chat_made.wait()
             if self.chat is not None:
-                self.screen.set_focus(self._chat_target(self.chat))
+                self._enter_chat(self.chat)
 
     @on(TabPane.Mentioned)
     async def _mentioned(self, event: TabPane.Mentioned) -> None:
@@ -170,12 +170,13 @@ class ReplicaPane(Vertical):
             await self.show(CHAT)
             self.screen.set_focus(self.chat.writing_target)
 
-    def _chat_target(self, chat: ChatPane) -> Widget:
+    def _enter_chat(self, chat: ChatPane) -> None:
         state = self._app_state.replicas.get(self.replica_id)
         if state is not None and state.status == WorkspaceStatus.ERROR:
             # There w retries, as the note above the composer says.
-            return chat.transcript
-        return chat.writing_target
+            self.screen.set_focus(chat.transcript)
+        else:
+            chat.enter()
 
     @on(TabBar.Chosen, "#tabs")
     async def _tab_chosen(self, event: TabBar.Chosen) -> None:

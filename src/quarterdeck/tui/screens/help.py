@@ -19,8 +19,6 @@ ALWAYS = (KeyContext.TABS, KeyContext.ANYWHERE)
 AUTOMATION_PAGE = (KeyContext.AUTOMATIONS, KeyContext.AUTOMATION_FACTS, KeyContext.AUTOMATION_RUNS)
 _AFTER = {
     KeyContext.TERMINAL: [KeyContext.TERMINAL_COMMAND],
-    KeyContext.PERMISSION: [KeyContext.CHAT, KeyContext.READING],
-    KeyContext.CHOICE: [KeyContext.CHAT, KeyContext.READING],
 }
 """What else works in a place, or after one more key."""
 CLOSING = "Closing the cockpit stops nothing: open it again with qd."

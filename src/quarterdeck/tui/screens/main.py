@@ -447,4 +447,7 @@ class MainScreen(CommandScreen):
 
     def action_next_part(self) -> None:
         if (chat := self.pane.chat if self.pane else None) is not None:
-            self.set_focus(chat.queue if chat.queue.actionable else chat.writing_target)
+            if chat.question.takes_keys:
+                chat.action_question()
+            else:
+                self.set_focus(chat.queue if chat.queue.actionable else chat.writing_target)

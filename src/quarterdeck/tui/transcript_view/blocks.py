@@ -1,4 +1,4 @@
-"""Shapes of blocks, keys of questions, and drawings that several kinds of blocks share."""
+"""Shapes of blocks, and drawings that several kinds of blocks share."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,51 +8,14 @@ from quarterdeck.transcript.blocks import (
     Block,
     DiffPart,
     Part,
-    QuestionBlock,
     TextPart,
     ThoughtBlock,
     ToolBlock,
     ToolState,
 )
 from quarterdeck.transcript.export import diff_lines, unfenced
-from quarterdeck.tui.actions import KeyContext, action_named, shown_key
-from quarterdeck.tui.actions.tabs import CHOICES, PERMISSIONS
 from quarterdeck.tui.kit.spans import Emphasis, Line, Span, TextRole, fit, line, wrap, wrap_hard
 from quarterdeck.tui.transcript_view.markdown import code_rows
-
-
-def place_of(question: QuestionBlock) -> KeyContext:
-    """Return the place of a question's keys.
-
-    Agents also assign kinds to the options of questions that are no permission requests: all the same one.
-    """
-    kinds = [option.kind for option in question.options or ()]
-    is_permission = kinds.count("allow_once") == 1 or (
-        "allow_once" not in kinds and any(kind in PERMISSIONS for kind in kinds)
-    )
-    return KeyContext.PERMISSION if is_permission else KeyContext.CHOICE
-
-
-def answer_ids(question: QuestionBlock) -> list[str]:
-    """Return the action id of each answer; empty where none is left for it."""
-    is_permission = place_of(question) is KeyContext.PERMISSION
-    free = iter(CHOICES[1:] if is_permission else CHOICES)
-    ids: list[str] = []
-    for option in question.options or ():
-        meant = PERMISSIONS.get(option.kind, "") if is_permission else ""
-        ids.append(meant if meant and meant not in ids else next(free, ""))
-    return ids
-
-
-def not_offered(question: QuestionBlock) -> frozenset[str]:
-    """Return the action ids of answers that this question does not have."""
-    return frozenset({*PERMISSIONS.values(), *CHOICES}).difference(answer_ids(question))
-
-
-def answer_keys(question: QuestionBlock) -> list[str]:
-    """Return the displayed key of each answer; empty for one without a key."""
-    return [shown_key(action_named(id)) if id else "" for id in answer_ids(question)]
-
 
 _LONGEST_ROW = 4_000
 _LONGEST_DIFF = 200_000

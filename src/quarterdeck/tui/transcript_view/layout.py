@@ -42,7 +42,6 @@ from quarterdeck.tui.kit.spans import (
 )
 from quarterdeck.tui.transcript_view.blocks import (
     BlockShape,
-    answer_keys,
     diff_rows,
     glance,
     typed_rows,
@@ -150,10 +149,7 @@ def _output(text: str, width: int, role: TextRole) -> list[Line]:
 
 
 TOGGLE = "toggle"
-OPTION = "option:"
-"""Targets of spans: a click on them opens the block, or chooses the option of that number."""
-COMMAND_ROWS = 12
-"""Rows of a command that its question shows."""
+"""Target of spans: a click on them opens the block."""
 
 _CHECKS = {
     PlanState.PENDING: ("\u25cb", TextRole.DIM),
@@ -168,7 +164,6 @@ class BlockStyle:
 
     width: int
     shape: BlockShape = BlockShape.FOLDED
-    choice: int = 0
     gap: bool = False
     working_since: datetime | None = None
 
@@ -209,17 +204,11 @@ def guess(block: Block, width: int, shape: BlockShape) -> int:
         case PlanBlock():
             return 1 + len(block.entries)
         case QuestionBlock():
-            return _question_guess(block, width) if block.is_open else 1
+            return 1 + len(block.title or "") // width
         case ToolBlock() | ThoughtBlock():
             return 1 if shape is BlockShape.FOLDED else 8
         case _:
             return 1
-
-
-def _question_guess(block: QuestionBlock, width: int) -> int:
-    command = block.command or ""
-    rows = len(command) // width + command.count("\n") + 1 if command else 0
-    return 1 + min(rows, COMMAND_ROWS) + len(block.options or ())
 
 
 def _content(block: Block, look: BlockStyle, tool: ToolBlock | None, prose: Prose) -> list[Line]:
@@ -307,32 +296,5 @@ def _question(block: QuestionBlock, look: BlockStyle, tool: ToolBlock | None) ->
     if not block.is_open:
         sign = line("\u25aa ", TextRole.DIM)
         return _texts(f"{question}: {outcome_text(block)}", TextRole.DIM, look.width, sign)
-    rows = _texts(question, TextRole.ASKING, look.width, line("? ", TextRole.ASKING))
-    if block.command:
-        rows += _command(block.command, look.width)
-    keys = answer_keys(block)
-    room = max(map(len, keys), default=0)
-    for number, (key, option) in enumerate(zip(keys, block.options or (), strict=True)):
-        chosen = number == look.choice
-        role, sign = (TextRole.CHOSEN, "\u276f") if chosen else (TextRole.TEXT, " ")
-        words = f"  {sign} {key:<{room}}  {option.name} "
-        rows.append(fit((Span(words, role, target=f"{OPTION}{number}"),), look.width))
-    if block.takes_text:
-        lead = "    or type" if block.options else "    Type"
-        rows += _texts(f"{lead} an answer below.", TextRole.DIM, look.width)
-    return rows
-
-
-def _command(command: str, width: int) -> list[Line]:
-    """Return the command. Of a long one both ends are shown: what it is and what comes last."""
-    rows = [
-        row
-        for part in command.split("\n")
-        for row in wrap_hard([Span(part, TextRole.CODE)], width - 4)
-    ]
-    left_out = len(rows) - COMMAND_ROWS
-    if left_out > 0:
-        half = COMMAND_ROWS // 2
-        note = fit(line(f"\u2026 {left_out:,} more rows", TextRole.DIM), width - 4)
-        rows = [*rows[:half], note, *rows[-half:]]
-    return list(indent(rows, line("  $ ", TextRole.DIM), line("    ")))
+    words = f"{question}\nYour answer is needed below."
+    return _texts(words, TextRole.ASKING, look.width, line("? ", TextRole.ASKING))

@@ -21,15 +21,12 @@ from textual.strip import Strip
 from quarterdeck.transcript.blocks import (
     Block,
     DiffPart,
-    QuestionBlock,
     SpeechBlock,
     TextPart,
     ToolBlock,
     UserBlock,
 )
 from quarterdeck.transcript.export import plain_lines
-from quarterdeck.tui.actions import ACTIONS, KeyContext
-from quarterdeck.tui.actions.tabs import CHOICES, PERMISSIONS
 from quarterdeck.tui.kit.spans import ROLE_COMPONENTS, plain, role_css
 from quarterdeck.tui.transcript_view.blocks import BlockShape, can_open
 from quarterdeck.tui.transcript_view.view_model import MARGIN, TranscriptReader
@@ -37,17 +34,6 @@ from quarterdeck.tui.transcript_view.view_model import MARGIN, TranscriptReader
 COMPONENTS: Final[set[str]] = ROLE_COMPONENTS | {
     f"transcript--{name}" for name in ("cursor", "below", "found", "found-here")
 }
-
-ANSWERS: Final = [
-    Binding(
-        action.keys, f"answer('{action.id}')", action.help, show=False, priority=True, id=action.id
-    )
-    for place in (KeyContext.PERMISSION, KeyContext.CHOICE)
-    for action in ACTIONS[place]
-    if action.id in {*PERMISSIONS.values(), *CHOICES}
-    and (place is KeyContext.PERMISSION or action.id == CHOICES[0])
-]
-"""Before the keys of the transcript: on a question a letter is an answer."""
 
 BINDINGS: Final = [
     Binding("up,k", "line(-1)", "Up", show=False, id="transcript.up"),
@@ -66,7 +52,7 @@ BINDINGS: Final = [
     Binding(
         "right_square_bracket", "prompt(1)", "Next prompt", show=False, id="transcript.next-prompt"
     ),
-    Binding("enter", "activate", "Open or answer", show=False, id="transcript.toggle"),
+    Binding("enter", "activate", "Expand or collapse", show=False, id="transcript.toggle"),
     Binding("y", "copy", "Copy", show=False, id="transcript.copy"),
 ]
 
@@ -91,9 +77,6 @@ TranscriptView > .transcript--below { color: $text-primary; text-style: reverse;
 
 def step(reader: TranscriptReader, by: int) -> None:
     """Move the cursor to the next (1) or previous (-1) block; through a high block line by line."""
-    question = _question(reader)
-    if question and reader.choose(question, reader.choice(question) + by):
-        return
     index = _cursor_index(reader)
     if index is None:
         _enter(reader, by)
@@ -148,26 +131,6 @@ def prompt(reader: TranscriptReader, by: int) -> bool:
     return False
 
 
-def seen_question(reader: TranscriptReader) -> QuestionBlock | None:
-    """Return the open question under the cursor, None when it is out of view.
-
-    An invisible question must not be answered by a letter that was meant for something else.
-    """
-    return None if _cursor_index(reader) is None else _question(reader)
-
-
-def to_question(reader: TranscriptReader) -> bool:
-    """Move the cursor to the open question, the oldest of several; False when there is none."""
-    waiting = reader.transcript.open_questions
-    index = reader.transcript.position(waiting[0].id) if waiting else None
-    if index is None:
-        return False
-    reader.settle()
-    _set(reader, index)
-    reader.viewport.reveal(index)
-    return True
-
-
 def to_time(reader: TranscriptReader, at: datetime, *, has_older: bool) -> bool:
     """Bring the first block of a time or later to the top; False when it is on an older page."""
     blocks = reader.transcript.blocks
@@ -184,11 +147,6 @@ def to_time(reader: TranscriptReader, at: datetime, *, has_older: bool) -> bool:
 def cursor_block(reader: TranscriptReader) -> Block | None:
     """Return the block under the cursor."""
     return None if reader.cursor is None else reader.transcript.block(reader.cursor)
-
-
-def _question(reader: TranscriptReader) -> QuestionBlock | None:
-    block = cursor_block(reader)
-    return block if isinstance(block, QuestionBlock) and block.is_open else None
 
 
 def _cursor_index(reader: TranscriptReader) -> int | None:

@@ -1,7 +1,7 @@
 """The transcript on the screen.
 
     caller --refresh_change(Change)--> TranscriptView -> Reader -> Drawings -> strips
-    caller <--Answered, CopyWanted, OlderWanted, NewBelow
+    caller <--CopyWanted, OlderWanted, NewBelow
 
 One widget for a chat of any length: blocks are laid out when they become visible, and cached while they do
 not change. Changes are applied at once and drawn once a frame. Nothing here runs on a timer.
@@ -22,15 +22,14 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from quarterdeck.transcript.blocks import Block, QuestionBlock
+from quarterdeck.transcript.blocks import Block
 from quarterdeck.transcript.export import plain_lines
 from quarterdeck.transcript.fold import BlockChanges, Transcript
 from quarterdeck.tui.kit.spans import SpanPainter, TextRole
 from quarterdeck.tui.transcript_view import navigation
-from quarterdeck.tui.transcript_view.blocks import BlockShape, answer_ids
-from quarterdeck.tui.transcript_view.layout import OPTION, TOGGLE
+from quarterdeck.tui.transcript_view.blocks import BlockShape
+from quarterdeck.tui.transcript_view.layout import TOGGLE
 from quarterdeck.tui.transcript_view.navigation import (
-    ANSWERS,
     BINDINGS,
     COMPONENTS,
     CSS,
@@ -67,10 +66,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
     DEFAULT_CSS = CSS
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *ANSWERS,
-        *BINDINGS,
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*BINDINGS]
 
     virtual_size = Reactive(Size(0, 0), layout=False)
     """Lines, as far as known. Without layout: a growing text must not lay out the screen again."""
@@ -94,14 +90,6 @@ class TranscriptView(ScrollView, can_focus=True):
         def control(self) -> "TranscriptView":
             """The view that sent it."""
             return self.view
-
-    class Answered(ViewMessage):
-        """The user chose an option of a question."""
-
-        def __init__(self, view: "TranscriptView", request_id: str, option_id: str) -> None:
-            super().__init__(view)
-            self.request_id = request_id
-            self.option_id = option_id
 
     class OlderWanted(ViewMessage):
         """The reader is at the top, and `has_older`. Answer with a change of a prepended page."""
@@ -135,7 +123,6 @@ class TranscriptView(ScrollView, can_focus=True):
         self._is_stale = True
         self._settled: tuple[Size, bool] | None = None
         self._search = Search(self._reader)
-        self._reported_question: QuestionBlock | None = None
         self._bar: tuple[int, int, int, bool] | None = None
 
     # Interface for the caller.
@@ -149,11 +136,6 @@ class TranscriptView(ScrollView, can_focus=True):
     def cursor_block(self) -> Block | None:
         """The block that the cursor is on."""
         return navigation.cursor_block(self._reader)
-
-    @property
-    def question(self) -> QuestionBlock | None:
-        """The open question that the cursor is on, while it is visible."""
-        return navigation.seen_question(self._reader)
 
     @property
     def following(self) -> bool:
@@ -209,12 +191,6 @@ class TranscriptView(ScrollView, can_focus=True):
         """Whether matches are marked."""
         return self._search.pattern is not None
 
-    def go_to_question(self) -> bool:
-        """Move the cursor to the open question, the oldest of several; False when there is none."""
-        found = navigation.to_question(self._reader)
-        self.refresh()
-        return found
-
     def go_to_time(self, at: datetime) -> bool:
         """Move the cursor to the first block of a time or later; False when it is on an older page."""
         found = navigation.to_time(self._reader, at, has_older=self.has_older)
@@ -225,9 +201,6 @@ class TranscriptView(ScrollView, can_focus=True):
         """Show the end, and follow it."""
         self._reader.viewport.end()
         self.refresh()
-
-    def question_changed(self) -> None:
-        """Report that another question is under the cursor than in the previous frame, or none."""
 
     def text_of(self, block: Block) -> str:
         """Return a block as text to copy."""
@@ -342,9 +315,6 @@ class TranscriptView(ScrollView, can_focus=True):
         reader = self._reader
         reader.resize(*state[0])
         reader.settle()
-        if self.question is not self._reported_question:
-            self._reported_question = self.question
-            self.question_changed()
         self._show_position()
         if self.new_below != reader.new_below:
             self.new_below = reader.new_below
@@ -406,7 +376,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self.refresh()
 
     def action_line(self, by: int) -> None:
-        """Move the cursor to the next or previous block, or option of a question."""
+        """Move the cursor to the next or previous block."""
         navigation.step(self._reader, by)
         self.refresh()
 
@@ -500,7 +470,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._is_stale = True
 
     def on_click(self, event: events.Click) -> None:
-        """Open or fold the clicked block, or give the answer; elsewhere move the cursor."""
+        """Open or fold the clicked block; elsewhere move the cursor."""
         offset = event.get_content_offset(self)
         if offset is None or (event.chain == 1 and self.text_selection is not None):
             return
@@ -509,37 +479,13 @@ class TranscriptView(ScrollView, can_focus=True):
         if block is None:
             return
         self._reader.cursor = block.id
-        target = span.target if span else ""
-        if target == TOGGLE:
+        if span and span.target == TOGGLE:
             self._reader.toggle(block)
-        elif target.startswith(OPTION) and isinstance(block, QuestionBlock):
-            self._answer(block, int(target.removeprefix(OPTION)))
         self.refresh()
 
     def action_activate(self) -> None:
-        """Open or fold the block, or give the chosen answer."""
+        """Open or fold the block."""
         block = self.cursor_block
-        if isinstance(block, QuestionBlock) and block.is_open:
-            self._answer(block, self._reader.choice(block))
-        elif block is not None:
+        if block is not None:
             self._reader.toggle(block)
         self.refresh()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether a letter answers: only if the question under the cursor has an answer with it."""
-        question = self.question
-        return action != "answer" or (
-            question is not None and parameters[0] in answer_ids(question)
-        )
-
-    def action_answer(self, id: str) -> None:
-        """Give the answer with this action id to the question under the cursor."""
-        question = self.question
-        if question is not None and id in (ids := answer_ids(question)):
-            self._answer(question, ids.index(id))
-            self.refresh()
-
-    def _answer(self, question: QuestionBlock, number: int) -> None:
-        if question.is_open and self._reader.choose(question, number):
-            option = (question.options or ())[number]
-            self.post_message(self.Answered(self, question.request_id, option.id))

@@ -121,7 +121,6 @@ class TranscriptReader:
         self.working_since: datetime | None = None
         self._width = 2
         self._shapes = Shapes()
-        self._choices: dict[int, int] = {}
         self._below: set[int] = set()
         self._ids: list[int] = []
         """Of the blocks whose heights are known or guessed."""
@@ -146,7 +145,6 @@ class TranscriptReader:
         self.transcript = transcript
         self.drawings.clear()
         self._shapes.clear()
-        self._choices.clear()
         self._below.clear()
         self.cursor = None
         self.viewport.following = True
@@ -227,7 +225,7 @@ class TranscriptReader:
                 return span
         return None
 
-    # Opening and answering.
+    # Opening.
 
     def toggle(self, block: Block) -> bool:
         """Open or fold a block, keeping its first line in place; False when it does not fold."""
@@ -252,17 +250,6 @@ class TranscriptReader:
         self._shapes.want(wanted)
         self._guess_all()
 
-    def choice(self, block: QuestionBlock) -> int:
-        """Return the number of the option that Enter would choose."""
-        return self._choices.get(block.id, 0)
-
-    def choose(self, block: QuestionBlock, number: int) -> bool:
-        """Move the choice; False when there is no such option."""
-        if not 0 <= number < len(block.options or ()):
-            return False
-        self._choices[block.id] = number
-        return True
-
     # Inside.
 
     def look(self, index: int) -> BlockStyle:
@@ -273,7 +260,6 @@ class TranscriptReader:
         return BlockStyle(
             width=self._width,
             shape=self._shapes.of(block),
-            choice=self._choices.get(block.id, 0),
             gap=gap,
             working_since=self.working_since if index == len(blocks) - 1 else None,
         )
