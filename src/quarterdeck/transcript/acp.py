@@ -414,10 +414,6 @@ def _git_operation(payload: Payload) -> Sequence[Step]:
     return (NoteAdded(one_line(GitOperationPayload.model_validate(payload).text)),)
 
 
-def _notice(payload: Payload) -> Sequence[Step]:
-    return (NoteAdded(one_line(NoticePayload.model_validate(payload).text)),)
-
-
 _READERS: dict[str, Callable[[Payload], Sequence[Step] | None]] = {
     AgentEventType.SESSION_UPDATE: _update,
     AgentEventType.PERMISSION_REQUEST: _permission_request,
@@ -427,5 +423,4 @@ _READERS: dict[str, Callable[[Payload], Sequence[Step] | None]] = {
     AgentEventType.TURN_RESULT: _turn_result,
     AgentEventType.NOTICE: _notice,
     AgentEventType.GIT_OPERATION: _git_operation,
-    AgentEventType.NOTICE: _notice,
 }

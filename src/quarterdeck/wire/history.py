@@ -26,7 +26,6 @@ class AgentEventType(StrEnum):
     TURN_RESULT = "turn-result"
     NOTICE = "notice"
     GIT_OPERATION = "git-operation"
-    NOTICE = "agent-notice"
 
 
 STATE_UPDATES = frozenset(
@@ -102,7 +101,10 @@ class OwnTurnStarted(CamelRecord):
 
 
 class NoticePayload(CamelRecord):
-    """Payload of `notice`: something that a person should know of the running turn (own type)."""
+    """Payload of `notice`: something that a person should know (own type).
+
+    It is a warning of the agent's program, or says that nothing comes from the agent.
+    """
 
     text: str
     """The notice, in one line."""
@@ -168,13 +170,6 @@ class PermissionOutcomePayload(CamelRecord):
     """How it ended."""
 
 
-class NoticePayload(CamelRecord):
-    """Payload of `agent-notice`: a warning or a notice of the agent's program (own type)."""
-
-    text: str
-    """Text to show."""
-
-
 class GitOperationPayload(CamelRecord):
     """Payload of `git-operation`: an operation of the service on the repositories (own type)."""
 
@@ -196,7 +191,6 @@ AGENT_PAYLOADS: dict[AgentEventType, type[CamelRecord]] = {
     AgentEventType.TURN_RESULT: TurnResult,
     AgentEventType.NOTICE: NoticePayload,
     AgentEventType.GIT_OPERATION: GitOperationPayload,
-    AgentEventType.NOTICE: NoticePayload,
 }
 """The payload model of each type of agent event."""
 

@@ -57,7 +57,11 @@ async def test_permission_modes_decide_what_is_asked(place: Place) -> None:
 
 
 async def test_what_a_person_configured_is_no_mode(place: Place) -> None:
-    place.configure(configuration(place.model.url, 'approval_policy = "never"\nsandbox_mode = "workspace-write"'))
+    place.configure(
+        configuration(
+            place.model.url, 'approval_policy = "never"\nsandbox_mode = "workspace-write"'
+        )
+    )
     session = await place.open()
     assert current(session.settings.permission_mode) == "configured"
 
@@ -82,7 +86,9 @@ async def test_models_and_thinking_levels_are_those_that_codex_lists(place: Plac
 async def test_commands_and_skills_are_listed_and_carried_out(place: Place) -> None:
     skill = place.home / ".codex" / "skills" / "pears"
     skill.mkdir(parents=True)
-    (skill / "SKILL.md").write_text("---\nname: pears\ndescription: Peels a pear.\n---\nFrom its top.\n")
+    (skill / "SKILL.md").write_text(
+        "---\nname: pears\ndescription: Peels a pear.\n---\nFrom its top.\n"
+    )
     session = await place.open()
     await session.prompt(prompt("say hello"))
     [update] = place.heard.payloads("available_commands_update")
@@ -107,14 +113,18 @@ async def test_commands_and_skills_are_listed_and_carried_out(place: Place) -> N
 
 
 async def test_warnings_are_notices_and_another_try_is_a_state(place: Place) -> None:
-    text = configuration(place.model.url, 'service_tier = "nonsense"').replace("stream_max_retries = 0", "stream_max_retries = 1")
+    text = configuration(place.model.url, 'service_tier = "nonsense"').replace(
+        "stream_max_retries = 0", "stream_max_retries = 1"
+    )
     place.configure(text)
     session = await place.open()
     outcome = await session.prompt(prompt("cut"))
     assert outcome.stop_reason == StopReason.FAILED
-    states = [p["_meta"][NOTED_STATE] for p in place.heard.payloads("session_info_update") if "_meta" in p]
+    states = [
+        p["_meta"][NOTED_STATE] for p in place.heard.payloads("session_info_update") if "_meta" in p
+    ]
     assert states and "econnecting" in states[0]
     thoughts = place.heard.payloads("agent_thought_chunk")
     assert not any("econnecting" in json.dumps(thought) for thought in thoughts)
-    notices = [event.payload["text"] for event in place.heard.events if event.type == "agent-notice"]
+    notices = [event.payload["text"] for event in place.heard.events if event.type == "notice"]
     assert notices  # the model is unknown to codex

@@ -359,8 +359,12 @@ def settings(
         print_json(offered)
         return
     rows = [
-        [label, "*" if setting.current and setting.current.id == choice.id else "", choice.id]
-        + [safe_line(choice.description or choice.name)]
+        [
+            label,
+            "*" if setting.current and setting.current.id == choice.id else "",
+            choice.id,
+            safe_line(choice.description or choice.name),
+        ]
         for label, setting in (
             ("mode", offered.permission_mode),
             ("model", offered.model),
