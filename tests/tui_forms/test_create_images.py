@@ -75,7 +75,7 @@ async def test_images_go_with_the_first_message(live: Installation, tmp_path: Pa
         await desk.press("n")
         await desk.see("New replica", "with the first message: one.png, two.jpg")
         await desk.write("what is there?")
-        await desk.press("shift+tab")
+        await desk.tab_to("name")
         await desk.write("taken")
         await desk.press("ctrl+s")
         await desk.see("Choose another one", "with the first message: one.png, two.jpg")

@@ -170,6 +170,14 @@ class Desk:
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
 
+    async def tab_to(self, field: str) -> None:
+        """Goes from field to field, to the one with this id."""
+        for _ in range(30):
+            await self.pilot.press("tab")
+            if self.app.focused is not None and self.app.focused.id == field:
+                return
+        raise AssertionError(f"tab never comes to {field}")
+
     async def write(self, text: str) -> None:
         """Types a text in one burst and waits until it is taken; newlines are ctrl+j."""
         self.burst("ctrl+j" if c == "\n" else c for c in text)

@@ -14,7 +14,8 @@ async def test_a_replica_is_made_and_answers(live: Installation) -> None:
         await desk.see("online", "No replicas yet")
         await desk.press("n", *"Do it:", "enter", "enter", *"```sh", "enter")
         await desk.press(*"echo done-$((20+3))", "enter", *"```")
-        await desk.press("shift+tab", *"first-one", "ctrl+s")
+        await desk.tab_to("name")
+        await desk.press(*"first-one", "ctrl+s")
         await desk.see("first-one · builtin", "qd/first-one", "echo done-")
         await desk.see("1 block ran", "○ idle")
         assert desk.focus == "Composer"
@@ -27,11 +28,15 @@ async def test_errors_stand_beside_their_fields_and_nothing_typed_is_lost(
     await live.create("taken")
     async with live.cockpit((80, 24)) as desk:
         await desk.see("taken")
-        await desk.press("n", *"Hello", "shift+tab", *"taken", "ctrl+s")
+        await desk.press("n", *"Hello")
+        await desk.tab_to("name")
+        await desk.press(*"taken", "ctrl+s")
         await desk.see("has this name already")
         await desk.press("ctrl+u", *"a", "space", *"b", "ctrl+s")
         await desk.see("cannot contain spaces")
-        await desk.press("ctrl+u", *["shift+tab"] * 5, "ctrl+u")
+        await desk.press("ctrl+u")
+        await desk.tab_to("repository")
+        await desk.press("ctrl+u")
         await desk.press(*"/nowhere", "ctrl+s")
         await desk.see("/nowhere", "not a git repository")
         assert "Hello" in desk.text
@@ -105,7 +110,7 @@ async def test_a_turn_is_interrupted_from_the_list_without_its_pane(live: Instal
     await live.create("other")
     async with live.cockpit() as desk:
         await desk.see("busy", "other", "working")
-        await desk.press("j")
+        await desk.press("S", "j")
         await desk.see("other · builtin")
         await desk.press("k")
         desk.app.app_state.look_at(None)

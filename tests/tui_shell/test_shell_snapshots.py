@@ -172,15 +172,16 @@ def test_create_with_an_error(
     async def models(client: object, agent_id: str) -> list[str]:
         return []
 
+    frozen.add("fix-login")
     monkeypatch.setattr(create, "choices", choices)
     monkeypatch.setattr(create, "models_of", models)
     monkeypatch.setattr(type(frozen.app_state), "client", None)
-    keys = ["n", *"Mend", "shift+tab", "a", "space", "b", "ctrl+s"]
-    assert snap_compare(frozen, terminal_size=size, run_before=press(*keys, until="spaces; use"))
+    keys = ["n", *"Mend", *["tab"] * 6, "a", "space", "b", "ctrl+s"]
+    assert snap_compare(frozen, terminal_size=size, run_before=press(*keys, until="Names cannot"))
 
 
 def test_create_while_the_service_is_down(snap_compare: Any, frozen: FrozenCockpit) -> None:
-    wait = press("n", *"Mend", until="Could not load")
+    wait = press("n", *"Mend", until="follow when it answers")
     assert snap_compare(frozen, terminal_size=SMALL, run_before=wait)
 
 

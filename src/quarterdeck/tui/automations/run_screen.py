@@ -277,7 +277,7 @@ class RunScreen(RunSteps):
 OFF = "Off: its schedule and events start nothing; manual runs do."
 
 
-class RunDialog(SettledLayout[Triggered | None], Dialog[Triggered | None]):
+class RunDialog(Dialog[Triggered | None], SettledLayout[Triggered | None]):
     """Dismissed with the run that was started, or None; starts with the payload."""
 
     DEFAULT_CSS = """

@@ -81,7 +81,7 @@ KEYS = (
 TESTING = "Testing in a temporary replica · {hook.test} stop"
 
 
-class HookScreen(SettledLayout[object], Dialog[object]):
+class HookScreen(Dialog[object], SettledLayout[object]):
     """Dismissed with True when a version was saved, else with None."""
 
     DEFAULT_CSS = """

@@ -129,7 +129,7 @@ UNTYPED = "Type to search. esc, then m: install from URL."
 NOTHING = "No results. esc, then m: install from URL."
 
 
-class SkillSearch(SettledLayout[object], Dialog[object]):
+class SkillSearch(Dialog[object], SettledLayout[object]):
     """Dismissed with True when something was installed, else with None."""
 
     DEFAULT_CSS = """
@@ -250,7 +250,7 @@ class SkillSearch(SettledLayout[object], Dialog[object]):
 SIGNS = {Effect.ADD: "+ add", Effect.CHANGE: "~ change", Effect.SAME: "= same", Effect.WRONG: "✗"}
 
 
-class PasteScreen(SettledLayout[object], Dialog[object]):
+class PasteScreen(Dialog[object], SettledLayout[object]):
     """Dismissed with True when something was imported, else with None.
 
     What the service refuses stays in the list with the reason, and the text is kept.

@@ -11,13 +11,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.suggester import SuggestFromList
-from textual.widgets import Button, Input, Label, OptionList, Select, Static, TextArea
+from textual.widgets import Button, Input, Label, Select, Static, TextArea
 
-from quarterdeck.client.errors import ClientError
+from quarterdeck.client.errors import ClientError, LinkError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.commands import Commands
 from quarterdeck.store.creation import CreationChoices, CreationRequest, choices, create, models_of
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.signals import Change, ConnectionChanged
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.forms.create_fields import (
@@ -54,18 +55,25 @@ STYLE = """
 CreateScreen {
     align: center middle;
     & > VerticalScroll {
-        width: 76;
-        max-width: 98%;
+        width: 98%;
         height: auto;
-        max-height: 98%;
-        padding: 0 2;
+        max-height: 90%;
+        padding: 0 1;
         background: $surface;
         border: round $primary;
     }
     & Label { width: 14; color: $text-muted; }
     & .row, & BaseField { height: auto; }
     & Input, & Select { width: 1fr; }
-    & TextArea { height: 5; border: round $panel-lighten-2; padding: 0 1; }
+    & #message { height: auto; min-height: 5; max-height: 50vh; }
+    & TextArea { border: round $panel-lighten-2; padding: 0 1; }
+    & #unavailable {
+        display: none;
+        margin-left: 14;
+        color: $text-muted;
+        text-wrap: nowrap;
+        text-overflow: ellipsis;
+    }
     & TextArea:focus { border: round $border; }
     & .error { color: $text-error; height: auto; display: none; margin-left: 14; }
     & ModelForm .help { display: none; }
@@ -79,6 +87,10 @@ CreateScreen {
     & #hint { color: $text-muted; }
     & #buttons { height: auto; align-horizontal: right; }
     & Button { margin-left: 2; }
+    &.-normal { align: left middle; }
+    &.-normal > VerticalScroll { width: 1fr; margin: 1 0 1 26; }
+    &.-wide { align: left middle; }
+    &.-wide > VerticalScroll { width: 1fr; max-width: 96; margin: 1 0 1 34; }
 }
 """
 
@@ -92,7 +104,7 @@ NO_IMAGE = (
 )
 
 
-class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | Typed]):
+class CreateScreen(Dialog[ReplicaDetail | Typed], SettledLayout[ReplicaDetail | Typed]):
     """Asks for repository, environment, agent, name and first message.
 
     Dismissed with the new replica, or with what was typed. A refusal is shown next to its field and
@@ -103,6 +115,8 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
     place: ClassVar[KeyContext] = KeyContext.NEW_REPLICA
     # Not the container of everything, which would get the focus first: each widget would be styled for it.
     AUTO_FOCUS = "#message"
+    # Beside the list, which stays visible where there is room for both.
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-normal"), (120, "-wide")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel", id="form.close"),
         Binding("ctrl+s", "submit", "Create", id="form.save"),
@@ -126,32 +140,33 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         self._attachments = list(typed.attachments)
         self._choices: CreationChoices | None = None
         self._busy = False
+        self._waits = False
+        """Whether the error says that the choices could not be read yet."""
 
     def compose(self) -> ComposeResult:
         box = VerticalScroll()
         box.border_title = "New replica"
         with box:
-            hint = "path or git URL (empty for none)"
-            yield from self._row("repository", _input("repository", self._typed.repository, hint))
-            yield BaseField(self._app_state, self._typed.base, self._typed.include_uncommitted)
-            yield from self._row(
-                "environment", _select("environment", "Default for this repository", OWN)
-            )
-            yield from self._row("agent", _select("agent", "builtin", BUILTIN))
-            yield from self._row("model", _input("model", self._typed.model, "Agent default"))
-            yield from self._row("name", _input("name", self._typed.name, "auto"))
             message = MessageField(self._typed.message, id="message")
             message.border_title = "Prompt (optional)"
             message.cursor_blink = False
             yield message
             yield Static(id="attached", markup=False)
             yield Static(id="message-error", classes="error own", markup=False)
+            hint = "path or git URL (empty for none)"
+            yield from self._row("repository", _input("repository", self._typed.repository, hint))
+            yield BaseField(self._app_state, self._typed.base, self._typed.include_uncommitted)
+            yield from self._row("agent", _select("agent", "builtin", BUILTIN))
+            yield Static(id="unavailable", markup=False)
+            yield from self._row("model", _input("model", self._typed.model, "Agent default"))
+            yield from self._row(
+                "environment", _select("environment", "Default for this repository", OWN)
+            )
+            yield from self._row("name", _input("name", self._typed.name, "auto"))
             yield more_form(self._typed.more)
             yield Static(id="form-error", classes="error own", markup=False)
             yield Static(
-                keyed(
-                    "{form.save} create · {form.next} next · {composer.attach} image · {form.close} close"
-                ),
+                keyed("{form.save} create · {composer.attach} image · {form.close} close"),
                 id="hint",
                 markup=False,
             )
@@ -171,36 +186,52 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         self._show_attachments()
         self.set_focus(message)
         self._offer_bases()
+        self._stop_watching = self._app_state.changed.watch(self._note_change)
         self._read_choices()
 
+    def on_unmount(self) -> None:
+        self._stop_watching()
+
     # choices
+
+    def _note_change(self, change: Change) -> None:
+        """Read the choices as soon as the service answers, if they could not be read before."""
+        if isinstance(change, ConnectionChanged) and self._app_state.online and not self._choices:
+            self._read_choices()
 
     @work(exclusive=True, group="choices")
     async def _read_choices(self) -> None:
         try:
             self._choices = await choices(self._app_state.client)
+        except LinkError as error:
+            self.show_error(FORM, f"{error} Agents and environments follow when it answers.")
+            self._waits = True
+            return
         except ClientError as error:
             self.show_error(FORM, f"Could not load options: {error}")
             return
+        if self._waits:
+            self._waits = False
+            self.query_one(f"#{FORM}-error").display = False
         self._offer_agents(self._choices.agents)
         self._offer_environments()
         self._offer_bases()
 
     def _offer_agents(self, agents: Sequence[Agent]) -> None:
-        select = self._select("agent")
-        if not agents:
+        missing = self.query_one("#unavailable", Static)
+        others = [agent for agent in agents if not agent.available]
+        missing.display = bool(others)
+        missing.update(" · ".join(_missing_words(agent) for agent in others))
+        usable = [agent for agent in agents if agent.available]
+        if not usable:
             return
+        select = self._select("agent")
         chosen = select.value
-        agents = sorted(agents, key=lambda agent: not agent.available)
-        select.set_options([(Text(_agent_words(agent)), agent.id) for agent in agents])
-        usable = [agent.id for agent in agents if agent.available]
-        if chosen == BUILTIN or chosen not in usable:
-            chosen = next((id for id in usable if id != BUILTIN), agents[0].id)
+        select.set_options([(Text(one_line(agent.name)), agent.id) for agent in usable])
+        ids = [agent.id for agent in usable]
+        if chosen == BUILTIN or chosen not in ids:
+            chosen = next((id for id in ids if id != BUILTIN), ids[0])
         select.value = chosen
-        listing = select.query_one(OptionList)
-        for index, agent in enumerate(agents):
-            if not agent.available:
-                listing.disable_option_at_index(index)
 
     @on(Select.Changed, "#agent")
     @work(exclusive=True, group="models")
@@ -360,9 +391,9 @@ class CreateScreen(SettledLayout[ReplicaDetail | Typed], Dialog[ReplicaDetail | 
         self.dismiss(typed)
 
 
-def _agent_words(agent: Agent) -> str:
-    name = one_line(agent.name)
-    return name if agent.available else f"{name}: {one_line(agent.reason or 'not available')}"
+def _missing_words(agent: Agent) -> str:
+    reason = one_line(agent.reason or "not available") if agent.installed else "not installed"
+    return f"{one_line(agent.name)}: {reason}"
 
 
 def _input(name: str, value: str, placeholder: str) -> Input:

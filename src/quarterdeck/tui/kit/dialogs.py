@@ -27,8 +27,15 @@ R = TypeVar("R")
 
 
 class Dialog(ModalScreen[R], Generic[R]):
-    """`place` selects the keys that its help shows, as far as the dialog has them."""
+    """`place` selects the keys that its help shows, as far as the dialog has them.
 
+    It is drawn over the screen below, whose colors stay: to dim them would draw all of it twice. A dialog that
+    is a `SettledLayout` too has this class first, as Textual inherits styles from the first base only.
+    """
+
+    DEFAULT_CSS = """
+    Dialog { background: transparent; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyContext.DIALOG)]
     place: ClassVar[KeyContext]
 
@@ -178,7 +185,7 @@ Submit = Callable[[Mapping[str, str]], Awaitable[None]]
 """Carries out the request. Raises `WrongFieldError`, or the client's errors."""
 
 
-class AskScreen(SettledLayout[bool], Dialog[bool]):
+class AskScreen(Dialog[bool], SettledLayout[bool]):
     """Dismissed with True when it was carried out. A refusal is shown and nothing typed is lost."""
 
     DEFAULT_CSS = """
@@ -277,7 +284,7 @@ class Choice:
     usable: bool = True
 
 
-class ChooseScreen(SettledLayout["str | None"], Dialog["str | None"]):
+class ChooseScreen(Dialog["str | None"], SettledLayout["str | None"]):
     """Dismissed with the chosen id, or None. With `free`, the typed text may be the result."""
 
     DEFAULT_CSS = """

@@ -19,6 +19,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
+from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import (
@@ -219,6 +220,17 @@ RESTING = 0.12
 SETTLE_SECONDS = 0.15
 """Seconds that reading a replica may take before its empty pane is shown."""
 CHOOSE = "No replica selected."
+FIRST_START = """Run and supervise coding agents in sandboxes.
+
+{replica.new}  New replica      {directory}
+   Agents           {agents}
+{page.environments}  Environments     variables, hooks, skills, MCP
+{page.automations}  Automations      schedules and webhooks
+{page.settings}  Settings         agents, keys, theme
+{app.help}  Keys of this screen
+{app.quit}  Quit
+
+Quitting never stops an agent: qd comes back here."""
 
 
 class ReplicaHolder(Vertical):
@@ -243,6 +255,8 @@ class ReplicaHolder(Vertical):
         self._moved_at = 0.0
         self._wanted: UUID | None = None
         self._reading = False
+        self._is_first = False
+        """Whether the hint of the first start is shown."""
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -253,6 +267,36 @@ class ReplicaHolder(Vertical):
 
     def on_unmount(self) -> None:
         self._stop_watching()
+
+    def show_hint(self) -> None:
+        """Say how to begin while there is no replica, in the place of one."""
+        if not self._app_state.listed or self.pane is not None:
+            return
+        is_first = not self._app_state.replicas
+        if is_first and not self._is_first:
+            self._read_agents()
+        elif self._is_first and not is_first:
+            self._put_words(keyed(CHOOSE))
+        self._is_first = is_first
+
+    @work(exclusive=True, group="agents")
+    async def _read_agents(self) -> None:
+        directory = self._app_state.directory
+        where = one_line(str(directory)) if directory else "from any path or git URL"
+        words = keyed(FIRST_START).replace("{directory}", where)
+        self._put_words(words.replace("{agents}", "…"))
+        try:
+            agents = await self._app_state.chat_commands.agents()
+        except ClientError as error:
+            found = one_line(str(error))
+        else:
+            signs = {True: "✓", False: "✗"}
+            found = " ".join(f"{signs[agent.available]} {one_line(agent.id)}" for agent in agents)
+        self._put_words(words.replace("{agents}", found))
+
+    def _put_words(self, text: str) -> None:
+        for words in self.query("#words").results(Static):
+            words.update(text)
 
     @property
     def pane(self) -> ReplicaPane | None:

@@ -70,7 +70,7 @@ class ActionRow(Static):
         self.post_message(self.Chosen(self._action_id))
 
 
-class ActionScreen(SettledLayout[R], Dialog[R]):
+class ActionScreen(Dialog[R], SettledLayout[R]):
     """`choices` are its lines in order; the ends of their ids are passed to `carry_out`."""
 
     DEFAULT_CSS = """

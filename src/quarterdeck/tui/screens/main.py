@@ -156,6 +156,7 @@ class MainScreen(CommandScreen):
         self.listing.empty = welcome if self._app_state.listed else ""
         self.listing.show(self._app_state.filtered(states), sort=sort)
         self.listing.unmark(self.listing.marked - self._app_state.replicas.keys())
+        self._beside.show_hint()
         self.query_one(StatusLine).show(self._app_state.connection, states)
         self.query_one(PageLinks).show(self._app_state.automations.summary().text)
         self._show_filter()

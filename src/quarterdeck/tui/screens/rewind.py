@@ -39,7 +39,7 @@ TURNS = "turns/"
 """Prefix of the ids of checkpoints at the start of a turn; the id of the message follows."""
 
 
-class RewindScreen(SettledLayout[None], Dialog[None]):
+class RewindScreen(Dialog[None], SettledLayout[None]):
     """Lists checkpoints, the newest first; asks before it rewinds, and says how to undo it."""
 
     DEFAULT_CSS = """

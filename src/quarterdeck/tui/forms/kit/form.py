@@ -307,7 +307,7 @@ AROUND = 7
 """Lines of a dialog that are not fields: borders, margins, help, errors, buttons."""
 
 
-class FormScreen(SettledLayout["R | None"], Dialog["R | None"], Generic[R]):
+class FormScreen(Dialog["R | None"], SettledLayout["R | None"], Generic[R]):
     """Dismissed with the result of `save`, or with None when nothing was saved.
 
     `save` is given the checked body and raises the client's errors, or `InvalidValueError`; a refusal is shown next to its
