@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -11,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from quarterdeck.engine.dial_home import NoBootError, ServiceAddress, fetch_boot
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.port import EngineAwayError, SandboxError
 from quarterdeck.wire.dial_home import BOOT_VARIABLE, LINK_PATH
 from tests.containers.deck import Deck
 from tests.containers.processes import ProcessContainers
@@ -124,7 +125,8 @@ async def test_strangers_are_refused(deck: Deck) -> None:
     (token,) = boots
     assert await refused(deck, mine, token) == 403  # of another replica
     assert await refused(deck, str(uuid4()), token) == 403
-    for headers in ({}, {"Authorization": "Basic x"}):
+    path = {"Authorization": f"Bearer {token}", "X-Workspace-Id": f"../{other}"}
+    for headers in ({}, {"Authorization": "Basic x"}, path):
         with pytest.raises(InvalidStatus, match="401"):
             async with connect(
                 f"ws://{deck.host}:{deck.port}{LINK_PATH}", additional_headers=headers, proxy=None
@@ -176,6 +178,37 @@ async def test_a_container_that_ended_is_started_again_with_its_files(deck: Deck
     assert await deck.running(id, "cat note") == "kept\n"
     first, second = containers.launches
     assert first.digest != second.digest
+
+
+async def test_a_line_that_was_cut_loses_nothing(deck: Deck) -> None:
+    """Every connection breaks while a turn runs, and the container engine does not answer either."""
+    containers = deck.containers
+    assert isinstance(containers, ProcessContainers)
+    id = await deck.create(await deck.environment())
+    base = f"/v1/workspaces/{id}/terminal/sessions"
+    session = (await deck.post(base, {"cols": 80, "rows": 24}, 201))["session"]["id"]
+    block = "```sh\nfor i in 1 2 3 4; do echo tick $i; sleep 0.3; done\n```"
+    sent = await deck.post(f"/v1/replica/{id}/messages", {"message": block})
+    containers.fault = EngineAwayError("The container engine does not answer.")
+    deck.driver.switchboard.end(id)
+
+    async def refused() -> bool:
+        answer = await deck.client.get(base)
+        return answer.status_code in (502, 503)
+
+    await eventually(refused, "the cut")
+    containers.fault = None
+
+    async def ended() -> list[dict[str, Any]]:
+        events = (await deck.get(f"/v1/replica/{id}/history"))["events"]
+        return [one for one in events if one["type"] == "turn-result"]
+
+    (result,) = await eventually(ended, "the end of the turn")
+    assert result["payload"]["messageId"] == sent["message_id"]
+    text = json.dumps((await deck.get(f"/v1/replica/{id}/history"))["events"])
+    assert all(f"tick {n}" in text for n in range(1, 5))
+    assert [one["id"] for one in (await deck.get(base))["sessions"]] == [session]
+    assert len(containers.launches) == 1
 
 
 async def test_a_container_that_cannot_boot_says_why(deck: Deck, repository: Path) -> None:

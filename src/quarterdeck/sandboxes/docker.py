@@ -24,7 +24,15 @@ from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.containers import Container, Launch
 from quarterdeck.sandboxes.image import VERSION_LABEL
-from quarterdeck.sandboxes.port import Isolation, Layout, ProcessError, Progress, SandboxError, Size
+from quarterdeck.sandboxes.port import (
+    EngineAwayError,
+    Isolation,
+    Layout,
+    ProcessError,
+    Progress,
+    SandboxError,
+    Size,
+)
 
 DEFAULT_ADDRESS = "unix:///var/run/docker.sock"
 NETWORK = "quarterdeck"
@@ -121,7 +129,7 @@ class DockerContainers:
                 ) from e
             raise SandboxError(f"Docker refused: {e.message}") from e
         except (aiohttp.ClientError, OSError, TimeoutError) as e:
-            raise SandboxError(
+            raise EngineAwayError(
                 f"Docker does not answer at {self._address}. Start it, or change [sandboxes] in the "
                 "configuration file.",
                 str(e),

@@ -55,6 +55,10 @@ class ArchiveError(SandboxError):
     """A workspace's archive is missing or damaged; its remains were left alone."""
 
 
+class EngineAwayError(SandboxError):
+    """What runs the sandboxes does not answer now; they may well run."""
+
+
 class IsolationError(SandboxError):
     """No sandbox can be run here; the text says why and what to do."""
 
@@ -354,11 +358,7 @@ class Sources(Protocol):
         ...
 
     async def fetch_pull_requests(self, source: RepositorySource, refs: Sequence[str]) -> None:
-        """Bring heads of pull requests into the mirror; those that the source lacks are left out.
-
-        Args:
-            refs: their full names at the source, such as `refs/pull/7/head`.
-        """
+        """Bring heads of pull requests, such as `refs/pull/7/head`, into the mirror if they exist."""
         ...
 
     async def source_refs(self, source: RepositorySource) -> dict[str, str]:
@@ -374,9 +374,7 @@ class Sources(Protocol):
     ) -> AsyncGenerator[bytes]:
         """Serve one request of a fetch: branches and tags of a source as last fetched.
 
-        Args:
-            body: of a request of git's HTTP protocol; None advertises the refs.
-            protocol: the request's `Git-Protocol` header.
+        Without a body the refs are advertised. `protocol` is its `Git-Protocol` header.
 
         Raises:
             CloneError: git refused.
@@ -388,10 +386,8 @@ class Sources(Protocol):
     ) -> str:
         """Push to the source of a repository with the user's credentials; return git's output.
 
-        All updates happen or none. The pack is checked in a separate repository first.
-
-        Args:
-            pack: what the mirror lacks of the updates' commits.
+        All updates happen or none. The pack has what the mirror lacks of the updates' commits; it is
+        checked in a separate repository first.
 
         Raises:
             PushError: the source refused, a branch is checked out there, or the pack is damaged.
@@ -575,7 +571,11 @@ class SandboxDriver(Switchboard, Saves, Protocol):
         ...
 
     async def alive(self, workspace_id: str) -> bool:
-        """Return whether the workspace's engine process runs."""
+        """Return whether the workspace's engine process runs.
+
+        Raises:
+            EngineAwayError: that is not known now.
+        """
         ...
 
     async def stop(self, workspace_id: str) -> None:

@@ -15,6 +15,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.sandboxes.switchboard import OfferedConnection, Switchboard
 from quarterdeck.service.middleware import bearer_of
+from quarterdeck.wire.base import CANONICAL_ID
 from quarterdeck.wire.dial_home import BOOT_PATH, OPENED, PART_BYTES, WORKSPACE_HEADER
 
 _WORKSPACE = WORKSPACE_HEADER.lower().encode()
@@ -44,7 +45,7 @@ async def serve_engine(
     token = bearer_of(headers.get(b"authorization", b"").decode("latin-1"))
     await receive()  # its beginning
     try:
-        if token is None:
+        if token is None or not CANONICAL_ID.fullmatch(workspace_id):
             await _refuse(send, 401)
         elif scope["path"] == BOOT_PATH:
             await _boot(switchboard.open_boot(workspace_id, token), receive, send)

@@ -22,6 +22,7 @@ from quarterdeck.engine.link import EngineError, EngineProtocolError, EngineRefu
 from quarterdeck.sandboxes.port import (
     PROCESS,
     Concern,
+    EngineAwayError,
     ProcessError,
     RepositorySource,
     SandboxDriver,
@@ -419,10 +420,19 @@ class EngineLifecycle:
             if self.ending:
                 return
             failures = 0 if linked else failures + 1
-            if not await (await self._site.driver()).alive(self._site.id):
+            if not await self._is_alive():
                 await self._start_again()
             elif failures:
                 await asyncio.sleep(pauses[min(failures, len(pauses)) - 1])
+
+    async def _is_alive(self) -> bool:
+        """Return whether the engine runs, as soon as that can be known."""
+        while True:
+            try:
+                return await (await self._site.driver()).alive(self._site.id)
+            except EngineAwayError as e:
+                log.warning("Whether workspace %s runs is not known: %s", self._site.id, e)
+                await asyncio.sleep(self._site.tools.settings.backoff[-1])
 
     async def _follow(self) -> bool:
         """Serve one connection to its end; False when there was none, or only for a moment."""
