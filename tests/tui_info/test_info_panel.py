@@ -10,7 +10,7 @@ from quarterdeck.tui.widgets.info import rows_of
 from tests.tui_info.known import ENVIRONMENT, known_replica, see
 from tests.tui_shell.frozen import START, FrozenCockpit, screen_text
 
-WIDE = (140, 44)
+WIDE = (160, 44)
 
 
 def test_everything_that_is_known_is_said_and_links_are_safe(frozen: FrozenCockpit) -> None:
@@ -64,6 +64,24 @@ async def test_an_address_is_copied_by_key(frozen: FrozenCockpit) -> None:
         assert frozen.clipboard == "http://127.0.0.1:41001/"
         await pilot.press("tab")
         assert type(frozen.focused).__name__ == "Composer"
+
+
+async def test_it_is_shown_by_itself_in_a_wide_window_only(frozen: FrozenCockpit) -> None:
+    known_replica(frozen)
+    async with frozen.run_test(size=(149, 44)) as pilot:
+        await see(pilot, "ctx 21% · $0.42")  # its vital facts are in the head line
+        assert "Previews" not in screen_text(frozen)
+        await pilot.resize_terminal(150, 44)
+        await see(pilot, "Previews")
+        await pilot.resize_terminal(149, 44)
+        await see(pilot, "Previews", gone=True)
+        await pilot.press("f2")
+        await see(pilot, "Previews")
+        await pilot.press("f2")
+        await see(pilot, "Previews", gone=True)
+        await pilot.resize_terminal(150, 44)
+        await pilot.pause()
+        assert "Previews" not in screen_text(frozen)  # as the user chose
 
 
 async def test_hidden_it_makes_and_reads_nothing(

@@ -20,3 +20,13 @@ def fit(text: str, width: int) -> str:
 def wrapped(text: str, width: int) -> list[str]:
     """Return a hint in lines of at most `width` characters; its own lines are kept apart."""
     return [row for line in text.splitlines() for row in wrap(line, max(1, width)) or [""]]
+
+
+def money(amount: float, currency: str) -> str:
+    """Return a formatted amount: `$0.42`, `$0.0007`, `1.20 EUR`."""
+    digits = 2 if amount >= 0.01 else 4
+    return (
+        f"${amount:.{digits}f}"
+        if currency == "USD"
+        else f"{amount:.{digits}f} {one_line(currency)}"
+    )

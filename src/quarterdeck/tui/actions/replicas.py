@@ -157,7 +157,9 @@ LIST_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("tab.exec", "7,alt+7", "show('exec')", "Run command"),
         GET_CHANGES,
         Action("info.open", "o", "to_info", "Go to info panel (copy addresses)"),
-        Action("info.toggle", "f2", "toggle_info", "Toggle info panel (from 120 columns)"),
+        Action(
+            "info.toggle", "f2", "toggle_info", "Toggle info panel (by itself from 150 columns)"
+        ),
     ),
 }
 

@@ -42,6 +42,8 @@ WELCOME = (
     "No replicas yet.\nPress {replica.new} to create one:\na sandbox with your\n"
     "repository and an agent."
 )
+INFO_COLUMNS = 150
+"""Width of the window from which the info panel is shown by default."""
 STREAM_SECONDS = 1 / 20
 """Seconds between two frames of streamed text: nobody reads faster, and keys wait for each frame."""
 NONE_SHOWN = "No matches.\n{list.everything} clears the filter."
@@ -85,7 +87,8 @@ class MainScreen(CommandScreen):
         self._frame = PendingUpdate()
         self._scheduled = False
         self._shown_at = 0.0
-        self._with_info = True
+        self._with_info: bool | None = None
+        """Whether the user wants the info panel; None: where the window is wide enough for both."""
 
     def compose(self) -> ComposeResult:
         yield StatusLine()
@@ -167,11 +170,22 @@ class MainScreen(CommandScreen):
         line.show(listing.count, len(self._app_state.replicas), len(listing.marked))
         self._show_keys()
 
+    def on_resize(self) -> None:
+        self._show_info()
+
+    @property
+    def _shows_info(self) -> bool:
+        if self._with_info is None:
+            return self.size.width >= INFO_COLUMNS
+        return self._with_info
+
     def _show_info(self) -> None:
         """Show the panel next to the replica, where there is room for it and it is enabled."""
+        if self._is_closing:
+            return
         pane = self.pane
         state = self._app_state.replicas.get(pane.replica_id) if pane else None
-        self.info.set_class(self._with_info and state is not None, "wanted")
+        self.info.set_class(self._shows_info and state is not None, "wanted")
         if state is not None:
             self.info.show(state)
 
@@ -423,7 +437,7 @@ class MainScreen(CommandScreen):
     def action_toggle_info(self) -> None:
         if self.focused is self.info:
             self.action_from_info()
-        self._with_info = not self._with_info
+        self._with_info = not self._shows_info
         self._show_info()
 
     def action_to_info(self) -> None:

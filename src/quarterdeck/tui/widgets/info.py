@@ -19,6 +19,7 @@ from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.rows import ROLES, Row, RowList
 from quarterdeck.tui.kit.spans import Emphasis, Line, Span, TextRole, indent, line, wrap
+from quarterdeck.tui.text import money
 from quarterdeck.tui.themes import MARKS
 from quarterdeck.tui.transcript_view.markdown import safe_link
 from quarterdeck.wire.git_state import RepositoryStatus
@@ -180,7 +181,7 @@ def _agent(state: ReplicaState, chat: ChatState | None) -> list[Line]:
     if tokens is not None and tokens.turn is not None:
         lines.append(line(f"last turn {_count(tokens.turn)} tokens", TextRole.DIM))
     if tokens is not None and tokens.cost:
-        lines.append(line(f"cost {_money(tokens.cost, tokens.currency)}", TextRole.DIM))
+        lines.append(line(f"cost {money(tokens.cost, tokens.currency)}", TextRole.DIM))
     return lines
 
 
@@ -205,16 +206,6 @@ def _sandbox(state: ReplicaState) -> list[Line]:
         line(f"created {_moment(record.created_at)} by {one_line(record.source)}", TextRole.DIM)
     )
     return lines
-
-
-def _money(amount: float, currency: str) -> str:
-    """Return a formatted amount: `$0.42`, `$0.0007`, `1.20 EUR`."""
-    digits = 2 if amount >= 0.01 else 4
-    return (
-        f"${amount:.{digits}f}"
-        if currency == "USD"
-        else f"{amount:.{digits}f} {one_line(currency)}"
-    )
 
 
 def _size(size: str, environment: ReplicaEnvironment | None) -> str:

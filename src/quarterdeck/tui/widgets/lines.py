@@ -16,13 +16,14 @@ from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from quarterdeck.store.chats import ChatState
 from quarterdeck.store.hooks import LiveHook, said_name
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.status import WORDS
 from quarterdeck.transcript.text import clean, name_line, one_line
 from quarterdeck.tui.actions import KeyContext, eager_bindings, keyed, prompt_bindings
 from quarterdeck.tui.kit.key_context import HasKeyContext
-from quarterdeck.tui.text import fit
+from quarterdeck.tui.text import fit, money
 from quarterdeck.tui.themes import PullMark, part_style, pull_mark
 from quarterdeck.wire.replicas import WorkspaceStatus
 
@@ -39,7 +40,7 @@ def distance_of(state: ReplicaState) -> str:
 
 
 def facts_of(state: ReplicaState) -> list[str]:
-    """Return changed lines, agent, branch and its distance from the base, the most important first."""
+    """Return changed lines, agent, context, cost, branch and its distance, the most important first."""
     chat = state.first_chat
     added, removed = state.changed_lines
     facts: list[str] = []
@@ -47,9 +48,21 @@ def facts_of(state: ReplicaState) -> list[str]:
         untracked = f" ?{state.untracked}" if state.untracked else ""
         facts.append(f"+{added} -{removed}{untracked}")
     facts.append((chat.record.provider if chat else state.record.coding_agent) or "")
+    facts += _use_of(state.chat_to_show)
     facts += [status.branch or "" for status in state.record.repository_statuses[:1]]
     facts.append(distance_of(state))
     return [one_line(fact) for fact in facts if fact]
+
+
+def _use_of(chat: ChatState | None) -> list[str]:
+    """Return how full the context of a chat is, and its cost, as far as its agent reports them."""
+    if chat is None:
+        return []
+    tokens = chat.tokens
+    facts: list[str] = []
+    if tokens.context is not None and tokens.window:
+        facts.append(f"ctx {min(100, round(100 * tokens.context / tokens.window))}%")
+    return [*facts, *([money(tokens.cost, tokens.currency)] if tokens.cost else [])]
 
 
 class HeadLine(Widget):
