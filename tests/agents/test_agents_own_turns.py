@@ -183,7 +183,7 @@ def _status(status: str) -> Callable[..., bool]:
     return lambda event: event.payload.get("status") == status
 
 
-async def test_the_late_end_of_a_call_is_shown_at_once_and_is_no_turn(
+async def test_what_ends_late_is_shown_at_once_and_is_no_turn(
     scripted, heard, own: OwnTurns
 ) -> None:
     session = await scripted(
@@ -192,6 +192,7 @@ async def test_the_late_end_of_a_call_is_shown_at_once_and_is_no_turn(
             update(sessionUpdate="tool_call", toolCallId="t", title="long", status="in_progress")
             answer(message, {"stopReason": "end_turn"})
             open("begin").read()
+            say("")
             update(sessionUpdate="tool_call_update", toolCallId="t", status="completed")
         serve(prompt)
         """,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+from quarterdeck.agents.objects import as_object
 from quarterdeck.agents.port import AgentSink
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.history import STATE_UPDATES, AgentEvent, AgentEventType
@@ -145,9 +146,11 @@ class Recorder:
 
 
 def _is_work(event: AgentEvent) -> bool:
-    if event.type == AgentEventType.SESSION_UPDATE:
-        return event.payload.get("sessionUpdate") not in _NO_WORK
-    return event.type == AgentEventType.PERMISSION_REQUEST
+    if event.type != AgentEventType.SESSION_UPDATE:
+        return event.type == AgentEventType.PERMISSION_REQUEST
+    # An empty text carries the usage of the turn before it.
+    empty = as_object(event.payload.get("content")).get("text") == ""
+    return event.payload.get("sessionUpdate") not in _NO_WORK and not empty
 
 
 @dataclass(frozen=True)
