@@ -154,6 +154,8 @@ MEMBERS  POST /v1/replica/{}/chats/{}/interrupt
 MEMBERS  POST /v1/replica/{}/chats/{}/respond
 MEMBERS  PATCH /v1/replica/{}/chats/{}/goal
 MEMBERS  DELETE /v1/replica/{}/chats/{}/goal
+MEMBERS  GET /v1/replica/{}/chats/{}/settings
+MEMBERS  PATCH /v1/replica/{}/chats/{}/settings
 MEMBERS  GET /v1/replica/{}/chats/{}/slash-commands
 MEMBERS  GET /v1/replica/{}/chats/{}/queue
 MEMBERS  DELETE /v1/replica/{}/chats/{}/queue
