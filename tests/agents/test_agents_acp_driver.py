@@ -444,6 +444,21 @@ async def test_plan_mode_is_entered_and_left_by_modes(scripted, heard) -> None:
     assert told == ["https://x/modes#plan", "ask"]
 
 
+async def test_modes_of_a_configured_agent(scripted, heard) -> None:
+    listed = [{"id": id, "name": id.title()} for id in ("ask", "auto", "drafting")]
+    modes = {"currentModeId": "ask", "availableModes": listed}
+    body = CHOOSING.format(session={"sessionId": "s1", "modes": modes})
+    session = await scripted(body, permission_mode="auto", plan_mode="drafting")
+    offered = session.settings.permission_mode
+    assert offered is not None and [choice.id for choice in offered.choices] == ["ask", "auto"]
+    for plan, mode in ((False, None), (True, None), (False, "ask"), (False, "gone")):
+        await session.prompt(Prompt("m", "x", plan_mode=plan, permission_mode=mode))
+    told = [json.loads(line)["modeId"] for line in heard.text().splitlines()]
+    assert told == ["auto", "drafting", "ask"]
+    with pytest.raises(AgentError, match="does not offer the permission mode gone"):
+        await session.set_permission_mode("gone")
+
+
 async def test_a_plan_approved_in_its_turn_is_not_left_to_review(scripted) -> None:
     session = await scripted(
         """

@@ -127,3 +127,12 @@ def test_the_program_ends_with_usage(installation):
     assert installation.qd("replica", "ls", QD_URL="nonsense").code == 2
     assert installation.qd("replica", "ls", QD_URL="http://127.0.0.1:9", QD_API_KEY="k").code == 3
     assert installation.qd("replica", "ls", QD_URL="http://127.0.0.1:9", QD_API_KEY="ä").code == 2
+
+
+def test_traps_of_an_agent_are_those_that_the_drivers_know(home):
+    table = '[agents.robot]\nname = "Robot"\ncommand = ["robot"]\ntraps = { %s }\n'
+    write(home, table % 'error_prefix = "Oh: "')
+    assert read_config(home / "config.toml").agents["robot"].traps == {"error_prefix": "Oh: "}
+    write(home, table % "eats_pears = true")
+    with pytest.raises(ConfigError, match="eats_pears"):
+        read_config(home / "config.toml")

@@ -20,6 +20,7 @@ from quarterdeck.agents.port import AgentDriver, AgentStatus
 from quarterdeck.engine.daemon import serve
 from quarterdeck.engine.journal import Journal
 from quarterdeck.engine.link import EngineLink
+from quarterdeck.wire.agents import OwnAgent
 from quarterdeck.wire.engine import DeliverMessage, EngineConfig, JournalEntry
 from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.setup import Setup
@@ -81,6 +82,7 @@ class Place:
     hold: bool = False
     auto_stop: float | None = None
     setup: Setup = field(default_factory=Setup)
+    agents: dict[str, OwnAgent] = field(default_factory=dict)
     ahead: float = 0.0
     """Seconds that the time of engines in this process is moved forward."""
 
@@ -114,6 +116,7 @@ class Place:
             repositories=self.repositories,
             environment=self.environment,
             setup=self.setup,
+            agents=self.agents,
             hold_queues=self.hold,
             auto_stop_seconds=self.auto_stop,
         )

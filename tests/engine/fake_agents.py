@@ -71,6 +71,8 @@ class FakeSession:
                 return TurnOutcome(StopReason.END_TURN, planned=False)
             case "model":
                 await self._say(str(prompt.model))
+            case "/slash" | "Instructions":
+                await self._say("heard")
             case "ask":
                 await self._say("was told " + await self._ask())
             case _:

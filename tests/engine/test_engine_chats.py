@@ -4,7 +4,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from quarterdeck.engine.errors import EngineRefusedError
+from quarterdeck.wire.agents import OwnAgent
 from quarterdeck.wire.engine import Answer, GiveNotice, OpenChat, RenameEngineChat
+from quarterdeck.wire.setup import Setup
 
 TURN = [
     "chat.turn.accepted", "chat.turn.started", "chat.updated", "chat.turn.delta",
@@ -398,3 +400,35 @@ async def started_again(place, agents, task, link):
     await link.shutdown()
     await task
     return await started(place, agents)
+
+
+@pytest.mark.parametrize("file", [None, ".plain/PLAIN.md"])
+async def test_instructions_precede_the_first_message_to_an_agent_without_a_file(
+    place, agents, message, file
+):
+    place.agents = {"plain": OwnAgent(name="Plain", command=("plain",), instructions=file)}
+    place.setup = Setup(system_prompt="Be brief.")
+    task, fake, entries, link = await started(place, agents)
+    chat = await new_chat(link, "plain")
+    known = await new_chat(link)
+    for number, text in enumerate(("/slash first", "say hello", "say again"), 1):
+        await link.chat_send(message(chat, text))
+        await entries.wait("chat.turn.completed", number)
+    await link.chat_send(message(known, "say known"))
+    await entries.wait("chat.turn.completed", 4)
+    told = [prompt.text for session in fake.sessions for prompt in session.prompts]
+    preamble = "Instructions of the environment that you work in:\n\nBe brief.\n\n"
+    second = ("" if file else preamble) + "say hello"
+    assert told == ["/slash first", second, "say again", "say known"]
+    shown = [payload["text"] for kind, payload in deltas(entries, chat) if kind == "user-message"]
+    assert shown == ["/slash first", "say hello", "say again"]
+    # The session that another engine takes up again has them already.
+    await link.shutdown()
+    await asyncio.wait_for(task, 20)
+    again = agents.FakeCatalog()
+    seen = entries.all[-1].index
+    await place.start(again)
+    entries, link = await place.entries(after=seen), await place.link()
+    await link.chat_send(message(chat, "say later"))
+    await entries.wait("chat.turn.completed")
+    assert [prompt.text for prompt in again.fake.sessions[0].prompts] == ["say later"]

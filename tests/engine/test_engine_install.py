@@ -10,6 +10,7 @@ import pytest
 
 from quarterdeck.engine.setup.boot import install
 from quarterdeck.engine.setup.home import SetupError
+from quarterdeck.wire.agents import OwnAgent
 from quarterdeck.wire.engine import OpenChat
 from quarterdeck.wire.setup import McpServer, Setup, SetupFile, SetupSkill, SkillFile
 from quarterdeck.wire.terminals import ExecRequest
@@ -104,6 +105,12 @@ def test_instructions_reach_the_agents_files_unless_the_environment_has_its_own(
     assert (home / ".gemini/GEMINI.md").read_text() == "Be brief.\n"
     assert (home / ".codex/AGENTS.md").read_text() == "Be brief.\n"
     assert (home / ".claude/CLAUDE.md").read_text() == "mine"
+
+
+def test_instructions_reach_the_file_of_a_configured_agent(home: Path) -> None:
+    own = {"robot": OwnAgent(name="Robot", command=("robot",), instructions=".robot/ROBOT.md")}
+    install(Setup(system_prompt="Be brief."), home, home.parent / "state", own)
+    assert (home / ".robot/ROBOT.md").read_text() == "Be brief.\n"
 
 
 async def test_an_engine_installs_before_it_is_ready(place: Place) -> None:

@@ -41,7 +41,7 @@ def own_keys(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _own_preset(agent: OwnAgent) -> Preset:
-    return Preset(**agent.model_dump(exclude={"shown"}))
+    return Preset(**agent.model_dump(exclude={"shown", "instructions"}))
 
 
 _VERSIONS_SECONDS = 1.0

@@ -74,6 +74,8 @@ class Preset(BaseModel):
     supports_plan: bool = False
     models: dict[str, str] = {}
     default_model: str | None = None
+    permission_mode: str | None = None
+    plan_mode: str | None = None
     npm: str | None = None
     tested: str | None = None
     install_scripts: bool = False

@@ -115,9 +115,11 @@ def check_ids(agents: dict[str, AgentTable]) -> dict[str, AgentTable]:
     """Refuse names that are reserved."""
     if not agents:
         return agents
-    from quarterdeck.agents.presets import load_presets  # most people have no agents of their own
+    # Most people have no agents of their own.
+    from quarterdeck.agents.presets import Quirks, load_presets
 
-    for agent_id in agents:
+    for agent_id, table in agents.items():
+        Quirks.model_validate(table.traps)
         if agent_id in load_presets():
             raise ValueError(f"{agent_id} is the name of an agent that is known already")
         if agent_id in NO_PROVIDERS:

@@ -55,6 +55,15 @@ class AgentPlace:
     """Checkpoints are made of them when a turn starts."""
     own_agents: Mapping[str, OwnAgent] = field(default_factory=dict[str, OwnAgent])
     co_author: str | None = None
+    system_prompt: str | None = None
+    """Instructions of the environment; `setup` writes them into the files that known agents read."""
+
+    def preamble(self, agent_id: str) -> str | None:
+        """Return what precedes the first message of a session of an agent without such a file."""
+        own = self.own_agents.get(agent_id)
+        if not self.system_prompt or own is None or own.instructions:
+            return None
+        return f"Instructions of the environment that you work in:\n\n{self.system_prompt.strip()}"
 
     def environment_of(self, agent_id: str) -> Mapping[str, str]:
         """Return the variables of an agent's process; for the built-in one they list the agents."""
@@ -89,6 +98,11 @@ class AgentSessionHolder:
     @property
     def _directory(self) -> Path:
         return self._place.state_directory / str(self._chat.record.id)
+
+    @property
+    def preamble(self) -> str | None:
+        """What precedes the first message of a new session; see `AgentPlace.preamble`."""
+        return self._place.preamble(self._chat.record.provider)
 
     async def open(self, model: str | None) -> AgentSession:
         """Return the open session; a new one continues the chat's last one.

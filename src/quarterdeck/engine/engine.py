@@ -207,6 +207,7 @@ class Engine:
             isolated=config.isolation != "none",
             repositories=config.repositories,
             co_author=config.setup.co_author,
+            system_prompt=config.setup.system_prompt,
         )
         self._config = config
         self._workspace = workspace

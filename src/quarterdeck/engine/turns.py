@@ -379,7 +379,7 @@ class ChatRunner:
         await asyncio.wait({keeping})  # before the agent can change a file
         if session.id != self.chat.session_id:
             self.chat.session_id = session.id
-            await self._publish(turn_events.session_opened(self.chat))
+            await self._publish(turn_events.session_opened(self.chat), *self._instruct(turn))
         await self._announce_models(session)
         await self.settings.announce(session)
         if message.thinking_level is not None:
@@ -398,6 +398,15 @@ class ChatRunner:
         )
         turn.prompting = True
         return await self._prompted(session, prompt, message.model or self.chat.model)
+
+    def _instruct(self, turn: _Turn) -> list[JournalNote]:
+        """Have the environment's instructions precede the first message of a new session."""
+        preamble = self._agent.preamble
+        if preamble is None:
+            return []
+        self.chat.notices = [preamble, *(n for n in self.chat.notices if n != preamble)]
+        turn.notices = self._notices_with(turn.message)
+        return [turn_events.notices_changed(self.chat)]
 
     def _notices_with(self, message: DeliverMessage) -> list[str]:
         """Return the notices that precede a message; empty when they cannot be read."""

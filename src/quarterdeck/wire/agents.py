@@ -1,6 +1,6 @@
 """Agents, the ones that a person adds, and the credentials of their providers."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -100,6 +100,13 @@ class OwnAgent(BaseModel):
     """How a person gets it."""
     logins: tuple[Text, ...] = ()
     version_arguments: tuple[str, ...] = ()
+    permission_mode: Text | None = None
+    plan_mode: Text | None = None
+    traps: dict[str, Any] = {}
+    """Where it deviates from the protocol; `Quirks` of the drivers says what each means."""
+    instructions: Text | None = None
+    """File below the home directory from which it reads instructions. Without one, those of the
+    environment precede the first message of a session."""
     shown: tuple[str, ...] = ()
     """Further paths of the machine that replicas see, read-only, because it needs them."""
 

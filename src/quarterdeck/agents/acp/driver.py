@@ -222,7 +222,10 @@ class AcpHandshake:
             raise AgentUnavailableError(f"{self._preset.name} opened a session without an id.")
         await asyncio.to_thread(note_created, self._preset, self._spec)
         self._link.choices = OptionState(
-            opened, self._preset.traps.takes_any_model, default_model=self._spec.model is None
+            opened,
+            self._preset.traps.takes_any_model,
+            default_model=self._spec.model is None,
+            plan_mode=self._preset.plan_mode,
         )
         return opened.session_id
 
@@ -253,7 +256,9 @@ class AcpHandshake:
         self._link.replaying = method == "session/load"
         if self._link.replaying and self._preset.traps.tells_history_late:
             await self._link.quiet(_HISTORY_PAUSE)
-        self._link.choices = OptionState(opened, self._preset.traps.takes_any_model)
+        self._link.choices = OptionState(
+            opened, self._preset.traps.takes_any_model, plan_mode=self._preset.plan_mode
+        )
         return True
 
     async def _parameters(self) -> dict[str, Any]:

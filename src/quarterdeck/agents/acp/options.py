@@ -49,9 +49,17 @@ class OptionState:
     """Follows the current choices, from answers and from the agent's updates."""
 
     def __init__(
-        self, opened: OpenedSession, any_model: bool = False, default_model: bool = False
+        self,
+        opened: OpenedSession,
+        any_model: bool = False,
+        default_model: bool = False,
+        plan_mode: str | None = None,
     ) -> None:
-        """`default_model`: no model was requested, so the current one is the agent's default."""
+        """`default_model`: no model was requested, so the current one is the agent's default.
+
+        `plan_mode`: the id of its plan mode, where that is not the usual one.
+        """
+        self._plan_mode = plan_mode
         self._any_model = any_model
         self._modes = opened.modes or Modes()
         self._models = opened.models or Models()
@@ -92,10 +100,10 @@ class OptionState:
         option = self._plan_option()
         values = option.values if option else [mode.id for mode in self._modes.available_modes]
         current = str(option.current_value) if option else self._modes.current_mode_id
-        target = next(filter(_is_plan, values), None)
+        target = next(filter(self._is_plan, values), None)
         if target is None and enabled:
             raise NotOfferedError("it has no plan mode. Send the message without it.")
-        if target is None or enabled == _is_plan(current):
+        if target is None or enabled == self._is_plan(current):
             return None
         if enabled:
             self._before_plan = current
@@ -108,7 +116,7 @@ class OptionState:
         thinking = next(filter(_is_thinking, self._options.values()), None)
         models = [choice_of(id, name) for id, name in self._named_models() if id]
         return ChatSettings(
-            permission_mode=_mode_setting(self._current_mode(), self._modes_to_choose()),
+            permission_mode=self._permission_setting(),
             model=_setting(self._current_model(), models),
             thinking_level=thinking and _setting(_text(thinking.current_value), thinking.choices),
         )
@@ -121,14 +129,14 @@ class OptionState:
         Raises:
             NotOfferedError: the agent does not offer this mode.
         """
-        offered = [choice.id for choice in self._modes_to_choose() if not _is_plan(choice.id)]
+        offered = [choice.id for choice in self._modes_to_choose() if not self._is_plan(choice.id)]
         if mode not in offered:
             names = ", ".join(offered) or "none"
             raise NotOfferedError(
                 f"it does not offer the permission mode {mode}. It offers: {names}."
             )
         option, current = self._mode_option(), self._current_mode()
-        if _is_plan(current or ""):
+        if self._is_plan(current or ""):
             self._before_plan = mode
             return None
         if current == mode:
@@ -139,7 +147,7 @@ class OptionState:
     def planning(self) -> bool:
         """Whether the session is in plan mode."""
         option = self._plan_option()
-        return _is_plan(str(option.current_value) if option else self._modes.current_mode_id)
+        return self._is_plan(str(option.current_value) if option else self._modes.current_mode_id)
 
     def model(self, model: str, set_at_start: bool = False) -> OptionRequest | None:
         """Return the request that chooses a model; None when it is already chosen, or by other means.
@@ -210,6 +218,14 @@ class OptionState:
     def _offered_models(self) -> list[str]:
         return [id for id, _ in self._named_models()]
 
+    def _permission_setting(self) -> ChatSetting | None:
+        """Return the setting; None where only plan mode can be chosen, which is not one of its values."""
+        setting = _setting(self._current_mode(), self._modes_to_choose())
+        if setting is None:
+            return None
+        choices = [choice for choice in setting.choices if not self._is_plan(choice.id)]
+        return ChatSetting(current=setting.current, choices=choices) if len(choices) > 1 else None
+
     def _mode_option(self) -> ConfigOption | None:
         options = [o for o in self._options.values() if "mode" in (o.category, o.id)]
         # Some offer plan mode as an option of the same category beside it.
@@ -226,18 +242,19 @@ class OptionState:
         return [choice_of(mode.id, mode.name, mode.description) for mode in modes]
 
     def _plan_option(self) -> ConfigOption | None:
-        offering = [o for o in self._options.values() if any(map(_is_plan, o.values))]
+        offering = [o for o in self._options.values() if any(map(self._is_plan, o.values))]
         return next((o for o in offering if o.category == "mode" or "mode" in o.id), None)
+
+    def _is_plan(self, value: str) -> bool:
+        if self._plan_mode is not None:
+            return value == self._plan_mode
+        # Some agents name their modes by address, with the mode as the fragment.
+        return value.rpartition("#")[2].lower() == "plan"
 
     def _way_back(self, values: list[str]) -> str:
         if self._before_plan in values:
             return self._before_plan
-        return next(value for value in values if not _is_plan(value))
-
-
-def _is_plan(value: str) -> bool:
-    # Some agents name their modes by address, with the mode as the fragment.
-    return value.rpartition("#")[2].lower() == "plan"
+        return next(value for value in values if not self._is_plan(value))
 
 
 def _text(value: Any) -> str | None:
@@ -250,14 +267,8 @@ def _setting(current: str | None, choices: list[SettingChoice]) -> ChatSetting |
     name = next((choice.name for choice in choices if choice.id == current), current)
     return ChatSetting(
         current=SettingValue(id=current, name=name) if current and name else None,
-        choices=[choice for choice in choices if not _is_plan(choice.id)],
+        choices=choices,
     )
-
-
-def _mode_setting(current: str | None, choices: list[SettingChoice]) -> ChatSetting | None:
-    """Return the setting; None where only plan mode can be chosen, which is not one of its values."""
-    setting = _setting(current, choices)
-    return setting if setting and len(setting.choices) > 1 else None
 
 
 def _is_thinking(option: ConfigOption) -> bool:

@@ -235,10 +235,10 @@ class AcpSession(ProcessSession[AgentLink]):
         if prompt.thinking_level:
             await self._choose(link, link.choices.thinking(prompt.thinking_level))
         mode = None
-        if prompt.permission_mode:
+        if wanted := prompt.permission_mode or self._preset.permission_mode:
             # One that is no longer offered, as after an update of the agent, must not stop the turn.
             with suppress(NotOfferedError):
-                mode = link.choices.permission_mode(prompt.permission_mode)
+                mode = link.choices.permission_mode(wanted)
         await self._choose(link, None if prompt.plan_mode else mode)
         await self._choose(link, link.choices.plan(prompt.plan_mode))
         return link

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -30,6 +30,7 @@ from quarterdeck.engine.setup.home import (
 )
 from quarterdeck.engine.setup.hooks import HookRunner, Hooks, SetupMemory, was_claimed
 from quarterdeck.local.files import write_file
+from quarterdeck.wire.agents import OwnAgent
 from quarterdeck.wire.engine import EngineConfig
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import ErrorEvent, EventType, HooksChanged
@@ -52,14 +53,17 @@ class _Item:
         return hashlib.sha256(head + self.content).hexdigest()
 
 
-def install(setup: Setup, home: Path, state: Path) -> None:
+def install(
+    setup: Setup, home: Path, state: Path, own_agents: Mapping[str, OwnAgent] | None = None
+) -> None:
     """Update HOME to the environment. Blocking.
 
     Raises:
         SetupError: something could not be installed.
     """
     target = SandboxHome(home)
-    items = _items(setup)
+    own = [agent.instructions for agent in (own_agents or {}).values() if agent.instructions]
+    items = _items(setup, (*INSTRUCTIONS, *own))
     before = _read(state / MANIFEST)
     for path in before.keys() - items.keys():
         target.remove(path)
@@ -81,12 +85,12 @@ def _put(target: SandboxHome, path: str, item: _Item) -> None:
         target.write(path, item.content, item.mode)
 
 
-def _items(setup: Setup) -> dict[str, _Item]:
+def _items(setup: Setup, instructions: Sequence[str]) -> dict[str, _Item]:
     """Return the items by normal path; an environment's own file wins over those of instructions."""
     items: dict[str, _Item] = {}
     if setup.system_prompt:
         text = setup.system_prompt.rstrip().encode() + b"\n"
-        items |= {path: _Item(text) for path in INSTRUCTIONS}
+        items |= {path: _Item(text) for path in instructions}
     for skill in setup.skills:
         slug = _slug(skill.slug)
         for file in skill.files:
@@ -191,7 +195,9 @@ class Boot:
         if reason := too_large(self._environment):
             raise SetupError(reason)
         home = Path(self._environment.get("HOME", "/"))
-        await asyncio.to_thread(install, self._config.setup, home, self._state_dir)
+        await asyncio.to_thread(
+            install, self._config.setup, home, self._state_dir, self._config.agents
+        )
         await carry_origins(self._config.repositories, self._environment)
         if self._config.setup.co_author:
             await name_co_authors(self._config.repositories, self._environment)
