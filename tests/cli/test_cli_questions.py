@@ -192,3 +192,18 @@ def test_an_open_question_and_its_options_are_watched(scripted: Installation) ->
         watching.send_signal(signal.SIGINT)
         _, err = watching.communicate(timeout=SECONDS)
     assert "Traceback" not in err
+
+
+def test_settings_of_an_agent_are_shown_and_changed(scripted):
+    reach(scripted, "over", "done", "hello")
+    rows = [line.split(maxsplit=2) for line in scripted.qd("replica", "settings", "over").out.splitlines()]
+    assert rows[0] == ["SETTING", "NOW", "ID DESCRIPTION"] or rows[0][:2] == ["SETTING", "NOW"]
+    assert rows[1][:2] + [rows[1][2].split()[0]] == ["mode", "*", "ask"]
+    changed = scripted.qd("replica", "settings", "over", "--mode", "edits", "--thinking", "ultra", "--json")
+    assert changed.code == 0, changed.err
+    assert changed.json["permission_mode"]["current"] == {"id": "edits", "name": "Accept edits"}
+    assert changed.json["thinking_level"]["current"]["id"] == "ultra"
+    sent = scripted.qd("replica", "send", "over", "settings", "--thinking", "high", "--wait")
+    assert "settings edits high" in sent.out
+    wrong = scripted.qd("replica", "settings", "over", "--mode", "plan")
+    assert wrong.code == 1 and "does not offer the permission mode plan" in wrong.err

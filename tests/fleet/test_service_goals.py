@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from quarterdeck.wire.agents import AgentModel
 from tests.fleet.conftest import World
 from tests.support.waiting import eventually
 
@@ -217,17 +218,21 @@ async def models_of(world: World, agent: str) -> dict[str, Any]:
 
 async def test_the_models_that_an_agent_announces_are_offered(scripted: World) -> None:
     world, made = scripted, await scripted.create()
-    known = await models_of(world, "gemini")
+    model = AgentModel(id="usual", display_name="Usual")
+    plain = world.agents[1].model_copy(update={"models": [model], "default_model": "usual"})
+    world.agents = [world.agents[0], plain]
+    usual = [{"id": "usual", "displayName": "Usual"}]
+    assert (await models_of(world, "gemini"))["models"] == usual
     sent = await world.send(made, "hello", coding_agent="gemini")
     await world.done(made, sent["message_id"])
     told = await models_of(world, "gemini")
     a, b, c = ({"id": id, "displayName": id.upper()} for id in "abc")
-    assert told == {"models": [*known["models"], a, b], "defaultModel": "a"}
+    assert told == {"models": [a, b], "defaultModel": "a"}
     # Of another agent nothing was announced, and what is said again is what counts.
     assert await models_of(world, "builtin") == {"models": [], "defaultModel": None}
     sent = await world.send(made, "models", chat_id=sent["chat_id"])
     await world.done(made, sent["message_id"])
-    assert (await models_of(world, "gemini"))["models"] == [*known["models"], b, c]
+    assert (await models_of(world, "gemini"))["models"] == [b, c]
     changed = await world.events(made, "chat.updated")
     assert changed and not any("models" in payload for payload in changed)
 

@@ -276,3 +276,17 @@ async def test_nobody_else_is_let_in(talk: Talk) -> None:
                 assert answer.status_code == 401, (port, path, answer.text)
     if talk.agent.id == "opencode":
         assert ports, "it has always had one"
+
+
+async def test_its_settings_are_those_that_it_announces(talk: Talk) -> None:
+    await talk.say("say x", model=talk.agent.models[0])
+    settings = talk.session.settings
+    assert settings.model is not None and settings.model.current is not None
+    assert settings.model.current.id == talk.agent.models[0]
+    assert {choice.id for choice in settings.model.choices} >= set(talk.agent.models)
+    await talk.say("say x", model=talk.agent.models[1])
+    settings = talk.session.settings
+    assert settings.model is not None and settings.model.current is not None
+    assert settings.model.current.id == talk.agent.models[1]
+    modes = settings.permission_mode
+    assert modes is None or all(choice.id.rpartition("#")[2] != "plan" for choice in modes.choices)

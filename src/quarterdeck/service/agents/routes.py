@@ -44,9 +44,10 @@ async def list_agents(context: Context, caller: CallerDep) -> AgentList:
 
 @agents_router.get("/v1/agents/{agent}/models")
 async def list_models(agent: str, context: Context, caller: CallerDep) -> AgentModels:
-    """Return the models that an agent is known to offer.
+    """Return the models that an agent is known to offer; others may be requested too.
 
-    They include those that it announced in a replica of the organization; others may be requested too.
+    They are those that it announced in a replica of the organization, before that those that it
+    usually has.
     """
     matching = [one for one in await asyncio.to_thread(context.agents) if one.id == agent]
     if not matching:
@@ -54,14 +55,10 @@ async def list_models(agent: str, context: Context, caller: CallerDep) -> AgentM
     announced = await context.database.read(
         lambda c: announced_models(c, caller.organization_id, agent)
     )
-    known = {model.id for model in matching[0].models}
-    return AgentModels(
-        models=[
-            *matching[0].models,
-            *(model for model in announced.models if model.id not in known),
-        ],
-        default_model=matching[0].default_model or announced.default_model,
-    )
+    models = announced.models or matching[0].models
+    usual = matching[0].default_model
+    default = usual if usual in {model.id for model in models} else None
+    return AgentModels(models=models, default_model=announced.default_model or default)
 
 
 credentials_router = APIRouter(prefix="/v1/{provider}", tags=["credentials"])
