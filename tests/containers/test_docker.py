@@ -16,6 +16,7 @@ from quarterdeck.sandboxes.docker import DockerContainers
 from tests.containers.deck import Deck
 from tests.containers.dockerd import BASE, IMAGE, DockerEngine, docker_engine
 from tests.support.git import git, make_repository
+from tests.support.waiting import eventually
 
 PROGRAM = (sys.executable, "-I", "-m", "quarterdeck")
 
@@ -146,8 +147,18 @@ async def test_it_outlives_the_service_and_the_engine(deck: Deck, engine: Docker
     engine.kill()
     try:
         assert await deck.run(id, "cat started") in before
+        # The line breaks as well: nobody takes the replica for lost.
+        deck.driver.switchboard.end(id)
+
+        async def refused() -> bool:
+            body = {"command": "true", "timeout_seconds": 5}
+            answer = await deck.client.post(f"/v1/replica/{id}/exec", json=body)
+            return answer.status_code in (502, 503)
+
+        await eventually(refused, "the cut")
     finally:
         engine.start()
+    assert (await deck.running(id, "echo $PPID; cat started")) == before
     assert await deck.run(id, "echo $PPID; cat started") == before
 
 

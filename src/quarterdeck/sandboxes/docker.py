@@ -46,6 +46,8 @@ ENGINE, COMMAND = "engine", "command"
 BUILD_SECONDS = 3600.0
 STOP_SECONDS = 3
 OPEN_FILES = 20_000
+_NOT_CONNECTED = 900
+"""The library's status of a failed connection."""
 _LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
 _LOG_LINES = 20
 _TAIL_BYTES = 64 << 10
@@ -127,13 +129,18 @@ class DockerContainers:
                 raise SandboxError(
                     f"There is no image {self._image}. Make it with: qd image build.", e.message
                 ) from e
+            if e.status == _NOT_CONNECTED:
+                raise self._away(e) from e
             raise SandboxError(f"Docker refused: {e.message}") from e
         except (aiohttp.ClientError, OSError, TimeoutError) as e:
-            raise EngineAwayError(
-                f"Docker does not answer at {self._address}. Start it, or change [sandboxes] in the "
-                "configuration file.",
-                str(e),
-            ) from e
+            raise self._away(e) from e
+
+    def _away(self, error: Exception) -> EngineAwayError:
+        return EngineAwayError(
+            f"Docker does not answer at {self._address}. Start it, or change [sandboxes] in the "
+            "configuration file.",
+            str(error),
+        )
 
     # What there is
 
