@@ -218,3 +218,24 @@ async def test_a_container_that_cannot_boot_says_why(deck: Deck, repository: Pat
     id = (await deck.post("/v1/replica", body, 201))["replica"]["id"]
     error = (await deck.reach(id, "error"))["error"]
     assert "ended at once" in error and "refuses the token of this start (403)" in error
+
+
+async def test_a_damaged_archive_is_left_alone(deck: Deck) -> None:
+    id = await deck.create(await deck.environment())
+    await deck.run(id, "echo kept > note")
+    assert (await deck.client.post(f"/v1/replica/{id}/archive")).status_code == 200
+    archive = deck.home.archives / f"{id}.tar.gz"
+    whole = archive.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"nothing of the kind"):
+        archive.write_bytes(damaged)
+        await deck.client.post(f"/v1/replica/{id}/wake")
+        assert "damaged" in (await deck.reach(id, "error"))["error"]
+        assert archive.read_bytes() == damaged
+    archive.unlink()
+    await deck.client.post(f"/v1/replica/{id}/wake")
+    assert "missing" in (await deck.reach(id, "error"))["error"]
+    archive.write_bytes(whole)
+    await deck.client.post(f"/v1/replica/{id}/wake")
+    await deck.reach(id, "active")
+    assert await deck.run(id, "cat note") == "kept\n"
+    assert not archive.exists()

@@ -95,6 +95,13 @@ async def test_the_life_of_a_replica(deck: Deck, engine: DockerEngine, repositor
         if packing:
             assert (await deck.client.post(f"/v1/replica/{id}/archive")).status_code == 200
             assert left(engine) == []
+            archive = deck.home.archives / f"{id}.tar.gz"
+            whole = archive.read_bytes()
+            archive.write_bytes(whole[: len(whole) // 2])
+            await deck.client.post(f"/v1/replica/{id}/wake")
+            assert "damaged" in (await deck.reach(id, "error"))["error"]
+            assert left(engine) == []
+            archive.write_bytes(whole)
         listed = await deck.get(f"/v1/replica/{id}/canvas")
         assert [one["filename"] for one in listed["items"]] == ["plan.md"]
         one = await deck.get(f"/v1/replica/{id}/canvas/plan.md")

@@ -8,6 +8,7 @@ workspace's directory in the installation there is only the book of its clones.
 import asyncio
 import errno
 import gzip
+import zlib
 from base64 import b64encode
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -404,20 +405,27 @@ class ContainerDriver:
                 return
             # An archive is removed once its files are on the volume: an earlier try may have left some.
             await self._containers.destroy(workspace_id)
-            top = str(Path(self._containers.layout(workspace_id).workspace_dir).parent)
-            command = ("tar", "-C", top, "-x", "-p")
             try:
-                running = self._containers.run(workspace_id, command, data=_unzipped(archive))
-                async with aclosing(running) as parts:
-                    async for _ in parts:
-                        pass
-            except (ProcessError, EOFError, gzip.BadGzipFile) as e:
+                await self._read_archive(workspace_id, archive)
+            except (ProcessError, EOFError, gzip.BadGzipFile, zlib.error) as e:
                 raise ArchiveError(
                     "The archive with the replica's files is damaged. "
                     "Put a whole copy in its place, then wake the replica.",
                     f"{archive}: {e}",
                 ) from e
             await asyncio.to_thread(archive.unlink)
+
+    async def _read_archive(self, workspace_id: str, archive: Path) -> None:
+        top = str(Path(self._containers.layout(workspace_id).workspace_dir).parent)
+        command = ("tar", "-C", top, "-x", "-p")
+        running = self._containers.run(workspace_id, command, data=_unzipped(archive))
+        try:
+            async with aclosing(running) as parts:
+                async for _ in parts:
+                    pass
+        except BaseException:
+            await self._containers.destroy(workspace_id)  # a part must not pass for the whole
+            raise
 
     async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:
         archive = self._archive(workspace_id)

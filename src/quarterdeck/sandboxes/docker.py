@@ -360,7 +360,9 @@ class DockerContainers:
         tail = bytearray()
         async with container.attach(stdin=bool(data), stdout=True, stderr=True) as stream:
             await container.start()
-            feeding = asyncio.create_task(_feed(stream, data), name="a container's input")
+            feeding = asyncio.create_task(
+                _feed(container, stream, data), name="a container's input"
+            )
             try:
                 while (message := await stream.read_out()) is not None:
                     if message.stream == 1:
@@ -377,7 +379,9 @@ class DockerContainers:
             raise ProcessError(bytes(tail))
 
 
-async def _feed(stream: Stream, data: bytes | AsyncIterator[bytes]) -> None:
+async def _feed(
+    container: DockerContainer, stream: Stream, data: bytes | AsyncIterator[bytes]
+) -> None:
     try:
         if isinstance(data, bytes):
             if data:
@@ -387,6 +391,10 @@ async def _feed(stream: Stream, data: bytes | AsyncIterator[bytes]) -> None:
                 await stream.write_in(part)
     except ConnectionError:
         return  # the command has ended without reading all of it
+    except Exception:  # of what `data` is read from: the command would wait for the rest
+        with _gone():
+            await container.kill()
+        raise
 
 
 def _name(workspace_id: str) -> str:
