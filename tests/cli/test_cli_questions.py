@@ -198,7 +198,7 @@ def test_settings_of_an_agent_are_shown_and_changed(scripted):
     reach(scripted, "over", "done", "hello")
     rows = [line.split(maxsplit=2) for line in scripted.qd("replica", "settings", "over").out.splitlines()]
     assert rows[0] == ["SETTING", "NOW", "ID DESCRIPTION"] or rows[0][:2] == ["SETTING", "NOW"]
-    assert rows[1][:2] + [rows[1][2].split()[0]] == ["mode", "*", "ask"]
+    assert [*rows[1][:2], rows[1][2].split()[0]] == ["mode", "*", "ask"]
     changed = scripted.qd("replica", "settings", "over", "--mode", "edits", "--thinking", "ultra", "--json")
     assert changed.code == 0, changed.err
     assert changed.json["permission_mode"]["current"] == {"id": "edits", "name": "Accept edits"}
