@@ -106,6 +106,7 @@ async def _is_available(target: Target) -> bool:
 
 VERBS = {
     "install": Verb(__name__, "Install an agent from npm.", "install"),
+    "search": Verb("quarterdeck.cli.agent_search", "Search the registry of agents.", "search"),
 }
 _ACCESS = {"api_key": "key", "login": "login", None: "-"}
 
