@@ -196,10 +196,11 @@ def test_an_open_question_and_its_options_are_watched(scripted: Installation) ->
 
 def test_settings_of_an_agent_are_shown_and_changed(scripted):
     reach(scripted, "over", "done", "hello")
-    rows = [line.split(maxsplit=2) for line in scripted.qd("replica", "settings", "over").out.splitlines()]
-    assert rows[0] == ["SETTING", "NOW", "ID DESCRIPTION"] or rows[0][:2] == ["SETTING", "NOW"]
-    assert [*rows[1][:2], rows[1][2].split()[0]] == ["mode", "*", "ask"]
-    changed = scripted.qd("replica", "settings", "over", "--mode", "edits", "--thinking", "ultra", "--json")
+    header, first, *_ = scripted.qd("replica", "settings", "over").out.splitlines()
+    assert header.split() == ["SETTING", "NOW", "ID", "DESCRIPTION"]
+    assert first.split()[:3] == ["mode", "*", "ask"]
+    change = "--mode", "edits", "--thinking", "ultra"
+    changed = scripted.qd("replica", "settings", "over", *change, "--json")
     assert changed.code == 0, changed.err
     assert changed.json["permission_mode"]["current"] == {"id": "edits", "name": "Accept edits"}
     assert changed.json["thinking_level"]["current"]["id"] == "ultra"

@@ -131,4 +131,7 @@ def test_a_chat_in_an_event_is_the_chat_of_the_control_plane() -> None:
         "plan_ready",
         "processing_since",
         "turn_failed",
+        "permission_mode",
+        "model",
+        "thinking_level",
     }

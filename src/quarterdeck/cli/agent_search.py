@@ -69,10 +69,16 @@ class RegistryAgent(_Shape):
             command, env = [Path(program.cmd).name, *program.args], program.env
         else:
             command, env = [self.id], {}
-        known: dict[str, Any] = {"name": self.name, "command": command, **({"environment": env} if env else {})}
+        known: dict[str, Any] = {
+            "name": self.name,
+            "command": command,
+            **({"environment": env} if env else {}),
+        }
         if kinds.npx or kinds.uvx:
             package = f"npm install -g {kinds.npx.package}" if kinds.npx else ""
-            known["install"] = package or f"uv tool install {kinds.uvx.package if kinds.uvx else ''}"
+            known["install"] = (
+                package or f"uv tool install {kinds.uvx.package if kinds.uvx else ''}"
+            )
         return {**known, **self._own}
 
     @property
@@ -99,7 +105,9 @@ def parse_registry(text: str | bytes) -> list[RegistryAgent]:
     try:
         return _Registry.model_validate_json(text).agents
     except ValidationError as error:
-        raise FailedError(f"This is no registry of agents: {error.error_count()} errors.") from error
+        raise FailedError(
+            f"This is no registry of agents: {error.error_count()} errors."
+        ) from error
 
 
 @click.command(name="search")
