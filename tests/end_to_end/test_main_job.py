@@ -17,6 +17,10 @@ CTRL_U = "\x15"
 MESSAGE = "Run the check:\r\r```sh\rsh check.sh\r```"
 
 
+TO_NAME = 4
+"""Fields back from the prompt, over the buttons and the folded fields, to the name."""
+
+
 def create(program: Program, message: str, name: str, start: tuple[str, str] | None = None) -> None:
     """Fills the dialog in: the focus begins in the message.
 
@@ -28,7 +32,7 @@ def create(program: Program, message: str, name: str, start: tuple[str, str] | N
     program.wait_for("Prompt (optional)")
     program.type(message)
     program.wait_for(message.rpartition("\r")[2])
-    program.type(f"{ESCAPE}[Z")
+    program.type(f"{ESCAPE}[Z" * TO_NAME)
     program.settle(0.2)
     program.type(name)
     program.wait_for(name)
@@ -119,7 +123,8 @@ def test_a_name_with_white_space_is_refused_beside_its_field(place: Place) -> No
         program.wait_for("online", 30)
         program.type("n")
         program.wait_for("New replica")
-        program.type(f"{ESCAPE}[Z")
+        program.wait_for("Prompt (optional)")
+        program.type(f"{ESCAPE}[Z" * TO_NAME)
         program.settle(0.2)
         program.type("two words")
         program.wait_for("two words")
@@ -133,9 +138,9 @@ def test_a_repository_that_is_none_is_refused_beside_its_field(place: Place) -> 
         program.wait_for("online", 30)
         program.type("n")
         program.wait_for("New replica")
-        for _ in range(6):
-            program.type(f"{ESCAPE}[Z")
-            program.settle(0.2)
+        program.wait_for("Prompt (optional)")
+        program.type("\t")
+        program.settle(0.2)
         program.type("/nowhere/at/all")
         program.wait_for("/nowhere/at/all")
         program.type(CTRL_S)

@@ -40,7 +40,7 @@ def create(program: Program, place: Place) -> None:
     program.wait_for("Careful")
     program.type("Mend the README")
     program.wait_for("Mend the README")
-    program.type(BACK_TAB + "fix-shop")
+    program.type(BACK_TAB * 4 + "fix-shop")  # past the buttons and the folded fields
     program.wait_for("fix-shop")
     program.type(CTRL_S)
     program.wait_gone("Prompt (optional)", 60)

@@ -144,7 +144,7 @@ class CreateScreen(Dialog[ReplicaDetail | Typed], SettledLayout[ReplicaDetail | 
         """Whether the error says that the choices could not be read yet."""
 
     def compose(self) -> ComposeResult:
-        box = VerticalScroll()
+        box = VerticalScroll(can_focus=False)
         box.border_title = "New replica"
         with box:
             message = MessageField(self._typed.message, id="message")

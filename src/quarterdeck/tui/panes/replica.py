@@ -220,9 +220,11 @@ RESTING = 0.12
 SETTLE_SECONDS = 0.15
 """Seconds that reading a replica may take before its empty pane is shown."""
 CHOOSE = "No replica selected."
+LONGEST_PATH = 28
+"""Characters of the current directory's path that the hint of the first start shows."""
 FIRST_START = """Run and supervise coding agents in sandboxes.
 
-{replica.new}  New replica      {directory}
+{replica.new}  Create replica   {directory}
    Agents           {agents}
 {page.environments}  Environments     variables, hooks, skills, MCP
 {page.automations}  Automations      schedules and webhooks
@@ -282,7 +284,9 @@ class ReplicaHolder(Vertical):
     @work(exclusive=True, group="agents")
     async def _read_agents(self) -> None:
         directory = self._app_state.directory
-        where = one_line(str(directory)) if directory else "from any path or git URL"
+        where = one_line(str(directory)) if directory else "from a path or git URL"
+        if len(where) > LONGEST_PATH:
+            where = f"…{where[-LONGEST_PATH:]}"
         words = keyed(FIRST_START).replace("{directory}", where)
         self._put_words(words.replace("{agents}", "…"))
         try:
@@ -290,8 +294,10 @@ class ReplicaHolder(Vertical):
         except ClientError as error:
             found = one_line(str(error))
         else:
-            signs = {True: "✓", False: "✗"}
-            found = " ".join(f"{signs[agent.available]} {one_line(agent.id)}" for agent in agents)
+            usable = [one_line(agent.id) for agent in agents if agent.available]
+            others = len(agents) - len(usable)
+            found = " ".join(f"✓ {name}" for name in usable)
+            found += f" · {others} not available" if others else ""
         self._put_words(words.replace("{agents}", found))
 
     def _put_words(self, text: str) -> None:
