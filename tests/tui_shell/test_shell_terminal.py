@@ -81,10 +81,11 @@ async def test_the_mouse_chooses_replicas_and_tabs(live: Installation) -> None:
         await desk.see("alpha", "two")
         await eventually(lambda: desk.replica("alpha").active and desk.replica("two").active)
         await desk.pilot.pause()
-        # Which of the two was active first decides their order.
-        names = [state.name for state in desk.app.app_state.ordered()]
-        other = next(name for name in names if f"{name} · builtin" not in desk.text)
-        await desk.pilot.click("ReplicaListView", offset=(3, names.index(other)))
+        # Which of the two came first decides their order.
+        other = next(name for name in ("alpha", "two") if f"{name} · builtin" not in desk.text)
+        rows = [row for row in desk.text.splitlines() if row.startswith((" ○ alpha", " ○ two"))]
+        at = next(n for n, row in enumerate(rows) if row.startswith(f" ○ {other}"))
+        await desk.pilot.click("ReplicaListView", offset=(3, at))
         await desk.see(f"{other} · builtin")
         await desk.pilot.click("#tabs", offset=(11, 0))
         await desk.see("workspace$")
