@@ -123,10 +123,8 @@ class ChatPane(Vertical, TakesKeys):
         self._turn_words = ""
         self._positions: dict[UUID, ReadingPosition] = {}
         """The scroll positions of the chats that are not shown."""
-        self._loaded = asyncio.Event()
-        """Set while the transcript of the chat is shown."""
-        self._older_taken = asyncio.Event()
-        """Set when a page that was read is displayed."""
+        self._loaded, self._older_taken = asyncio.Event(), asyncio.Event()
+        """Set while the chat's transcript is shown, and when an older page that was read is."""
 
     def compose(self) -> ComposeResult:
         yield self._chats
@@ -440,9 +438,8 @@ class ChatPane(Vertical, TakesKeys):
         self.show_chat(chat_id)
         self.screen.set_focus(self.transcript)
         await self._loaded.wait()
-        while not self.transcript.go_to_time(at):
-            if not await self._read_older_page():
-                return
+        while not self.transcript.go_to_time(at) and await self._read_older_page():
+            pass
 
     def action_find(self) -> None:
         """Ask for a search text."""
@@ -454,10 +451,9 @@ class ChatPane(Vertical, TakesKeys):
 
     def close_find(self) -> bool:
         """End a search whose matches are still marked; False when there is none in the transcript."""
-        if not (self.find_line.display and self.transcript.has_focus):
-            return False
-        self.find_line.end()
-        return True
+        if is_open := self.find_line.display and self.transcript.has_focus:
+            self.find_line.end()
+        return is_open
 
     async def action_open_block(self) -> None:
         """Open the block under the cursor in `$PAGER`."""
