@@ -123,9 +123,10 @@ class Deck:
         base = f"/v1/workspaces/{id}/terminal/sessions"
         session = (await self.post(base, {"cols": 200, "rows": 50}, 201))["session"]["id"]
         keys = {"data": f"stty -echo; {command}; exit\n", "generation": 0, "sequence": 0}
-        await self.post(f"{base}/{session}/input", keys)
         seen = b""
         async with self.client.stream("GET", f"{base}/{session}/stream") as response:
+            # Now that somebody reads: for who comes late only the end is kept.
+            await self.post(f"{base}/{session}/input", keys)
             async for line in response.aiter_lines():
                 if line.startswith("data:"):
                     seen += base64.b64decode(json.loads(line[5:]).get("data", ""))

@@ -52,8 +52,8 @@ async def test_a_replica_works_over_its_connections(deck: Deck, repository: Path
     # More at once than connections that wait.
     numbers = await asyncio.gather(*(deck.in_terminal(id, f"echo n{n}n") for n in range(6)))
     assert all(f"n{n}n" in seen for n, seen in enumerate(numbers))
-    # Much in one go, in both directions.
-    assert len(await deck.in_terminal(id, "head -c 3000000 /dev/zero | tr '\\0' x")) > 2_900_000
+    # Much in one go.
+    assert len(await deck.in_terminal(id, "head -c 3000000 /dev/zero | tr '\\0' x")) >= 3_000_000
 
 
 async def test_a_preview_goes_over_them(deck: Deck, tmp_path: Path) -> None:
