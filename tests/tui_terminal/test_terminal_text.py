@@ -6,6 +6,7 @@ from rich.cells import cell_len
 from quarterdeck.tui.terminal.core import TerminalMode
 from quarterdeck.tui.terminal.decoder import clean_title, fit
 from quarterdeck.tui.terminal.input import paste_text
+from tests.security.payloads import harm_in_text
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,9 @@ def test_a_character_in_more_cells_than_it_takes_is_still_seen() -> None:
 def test_title_loses_controls_and_length() -> None:
     assert clean_title("a\x1b]52;c;x\x07b\u202ec") == "a]52;c;xbc"
     assert len(clean_title("x" * 5000)) == 200
+    assert (
+        harm_in_text(clean_title("31" + "\u0301" * 25 + "37")) is None
+    )  # more slow terminals down
 
 
 def test_paste_cannot_leave_its_bracket() -> None:

@@ -79,8 +79,8 @@ def fit(text: str, cells: int) -> str:
 
 
 def clean_title(title: str) -> str:
-    """Return a window's title without control characters, at most 200 characters."""
-    return "".join([c for c in title if c.isprintable()])[:_TITLE_LIMIT]
+    """Return a window's title without control characters and piled marks, at most 200 characters."""
+    return thin_marks("".join([c for c in title if c.isprintable()]))[:_TITLE_LIMIT]
 
 
 def _unpack_color(value: int) -> Color:
