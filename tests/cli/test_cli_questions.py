@@ -6,12 +6,18 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
 
 import pytest
 
+from quarterdeck.cli.replica.waiting import NEEDS_PERSON, wait_for_state
 from tests.cli.conftest import Installation, new_installation, serving
 from tests.support.waiting import pauses
+
+if TYPE_CHECKING:
+    from quarterdeck.client import Client
 
 SECONDS = 60
 AGENT = Path(__file__).parents[1] / "fleet" / "scripted_agent.py"
@@ -148,6 +154,32 @@ def test_a_script_waits_until_it_is_needed(scripted: Installation) -> None:
         assert reached.json == {"state": "done"}
         shown = scripted.qd("replica", "history", "over").out
         assert shown.partition(f"> {text}\n")[2].count(text) == 1, shown
+
+
+async def test_a_turn_that_begins_between_two_requests_is_waited_for() -> None:
+    """The record says that a turn is done; before the queue is read, the next one leaves it."""
+    rest = {"id": 1, "status": "active", "chats": [SimpleNamespace(id=2)], "asking": False}
+    done, failed = rest | {"turn_failed": False}, rest | {"turn_failed": True}
+    records = iter(
+        SimpleNamespace(working=working, log_index=index, plan_ready=False, **record)
+        for working, index, record in (
+            *((False, 7, done), (True, 8, done)),
+            *((True, 8, done), (False, 9, failed), (False, 9, failed)),
+        )
+    )
+
+    async def get(_: object) -> object:
+        return next(records)
+
+    async def queue(*_: object) -> object:
+        return SimpleNamespace(queue=[])
+
+    client = SimpleNamespace(
+        replicas=SimpleNamespace(get=get), messages=SimpleNamespace(queue=queue)
+    )
+    assert (
+        await wait_for_state(cast("Client", client), uuid4(), frozenset(NEEDS_PERSON)) == "failed"
+    )
 
 
 def test_changes_of_state_are_watched(scripted: Installation) -> None:
