@@ -68,8 +68,8 @@ async def test_what_has_no_owner_becomes_the_homes(database: Database, new_works
         adopt(connection, "late")
         homes = dict(connection.execute(select(workspaces.c.id, workspaces.c.home_id)).all())
         assert homes == {mine: "mine", theirs: "theirs"}
-        assert removals_left(connection, "mine") == ["a"]
-        assert removals_left(connection, "theirs") == ["b"]
+        assert removals_left(connection, "mine") == [("a", "process")]
+        assert removals_left(connection, "theirs") == [("b", "process")]
         assert removals_left(connection, "late") == []
         assert (kept_port(connection, "mine"), kept_port(connection, "late")) == (4711, None)
 

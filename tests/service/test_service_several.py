@@ -166,7 +166,7 @@ async def test_a_replica_of_a_lost_home_is_forgotten_and_its_name_is_free(
     assert made not in [one["id"] for one in listed]
     await new_workspace(context.database, name="taken")
     # Should the home come back, it removes what it has of it.
-    assert await context.database.read(lambda c: removals_left(c, lost)) == [made]
+    assert await context.database.read(lambda c: removals_left(c, lost)) == [(made, "process")]
 
 
 async def test_a_lost_home_is_named_as_long_as_it_has_a_replica(
