@@ -349,7 +349,7 @@ WRONG = [
     ("/messages", "message", [7, None, ["x"]]),
     ("/messages", "plan_mode", ["true", 1, 0.0]),
     ("/messages", "chat_id", [7, "7", {}]),
-    ("/messages", "thinking_level", ["huge", 1]),
+    ("/messages", "thinking_level", [1, "", []]),
     ("/messages", "images", ["x", [{"type": "image"}]]),
     ("/chats", "provider", [7, "", None]),
     ("/chats", "parentChatId", ["x", 7]),
@@ -369,6 +369,12 @@ def test_wrong_types_are_refused(
         body = BODIES[path] | {field: value}
         answer = api.post(f"/v1/replica/{active}{path}", json=body)
         refused(answer, 400, "INVALID_REQUEST", "not valid", f"{field}")
+
+
+def test_a_thinking_level_that_nobody_offers_is_refused(api: httpx.Client, active: str) -> None:
+    body = BODIES["/messages"] | {"thinking_level": "huge"}
+    answer = api.post(f"/v1/replica/{active}/messages", json=body)
+    refused(answer, 400, "INVALID_REQUEST", "does not offer", "low, medium, high, xhigh, max")
 
 
 def test_wrong_types_of_a_replica(api: httpx.Client, deck: Installation) -> None:

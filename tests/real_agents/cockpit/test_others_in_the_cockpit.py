@@ -106,7 +106,7 @@ async def test_a_chat_streams_asks_and_is_interrupted(live: Installation, agent:
         await desk.press("enter")
         await allow(desk)
         await eventually(lambda: desk.text.count("it is gone") == 2, "the answer below the message")
-        await desk.press("m")
+        await eventually(lambda: desk.focus == "Composer")
         await desk.write("say begun\nwait never")
         await desk.press("enter")
         await eventually(lambda: desk.text.count("begun") == 2, "the beginning of the answer")
