@@ -50,7 +50,7 @@ def shoot(studio: Studio) -> None:
         program.wait_for("working", 60)
         program.wait_for("sleeping", 60)
         program.wait_for("asking", 60)
-        program.wait_for("run 3", 60)
+        program.wait_for("Your answer is needed below.", 60)
         picture(program, "list")
         program.type("/fix\r")
         program.wait_for("Yes, mend it", 60)
