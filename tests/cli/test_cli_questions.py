@@ -227,7 +227,8 @@ def test_an_open_question_and_its_options_are_watched(scripted: Installation) ->
 
 
 def test_settings_of_an_agent_are_shown_and_changed(scripted):
-    reach(scripted, "over", "done", "hello")
+    # Another test leaves it asleep: a message wakes it.
+    assert scripted.qd("replica", "send", "over", "hello", "--wait").code == 0
     header, first, *_ = scripted.qd("replica", "settings", "over").out.splitlines()
     assert header.split() == ["SETTING", "NOW", "ID", "DESCRIPTION"]
     assert first.split()[:3] == ["mode", "*", "ask"]
@@ -240,3 +241,4 @@ def test_settings_of_an_agent_are_shown_and_changed(scripted):
     assert "settings edits high" in sent.out
     wrong = scripted.qd("replica", "settings", "over", "--mode", "plan")
     assert wrong.code == 1 and "does not offer the permission mode plan" in wrong.err
+    assert scripted.qd("replica", "settings", "over", "--mode", "ask").code == 0
