@@ -207,7 +207,9 @@ async def test_an_upload_for_a_sleeping_replica_comes_with_the_message(
 
 def test_every_key_of_the_pane_has_its_action() -> None:
     from quarterdeck.tui.panes.chat import ChatPane
+    from quarterdeck.tui.screens.main import MainScreen
 
     for binding in ChatPane.BINDINGS:
         name = binding.action.partition("(")[0]  # pyright: ignore[reportAttributeAccessIssue]
-        assert hasattr(ChatPane, f"action_{name}"), name
+        owner = MainScreen if name.startswith("screen.") else ChatPane
+        assert hasattr(owner, f"action_{name.removeprefix('screen.')}"), name

@@ -213,6 +213,39 @@ async def test_a_rejection_is_sent_with_its_reason(
         await eventually(lambda: sent == [("not yet!", ())], "the reason, before all that wait")
 
 
+@pytest.mark.parametrize("width", [40, 80])
+async def test_after_a_reason_the_next_question_has_the_focus(
+    frozen: FrozenCockpit, answers: list[tuple[str, str]], sent: list[Any], width: int
+) -> None:
+    story = ask(ask(Story().user("go"), "one"), "two")
+    state = asking(frozen, story)
+    async with frozen.run_test(size=(width, 24)) as pilot:
+        await pilot.press("enter")
+        await eventually(lambda: focus(frozen) == "QuestionView", "the first one")
+        await pilot.press("t", *"why", "enter")
+        await eventually(lambda: answers == [("one", "no")] and sent, "the rejection")
+        outcome = {"outcome": "selected", "optionId": "no"}
+        story.add("acp-permission_outcome", requestId="one", outcome=outcome)
+        show(frozen, state, story)
+        await eventually(lambda: "git push two" in screen_text(frozen), "the second one")
+        await pilot.press("y")
+        await eventually(lambda: answers[1:] == [("two", "yes")], "the answer")
+        assert focus(frozen) == "QuestionView"
+
+
+async def test_the_key_for_the_question_works_in_the_list(
+    frozen: FrozenCockpit, answers: list[tuple[str, str]]
+) -> None:
+    asking(frozen, ask(Story().user("go")))
+    async with frozen.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        await eventually(lambda: focus(frozen) == "QuestionView", "the question")
+        await pilot.press("escape")
+        await eventually(lambda: focus(frozen) == "ReplicaListView", "the list")
+        await pilot.press("alt+q", "y")
+        await eventually(lambda: answers == [("r", "yes")], "the answer")
+
+
 async def test_a_reason_is_kept_when_the_question_ends_or_the_answer_is_refused(
     frozen: FrozenCockpit,
     answers: list[tuple[str, str]],

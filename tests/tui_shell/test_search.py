@@ -3,6 +3,7 @@
 import pytest
 
 from quarterdeck.store import commands, event_reducer
+from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.transcript.blocks import UserBlock
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.wire.chats import SendMessage
@@ -10,11 +11,12 @@ from tests.support.waiting import eventually
 from tests.tui_shell.live import Installation
 
 
+@pytest.mark.parametrize("page", [3, 200], ids=["older page", "newest page"])
 async def test_a_text_is_found_and_shown_in_its_chat(
-    live: Installation, monkeypatch: pytest.MonkeyPatch
+    live: Installation, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
-    for module in (commands, event_reducer):  # the text is on an older page
-        monkeypatch.setattr(module, "PAGE", 3)
+    for module in (commands, event_reducer):
+        monkeypatch.setattr(module, "PAGE", page)
     await live.create("beta", "nothing here")
     made = await live.create("alpha", "the needle of the first message")
     async with live.client() as client:
@@ -47,6 +49,8 @@ async def test_a_text_is_found_and_shown_in_its_chat(
 
         await eventually(at_the_text, "the text")
         await desk.see("the needle of the first message")
+        pane.take([TranscriptChanged(pane.replica_id, pane.chat_id, None)])  # of the same
+        assert at_the_text() and not pane.transcript.following
         await desk.press("f3")
         await desk.see("Search in the chats")
         await desk.press("escape")

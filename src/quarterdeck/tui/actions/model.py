@@ -178,6 +178,7 @@ TERMINAL = Action(
 ALL_KEYS = Action("help.all", "question_mark", "every_place", "All keys / this pane")
 KEYS = Action("app.keys", "f1", "help", "Help for this pane")
 EXIT = Action("app.exit", "ctrl+q", "leave", "Quit (agents keep running)")
+QUESTION = Action("chat.question", "alt+q", "screen.question", "Answer the open question")
 CHAT = Action("tab.chat", "1,alt+1", "screen.show('chat')", "Chat", "chat")
 
 SHARED_PLACES: dict[KeyContext, tuple[Action, ...]] = {

@@ -6,6 +6,7 @@ from quarterdeck.tui.actions.model import (
     CHAT,
     HELP,
     INTERRUPT,
+    QUESTION,
     TERMINAL,
     TO_LIST,
     WAKE,
@@ -155,6 +156,7 @@ LIST_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("tab.canvas", "5,alt+5", "show('canvas')", "Canvas: plans and reports"),
         Action("tab.hooks", "6,alt+6", "show('hooks')", "Hook logs"),
         Action("tab.exec", "7,alt+7", "show('exec')", "Run command"),
+        QUESTION,
         GET_CHANGES,
         Action("info.open", "o", "to_info", "Go to info panel (copy addresses)"),
         Action(

@@ -6,6 +6,7 @@ from quarterdeck.tui.actions.model import (
     CHAT,
     HELP,
     INTERRUPT,
+    QUESTION,
     TERMINAL,
     TO_LIST,
     WAKE,
@@ -63,7 +64,7 @@ _ANSWERING = (
 _WRITE = Action("chat.write", "m", "write", "Go to composer", "write")
 
 _CHATS = (
-    Action("chat.question", "alt+q", "question", "Answer the open question"),
+    QUESTION,
     Action("chat.new", "ctrl+n", "new_chat", "New chat"),
     Action("chat.next", "ctrl+pagedown", "turn_chat(1)", "Next chat"),
     Action("chat.previous", "ctrl+pageup", "turn_chat(-1)", "Previous chat"),
@@ -225,6 +226,7 @@ TERMINAL_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("terminal.rename", "comma", "", "Name the terminal", "name"),
         Action("terminal.previous", "p", "", "Previous terminal"),
         Action("terminal.allow", "y", "", "Allow clipboard write"),
+        Action("terminal.search", "f3", "", "Search in all chats"),
         Action("terminal.palette", "ctrl+p", "", "Search commands and replicas"),
         Action("terminal.cancel", "escape", "", "Cancel"),
         Action("terminal.1", "1", "", "First terminal", "to 8"),

@@ -306,7 +306,8 @@ class ChatPane(Vertical, TakesKeys):
 
     def _load_transcript(self) -> None:
         chat = self.chat
-        if chat is not None and chat.transcript is not None:
+        # Who asked for it and the store both report it; the second time must not move the reader.
+        if chat and chat.transcript and chat.transcript is not self.transcript.transcript:
             self.transcript.set_transcript(chat.transcript, has_older=chat.has_older)
             self._loaded.set()
 
@@ -457,8 +458,7 @@ class ChatPane(Vertical, TakesKeys):
 
     async def action_open_block(self) -> None:
         """Open the block under the cursor in `$PAGER`."""
-        block = self.transcript.cursor_block
-        if block is not None:
+        if (block := self.transcript.cursor_block) is not None:
             await chat_dialogs.look_at_text(self, self.shown, "\n".join(plain_lines(block)), pager)
 
     async def action_open_all(self) -> None:
@@ -484,7 +484,7 @@ class ChatPane(Vertical, TakesKeys):
 
     # questions, plans and goals
 
-    def action_question(self) -> None:
+    def to_question(self) -> None:
         """Go to the question that waits for an answer: to its options, or to where the answer is typed."""
         if self.question.takes_keys:
             self.question.take_focus(invited=True)

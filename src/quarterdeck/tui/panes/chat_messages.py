@@ -327,7 +327,7 @@ class ChatMessages:
             shown.refused("not answered", error)
 
     async def respond(self, request_id: str, option_id: str, reason: str) -> None:
-        """Choose an option of a question; send the reason as a message before all that wait.
+        """Choose an option of a question; send the reason as a message before those that still wait.
 
         Raises:
             ClientError: refused, unreachable, or the question is closed (`Conflict`).

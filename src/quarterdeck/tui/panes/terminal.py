@@ -526,6 +526,7 @@ class TerminalPane(TabPane, TakesKeys):
             "terminal.rename": self._rename,
             "terminal.allow": self._allow_copy,
             "terminal.palette": lambda: self.app.call_later(self.app.run_action, "palette"),
+            "terminal.search": lambda: self.app.call_later(self.app.run_action, "search"),
         }
         if command := commands.get(action):
             command()

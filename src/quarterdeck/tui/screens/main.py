@@ -395,6 +395,12 @@ class MainScreen(CommandScreen):
             self._come_in()
             await pane.show(tab)
 
+    async def action_question(self) -> None:
+        """Go to the question that waits for an answer in the chat."""
+        await self.action_show("chat")
+        if self.pane is not None and self.pane.chat is not None:
+            self.pane.chat.to_question()
+
     def go_to(self, replica_id: UUID, hit: SearchHit | None = None) -> None:
         """Focus a replica, wherever the user was before, and the text of a search's hit in it."""
         if replica_id in self._app_state.replicas:
@@ -463,6 +469,6 @@ class MainScreen(CommandScreen):
     def action_next_part(self) -> None:
         if (chat := self.pane.chat if self.pane else None) is not None:
             if chat.question.takes_keys:
-                chat.action_question()
+                chat.to_question()
             else:
                 self.set_focus(chat.queue if chat.queue.actionable else chat.writing_target)

@@ -544,9 +544,10 @@ class QuestionDock(Vertical, HasKeyContext):
     def on_reason_field_left(self, event: ReasonField.Left) -> None:
         event.stop()
         self._leave_reason()
-        self.screen.set_focus(self._view)
 
     def _leave_reason(self) -> None:
+        if self._reason.field.has_focus:  # hidden, it would give the focus to the list
+            self.screen.set_focus(self._view)
         self._reason.display = False
 
     def _answer(self, question: QuestionBlock, option_id: str, reason: str = "") -> None:
