@@ -226,7 +226,9 @@ async def test_without_a_start_of_the_replica_local_changes_are_named(
     started: Path, how: str
 ) -> None:
     git(started.parent / "replica", "update-ref", "-d", START_REF)
-    with pytest.raises(OverlapError, match="local changes"):
+    with pytest.raises(
+        OverlapError, match="Nothing was changed here: these files have local changes"
+    ):
         await brought(started, how)
     shutil.rmtree(started.parent / "replica")
     with pytest.raises(OverlapError, match="local changes"):

@@ -1,4 +1,6 @@
-"""Search in the chats of all replicas, and going to what was found."""
+"""Search in all chats, and going to what was found."""
+
+from datetime import datetime
 
 import pytest
 
@@ -31,14 +33,13 @@ async def test_a_text_is_found_and_shown_in_its_chat(
     async with live.cockpit() as desk:
         await desk.see("beta")
         await desk.press("f3")
-        await desk.see(
-            "Search in the chats of all replicas", "a turn is searched once it has ended"
-        )
+        await desk.see("Search in all chats", "a turn is searched once it has ended")
         await desk.write("hay")
         await desk.see("Nothing found.")
         await desk.press("ctrl+u")
         await desk.write("first needl")
         await desk.see("alpha", "> the needle of the first message")
+        await desk.miss(f"{datetime.now().astimezone():%d %b}")
         await desk.press("enter")
         await eventually(lambda: desk.focus == "ChatTranscript", "the transcript")
         pane = desk.app.screen.query_one(ChatPane)
@@ -52,19 +53,19 @@ async def test_a_text_is_found_and_shown_in_its_chat(
         pane.take([TranscriptChanged(pane.replica_id, pane.chat_id, None)])  # of the same
         assert at_the_text() and not pane.transcript.following
         await desk.press("f3")
-        await desk.see("Search in the chats")
+        await desk.see("Search in all chats")
         await desk.press("escape")
-        await desk.miss("Search in the chats")
+        await desk.miss("Search in all chats")
 
 
 async def test_an_unreachable_service_is_named(live: Installation) -> None:
     await live.create("alpha")
-    async with live.cockpit() as desk:
+    async with live.cockpit((40, 24)) as desk:
         await desk.see("alpha")
         live.kill()
         await desk.press("f3")
-        await desk.see("Search in the chats")
+        await desk.see("Search in all chats", "turn is searched once it has", "ended.")
         await desk.write("x")
         await desk.see("service")
         await desk.press("enter", "escape")
-        await desk.miss("Search in the chats")
+        await desk.miss("Search in all chats")

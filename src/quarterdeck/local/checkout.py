@@ -39,7 +39,8 @@ _SUBMODULE = "160000"
 _REBASE = "qd-rebase-"
 _REBASE_SECONDS = 86_400.0
 """A rebase that is older was killed."""
-_SAME_LINES = "The replica and this branch changed the same lines."
+_SAME_LINES = "Nothing was changed here: the replica and this branch changed the same lines."
+_LOCAL_CHANGES = "Nothing was changed here: these files have local changes."
 MergeStrategy = Literal["merge", "squash", "rebase"]
 
 
@@ -154,7 +155,7 @@ class LocalCheckout(LocalRepository):
                 )
                 if files := split_names(output):
                     raise OverlapError(
-                        "These files were changed differently here.", files
+                        "Nothing was changed: these files were changed differently here.", files
                     ) from error
                 raise
             after = await self._text("write-tree", index=index)
@@ -260,7 +261,7 @@ class LocalCheckout(LocalRepository):
                 ),
             ]
         if edited:
-            raise OverlapError("These files have local changes.", edited)
+            raise OverlapError(_LOCAL_CHANGES, edited)
         if not changes and step.commit_to is None:
             return []
         async with self._locked():
@@ -314,7 +315,7 @@ class LocalCheckout(LocalRepository):
             await self._git(*_FETCH, replica, commit)
             initial = await self._changes(_Step(step.tree_from, f"{commit}^{{tree}}"))
         except CheckoutError as error:
-            raise OverlapError("These files have local changes.", edited) from error
+            raise OverlapError(_LOCAL_CHANGES, edited) from error
         target = {change.path: change for change in changes if change.path in edited}
         started = [
             change

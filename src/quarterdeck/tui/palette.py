@@ -33,7 +33,7 @@ from quarterdeck.tui.kit.key_context import key_context_of
 from quarterdeck.tui.screens.commands import ARCHIVE, INTERRUPT, SLEEP, WAKE, ReplicaAction
 from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.screens.page import PAGES
-from quarterdeck.tui.text import fit
+from quarterdeck.tui.text import fit, wrapped
 from quarterdeck.tui.textual_ext.type_ahead import TypeAhead, hold_keys
 from quarterdeck.tui.themes import MARKS, part_style
 from quarterdeck.wire.search import SearchHit
@@ -228,8 +228,8 @@ class PaletteChoices(Widget):
         base, width = self.rich_style, self.size.width
         dim = base + part_style(self, "choices--dim")
         at = self._top + y
-        if not self._found and y == 0:
-            return Strip([Segment(fit(self._empty, width), dim)])
+        if not self._found and y < len(rows := wrapped(self._empty, width)):
+            return Strip([Segment(fit(rows[y], width), dim)])
         if at >= len(self._found):
             return Strip.blank(width, base)
         if at == self._cursor:

@@ -4,6 +4,7 @@ Loaded when it is first opened.
 """
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from textual import on, work
@@ -21,6 +22,7 @@ from quarterdeck.tui.actions import KeyContext, prompt_bindings
 from quarterdeck.tui.fuzzy import FuzzyMatch
 from quarterdeck.tui.kit.dialogs import Dialog
 from quarterdeck.tui.palette import PaletteChoices, PaletteEntry, main_screen
+from quarterdeck.tui.text import when
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.wire.search import SearchHit
 
@@ -60,7 +62,7 @@ class SearchScreen(Dialog[SearchHit | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            field = Input(placeholder="Search in the chats of all replicas", compact=True)
+            field = Input(placeholder="Search in all chats", compact=True)
             field.cursor_blink = False
             yield field
             yield PaletteChoices(HINT)
@@ -113,7 +115,7 @@ def _entry(hit: SearchHit) -> tuple[PaletteEntry, FuzzyMatch]:
     places = tuple(place + len(lead) for begin, end in hit.matches for place in range(begin, end))
     entry = PaletteEntry(
         lead + one_line(hit.excerpt),
-        hit.ts.astimezone().strftime("%d %b %H:%M"),
+        when(hit.ts, datetime.now(UTC)),
         name_line(hit.workspace_name),
         hit=hit,
     )

@@ -1,10 +1,13 @@
-"""Fitting text into cells."""
+"""Short texts of the cockpit, fitted into cells."""
 
+from datetime import datetime, timedelta
 from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
 from quarterdeck.transcript.text import one_line
+
+WEEK = timedelta(days=6)
 
 
 def fit(text: str, width: int) -> str:
@@ -30,3 +33,29 @@ def money(amount: float, currency: str) -> str:
         if currency == "USD"
         else f"{amount:.{digits}f} {one_line(currency)}"
     )
+
+
+def when(moment: datetime, now: datetime) -> str:
+    """Return a local time: `09:00` today, `Mon 09:00` within a week, else the date."""
+    day = _far_day(moment, now)
+    return f"{day} {moment.astimezone():%H:%M}" if day else _near(moment, now)
+
+
+def soon_or_day(moment: datetime, now: datetime) -> str:
+    """Return the same without the time for a distant day."""
+    return _far_day(moment, now) or _near(moment, now)
+
+
+def _near(moment: datetime, now: datetime) -> str:
+    """Return a moment within a week."""
+    local = moment.astimezone()
+    return f"{local:%H:%M}" if local.date() == now.astimezone().date() else f"{local:%a %H:%M}"
+
+
+def _far_day(moment: datetime, now: datetime) -> str:
+    """Return the day of a time more than a week away; empty for a nearer one."""
+    local, today = moment.astimezone(), now.astimezone()
+    if abs(local.date() - today.date()) <= WEEK:
+        return ""
+    year = "" if local.year == today.year else f" {local.year}"
+    return f"{local.day} {local:%b}{year}"

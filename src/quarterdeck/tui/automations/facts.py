@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -18,6 +18,7 @@ from quarterdeck.tui.kit.pages import WrappedPage
 from quarterdeck.tui.kit.rows import ROLES, ColumnCell, columns
 from quarterdeck.tui.kit.spans import Emphasis, Line, Span, TextRole, wrap, wrap_hard
 from quarterdeck.tui.kit.text_view import TextView
+from quarterdeck.tui.text import soon_or_day, when
 from quarterdeck.tui.themes import Mark
 from quarterdeck.wire.automation_runs import (
     Execution,
@@ -94,7 +95,6 @@ VERDICTS = {
     "neutral": Mark("○", "no verdict", "muted"),
     "cancelled": Mark("○", "canceled", "muted"),
 }
-WEEK = timedelta(days=6)
 
 
 def run_mark(run: Execution) -> Mark:
@@ -116,32 +116,6 @@ def verdict_mark(run: Execution) -> Mark | None:
         return Mark("◌", f"check {run.check.status}", "muted")
     known = VERDICTS.get(run.check.conclusion)
     return known or Mark("?", run.check.conclusion, "muted")
-
-
-def when(moment: datetime, now: datetime) -> str:
-    """Return a local time: `09:00` today, `Mon 09:00` within a week, else the date."""
-    day = far_day(moment, now)
-    return f"{day} {moment.astimezone():%H:%M}" if day else near(moment, now)
-
-
-def soon_or_day(moment: datetime, now: datetime) -> str:
-    """Return the same without the time for a distant day."""
-    return far_day(moment, now) or near(moment, now)
-
-
-def near(moment: datetime, now: datetime) -> str:
-    """Return a moment within a week."""
-    local = moment.astimezone()
-    return f"{local:%H:%M}" if local.date() == now.astimezone().date() else f"{local:%a %H:%M}"
-
-
-def far_day(moment: datetime, now: datetime) -> str:
-    """Return the day of a time more than a week away; empty for a nearer one."""
-    local, today = moment.astimezone(), now.astimezone()
-    if abs(local.date() - today.date()) <= WEEK:
-        return ""
-    year = "" if local.year == today.year else f" {local.year}"
-    return f"{local.day} {local:%b}{year}"
 
 
 def took(run: Execution) -> str:

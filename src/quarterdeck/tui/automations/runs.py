@@ -22,11 +22,11 @@ from quarterdeck.tui.automations.facts import (
     skipped_words,
     took,
     verdict_mark,
-    when,
 )
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.rows import ROLES, ColumnCell, ListRow, RowList, columns
 from quarterdeck.tui.kit.spans import Emphasis, Line, TextRole
+from quarterdeck.tui.text import when
 from quarterdeck.wire.automation_runs import Execution, SkippedMoments
 
 
