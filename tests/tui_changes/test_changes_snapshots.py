@@ -151,6 +151,7 @@ def test_getting_changes(
 
     async def run(pilot: Pilot[Any]) -> None:
         reader = Reading(frozen, pilot)
+        await reader.see("enter sends")
         await reader.press("G", "down", "down")
         await reader.see("Apply as a patch")
 
@@ -216,6 +217,7 @@ def test_opening_a_pull_request(
 
     async def run(pilot: Pilot[Any]) -> None:
         reader = Reading(frozen, pilot)
+        await reader.see("enter sends")
         await reader.press("P")
         await reader.see("Open a pull request", "2 uncommitted files")
 
@@ -235,6 +237,7 @@ def test_a_pull_request(
 
     async def run(pilot: Pilot[Any]) -> None:
         reader = Reading(frozen, pilot)
+        await reader.see("enter sends")
         await reader.press("P")
         await reader.see("2 checks failed")
         await reader.press("o")
@@ -255,6 +258,7 @@ def test_confirming_a_merge(
 
     async def run(pilot: Pilot[Any]) -> None:
         reader = Reading(frozen, pilot)
+        await reader.see("enter sends")
         await reader.press("P")
         await reader.see("2 checks failed")
         await reader.press("s")
@@ -280,6 +284,7 @@ def test_rewinding(
 
     async def run(pilot: Pilot[Any]) -> None:
         reader = Reading(frozen, pilot)
+        await reader.see("enter sends")
         await reader.press("R")
         await reader.see("Before a rewind")
         await reader.press("down")
@@ -303,6 +308,7 @@ def test_pull_requests_in_rows_and_the_head_line(
 
     async def run(pilot: Pilot[Any]) -> None:
         reader = Reading(frozen, pilot)
+        await reader.see("enter sends")
         await reader.press("enter")
         await reader.see("#341", "#7", "enter sends")
 
