@@ -26,8 +26,12 @@ settings.load_profile("loaded")
 
 
 DATABASES = ("sqlite", "postgresql")
-LONG = {"cli", "containers", "end_to_end", "real_agents", "sandboxes", "system", "tui_pictures"}
-"""Directories with the files that take longest."""
+LONGEST = ("test_storm.py", "test_codex_in_workspaces.py", "test_every_screen.py")
+"""Files that take over a minute."""
+LONG = {"cli", "containers", "end_to_end", "git", "real_agents", "sandboxes", "system"}
+"""Directories with most of the other files that take long."""
+YOUNG_OBJECTS = 50_000
+"""The garbage of finished tests is collected when so many objects have been made."""
 LONGEST_ID = 40
 PROGRAM = Path(quarterdeck.__file__).parent
 
@@ -91,9 +95,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    # A quarter of the time of tests of the cockpit went into collections with the usual thresholds.
-    gc.set_threshold(20_000, 20, 20)
+    # A quarter of the time of tests of the cockpit went into collections with the usual thresholds:
+    # most objects of a test live until its end, so between tests they are looked at only once.
+    gc.set_threshold(500_000, 100, 100)
     gc.enable()
+
+
+def pytest_runtest_logfinish() -> None:
+    if gc.get_count()[0] > YOUNG_OBJECTS:
+        gc.collect(0)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -111,7 +121,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     second database where the marker says that it can tell nothing new.
     """
     tests = Path(__file__).parent
-    items.sort(key=lambda item: item.path.relative_to(tests).parts[0] not in LONG)
+    items.sort(
+        key=lambda item: (
+            item.path.name not in LONGEST,
+            item.path.relative_to(tests).parts[0] not in LONG,
+        )
+    )
     if config.getoption("--both-databases"):
         return
     second = {item for item in items if item.get_closest_marker("one_database") and _second(item)}
