@@ -75,11 +75,24 @@ async def test_settings_are_announced_changed_and_kept(scripted: World) -> None:
     await turn(world, made, "settings")
     assert await said(world, made) == "settings edits ultra"
     await world.post(made, "/sleep")
+    await change(world, made, chat, thinking_level="high")
     answer = await change(world, made, chat, permission_mode="ask")
-    assert (answer.status_code, answer.json()["code"]) == (409, "WORKSPACE_NOT_ACTIVE")
-    assert (await settings(world, made, chat))["permission_mode"]["current"] == EDITS
+    assert (answer.status_code, answer.json()["chat"]["permission_mode"]) == (200, ASK)
+    assert (await world.events(made, "chat.updated"))[-1]["chat"]["permissionMode"] == ASK
+    assert (await settings(world, made, chat))["permission_mode"]["current"] == ASK
+    await world.post(made, "/wake")
+
+    async def given() -> bool:
+        newest = (await world.events(made, "chat.updated"))[-1]["chat"]
+        # The agent has not started yet, so the service knows the names.
+        return newest["permissionMode"] == ASK and newest["thinkingLevel"]["name"] == "High"
+
+    await eventually(given)
     await turn(world, made, "settings")
-    assert await said(world, made) == "settings edits ultra"
+    assert await said(world, made) == "settings ask high"
+    world.driver.signal(made, signal.SIGKILL)
+    await turn(world, made, "settings")
+    assert await said(world, made) == "settings ask high"
 
     for wrong in (
         {},
@@ -92,7 +105,7 @@ async def test_settings_are_announced_changed_and_kept(scripted: World) -> None:
     refused = await world.client.post(f"/v1/replica/{made}/messages", json=body)
     assert refused.status_code == 400 and "ultra" in refused.json()["details"]
     known = await turn(world, made, "settings", thinking_level="high")
-    assert await said(world, made) == "settings edits high"
+    assert await said(world, made) == "settings ask high"
     assert known["thinking_level"]["id"] == "high"
 
 

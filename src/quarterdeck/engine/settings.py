@@ -5,7 +5,7 @@ agent may change its permission mode itself, for instance when a plan is approve
 keeps that one. Plan mode is never kept: each message says whether it plans.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +33,8 @@ class SettingsOfChat:
         self._chat = chat
         self._publish = publish
         self._announced = ChatSettings()
+        self._chosen: dict[str, SettingValue] = {}
+        """Values that were chosen last, with their names."""
         self._heard: UUID | None = None
         """The message of the turn in which the agent was heard last."""
 
@@ -75,8 +77,10 @@ class SettingsOfChat:
             except AgentError as error:
                 raise EngineRefusedError.invalid("The mode was not changed.", str(error)) from error
         for name in FIELDS:
-            if (value := getattr(change, name)) is not None:
+            value: str | None = getattr(change, name)
+            if value is not None:
                 setattr(self._chat, name, value)
+                self._chosen[name] = SettingValue(id=value, name=change.names.get(name, value))
         if session is not None:
             self._read(session)
         await self._publish(
@@ -117,21 +121,20 @@ class SettingsOfChat:
         for name in FIELDS:
             setting: ChatSetting | None = getattr(self._announced, name)
             current = setting.current if setting else getattr(chat.record, name)
-            kept = _named(setting, getattr(chat, name), getattr(chat.record, name))
+            known = (self._chosen.get(name), getattr(chat.record, name))
+            kept = _named(setting, getattr(chat, name), known)
             shown[name] = current if in_turn else kept or current
         return {name: value for name, value in shown.items() if value != getattr(chat.record, name)}
 
 
 def _named(
-    setting: ChatSetting | None, id: str | None, before: SettingValue | None
+    setting: ChatSetting | None, id: str | None, known: Iterable[SettingValue | None]
 ) -> SettingValue | None:
     """Return a chosen value with its name; None when the agent no longer offers it."""
     if id is None:
         return None
-    if before is not None and before.id == id:
-        return before
     choices = setting.choices if setting else []
-    name = next((choice.name for choice in choices if choice.id == id), None)
+    name = next((value.name for value in (*choices, *known) if value and value.id == id), None)
     return SettingValue(id=id, name=name or id) if name or not choices else None
 
 

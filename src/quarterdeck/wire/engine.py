@@ -402,6 +402,8 @@ class ChangeSettings(CamelRecord):
     permission_mode: str | None = None
     model: str | None = None
     thinking_level: str | None = None
+    names: dict[str, str] = {}
+    """Names of the values by field, for an agent that has not started yet."""
 
 
 class GoalChanged(CamelRecord):

@@ -345,7 +345,7 @@ def settings(
     model: str | None,
     thinking: str | None,
 ) -> None:
-    """Show the settings that an agent offers, or change them. To change, the replica must be active."""
+    """Show the settings that an agent offers, or change them."""
     change = UpdateSettings(permission_mode=mode, model=model, thinking_level=thinking)
 
     async def work(client: "Client", replica_id: UUID) -> ChatSettings:
@@ -373,7 +373,10 @@ def settings(
         if setting is not None
         for choice in setting.choices
     ]
-    print_table(["SETTING", "NOW", "ID", "DESCRIPTION"], rows)
+    if rows:
+        print_table(["SETTING", "NOW", "ID", "DESCRIPTION"], rows)
+    else:
+        print_message("The agent has announced no settings. Agents do with the first message.")
 
 
 @click.command(name="rename")

@@ -136,7 +136,7 @@ async def change_settings(
     fleet: FleetDep,
     workspace: Workspace,
 ) -> ChatAnswer:
-    """Change settings of the agent, kept over sleep and restarts."""
+    """Change settings of the agent, kept over sleep and restarts; a sleeping replica's are applied when it wakes."""
     chat = await service.change_settings(context, fleet, workspace, chat_id, body)
     return ChatAnswer(chat=chat)
 

@@ -176,6 +176,25 @@ def notices(connection: Connection, workspace_id: str) -> dict[str, str]:
     return {row.id: row.notice for row in connection.execute(statement)}
 
 
+def chosen_settings(connection: Connection, workspace_id: str) -> dict[str, str]:
+    """Return the settings that their engine does not have yet, as JSON, by chat."""
+    statement = select(chats.c.id, chats.c.chosen_json).where(
+        chats.c.workspace_id == workspace_id,
+        chats.c.deletion.is_(None),
+        chats.c.chosen_json.is_not(None),
+    )
+    return {row.id: row.chosen_json for row in connection.execute(statement)}
+
+
+def forget_chosen(connection: Connection, chat_id: str, chosen: str) -> None:
+    """Note that the engine has the chosen settings; later ones stay."""
+    connection.execute(
+        update(chats)
+        .where(chats.c.id == chat_id, chats.c.chosen_json == chosen)
+        .values(chosen_json=None)
+    )
+
+
 def forget_notice(connection: Connection, chat_id: str, text: str) -> None:
     """Note that the engine has a notice; one stored in the meantime stays."""
     connection.execute(

@@ -22,6 +22,7 @@ from quarterdeck.service.chats.rows import (
     MessageState,
     add_chat,
     change_chat,
+    chosen_settings,
     find_chat,
     move_message,
     offered_commands,
@@ -46,6 +47,7 @@ from quarterdeck.wire.chats import (
     EventChat,
     Interrupted,
     RespondBody,
+    SettingValue,
     SlashCommand,
     ThinkingLevel,
     UpdateGoal,
@@ -370,13 +372,15 @@ def _settings(connection: Connection, row: WorkspaceRow, chat_id: UUID) -> ChatS
 async def change_settings(
     context: ServiceContext, fleet: Fleet, row: WorkspaceRow, chat_id: UUID, body: UpdateSettings
 ) -> Chat:
-    """Change settings of the chat's agent. Any model may be named: agents take some unlisted ones.
+    """Change settings of the chat's agent, in every state of the replica.
+
+    Any model may be named: agents take some unlisted ones.
 
     Raises:
         ApiError: INVALID_REQUEST without any field or for a value that the agent does not offer,
-            NOT_FOUND, WORKSPACE_NOT_ACTIVE.
+            NOT_FOUND.
     """
-    change = body.model_dump(exclude_none=True)
+    change: dict[str, str] = body.model_dump(exclude_none=True)
     if not change:
         rule = "permission_mode, model or thinking_level: at least one"
         raise ApiError(ErrorCode.INVALID_REQUEST, "Name at least one setting to change.", rule)
@@ -384,10 +388,45 @@ async def change_settings(
     for name in ("permission_mode", "thinking_level"):
         if name in change:
             check_setting(name, change[name], getattr(offered, name))
-    require_active(row)
-    request = ChangeSettings(chat_id=chat_id, **change)
-    await fleet.of(row.id).change(row, lambda link: link.chat_settings(request))
+    names: dict[str, str] = {}
+    for name, value in change.items():
+        setting: ChatSetting | None = getattr(offered, name)
+        choices = setting.choices if setting else []
+        name_of = {choice.id: choice.name for choice in choices}
+        names[name] = name_of.get(value, value)
+    request = ChangeSettings(chat_id=chat_id, **change, names=names)
+
+    async def in_engine(supervisor: WorkspaceManager, active: WorkspaceRow) -> bool:
+        await supervisor.change(active, lambda link: link.chat_settings(request))
+        return True
+
+    await change_somewhere(
+        context, fleet, row.id, lambda writer: _choose(writer, row.id, request), in_engine
+    )
     return await context.database.read(lambda c: known_chat(c, row.id, chat_id))
+
+
+def _choose(writer: LogWriter, workspace_id: str, request: ChangeSettings) -> bool:
+    """Store settings for the engine that runs next, and append the event that it would have sent."""
+    connection, chat_id = writer.connection, str(request.chat_id)
+    known_chat(connection, workspace_id, chat_id)
+    earlier = chosen_settings(connection, workspace_id).get(chat_id)
+    if earlier is not None:
+        before = ChangeSettings.model_validate_json(earlier)
+        new = request.model_dump(by_alias=False, exclude_none=True)
+        request = before.model_copy(update=new | {"names": before.names | request.names})
+    shown: dict[str, str] = {}
+    for name in ChatSettings.model_fields:
+        value: str | None = getattr(request, name)
+        if value is not None:
+            setting = SettingValue(id=value, name=request.names.get(name, value))
+            shown[f"{name}_json"] = setting.model_dump_json()
+    chosen = request.model_dump_json()
+    change_chat(connection, workspace_id, chat_id, chosen_json=chosen, **shown)
+    chat = EventChat.model_validate(known_chat(connection, workspace_id, chat_id).model_dump())
+    payload = {"chat": chat.model_dump(mode="json")}
+    writer.append(workspace_id, [NewEvent(EventType.CHAT_UPDATED, payload)])
+    return True
 
 
 def check_setting(name: str, value: str, offered: ChatSetting | None) -> None:

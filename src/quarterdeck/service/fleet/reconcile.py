@@ -11,13 +11,16 @@ from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineLink, EngineRefusedError
+from quarterdeck.service.chats.delivery import open_chat
 from quarterdeck.service.chats.rows import (
     Deletion,
     MessageState,
     change_chat,
+    chosen_settings,
     deletion_of,
     ended_among,
     find_chat,
+    forget_chosen,
     forget_notice,
     list_chats,
     messages_in,
@@ -36,6 +39,7 @@ from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.chats import EventChat
 from quarterdeck.wire.engine import (
     CancelQueued,
+    ChangeSettings,
     DeleteEngineChat,
     GiveNotice,
     HeldQueues,
@@ -54,7 +58,7 @@ log = logging.getLogger(__name__)
 
 
 async def settle(site: WorkspaceRuntime, calls: EngineLink) -> bool:
-    """Send the engine deleted chats, canceled messages, new orders and notices to agents.
+    """Send the engine deleted chats, canceled messages, new orders, settings and notices to agents.
 
     Returns whether its queue is to be released after it has the messages that wait here, which may
     come before its own.
@@ -78,6 +82,7 @@ async def settle(site: WorkspaceRuntime, calls: EngineLink) -> bool:
     async with asyncio.timeout(limit):
         for chat_id, deletion in ended:
             await end_chat(site, calls, chat_id, deletion)
+        await _give_settings(database, site.id, calls)
         await give_notices(database, site.id, calls)
         if held_queues.held:
             ended_ids = {chat_id for chat_id, _ in ended}
@@ -174,6 +179,31 @@ async def give_notices(database: Database, workspace_id: str, link: EngineLink) 
             log.warning("A notice to an agent was refused: %s", e.message)
             continue
         given = partial(forget_notice, chat_id=chat_id, text=text)
+        await retry_until_stored(partial(database.write, given))
+
+
+async def _give_settings(database: Database, workspace_id: str, link: EngineLink) -> None:
+    """Give the engine the settings that were chosen without it. It is safe to repeat.
+
+    Raises:
+        EngineGoneError: the link was lost.
+    """
+    chosen = await retry_until_stored(
+        lambda: database.read(lambda c: chosen_settings(c, workspace_id))
+    )
+    for chat_id, text in chosen.items():
+        chat = await retry_until_stored(
+            partial(database.read, partial(find_chat, workspace_id=workspace_id, chat_id=chat_id))
+        )
+        if chat is None:
+            continue  # deleted in the meantime
+        try:
+            await open_chat(link, chat)
+            await link.chat_settings(ChangeSettings.model_validate_json(text))
+        except EngineRefusedError as e:  # as a notice
+            log.warning("The settings of a chat were refused: %s", e.message)
+            continue
+        given = partial(forget_chosen, chat_id=chat_id, chosen=text)
         await retry_until_stored(partial(database.write, given))
 
 

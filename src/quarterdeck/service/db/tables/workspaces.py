@@ -166,6 +166,7 @@ chats = Table(
     Column("model_json", Text),
     Column("thinking_level_json", Text),
     Column("settings_json", Text),
+    Column("chosen_json", Text),
     Column("deletion", String(8)),
     Column("notice", Text),
     Column("next_history_index", BigInteger, nullable=False, default=0),
@@ -177,7 +178,8 @@ chats = Table(
 """`deletion` is null while the chat exists; then asked -> logged (its end is in the log) -> gone
 (from the engine too). The row stays: its events do, and they count in its history. `plan_ready` is
 null where no engine has reported it, `turn_failed` also while the newest message has no result.
-`settings_json` is what the agent offers, with all choices.
+`settings_json` is what the agent offers, with all choices; `chosen_json` the settings that were chosen
+without an engine, until one has them.
 `notice` is a text for the agent before its next message, until the engine has it.
 `searched_index` is the place in the chat's history up to which `search_texts` has it."""
 
