@@ -37,6 +37,13 @@ class ProcessContainers:
             interpreter=(sys.executable, "-I"),
         )
 
+    @property
+    def absence(self) -> None:
+        return None
+
+    async def require(self) -> None:
+        pass
+
     async def isolation(self) -> Isolation:
         return Isolation("container", "tester")
 

@@ -203,6 +203,57 @@ async def _work_on_changes(qd: Callable[..., Awaitable[str]], checkout: Path) ->
                 assert "not active" in str(e) or "prepared" in str(e), e
 
 
+async def test_the_service_starts_before_docker(engine: DockerEngine) -> None:
+    """It starts, refuses clearly, and goes on by itself when the engine answers."""
+    with TemporaryDirectory(prefix="qd-") as home:
+        _configure(Path(home), engine)
+        variables = {**os.environ, "QUARTERDECK_HOME": home}
+        inside = ("nsenter", f"--net=/run/netns/{engine.namespace}", *PROGRAM)
+
+        async def qd(*words: str) -> tuple[int | None, str]:
+            process = await asyncio.create_subprocess_exec(
+                *(*inside, *words),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                env=variables,
+            )
+            output, _ = await process.communicate()
+            return process.returncode, output.decode()
+
+        create = ("replica", "create", "--env", "global", "--name", "late", "--wait")
+        engine.kill()
+        log = Path(home) / "log"
+        with log.open("wb") as stderr:
+            service = await asyncio.create_subprocess_exec(
+                *(*inside, "serve", "--json"),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=stderr,
+                env=variables,
+            )
+        try:
+            assert service.stdout is not None
+            assert b'"ready": true' in await service.stdout.readline()
+            code, said = await qd(*create)
+            assert code != 0 and "Docker does not answer" in said, said
+        finally:
+            engine.start()
+        try:
+
+            async def made() -> bool:
+                code, said = await qd(*create)
+                assert code == 0 or "Docker does not answer" in said, said
+                return code == 0
+
+            await eventually(made, "a replica")
+            assert (await qd("replica", "exec", "late", "--", "id", "-u")) == (0, "1000\n")
+            assert (await qd("replica", "rm", "late", "--yes"))[0] == 0
+            lines = log.read_text()
+            assert lines.count("replicas wait until") == lines.count("answers again at") == 1
+        finally:
+            service.terminate()
+            await service.communicate()
+
+
 async def test_a_new_user_with_docker(engine: DockerEngine, repository: Path) -> None:
     """Configure, start, check, work: with the program itself, on the engine's own network."""
     with TemporaryDirectory(prefix="qd-") as home:

@@ -13,7 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from quarterdeck.sandboxes.port import (
+    Absence,
     ArchiveError,
+    EngineAwayError,
     Isolation,
     KeptContent,
     KeptFile,
@@ -58,6 +60,8 @@ class DoubleDriver:
         """How far the clocks of engines that are started now are ahead of the service's."""
         self.provisioned: dict[str, list[RepositorySource]] = {}
         self.uncommitted: dict[str, dict[str, UncommittedCommit]] = {}
+        self.away: Absence | None = None
+        """While set, what runs the sandboxes does not answer."""
 
     def place(self, workspace_id: str) -> Path:
         return self.root / workspace_id
@@ -101,6 +105,13 @@ class DoubleDriver:
                 self.signal(place.name, signal.SIGKILL)
 
     # The port
+
+    async def require_engine(self) -> None:
+        if self.away is not None:
+            raise EngineAwayError(self.away.reason)
+
+    def absence(self, workspace_id: str) -> Absence | None:
+        return self.away
 
     async def isolation(self) -> Isolation:
         return Isolation("none", "tester", "This is a double.")
@@ -186,6 +197,7 @@ class DoubleDriver:
             raise SandboxError("The engine did not start.", "its log")
 
     async def alive(self, workspace_id: str) -> bool:
+        await self.require_engine()
         return self.running(workspace_id)
 
     async def fetch_branch(self, source: RepositorySource, branch: str) -> str:

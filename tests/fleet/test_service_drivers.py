@@ -1,6 +1,10 @@
 """Several sandbox drivers: a replica keeps the one that made it."""
 
+from datetime import UTC, datetime
+
 import pytest
+
+from quarterdeck.sandboxes.port import Absence
 
 from tests.fleet.conftest import World
 from tests.fleet.doubles import DoubleDriver
@@ -52,5 +56,34 @@ async def test_a_replica_of_a_driver_that_is_not_configured_says_so(world: World
         await world.post(id, "/wake")
         await world.reach(id, "active")
         assert elsewhere.running(id)
+    finally:
+        elsewhere.kill_all()
+
+
+async def test_replicas_wait_for_what_runs_them(world: World) -> None:
+    earlier = await world.create()
+    await world.stop()
+    elsewhere = DoubleDriver(world.home.root / "elsewhere")
+    world.others = {"docker": elsewhere}
+    await world.start()
+    try:
+        later = await world.create()
+        await world.stop()
+        elsewhere.kill_all()
+        elsewhere.away = Absence(datetime.now(UTC), "It does not answer.")
+        await world.start()
+        shown = (await world.client.get(f"/v1/replica/{later}")).json()["replica"]
+        assert shown["status"] == "active"
+        assert shown["unreachable_reason"] == "It does not answer."
+        listed = (await world.client.get("/v1/replica")).json()["replicas"]
+        reasons = {one["id"]: one["unreachable_reason"] for one in listed}
+        assert reasons == {later: "It does not answer.", earlier: None}
+        body = {"name": "refused", "environment_id": await world.environment()}
+        refused = await world.client.post("/v1/replica", json=body)
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+        assert refused.json()["error"] == "It does not answer."
+        elsewhere.away = None
+        await world.reach(later, "active")
+        await eventually(lambda: elsewhere.running(later), "its engine")
     finally:
         elsewhere.kill_all()

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import shlex
 import socket
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,36 +57,80 @@ class Placement:
     agents: "Callable[[], list[Agent]]"
     others: "Mapping[str, SandboxDriver]" = field(default_factory=dict[str, "SandboxDriver"])
     switchboard: "Switchboard | None" = None
-    inside: "tuple[Listener, ...]" = ()
+    inside: "asyncio.Queue[Listener] | None" = None
+    """Where the service listens for containers, as soon as that is known."""
 
 
 @asynccontextmanager
 async def placement(
     home: Home, local: "ProcessDriver", own: "Mapping[str, OwnAgent]"
 ) -> AsyncGenerator[Placement]:
-    """Connect to what the configuration file chooses for new replicas.
+    """Connect to what the configuration file chooses for new replicas, also when it is away now.
 
     Raises:
         ConfigError: the file is wrong, or the libraries for it are not installed.
-        SandboxError: the container engine does not answer.
+        SandboxError: the container engine refuses what is needed.
     """
     table = sandboxes_table()
     if table is None:
         yield Placement(lambda: local_agents(home, own))
         return
-    async with opened_docker(home, table) as containers:
-        from quarterdeck.sandboxes.containers import ContainerDriver
-        from quarterdeck.service.listeners import InsideTcpListener
+    from quarterdeck.sandboxes.containers import ContainerDriver
+    from quarterdeck.sandboxes.port import EngineAwayError
 
-        port = await asyncio.to_thread(_port, home, containers.gateway)
-        url = f"http://{containers.gateway}:{port}"
-        driver = ContainerDriver(home, local.mirrors, containers, lambda: url)
+    containers = _docker(home, table)
+    bridge = _Bridge(home, containers)
+    keeping: asyncio.Task[None] | None = None
+    try:
+        with suppress(EngineAwayError):  # it is in the log, and connected to when it answers
+            await containers.open()
+            await bridge.connected()
+        keeping = asyncio.create_task(
+            containers.keep_connected(bridge.connected), name="connecting to Docker"
+        )
+        driver = ContainerDriver(home, local.mirrors, containers, lambda: bridge.url)
         yield Placement(
             _ImageAgents(containers, home, own, asyncio.get_running_loop()),
             {table.driver: driver},
             driver.switchboard,
-            (InsideTcpListener(containers.gateway, port),),
+            bridge.listeners,
         )
+    finally:
+        if keeping is not None:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+        await containers.close()
+
+
+class _Bridge:
+    """The address at which containers reach the service, which only the container engine knows."""
+
+    def __init__(self, home: Home, containers: "DockerContainers") -> None:
+        self._home = home
+        self._containers = containers
+        self._known: set[str] = set()
+        self.listeners: asyncio.Queue[Listener] = asyncio.Queue()
+        self.url = ""
+
+    async def connected(self) -> None:
+        """Note the address of the bridge, and request a listener there.
+
+        Raises:
+            SandboxError: it is not on this machine.
+        """
+        from quarterdeck.sandboxes.port import SandboxError
+        from quarterdeck.service.listeners import InsideTcpListener
+
+        host = self._containers.gateway
+        try:
+            port = await asyncio.to_thread(_port, self._home, host)
+        except OSError as e:
+            text = f"The address {host} of Docker's bridge is not on this machine."
+            raise SandboxError(text, e.strerror) from e
+        self.url = f"http://{host}:{port}"
+        if host not in self._known:
+            self._known.add(host)
+            self.listeners.put_nowait(InsideTcpListener(host, port))
 
 
 @asynccontextmanager
@@ -92,25 +138,38 @@ async def opened_docker(home: Home, table: "SandboxesTable") -> "AsyncGenerator[
     """Connect to the Docker Engine.
 
     Raises:
-        ConfigError, SandboxError: as `placement`.
+        ConfigError: the libraries for it are not installed.
+        SandboxError: it does not answer.
     """
+    containers = _docker(home, table)
+    try:
+        await containers.open()
+        yield containers
+    finally:
+        await containers.close()
+
+
+def _docker(home: Home, table: "SandboxesTable") -> "DockerContainers":
     try:
         from quarterdeck.sandboxes.docker import DEFAULT_ADDRESS, DockerContainers
     except ModuleNotFoundError as e:
         raise ConfigError(
             f"The driver docker needs {e.name}, which is not installed.",
-            "Install it: pip install 'quarterdeck[docker]'",
+            f"Install it: {install_command('docker')}",
         ) from e
     from quarterdeck.sandboxes.image import DEFAULT_IMAGE
 
-    containers = DockerContainers(
-        home, table.image or DEFAULT_IMAGE, table.address or DEFAULT_ADDRESS
-    )
-    await containers.open()
-    try:
-        yield containers
-    finally:
-        await containers.close()
+    return DockerContainers(home, table.image or DEFAULT_IMAGE, table.address or DEFAULT_ADDRESS)
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra for this interpreter, also in a checkout."""
+    checkout = Path(__file__).parents[3]
+    if (checkout / "pyproject.toml").exists():
+        what = ("-e", f"{checkout}[{extra}]")
+    else:
+        what = (f"quarterdeck[{extra}]",)
+    return shlex.join((sys.executable, "-m", "pip", "install", *what))
 
 
 def _port(home: Home, host: str) -> int:
@@ -145,11 +204,14 @@ class _ImageAgents:
         self._found: list[Agent] = []
 
     def __call__(self) -> "list[Agent]":
-        from quarterdeck.sandboxes.port import ProcessError, SandboxError
+        from quarterdeck.sandboxes.port import EngineAwayError, ProcessError, SandboxError
 
         asking = asyncio.run_coroutine_threadsafe(self._ask(), self._loop)
         try:
             return asking.result(ASK_SECONDS)
+        except EngineAwayError:
+            # Replicas that run as processes go on; creating one in a container is refused anyway.
+            return self._found or local_agents(self._home, self._own)
         except (SandboxError, ProcessError, TimeoutError) as e:
             known = local_agents(self._home, self._own)
             reason = str(e) or "The image does not answer."

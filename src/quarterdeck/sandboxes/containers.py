@@ -25,6 +25,7 @@ from quarterdeck.sandboxes.layout import packed_file, packed_files, places_of
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import (
     START_REF,
+    Absence,
     ArchiveError,
     Isolation,
     KeptContent,
@@ -84,6 +85,19 @@ class Container:
 
 class ContainerEngine(Protocol):
     """Starts containers with a volume for each workspace, and finds them again."""
+
+    @property
+    def absence(self) -> Absence | None:
+        """Since when and why it does not answer; None while it does, as far as known."""
+        ...
+
+    async def require(self) -> None:
+        """Check that it answers.
+
+        Raises:
+            EngineAwayError: it does not.
+        """
+        ...
 
     def layout(self, workspace_id: str) -> Layout:
         """Return the paths inside; the parents of the first three are the same, on the volume."""
@@ -327,6 +341,13 @@ class ContainerDriver:
         async with aclosing(running) as parts:
             async for part in parts:
                 yield part
+
+    async def require_engine(self) -> None:
+        await self._containers.require()
+
+    def absence(self, workspace_id: str) -> Absence | None:
+        # A container that is connected is reached without the container engine.
+        return None if self.switchboard.has(workspace_id) else self._containers.absence
 
     async def alive(self, workspace_id: str) -> bool:
         return (await self._containers.find(workspace_id)).is_wanted

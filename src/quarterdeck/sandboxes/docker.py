@@ -6,7 +6,16 @@ run in containers of their own. Labels say what each is for.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping, Sequence
+import logging
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, contextmanager
 from hashlib import sha256
 from io import BytesIO
@@ -25,6 +34,7 @@ from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.containers import Container, Launch
 from quarterdeck.sandboxes.image import VERSION_LABEL
 from quarterdeck.sandboxes.port import (
+    Absence,
     EngineAwayError,
     Isolation,
     Layout,
@@ -33,6 +43,7 @@ from quarterdeck.sandboxes.port import (
     SandboxError,
     Size,
 )
+from quarterdeck.wire.base import utc_now
 
 DEFAULT_ADDRESS = "unix:///var/run/docker.sock"
 NETWORK = "quarterdeck"
@@ -44,6 +55,10 @@ DIGEST_LABEL = "quarterdeck.token-digest"
 ENGINE, COMMAND = "engine", "command"
 
 BUILD_SECONDS = 3600.0
+AGAIN_SECONDS = 1.0
+"""Pause between two attempts to connect to a Docker Engine that does not answer."""
+UNUSABLE_SECONDS = 30.0
+"""The same for one that answers and refuses."""
 STOP_SECONDS = 3
 OPEN_FILES = 20_000
 _NOT_CONNECTED = 900
@@ -55,6 +70,8 @@ _ALIVE = ("running", "paused", "restarting")
 _INTERPRETER = ("/opt/quarterdeck/bin/python", "-I")
 _FED = 'head -c "$1" | { shift; exec "$@"; }'
 """Ends the input of a command after so many bytes: the API cannot close it on its own."""
+
+log = logging.getLogger(__name__)
 
 
 class DockerContainers:
@@ -72,6 +89,9 @@ class DockerContainers:
         self._address = address
         self._docker: Docker | None = None
         self._processors = 0
+        self._lost = asyncio.Event()
+        self.absence: Absence | None = None
+        """Since when and why it does not answer; None while it does, as far as known."""
         self.gateway = ""
         """The address of this machine on the bridge of replicas."""
         self.version = ""
@@ -79,18 +99,44 @@ class DockerContainers:
     async def open(self) -> None:
         """Connect, and make the network unless it is there.
 
+        Safe to call again, also after a failure. Close it in every case.
+
         Raises:
-            SandboxError: no Docker Engine answers, or it is not on this machine.
+            EngineAwayError: no Docker Engine answers.
+            SandboxError: it refuses the network.
         """
-        self._docker = Docker(url=self._address)
-        try:
-            with self._failures():
-                info = cast("dict[str, Any]", await self._docker.system.info())
-                self._processors, self.version = int(info["NCPU"]), str(info["ServerVersion"])
-                self.gateway = await self._network()
-        except BaseException:
-            await self.close()
-            raise
+        if self._docker is None:
+            self._docker = Docker(url=self._address)
+        with self._failures(connected=False):
+            info = cast("dict[str, Any]", await self._docker.system.info())
+            self._processors, self.version = int(info["NCPU"]), str(info["ServerVersion"])
+            self.gateway = await self._network()
+        self._lost.clear()
+        if self.absence is not None:
+            self.absence = None
+            log.warning("Docker answers again at %s", self._address)
+
+    async def keep_connected(self, connected: Callable[[], Awaitable[None]]) -> None:
+        """Connect again, with pauses, whenever the Docker Engine was away; never return.
+
+        Args:
+            connected: called after each time.
+        """
+        while True:
+            await self._lost.wait()
+            try:
+                await self.open()
+                await connected()
+            except EngineAwayError:
+                await asyncio.sleep(AGAIN_SECONDS)
+            except SandboxError as e:
+                log.error("Docker answers, but cannot be used: %s %s", e, e.details or "")
+                self._lost.set()
+                await asyncio.sleep(UNUSABLE_SECONDS)
+
+    async def require(self) -> None:
+        with self._failures():
+            await self._api.version()
 
     async def close(self) -> None:
         """Disconnect; containers continue to run."""
@@ -121,7 +167,9 @@ class DockerContainers:
         return self._docker
 
     @contextmanager
-    def _failures(self) -> Generator[None]:
+    def _failures(self, connected: bool = True) -> Generator[None]:
+        if connected and not self.gateway:
+            raise EngineAwayError(self.absence.reason if self.absence else "Docker is not open.")
         try:
             yield
         except DockerError as e:
@@ -136,11 +184,15 @@ class DockerContainers:
             raise self._away(e) from e
 
     def _away(self, error: Exception) -> EngineAwayError:
-        return EngineAwayError(
+        text = (
             f"Docker does not answer at {self._address}. Start it, or change [sandboxes] in the "
-            "configuration file.",
-            str(error),
+            "configuration file."
         )
+        if self.absence is None:
+            self.absence = Absence(utc_now(), text)
+            log.warning("%s Its replicas wait until it answers again. (%s)", text, error)
+        self._lost.set()
+        return EngineAwayError(text, str(error))
 
     # What there is
 

@@ -9,6 +9,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, Self
 
@@ -57,6 +58,14 @@ class ArchiveError(SandboxError):
 
 class EngineAwayError(SandboxError):
     """What runs the sandboxes does not answer now; they may well run."""
+
+
+@dataclass(frozen=True)
+class Absence:
+    """Since when, and why, what runs the sandboxes does not answer."""
+
+    since: datetime
+    reason: str
 
 
 class IsolationError(SandboxError):
@@ -568,6 +577,18 @@ class SandboxDriver(Switchboard, Saves, Protocol):
             SandboxError: the workspace has no files, because it is packed or not created yet.
             ProcessError: its exit status was not 0.
         """
+        ...
+
+    async def require_engine(self) -> None:
+        """Check that sandboxes can be started now, as far as that depends on another program.
+
+        Raises:
+            EngineAwayError: what runs them does not answer.
+        """
+        ...
+
+    def absence(self, workspace_id: str) -> Absence | None:
+        """Return why a workspace cannot be reached, as known without asking; None when it can."""
         ...
 
     async def alive(self, workspace_id: str) -> bool:

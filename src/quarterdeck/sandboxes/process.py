@@ -288,6 +288,12 @@ class ProcessDriver:
             async for part in parts:
                 yield part
 
+    async def require_engine(self) -> None:
+        """Do nothing: processes are started by this program itself."""
+
+    def absence(self, workspace_id: str) -> None:
+        """Return None: processes are always reached."""
+
     async def alive(self, workspace_id: str) -> bool:
         places = places_of(self._home, workspace_id)
         async with self._locks[workspace_id]:

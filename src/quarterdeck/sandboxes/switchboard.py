@@ -174,6 +174,11 @@ class Switchboard:
         while line.digest != digest or not line.waiting:
             await line.changed.wait()
 
+    def has(self, workspace_id: str) -> bool:
+        """Return whether a workspace's container is connected now."""
+        line = self._lines.get(workspace_id)
+        return line is not None and bool(line.offered)
+
     def end(self, workspace_id: str) -> None:
         """End every connection of a workspace, and admit the container no more without asking."""
         if (line := self._lines.pop(workspace_id, None)) is not None:

@@ -44,6 +44,14 @@ class Drivers:
         """Return whether its sandboxes share the ports of this machine."""
         return driver is self.known.get(PROCESS)
 
+    def unreachable(self, row: WorkspaceRow) -> dict[str, datetime | str | None]:
+        """Return the fields of a record that say why a replica of this home cannot be reached."""
+        driver = self.known.get(row.driver)
+        absence = driver.absence(row.id) if driver else None
+        if absence is None:
+            return {}
+        return {"unreachable_since": absence.since, "unreachable_reason": absence.reason}
+
     def named(self, name: str) -> SandboxDriver:
         """Return a driver.
 

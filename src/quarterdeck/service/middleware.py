@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.port import EngineAwayError, SandboxError
 from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.errors import (
     ApiError,
@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 
 RETRY_AFTER_SECONDS = 1
 """Seconds for `Retry-After` when the database could not be used."""
+
+AWAY_SECONDS = 5
+"""Seconds for `Retry-After` when the program that runs containers does not answer."""
 
 _OF_STATUS = {
     404: (ErrorCode.NOT_FOUND, "There is no such route."),
@@ -73,6 +76,9 @@ def error_response(error: ServiceError | SandboxError) -> Response:
         case StorageError():
             log_storage_error(log, "The database failed", error)
             return answer(storage_error(error))
+        case EngineAwayError():
+            code = ErrorCode.SERVICE_UNAVAILABLE
+            return answer(ApiError(code, str(error), error.details, retry_after=AWAY_SECONDS))
         case SandboxError():
             log.error("A sandbox failed", exc_info=error)
             return answer(ApiError(ErrorCode.INTERNAL_ERROR, str(error), error.details))

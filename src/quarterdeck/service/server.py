@@ -6,7 +6,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from quarterdeck.local.open_files import raise_limit
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.errors import StartError
+from quarterdeck.service.errors import AddressInUseError, ListenError, StartError
 from quarterdeck.service.http_protocol import (
     Acceptor,
     AdmittedPeer,
@@ -54,12 +54,13 @@ async def serve(
     listeners: Sequence[Listener],
     on_ready: Ready | None = None,
     advertise: str | None = None,
-    inside: Sequence[Listener] = (),
+    inside: "asyncio.Queue[Listener] | None" = None,
 ) -> None:
     """Serve until SIGTERM, SIGINT or cancellation; then end streams, requests and the service.
 
-    Callers inside workspaces have a separate socket, and the listeners `inside`. `advertise` is the URL at which other services
-    on the same database reach this one, by default a listener's address. `on_ready` is called once
+    Callers inside workspaces have a separate socket, and the listeners `inside`, those that are put
+    there later too. `advertise` is the URL at which other services on the same database reach this
+    one, by default a listener's address. `on_ready` is called once
     `GET /v1/health` was answered on the first listener. The limit of open files is raised first
     (`local.open_files`).
 
@@ -71,14 +72,16 @@ async def serve(
     with ExitStack() as stack:
         bound = [_open(stack, listener) for listener in listeners]
         own = InsideListener(context.home.inside_socket)
-        callers_inside = [_open(stack, listener) for listener in (own, *inside)]
+        callers_inside = [_open(stack, own)]
+        while inside is not None and not inside.empty():
+            callers_inside.append(_open(stack, inside.get_nowait()))
         context.address = advertise or address_of(
             [bound_listener.address for bound_listener in bound]
         )
         connections = Connections(limits_for(raise_limit()))
         server = _Server(build_app(service), context, [*bound, *callers_inside], connections)
         with server.stopped_by_signals():
-            await _run(server, bound, on_ready)
+            await _run(server, bound, on_ready, inside and _open_later(server, stack, inside))
 
 
 def _open(stack: ExitStack, listener: Listener) -> Bound:
@@ -87,9 +90,30 @@ def _open(stack: ExitStack, listener: Listener) -> Bound:
     return bound
 
 
-async def _run(server: "_Server", bound: list[Bound], on_ready: Ready | None) -> None:
+async def _open_later(
+    server: "_Server", stack: ExitStack, listeners: "asyncio.Queue[Listener]"
+) -> None:
+    await server.listening.wait()
+    while True:
+        listener = await listeners.get()
+        try:
+            server.accept_on(_open(stack, listener))
+        except (AddressInUseError, ListenError) as e:
+            log.error("Replicas in containers cannot reach this service: %s", e)
+
+
+async def _run(
+    server: "_Server",
+    bound: list[Bound],
+    on_ready: Ready | None,
+    opening: Coroutine[Any, Any, None] | None,
+) -> None:
     running = asyncio.create_task(server.serve())
-    announcing = asyncio.create_task(_announce(server, bound, on_ready))
+    beside = [
+        asyncio.create_task(work)
+        for work in (_announce(server, bound, on_ready), opening)
+        if work is not None
+    ]
     try:
         await asyncio.shield(running)
     except asyncio.CancelledError:
@@ -97,8 +121,9 @@ async def _run(server: "_Server", bound: list[Bound], on_ready: Ready | None) ->
         await running
         raise
     finally:
-        announcing.cancel()
-        await asyncio.gather(announcing, return_exceptions=True)
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
 
 
 async def _announce(server: "_Server", bound: list[Bound], on_ready: Ready | None) -> None:
@@ -162,10 +187,13 @@ class _Server(uvicorn.Server):
         except SystemExit as e:
             # The server's way to say that the lifespan failed, which has been logged.
             raise StartError("The service did not start; see its log.") from e
-        self._acceptors = [
-            Acceptor(bound, self._connections, self._protocol) for bound in self._bound
-        ]
+        for bound in self._bound:
+            self.accept_on(bound)
         self.listening.set()
+
+    def accept_on(self, bound: Bound) -> None:
+        """Accept on one more socket."""
+        self._acceptors.append(Acceptor(bound, self._connections, self._protocol))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, and end accepted connections."""

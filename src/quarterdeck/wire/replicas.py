@@ -113,7 +113,9 @@ class Replica(Record):
     plan_ready: bool = False
     """A plan of one of its chats waits for approval (own field)."""
     unreachable_since: Timestamp | None = None
-    """Since when the service that has it does not answer (own field); None while it does. The record is from before."""
+    """Since when the service that has it, or the program that runs its container, does not answer (own field); None while it does. The record is from before."""
+    unreachable_reason: str | None = None
+    """Why it cannot be reached, when the program that runs its container does not answer (own field)."""
     asking: bool | None = None
     """One of its chats waits for an answer (own field); null where the service does not say."""
     working: bool | None = None
@@ -326,7 +328,9 @@ class WorkspaceStatusAnswer(CamelRecord):
     last_chat_message: LastChatMessage | None = None
     """Newest message; left out when there is none."""
     unreachable_since: Timestamp | None = None
-    """Since when the service that has the replica does not answer (own field)."""
+    """Since when the service that has the replica, or the program that runs its container, does not answer (own field)."""
+    unreachable_reason: str | None = None
+    """Why it cannot be reached, when the program that runs its container does not answer (own field)."""
 
 
 class WebhookType(StrEnum):

@@ -184,7 +184,9 @@ def _lines(detail: ReplicaDetail) -> Iterator[str]:
     yield f"name        {safe_name(detail.name)}"
     yield f"id          {detail.id}"
     yield f"status      {safe_line(detail.status)}"
-    if detail.unreachable_since:
+    if detail.unreachable_reason:
+        yield f"unreachable {safe_line(detail.unreachable_reason)}"
+    elif detail.unreachable_since:
         yield f"unreachable its service was last seen {ago(detail.unreachable_since)} ago"
     if detail.error:
         yield f"error       {detail.error}"

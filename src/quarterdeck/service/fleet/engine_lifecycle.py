@@ -412,7 +412,7 @@ class EngineLifecycle:
         row = await self._site.row()
         if row.status not in BUSY:
             return  # it was put to sleep, or failed, in the meantime
-        await bring_up(self._site, row)
+        await self._bring_up(row)
         pauses = self._site.tools.settings.backoff
         failures = 0
         while True:
@@ -430,9 +430,22 @@ class EngineLifecycle:
         while True:
             try:
                 return await (await self._site.driver()).alive(self._site.id)
-            except EngineAwayError as e:
-                log.warning("Whether workspace %s runs is not known: %s", self._site.id, e)
+            except EngineAwayError:
                 await asyncio.sleep(self._site.tools.settings.backoff[-1])
+
+    async def _bring_up(self, row: WorkspaceRow) -> None:
+        """Start the engine, as soon as the program that runs its container answers.
+
+        Raises:
+            SandboxError: as `bring_up`.
+        """
+        while True:
+            try:
+                return await bring_up(self._site, row)
+            except EngineAwayError as e:
+                self._site.pulse.progress = str(e)
+                await asyncio.sleep(self._site.tools.settings.backoff[-1])
+                row = await self._site.row()
 
     async def _follow(self) -> bool:
         """Serve one connection to its end; False when there was none, or only for a moment."""
@@ -459,7 +472,7 @@ class EngineLifecycle:
         while self._restarts.allowed():
             log.warning("The engine of workspace %s died; starting it again", self._site.id)
             try:
-                await bring_up(self._site, await self._site.row())
+                await self._bring_up(await self._site.row())
                 return
             except SandboxError as e:
                 failure = e

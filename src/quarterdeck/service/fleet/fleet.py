@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineError, EngineLink
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.port import EngineAwayError, SandboxError
 from quarterdeck.service.chats.rows import has_undelivered
 from quarterdeck.service.context import ServiceContext, parts
 from quarterdeck.service.db.faults import log_storage_error
@@ -316,14 +316,24 @@ class Fleet:
         return row.wake_wanted or has_undelivered(writer.connection, row.id)
 
     async def _clear(self) -> None:
+        """Remove leftovers of every driver; those of one that is away when it answers again."""
+        context = self._tools.context
+        pending = dict(context.drivers.known)
         try:
-            context = self._tools.context
             needed = await context.database.read(needed_repositories)
-            for driver in context.drivers.known.values():
-                await driver.tidy(needed)
-            await finish_removals(context)
-        except SandboxError:
-            log.exception("Leftovers of an earlier service could not be removed")
+            while True:
+                for name, driver in list(pending.items()):
+                    try:
+                        await driver.tidy(needed)
+                    except EngineAwayError:
+                        continue
+                    except SandboxError:
+                        log.exception("Leftovers of an earlier service could not be removed")
+                    del pending[name]
+                await finish_removals(context, without=pending)
+                if not pending:
+                    return
+                await asyncio.sleep(self.settings.backoff[-1])
         except DatabaseClosedError:
             return
         except StorageError as e:

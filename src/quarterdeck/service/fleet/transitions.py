@@ -20,7 +20,7 @@ is killed in between finishes at its next start, and nobody ever sees half a wor
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -227,10 +227,16 @@ async def forget(context: ServiceContext, workspace_id: str) -> None:
     _removed(context, workspace_id)
 
 
-async def finish_removals(context: ServiceContext) -> None:
-    """Destroy the sandboxes that an earlier service of this home had no time for."""
+async def finish_removals(context: ServiceContext, without: Container[str]) -> None:
+    """Destroy the sandboxes that an earlier service of this home had no time for.
+
+    Args:
+        without: drivers that cannot do so now.
+    """
     left = await context.database.read(lambda c: removals_left(c, context.home_id))
     for workspace_id, driver in left:
+        if driver in without:
+            continue
         try:
             await _destroy(context, workspace_id, driver)
         except SandboxError as e:

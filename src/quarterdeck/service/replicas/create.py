@@ -289,7 +289,9 @@ async def plan_replica(
 
     Raises:
         ApiError: INVALID_REQUEST for an agent that cannot be used, or a URL that is not allowed.
+        EngineAwayError: the program that would run it does not answer.
     """
+    await context.drivers.named(context.drivers.chosen).require_engine()
     private = body.webhook_url is not None and await reaches_private(
         context.database, context.outgoing_private, caller.user_id
     )

@@ -48,7 +48,7 @@ async def list_replicas(
 ) -> ReplicaList:
     """Return a page (from 1) of at most `limit` replicas, newest first."""
     replicas, total = await context.database.read(
-        lambda c: _page(c, context.home_id, filter, (page - 1) * limit, limit)
+        lambda c: _page(c, context, filter, (page - 1) * limit, limit)
     )
     return ReplicaList(
         replicas=replicas,
@@ -60,16 +60,29 @@ async def list_replicas(
 
 
 def _page(
-    connection: Connection, own: str, filter: WorkspaceFilter, offset: int, limit: int
+    connection: Connection,
+    context: ServiceContext,
+    filter: WorkspaceFilter,
+    offset: int,
+    limit: int,
 ) -> tuple[list[Replica], int]:
     rows, total = page_of_workspaces(connection, filter, offset, limit)
     active = activities(connection, [row.id for row in rows])
-    lost = unreachable_since(connection, own, rows)
-    records = (
-        {**replica_record(row), **active[row.id], "unreachable_since": lost.get(row.id)}
-        for row in rows
-    )
+    lost = _unreachable(connection, context, rows)
+    records = ({**replica_record(row), **active[row.id], **lost[row.id]} for row in rows)
     return [Replica.model_validate(record) for record in records], total
+
+
+def _unreachable(
+    connection: Connection, context: ServiceContext, rows: Sequence[WorkspaceRow]
+) -> dict[str, dict[str, Any]]:
+    """Return the fields about replicas that cannot be reached, by the replicas' ids."""
+    lost = unreachable_since(connection, context.home_id, rows)
+    return {
+        row.id: {"unreachable_since": lost.get(row.id)}
+        | (context.drivers.unreachable(row) if row.home_id == context.home_id else {})
+        for row in rows
+    }
 
 
 async def diffs_of(fleet: Fleet, row: WorkspaceRow) -> dict[str, str]:
@@ -96,7 +109,7 @@ async def describe(
         ApiError: NOT_FOUND.
     """
     detail, row, setup = await context.database.read(
-        lambda c: _detail(c, context.home_id, workspace_id, include, diffs)
+        lambda c: _detail(c, context, workspace_id, include, diffs)
     )
     if "environment" in include:
         detail.environment = await _environment(context, row, setup)
@@ -105,7 +118,7 @@ async def describe(
 
 def _detail(
     connection: Connection,
-    own: str,
+    context: ServiceContext,
     workspace_id: str,
     include: Sequence[str],
     diffs: Mapping[str, str],
@@ -127,7 +140,7 @@ def _detail(
             ],
             "chats": chats,
             **activity_of(chats),
-            "unreachable_since": unreachable_since(connection, own, [row]).get(row.id),
+            **_unreachable(connection, context, [row])[row.id],
             "waking": row.status == WorkspaceStatus.PREPARING and row.wake_wanted,
             "error": row.error if row.status == WorkspaceStatus.ERROR else None,
             "log_index": row.next_event_index - 1,
@@ -192,7 +205,7 @@ async def read_status(
 ) -> WorkspaceStatusAnswer:
     """Return the current state; never wakes. `away` says that the owner is unreachable."""
     last, lost = await context.database.read(
-        lambda c: (_last_message(c, row.id), unreachable_since(c, context.home_id, [row]))
+        lambda c: (_last_message(c, row.id), _unreachable(c, context, [row])[row.id])
     )
     pulse = fleet.of(row.id).pulse
     living = row.status in (WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING)
@@ -203,7 +216,7 @@ async def read_status(
         message=away or (pulse.progress if row.status == WorkspaceStatus.PREPARING else None),
         engine_heartbeat=_heartbeat(context, fleet, pulse) if living else None,
         last_chat_message=last,
-        unreachable_since=datetime.fromisoformat(lost[row.id]) if row.id in lost else None,
+        **lost,
     )
 
 

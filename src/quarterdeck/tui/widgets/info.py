@@ -67,7 +67,8 @@ def _head(state: ReplicaState, width: int) -> list[Row]:
     head = wrap(line(words, ROLES[mark.color]), width)
     rows = [*name, *head, line(f"last active {_moment(at)}", TextRole.DIM)]
     if lost := state.record.unreachable_since:
-        rows += wrap(line(f"unreachable since {_moment(lost)}", TextRole.FAILED), width)
+        why = f": {one_line(reason)}" if (reason := state.record.unreachable_reason) else ""
+        rows += wrap(line(f"unreachable since {_moment(lost)}{why}", TextRole.FAILED), width)
     return [Row("", row) for row in rows]
 
 
