@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from quarterdeck.sandboxes.port import Absence
-
 from tests.fleet.conftest import World
 from tests.fleet.doubles import DoubleDriver
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.one_database
 
@@ -78,7 +78,7 @@ async def test_replicas_wait_for_what_runs_them(world: World) -> None:
         listed = (await world.client.get("/v1/replica")).json()["replicas"]
         reasons = {one["id"]: one["unreachable_reason"] for one in listed}
         assert reasons == {later: "It does not answer.", earlier: None}
-        body = {"name": "refused", "environment_id": await world.environment()}
+        body = {"name": "refused", "environment_id": world.environment}
         refused = await world.client.post("/v1/replica", json=body)
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
         assert refused.json()["error"] == "It does not answer."
