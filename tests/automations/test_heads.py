@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.sandboxes.port import CloneError, RepositorySource, StartPoint
+from quarterdeck.sandboxes.errors import CloneError
+from quarterdeck.sandboxes.port import RepositorySource, StartPoint
 from tests.automations.conftest import Office
 from tests.automations.host_payloads import (
     SHA,

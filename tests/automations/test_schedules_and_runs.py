@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.service.automations import runner
 from quarterdeck.service.automations.runner import AutomationRunner, RunnerSettings
 from quarterdeck.wire.base import utc_now

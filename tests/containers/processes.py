@@ -11,8 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from quarterdeck.sandboxes.containers import Container, Launch
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.git import stream_process
-from quarterdeck.sandboxes.port import Isolation, Layout, Progress, SandboxError
+from quarterdeck.sandboxes.port import Isolation, Layout, Progress
 
 PROGRAM = (sys.executable, "-I", "-m", "quarterdeck.engine")
 

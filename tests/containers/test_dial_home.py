@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from quarterdeck.engine.dial_home import NoBootError, ServiceAddress, fetch_boot
-from quarterdeck.sandboxes.port import EngineAwayError, SandboxError
+from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
 from quarterdeck.wire.dial_home import BOOT_VARIABLE, LINK_PATH
 from tests.containers.deck import Deck
 from tests.containers.processes import ProcessContainers

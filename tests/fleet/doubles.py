@@ -12,10 +12,14 @@ from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 
-from quarterdeck.sandboxes.port import (
-    Absence,
+from quarterdeck.sandboxes.errors import (
     ArchiveError,
     EngineAwayError,
+    SandboxError,
+    UnknownBaseError,
+)
+from quarterdeck.sandboxes.port import (
+    Absence,
     Isolation,
     KeptContent,
     KeptFile,
@@ -24,11 +28,9 @@ from quarterdeck.sandboxes.port import (
     Progress,
     RefUpdate,
     RepositorySource,
-    SandboxError,
     Size,
     StartPoint,
     UncommittedCommit,
-    UnknownBaseError,
 )
 from quarterdeck.wire.git_state import EngineRepository
 

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.port import SandboxError, Size
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.port import Size
 from quarterdeck.service.listeners import UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import build_service, open_service

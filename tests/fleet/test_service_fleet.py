@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from quarterdeck.sandboxes.port import CloneError, SandboxError
+from quarterdeck.sandboxes.errors import CloneError, SandboxError
 from quarterdeck.service.db.tables import workspaces
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.settings import FleetSettings

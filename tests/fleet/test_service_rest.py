@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.service.replicas.rows import find_workspace
 from tests.fleet.conftest import Time, World
 from tests.support.waiting import eventually

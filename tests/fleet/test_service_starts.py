@@ -8,7 +8,8 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
-from quarterdeck.sandboxes.port import CloneError, StartPoint, UncommittedCommit
+from quarterdeck.sandboxes.errors import CloneError
+from quarterdeck.sandboxes.port import StartPoint, UncommittedCommit
 from quarterdeck.service.db.tables import uncommitted_changes
 from quarterdeck.wire.replicas import UNCOMMITTED_LIMIT
 from tests.fleet.conftest import Time, World

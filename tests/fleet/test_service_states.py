@@ -7,7 +7,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
 from tests.conftest import DATABASES
 from tests.fleet.conftest import World
 

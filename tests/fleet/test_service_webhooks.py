@@ -14,7 +14,7 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.first_start import owner_of
 from quarterdeck.service.formats import moment_text

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from quarterdeck.sandboxes.errors import ArchiveError, SandboxError
 from quarterdeck.sandboxes.layout import places_of
-from quarterdeck.sandboxes.port import ArchiveError, SandboxError
 from tests.support.installation import command_of, pids
 from tests.support.tools import require
 from tests.support.waiting import eventually

@@ -9,8 +9,9 @@ from uuid import uuid4
 import pytest
 
 from quarterdeck.sandboxes.clones import Provisioner
+from quarterdeck.sandboxes.errors import CloneError, SandboxError
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import CloneError, RepositorySource, SandboxError
+from quarterdeck.sandboxes.port import RepositorySource
 from quarterdeck.sandboxes.processes import sandbox_user
 from tests.support.tools import require
 

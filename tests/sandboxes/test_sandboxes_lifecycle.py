@@ -12,8 +12,8 @@ import pytest
 
 from quarterdeck.local.home import Home
 from quarterdeck.local.processes import ProcessRef, find, is_running, send
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.layout import places_of
-from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.sandboxes.process import ProcessDriver
 from quarterdeck.sandboxes.processes import wait_for_end
 from quarterdeck.sandboxes.record import load_record, store_record

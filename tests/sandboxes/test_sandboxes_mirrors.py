@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.sandboxes.port import CloneError, NotARepositoryError, UnknownBranchError
+from quarterdeck.sandboxes.errors import CloneError, NotARepositoryError, UnknownBranchError
 
 REPOSITORY = "11111111-2222-4333-8444-555555555555"
 

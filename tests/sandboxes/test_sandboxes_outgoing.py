@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.sandboxes import git as sandboxes_git
-from quarterdeck.sandboxes.port import PushError, RefUpdate
+from quarterdeck.sandboxes.errors import PushError
+from quarterdeck.sandboxes.port import RefUpdate
 
 MEGABYTE = 1 << 20
 BLOB, REF_DELTA = 3, 7

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.errors import IsolationError
 from quarterdeck.sandboxes.interpreter import needed_directories
 from quarterdeck.sandboxes.launch import LAUNCHER
 from quarterdeck.sandboxes.launcher import closed_ancestor
-from quarterdeck.sandboxes.port import IsolationError
 from quarterdeck.sandboxes.process import ProcessDriver
 from quarterdeck.sandboxes.processes import SPARE_UID, sandbox_user
 
@@ -25,7 +25,7 @@ ASK = """
 import asyncio, sys
 from pathlib import Path
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.port import IsolationError
+from quarterdeck.sandboxes.errors import IsolationError
 from quarterdeck.sandboxes.process import ProcessDriver
 
 async def main():

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.sandboxes import source_trees as trees
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.sandboxes.source_trees import Trees
 from tests.support.git import commit_files, git
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.sandboxes.port import NotARepositoryError
+from quarterdeck.sandboxes.errors import NotARepositoryError
 from quarterdeck.sandboxes.sources import (
     local_path,
     name_from,

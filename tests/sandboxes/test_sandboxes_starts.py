@@ -12,13 +12,8 @@ from uuid import uuid4
 import pytest
 
 from quarterdeck.local.repository import LocalRepository
-from quarterdeck.sandboxes.port import (
-    CloneError,
-    RepositorySource,
-    StartPoint,
-    UncommittedCommit,
-    UnknownBaseError,
-)
+from quarterdeck.sandboxes.errors import CloneError, UnknownBaseError
+from quarterdeck.sandboxes.port import RepositorySource, StartPoint, UncommittedCommit
 from tests.sandboxes.conftest import Bench
 
 PULL, MERGE = "refs/pull/7/head", "refs/merge-requests/7/head"

@@ -14,7 +14,8 @@ import httpx
 import pytest
 
 from quarterdeck.local.addresses import AddressRefusedError, check_address, numeric_address
-from quarterdeck.sandboxes.port import NotARepositoryError, RepositorySource, SandboxError
+from quarterdeck.sandboxes.errors import NotARepositoryError, SandboxError
+from quarterdeck.sandboxes.port import RepositorySource
 from quarterdeck.sandboxes.process import ProcessDriver
 from tests.fleet.conftest import World
 from tests.service.people import bearing, key_of, settle

@@ -11,15 +11,13 @@ from fastapi import FastAPI
 from sqlalchemy import insert
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.port import (
+from quarterdeck.sandboxes.errors import (
     CloneError,
-    MirrorInfo,
     NotARepositoryError,
-    RepositorySource,
-    SandboxDriver,
     SandboxError,
     UnknownBranchError,
 )
+from quarterdeck.sandboxes.port import MirrorInfo, RepositorySource, SandboxDriver
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.database import Database

@@ -76,7 +76,7 @@ async def placement(
         yield Placement(lambda: local_agents(home, own))
         return
     from quarterdeck.sandboxes.containers import ContainerDriver
-    from quarterdeck.sandboxes.port import EngineAwayError
+    from quarterdeck.sandboxes.errors import EngineAwayError
 
     containers = _docker(home, table)
     bridge = _Bridge(home, containers)
@@ -118,7 +118,7 @@ class _Bridge:
         Raises:
             SandboxError: it is not on this machine.
         """
-        from quarterdeck.sandboxes.port import SandboxError
+        from quarterdeck.sandboxes.errors import SandboxError
         from quarterdeck.service.listeners import InsideTcpListener
 
         host = self._containers.gateway
@@ -204,7 +204,7 @@ class _ImageAgents:
         self._found: list[Agent] = []
 
     def __call__(self) -> "list[Agent]":
-        from quarterdeck.sandboxes.port import EngineAwayError, ProcessError, SandboxError
+        from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
 
         asking = asyncio.run_coroutine_threadsafe(self._ask(), self._loop)
         try:
@@ -278,8 +278,8 @@ def build(common: Common, base: str | None, tag: str | None, wheels: Path | None
 
 async def _build(base: str | None, tag: str | None, wheels: Path | None, quiet: bool) -> str:
     from quarterdeck.cli.schema import SandboxesTable
+    from quarterdeck.sandboxes.errors import SandboxError
     from quarterdeck.sandboxes.image import DEFAULT_IMAGE, build_context
-    from quarterdeck.sandboxes.port import SandboxError
 
     table = sandboxes_table() or SandboxesTable(driver="docker")
     name = tag or table.image or DEFAULT_IMAGE

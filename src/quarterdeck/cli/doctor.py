@@ -99,7 +99,7 @@ async def _bubblewrap() -> Finding:
 
 
 async def _isolation(home: Home) -> AsyncGenerator[Finding]:
-    from quarterdeck.sandboxes.port import SandboxError
+    from quarterdeck.sandboxes.errors import SandboxError
     from quarterdeck.sandboxes.process import ProcessDriver
 
     try:
@@ -159,7 +159,7 @@ async def check_containers(target: Target) -> AsyncGenerator[Finding]:
 
 
 async def _check_docker(target: Target, table: "SandboxesTable") -> AsyncGenerator[Finding]:
-    from quarterdeck.sandboxes.port import ProcessError, SandboxError
+    from quarterdeck.sandboxes.errors import ProcessError, SandboxError
 
     with _existing_home(target.home) as place:
         try:

@@ -174,7 +174,7 @@ def _run_service(
 ) -> None:
     import uvloop
 
-    from quarterdeck.sandboxes.port import SandboxError
+    from quarterdeck.sandboxes.errors import SandboxError
     from quarterdeck.service.errors import ServiceError
     from quarterdeck.service.server import configure_logging
 

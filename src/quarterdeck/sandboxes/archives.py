@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 from quarterdeck.local.files import sync_directory
 from quarterdeck.local.home import Home
 from quarterdeck.local.processes import end_process
+from quarterdeck.sandboxes.errors import ArchiveError, SandboxError
 from quarterdeck.sandboxes.layout import Places, places_of
-from quarterdeck.sandboxes.port import ArchiveError, SandboxError
 from quarterdeck.sandboxes.trees import remove_tree
 
 PROGRAM = (sys.executable, "-I", "-m", "quarterdeck.sandboxes.archive")

@@ -9,17 +9,11 @@ from pathlib import Path
 from uuid import UUID
 
 from quarterdeck.local.processes import end_process
+from quarterdeck.sandboxes.errors import CloneError, SandboxError
 from quarterdeck.sandboxes.git import DiskFullError, GitRunner, SourceGitError, quoted
 from quarterdeck.sandboxes.layout import MIRRORS_INSIDE, Places, make_directory, write_for_user
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import (
-    START_REF,
-    CloneError,
-    Progress,
-    RepositorySource,
-    SandboxError,
-    UncommittedCommit,
-)
+from quarterdeck.sandboxes.port import START_REF, Progress, RepositorySource, UncommittedCommit
 from quarterdeck.sandboxes.processes import SandboxUser
 from quarterdeck.sandboxes.record import CloneBook, CloneEntry, Mode, load_book, store_book
 from quarterdeck.sandboxes.sources import safe_name, spellings, without_password

@@ -20,21 +20,19 @@ from typing import Literal, Protocol
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.clones import carried_origin, described, free_name, git_identity
+from quarterdeck.sandboxes.errors import ArchiveError, ProcessError, SandboxError
 from quarterdeck.sandboxes.git import DiskFullError, SourceGitError
 from quarterdeck.sandboxes.layout import packed_file, packed_files, places_of
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import (
     START_REF,
     Absence,
-    ArchiveError,
     Isolation,
     KeptContent,
     KeptFile,
     Layout,
-    ProcessError,
     Progress,
     RepositorySource,
-    SandboxError,
     Size,
     UncommittedCommit,
 )

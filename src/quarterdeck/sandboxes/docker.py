@@ -32,17 +32,9 @@ from quarterdeck import __version__
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.containers import Container, Launch
+from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
 from quarterdeck.sandboxes.image import VERSION_LABEL
-from quarterdeck.sandboxes.port import (
-    Absence,
-    EngineAwayError,
-    Isolation,
-    Layout,
-    ProcessError,
-    Progress,
-    SandboxError,
-    Size,
-)
+from quarterdeck.sandboxes.port import Absence, Isolation, Layout, Progress, Size
 from quarterdeck.wire.base import utc_now
 
 DEFAULT_ADDRESS = "unix:///var/run/docker.sock"

@@ -13,7 +13,8 @@ from types import MappingProxyType
 
 from quarterdeck.local.files import write_file
 from quarterdeck.local.processes import end_process, kill_group
-from quarterdeck.sandboxes.port import Login, ProcessError, SandboxError, upload_pack_arguments
+from quarterdeck.sandboxes.errors import ProcessError, SandboxError
+from quarterdeck.sandboxes.port import Login, upload_pack_arguments
 
 CHUNK = 1 << 16
 _ERROR_BYTES = 1 << 16

@@ -21,7 +21,8 @@ from typing import TypeVar
 
 from quarterdeck.local.files import PRIVATE, write_file
 from quarterdeck.local.home import INSIDE_SOCKET, Home
-from quarterdeck.sandboxes.port import ArchiveError, KeptContent, KeptFile, Layout, SandboxError
+from quarterdeck.sandboxes.errors import ArchiveError, SandboxError
+from quarterdeck.sandboxes.port import KeptContent, KeptFile, Layout
 from quarterdeck.sandboxes.processes import SandboxUser
 
 SOCKETS_INSIDE = "/run/service"

@@ -14,6 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urljoin
 
+from quarterdeck.sandboxes.errors import (
+    CloneError,
+    NotARepositoryError,
+    UnknownBaseError,
+    UnknownBranchError,
+)
 from quarterdeck.sandboxes.git import (
     GitRunner,
     GitTimeoutError,
@@ -23,16 +29,12 @@ from quarterdeck.sandboxes.git import (
     write_configuration,
 )
 from quarterdeck.sandboxes.port import (
-    CloneError,
     Concern,
     Login,
     MirrorInfo,
-    NotARepositoryError,
     Progress,
     RepositorySource,
     StartPoint,
-    UnknownBaseError,
-    UnknownBranchError,
 )
 from quarterdeck.sandboxes.reach import network_options
 from quarterdeck.sandboxes.sources import Source, local_path, name_from, safe_name, without_password

@@ -16,14 +16,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quarterdeck.sandboxes.errors import CloneError, PushError
 from quarterdeck.sandboxes.git import GitRunner, GitTimeoutError, PackTooLargeError, SourceGitError
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import (
-    CloneError,
-    PushError,
-    RefUpdate,
-    RepositorySource,
-)
+from quarterdeck.sandboxes.port import RefUpdate, RepositorySource
 from quarterdeck.sandboxes.sources import local_path, without_password
 from quarterdeck.sandboxes.trees import remove_abandoned, remove_tree, temporary_name
 

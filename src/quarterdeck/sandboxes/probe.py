@@ -13,10 +13,11 @@ from pathlib import Path
 from quarterdeck.local.home import Home
 from quarterdeck.local.processes import find, send
 from quarterdeck.sandboxes.cgroups import ControlGroups
+from quarterdeck.sandboxes.errors import IsolationError
 from quarterdeck.sandboxes.kernel import find_hardening
 from quarterdeck.sandboxes.launch import spawn
 from quarterdeck.sandboxes.layout import Places, make_directory, read_tail
-from quarterdeck.sandboxes.port import Gap, Isolation, IsolationError
+from quarterdeck.sandboxes.port import Gap, Isolation
 from quarterdeck.sandboxes.processes import SandboxUser, reap, sandbox_user
 from quarterdeck.sandboxes.record import CloneBook
 from quarterdeck.sandboxes.sandbox import Confinement, describe

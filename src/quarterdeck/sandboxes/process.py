@@ -31,13 +31,13 @@ from quarterdeck.sandboxes.archives import Archives
 from quarterdeck.sandboxes.bubblewrap import Wanted, shown_to_sandboxes
 from quarterdeck.sandboxes.cgroups import find_groups
 from quarterdeck.sandboxes.clones import Provisioner, clones_of, copy_workspace, default_tree
+from quarterdeck.sandboxes.errors import CloneError, SandboxError
 from quarterdeck.sandboxes.git import DiskFullError, SourceGitError, no_login, stream_process
 from quarterdeck.sandboxes.layout import Places, list_files, places_of, read_file, write_for_user
 from quarterdeck.sandboxes.link import open_stream
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.outgoing import OutgoingPushes
 from quarterdeck.sandboxes.port import (
-    CloneError,
     Isolation,
     KeptContent,
     KeptFile,
@@ -47,7 +47,6 @@ from quarterdeck.sandboxes.port import (
     Progress,
     RefUpdate,
     RepositorySource,
-    SandboxError,
     Size,
     StartPoint,
     TreeFile,

@@ -16,7 +16,7 @@ from quarterdeck.local.processes import (
     read_environment,
     read_stat,
 )
-from quarterdeck.sandboxes.port import IsolationError
+from quarterdeck.sandboxes.errors import IsolationError
 
 MARKER = "QUARTERDECK_SANDBOX"
 """Environment variable of every process of a sandbox; see `Places.mark`."""

@@ -5,7 +5,7 @@ import re
 from urllib.parse import urlsplit
 
 from quarterdeck.local.addresses import AddressRefusedError, resolve
-from quarterdeck.sandboxes.port import NotARepositoryError
+from quarterdeck.sandboxes.errors import NotARepositoryError
 from quarterdeck.sandboxes.sources import local_path, without_password
 
 _PORTS = {"http": 80, "https": 443}

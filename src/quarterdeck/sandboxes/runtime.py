@@ -13,11 +13,12 @@ from quarterdeck.local.processes import ProcessRef, boot_id, find, is_running, s
 from quarterdeck.sandboxes import processes
 from quarterdeck.sandboxes.bubblewrap import NOTHING, VisiblePaths
 from quarterdeck.sandboxes.cgroups import ControlGroups
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.launch import Launchers, LaunchSpec, spawn
 from quarterdeck.sandboxes.layout import Places, open_new_log, read_tail
 from quarterdeck.sandboxes.link import listener_of
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import SandboxError, Size
+from quarterdeck.sandboxes.port import Size
 from quarterdeck.sandboxes.record import (
     Mode,
     SandboxRecord,

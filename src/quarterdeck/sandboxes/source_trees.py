@@ -10,14 +10,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
+from quarterdeck.sandboxes.errors import NotARepositoryError, SandboxError
 from quarterdeck.sandboxes.git import SourceGitError
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import (
-    NotARepositoryError,
-    RepositorySource,
-    SandboxError,
-    TreeFile,
-)
+from quarterdeck.sandboxes.port import RepositorySource, TreeFile
 from quarterdeck.sandboxes.reach import network_options
 from quarterdeck.sandboxes.sources import local_path, without_password
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from quarterdeck.sandboxes.port import NotARepositoryError
+from quarterdeck.sandboxes.errors import NotARepositoryError
 
 _SCHEMES = frozenset(("http", "https", "ssh", "git+ssh", "ssh+git"))
 _SCP_LIKE = re.compile(r"[A-Za-z0-9_.@-]+:(?!/?/).*", re.ASCII)

@@ -10,7 +10,8 @@ from cachetools import LRUCache
 from fastapi import Depends, Path, Request
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.port import PROCESS, SandboxDriver, SandboxError, Sources
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.port import PROCESS, SandboxDriver, Sources
 from quarterdeck.sandboxes.switchboard import Switchboard
 from quarterdeck.service.caches import Remembered
 from quarterdeck.service.chats.rows import TurnPlaces

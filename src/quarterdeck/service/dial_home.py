@@ -12,7 +12,7 @@ from typing import Any, cast
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.switchboard import OfferedConnection, Switchboard
 from quarterdeck.service.middleware import bearer_of
 from quarterdeck.wire.base import CANONICAL_ID

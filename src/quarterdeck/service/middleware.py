@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from quarterdeck.sandboxes.port import EngineAwayError, SandboxError
+from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
 from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.errors import (
     ApiError,

@@ -14,10 +14,10 @@ import pytest
 from quarterdeck.local.processes import ProcessRef
 from quarterdeck.sandboxes import cgroups, process, processes
 from quarterdeck.sandboxes.cgroups import Bounds, ControlGroups, Hierarchy, find_groups
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.interpreter import needed_directories
 from quarterdeck.sandboxes.launch import LAUNCHER, LaunchSpec
 from quarterdeck.sandboxes.layout import places_of
-from quarterdeck.sandboxes.port import SandboxError
 from quarterdeck.sandboxes.processes import SPARE_UID
 from quarterdeck.sandboxes.record import load_record
 from tests.sandboxes.conftest import Bench

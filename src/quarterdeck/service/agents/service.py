@@ -6,7 +6,7 @@ import logging
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.service.agents.rows import (
     find_credential,
     has_key_for,

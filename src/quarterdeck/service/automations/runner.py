@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping
 
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.service.automations.changes import ChangeStreams
 from quarterdeck.service.automations.executions import stop_work
 from quarterdeck.service.automations.launcher import RunLauncher

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection, RowMapping, Table
 from sqlalchemy.exc import IntegrityError
 
-from quarterdeck.sandboxes.port import NotARepositoryError
+from quarterdeck.sandboxes.errors import NotARepositoryError
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import (
     environment_files,

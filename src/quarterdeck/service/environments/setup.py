@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
-from quarterdeck.sandboxes.port import Progress, SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.port import Progress
 from quarterdeck.service.agents.rows import list_credentials, note_fetched
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import (

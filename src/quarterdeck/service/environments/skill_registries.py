@@ -12,7 +12,8 @@ from pathlib import PurePosixPath
 
 from quarterdeck.local.files import read_file
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.port import SandboxError, Sources, TreeFile
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.port import Sources, TreeFile
 from quarterdeck.wire.environment_parts import (
     SLUG_PATTERN,
     FoundSkill,

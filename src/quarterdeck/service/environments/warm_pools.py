@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, RowMapping
 
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.environments.rows import layers_of

@@ -19,15 +19,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineError, EngineProtocolError, EngineRefusedError
-from quarterdeck.sandboxes.port import (
-    PROCESS,
-    Concern,
-    EngineAwayError,
-    ProcessError,
-    RepositorySource,
-    SandboxDriver,
-    SandboxError,
-)
+from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
+from quarterdeck.sandboxes.port import PROCESS, Concern, RepositorySource, SandboxDriver
 from quarterdeck.service.chats.history import find_thread, read_payloads
 from quarterdeck.service.chats.rows import change_chat, find_chat, list_chats, newest_message_chat
 from quarterdeck.service.db.database import Database

@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineError, EngineLink
-from quarterdeck.sandboxes.port import EngineAwayError, SandboxError
+from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
 from quarterdeck.service.chats.rows import has_undelivered
 from quarterdeck.service.context import ServiceContext, parts
 from quarterdeck.service.db.faults import log_storage_error

@@ -25,7 +25,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.service.automations.run_follower import end_runs_of_workspace
 from quarterdeck.service.chats.rows import list_chats, rest_chats
 from quarterdeck.service.context import ServiceContext

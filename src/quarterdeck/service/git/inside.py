@@ -14,13 +14,8 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from quarterdeck.engine.link import EngineError, EngineLink, EngineRefusedError
-from quarterdeck.sandboxes.port import (
-    ProcessError,
-    RepositorySource,
-    SandboxDriver,
-    SandboxError,
-    upload_pack_arguments,
-)
+from quarterdeck.sandboxes.errors import ProcessError, SandboxError
+from quarterdeck.sandboxes.port import RepositorySource, SandboxDriver, upload_pack_arguments
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.runtime import api_error
 from quarterdeck.service.replicas.rows import WorkspaceRow

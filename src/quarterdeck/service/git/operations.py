@@ -12,11 +12,8 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from quarterdeck.engine.link import EngineLink
-from quarterdeck.sandboxes.port import (
-    RefUpdate,
-    RepositorySource,
-    SandboxError,
-)
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.port import RefUpdate, RepositorySource
 from quarterdeck.service.chats.rows import change_chat, list_chats, newest_message_chat, notices
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.rows import decided, layers_of

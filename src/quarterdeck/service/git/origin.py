@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from quarterdeck.sandboxes.port import RefUpdate, RepositorySource, SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.port import RefUpdate, RepositorySource
 from quarterdeck.service.automations.run_rows import push_policy_of_run
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.rows import push_policy

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import h11
 
-from quarterdeck.sandboxes.port import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError, ListenError, ServiceError, StorageError
 from quarterdeck.service.http_protocol import (

@@ -17,13 +17,8 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from quarterdeck.sandboxes.port import (
-    CloneError,
-    NotARepositoryError,
-    RepositorySource,
-    StartPoint,
-    UnknownBaseError,
-)
+from quarterdeck.sandboxes.errors import CloneError, NotARepositoryError, UnknownBaseError
+from quarterdeck.sandboxes.port import RepositorySource, StartPoint
 from quarterdeck.service.agents.service import usable_agent
 from quarterdeck.service.chats.messages import ComposedMessage, compose, email_of, goal_agents
 from quarterdeck.service.chats.rows import add_message, list_chats, newest_message_chat

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from quarterdeck.sandboxes.port import IsolationError
+from quarterdeck.sandboxes.errors import IsolationError
 from quarterdeck.service.agents.service import agents_for
 from quarterdeck.service.chats.rows import activities, activity_of, list_chats, newest_message_chat
 from quarterdeck.service.context import ServiceContext

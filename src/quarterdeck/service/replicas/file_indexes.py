@@ -31,7 +31,8 @@ from frizbee import Haystacks
 from pydantic import Field, TypeAdapter, ValidationError
 from sqlalchemy import Connection, delete, insert, select
 
-from quarterdeck.sandboxes.port import RepositorySource, SandboxError
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.port import RepositorySource
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import file_indexes, workspaces
 from quarterdeck.service.errors import ApiError, StorageError

@@ -9,13 +9,8 @@ from weakref import WeakValueDictionary
 from sqlalchemy import ColumnElement, Connection
 from sqlalchemy.exc import IntegrityError
 
-from quarterdeck.sandboxes.port import (
-    CloneError,
-    MirrorInfo,
-    NotARepositoryError,
-    RepositorySource,
-    UnknownBranchError,
-)
+from quarterdeck.sandboxes.errors import CloneError, NotARepositoryError, UnknownBranchError
+from quarterdeck.sandboxes.port import MirrorInfo, RepositorySource
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import environments
 from quarterdeck.service.environments.rows import names_bound_to
