@@ -273,7 +273,7 @@ def test_attach_is_a_real_terminal_and_gives_the_tty_back(deck, tmp_path):
         program.type("\x03")
         program.wait_for("^C\nready>")
         program.type("echo inter''rupted\r")
-        program.wait_for("\ninterrupted")
+        program.wait_for("\ninterrupted\nready>")
         program.type("\x1d")
         program.wait_for("over")
         assert "left 0" in program.text

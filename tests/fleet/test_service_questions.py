@@ -45,6 +45,22 @@ async def respond(world: World, made: str, chat: str, **body: str) -> tuple[int,
     return answer.status_code, answer.json().get("code")
 
 
+async def test_a_message_with_an_answer_comes_before_those_that_wait(scripted: World) -> None:
+    made, chat, question = await asking(scripted)
+    for text in ("first", "second"):
+        await scripted.send(made, text)
+    wrong = await respond(scripted, made, chat, requestId="none", optionId="yes", message="lost")
+    assert wrong == (409, "CONFLICT")
+    body = {"requestId": question, "optionId": "yes", "message": "because"}
+    assert (await respond(scripted, made, chat, **body))[0] == 200
+
+    async def ran() -> list[str] | None:
+        texts = [one["text"] for one in await history(scripted, made, "user-message")]
+        return texts if "second" in texts else None
+
+    assert (await eventually(ran))[1:] == ["because", "first", "second"]
+
+
 async def test_a_question_after_a_turn_is_asked_in_a_turn_of_the_agents_own(
     scripted: World,
 ) -> None:

@@ -72,13 +72,16 @@ class ChatsApi:
         *,
         option_id: str | None = None,
         text: str | None = None,
+        message: str | None = None,
     ) -> None:
         """Answer a question of the agent with an option or a text.
+
+        A `message` for the agent comes before those that wait.
 
         Raises:
             ConflictError: the question is closed, or the replica is not active.
         """
-        body = RespondBody(request_id=request_id, option_id=option_id, text=text)
+        body = RespondBody(request_id=request_id, option_id=option_id, text=text, message=message)
         await self._connection.call(
             "POST", f"{_path(replica_id)}/{chat_id}/respond", Success, body=body
         )

@@ -58,6 +58,13 @@ class EngineChatCommands:
 
     async def respond(self, call: Answer) -> Journaled:
         """Answer an agent's question; see `ChatRunner.respond`."""
+        if call.message is not None:
+            await self._chats.send(call.message)
+            waiting = self._chats.find(call.chat_id).chat.expected_order()
+            ahead = [call.message.message_id, *waiting]
+            await self.order(
+                OrderQueue(chat_id=call.chat_id, message_ids=list(dict.fromkeys(ahead)))
+            )
         await self._chats.find(call.chat_id).respond(call)
         # The outcome was journaled without waiting for the disk; an empty append is enough.
         return Journaled(index=await self._journal.append())

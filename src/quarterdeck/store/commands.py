@@ -92,14 +92,19 @@ class Commands:
         *,
         option_id: str | None = None,
         text: str | None = None,
+        message: str | None = None,
     ) -> None:
         """Answer a question or permission request of the agent, with an option or a text.
+
+        A `message` for the agent comes before those that wait.
 
         Raises:
             ClientError: refused, unreachable, or the question is closed (`Conflict`).
         """
         chats = self._owner.client.chats
-        await chats.respond(replica_id, chat_id, request_id, option_id=option_id, text=text)
+        await chats.respond(
+            replica_id, chat_id, request_id, option_id=option_id, text=text, message=message
+        )
 
     async def sleep(self, replica_id: UUID) -> None:
         """Put a replica to sleep.

@@ -238,6 +238,8 @@ class RespondBody(CamelBody):
     """Option that is chosen."""
     text: str | None = None
     """Answer in words, where the request accepts a text."""
+    message: Annotated[str, Field(min_length=1)] | None = None
+    """A message for the agent, for instance why; it comes before those that wait."""
 
 
 class SlashCommand(CamelRecord):

@@ -245,6 +245,8 @@ class Answer(CamelRecord):
     request_id: str
     option_id: str | None = None
     text: str | None = None
+    message: DeliverMessage | None = None
+    """Accepted first, and before all that wait: the answer may end the turn."""
 
 
 class AskOption(CamelRecord):

@@ -144,6 +144,9 @@ def _delivery_text(accepted: MessageAccepted) -> str:
 @chat_option
 @click.option("--option", metavar="ID", help="Answer with one of the question's options.")
 @click.option("--text", help="Answer with text.")
+@click.option(
+    "--message", metavar="TEXT", help="Also tell the agent this, before messages that wait."
+)
 @replica_argument
 @click.argument("request", metavar="[QUESTION]", required=False)
 @common_options
@@ -154,6 +157,7 @@ def respond(
     chat: str | None,
     option: str | None,
     text: str | None,
+    message: str | None,
 ) -> None:
     """Answer a question of the agent, or list the open questions.
 
@@ -162,7 +166,7 @@ def respond(
     """
     if option is not None and text is not None:
         raise UsageError("Give one of --option and --text.")
-    if request is not None and option is None and text is None:
+    if (request or message) and option is None and text is None:
         raise UsageError("Give --option or --text.")
 
     async def work(client: "Client", replica_id: UUID) -> "Sequence[QuestionBlock]":
@@ -173,7 +177,9 @@ def respond(
                 raise FailedError("No question is open.")
             return asked
         wanted = request or only_question(await open_questions(client, replica_id, thread))
-        await client.chats.respond(replica_id, thread.id, wanted, option_id=option, text=text)
+        await client.chats.respond(
+            replica_id, thread.id, wanted, option_id=option, text=text, message=message
+        )
         return ()
 
     questions = with_replica(common, replica, work)

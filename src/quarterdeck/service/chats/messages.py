@@ -30,11 +30,13 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection
 
 from quarterdeck.service.agents.service import usable_agent
+from quarterdeck.service.chats.delivery import as_delivery
 from quarterdeck.service.chats.rows import (
     UNFINISHED,
     UPLOADS,
     MessageState,
     NewMessage,
+    Undelivered,
     add_message,
     change_chat,
     count_in,
@@ -46,12 +48,14 @@ from quarterdeck.service.chats.rows import (
     order_waiting,
     queue_of,
     state_of,
+    undelivered,
     waiting_ids,
 )
 from quarterdeck.service.chats.service import (
     change_somewhere,
     check_setting,
     known_chat,
+    require_chat,
     store_chat,
 )
 from quarterdeck.service.context import ServiceContext
@@ -78,10 +82,11 @@ from quarterdeck.wire.chats import (
     Queue,
     QueueAnswer,
     ReorderQueue,
+    RespondBody,
     SendMessage,
     media_type_of,
 )
-from quarterdeck.wire.engine import CancelQueued, OrderQueue
+from quarterdeck.wire.engine import Answer, CancelQueued, OrderQueue
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import ChatChanged, EventType
 from quarterdeck.wire.replicas import CreateReplica, WorkspaceStatus
@@ -302,6 +307,48 @@ async def reorder_queue(
     if not await change_somewhere(context, fleet, row.id, in_rows, in_engine):
         raise _started()
     return await _answer(context, chat_id)
+
+
+async def answer_question(
+    context: ServiceContext,
+    fleet: Fleet,
+    caller: Caller,
+    row: WorkspaceRow,
+    chat_id: UUID,
+    body: RespondBody,
+) -> None:
+    """Answer an agent's question. A message with the answer comes before those that wait.
+
+    Raises:
+        ApiError: NOT_FOUND, WORKSPACE_NOT_ACTIVE, CONFLICT when the question is closed,
+            INVALID_REQUEST without exactly one of `optionId` and `text`. The message is canceled.
+    """
+    if (body.option_id is None) == (body.text is None):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, "An answer is an option or a text.", "optionId or text"
+        )
+    await require_chat(context, row, chat_id)
+    answer = Answer(
+        chat_id=chat_id, request_id=body.request_id, option_id=body.option_id, text=body.text
+    )
+    if body.message is None:
+        await fleet.of(row.id).change(row, lambda link: link.chat_respond(answer))
+        return
+    told = SendMessage(message=body.message, chat_id=chat_id)
+    sending = await plan_message(context, fleet, caller, row.id, told)
+
+    def store(writer: LogWriter) -> Undelivered:
+        id = str(store_message(writer, sending).message_id)
+        return next(one for one in undelivered(writer.connection, row.id) if one.id == id)
+
+    stored = await context.event_log.write(store)
+    answer = answer.model_copy(update={"message": as_delivery(stored)})
+    try:
+        await fleet.of(row.id).change(row, lambda link: link.chat_respond(answer))
+    except ApiError:
+        await _cancel(context, fleet, row.id, chat_id, [stored.id])
+        raise
+    begin_delivery(fleet, row.id)
 
 
 async def _cancel(

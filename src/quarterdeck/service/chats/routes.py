@@ -8,6 +8,7 @@ from fastapi.responses import Response, StreamingResponse
 from quarterdeck.service.chats import service
 from quarterdeck.service.chats.history import HistoryQuery, open_page, written
 from quarterdeck.service.chats.messages import (
+    answer_question,
     clear_queue,
     read_queue,
     remove_queued,
@@ -16,7 +17,6 @@ from quarterdeck.service.chats.messages import (
 )
 from quarterdeck.service.chats.rows import list_chats
 from quarterdeck.service.chats.service import (
-    answer_question,
     create_chat,
     delete_chat,
     interrupt_chat,
@@ -86,10 +86,15 @@ async def interrupt(
 
 @_chats_replica.post("/chats/{chat_id}/respond")
 async def respond(
-    chat_id: GivenId, body: RespondBody, context: Context, fleet: FleetDep, workspace: Workspace
+    chat_id: GivenId,
+    body: RespondBody,
+    context: Context,
+    fleet: FleetDep,
+    caller: CallerDep,
+    workspace: Workspace,
 ) -> Success:
-    """Answer a question of the agent."""
-    await answer_question(context, fleet, workspace, chat_id, body)
+    """Answer a question of the agent; a message with the answer comes before those that wait."""
+    await answer_question(context, fleet, caller, workspace, chat_id, body)
     return Success()
 
 

@@ -46,14 +46,13 @@ from quarterdeck.wire.chats import (
     CreateChat,
     EventChat,
     Interrupted,
-    RespondBody,
     SettingValue,
     SlashCommand,
     ThinkingLevel,
     UpdateGoal,
     UpdateSettings,
 )
-from quarterdeck.wire.engine import Answer, ChangeGoal, ChangeSettings, RenameEngineChat
+from quarterdeck.wire.engine import ChangeGoal, ChangeSettings, RenameEngineChat
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.replicas import WorkspaceStatus
@@ -237,26 +236,6 @@ async def interrupt_chat(
     await require_chat(context, row, chat_id)
     done = await fleet.of(row.id).change(row, lambda link: link.chat_interrupt(chat_id))
     return Interrupted(interrupted=done.interrupted, queue=done.queue)
-
-
-async def answer_question(
-    context: ServiceContext, fleet: Fleet, row: WorkspaceRow, chat_id: UUID, body: RespondBody
-) -> None:
-    """Answer an agent's question.
-
-    Raises:
-        ApiError: NOT_FOUND, WORKSPACE_NOT_ACTIVE, CONFLICT when the question is closed,
-            INVALID_REQUEST without exactly one of `optionId` and `text`.
-    """
-    if (body.option_id is None) == (body.text is None):
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, "An answer is an option or a text.", "optionId or text"
-        )
-    await require_chat(context, row, chat_id)
-    answer = Answer(
-        chat_id=chat_id, request_id=body.request_id, option_id=body.option_id, text=body.text
-    )
-    await fleet.of(row.id).change(row, lambda link: link.chat_respond(answer))
 
 
 async def slash_commands(

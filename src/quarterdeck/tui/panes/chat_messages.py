@@ -327,19 +327,18 @@ class ChatMessages:
             shown.refused("not answered", error)
 
     async def respond(self, request_id: str, option_id: str, reason: str) -> None:
-        """Choose an option of a question; send the reason as a message before those that still wait.
+        """Choose an option of a question; the agent gets the reason as its next message.
 
         Raises:
             ClientError: refused, unreachable, or the question is closed (`Conflict`).
         """
         shown, chat_id = self._shown, self._shown.id
         respond = shown.app_state.commands.respond
-        await respond(shown.replica_id, chat_id, request_id, option_id=option_id)
+        await respond(
+            shown.replica_id, chat_id, request_id, option_id=option_id, message=reason or None
+        )
         if reason:
-            model = shown.state.model if shown.state else None
-            extras = Extras(model=model, place=QueuePlace(behind=()))
             self.remember(reason)
-            await self._send(chat_id, reason, False, [], extras)
 
     # waiting messages
 
