@@ -60,6 +60,16 @@ async def test_a_message_with_an_answer_comes_before_those_that_wait(scripted: W
 
     assert (await eventually(ran))[1:] == ["because", "first", "second"]
 
+    async def rests() -> bool:
+        return not (await scripted.get(made))["chats"][0]["processing"]
+
+    await eventually(rests)
+    late = await respond(scripted, made, chat, **body | {"message": "late"})
+    assert late == (409, "CONFLICT")
+    last = await scripted.send(made, "last")
+    await scripted.done(made, last["message_id"])
+    assert (await ran() or [])[1:] == ["because", "first", "second", "last"]
+
 
 async def test_a_question_after_a_turn_is_asked_in_a_turn_of_the_agents_own(
     scripted: World,

@@ -57,15 +57,23 @@ class EngineChatCommands:
         return TurnInterrupted(index=self._journal.last_index, **result.model_dump())
 
     async def respond(self, call: Answer) -> Journaled:
-        """Answer an agent's question; see `ChatRunner.respond`."""
-        if call.message is not None:
-            await self._chats.send(call.message)
-            waiting = self._chats.find(call.chat_id).chat.expected_order()
-            ahead = [call.message.message_id, *waiting]
-            await self.order(
-                OrderQueue(chat_id=call.chat_id, message_ids=list(dict.fromkeys(ahead)))
-            )
-        await self._chats.find(call.chat_id).respond(call)
+        """Answer an agent's question; see `ChatRunner.respond`.
+
+        A message is accepted before, as the answer may end the turn, and canceled on a refusal.
+        """
+        runner, message = self._chats.find(call.chat_id), call.message
+        if message is not None:
+            await self._chats.send(message, wake=False)
+            ahead = dict.fromkeys([message.message_id, *runner.chat.expected_order()])
+            await self.order(OrderQueue(chat_id=call.chat_id, message_ids=list(ahead)))
+        try:
+            await runner.respond(call)
+        except EngineRefusedError:
+            if message is not None:
+                canceled = CancelQueued(chat_id=call.chat_id, message_ids=[message.message_id])
+                await self.cancel(canceled)
+            raise
+        runner.wake()
         # The outcome was journaled without waiting for the disk; an empty append is enough.
         return Journaled(index=await self._journal.append())
 

@@ -130,8 +130,8 @@ class ChatRegistry:
             raise
         return chat.record
 
-    async def send(self, message: DeliverMessage) -> Delivered:
-        """Accept a message; a known id changes nothing.
+    async def send(self, message: DeliverMessage, wake: bool = True) -> Delivered:
+        """Accept a message; a known id changes nothing. Without `wake` an idle chat stays idle.
 
         Raises:
             EngineRefusedError: NOT_FOUND, or PAYLOAD_TOO_LARGE.
@@ -141,7 +141,7 @@ class ChatRegistry:
         async with self.lock(message.chat_id):
             if message.message_id not in runner.chat.known:
                 await self._accept(runner, message)
-        if self._started:  # else the workspace is being set up, and `start` continues it
+        if wake and self._started:  # else the workspace is being set up, and `start` continues it
             runner.wake()
         return _place_of(runner.chat, message.message_id)
 
