@@ -103,10 +103,11 @@ async def test_hidden_it_makes_and_reads_nothing(
         await pilot.resize_terminal(100, 30)
         await pilot.pause()
         await pilot.press("f2")
-        await pilot.pause()
+        assert [one.message for one in frozen._notifications] == ["Needs 120 columns or more."]
         assert "Previews" not in screen_text(frozen)
         assert not made
         await pilot.resize_terminal(*WIDE)
+        await pilot.press("f2")
         await see(pilot, "Previews")
         assert made
 

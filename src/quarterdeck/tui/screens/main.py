@@ -443,13 +443,18 @@ class MainScreen(CommandScreen):
     def action_toggle_info(self) -> None:
         if self.focused is self.info:
             self.action_from_info()
-        self._with_info = not self._shows_info
-        self._show_info()
+        if self._has_room_for_info():
+            self._with_info = not self._shows_info
+            self._show_info()
+
+    def _has_room_for_info(self) -> bool:
+        """Return whether the window is wide enough for the panel, and say so if not."""
+        if not (is_wide := self.has_class("-wide")):
+            self.tell("information", "Info panel", "Needs 120 columns or more.")
+        return is_wide
 
     def action_to_info(self) -> None:
-        if not self.has_class("-wide"):
-            self.tell("information", "Info panel", "Needs 120 columns or more.")
-        elif self.pane is not None:
+        if self._has_room_for_info() and self.pane is not None:
             self._with_info = True
             self._show_info()
             self.set_focus(self.info)
