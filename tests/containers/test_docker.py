@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +14,7 @@ import pytest
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.docker import DockerContainers
+from quarterdeck.sandboxes.errors import ProcessError
 from tests.containers.deck import Deck
 from tests.containers.dockerd import BASE, IMAGE, DockerEngine, docker_engine
 from tests.support.git import git, make_repository
@@ -201,6 +203,27 @@ async def _work_on_changes(qd: Callable[..., Awaitable[str]], checkout: Path) ->
                 return
             except AssertionError as e:
                 assert "not active" in str(e) or "prepared" in str(e), e
+
+
+async def test_only_commands_of_an_earlier_service_are_ended(
+    engine: DockerEngine, tmp_path: Path
+) -> None:
+    home = Home(tmp_path / "home")
+    async with AsyncExitStack() as stack:
+        earlier, later = (DockerContainers(home, IMAGE, engine.address) for _ in range(2))
+        for containers in (earlier, later):
+            await containers.open()
+            stack.push_async_callback(containers.close)
+        running = asyncio.create_task(earlier.in_image(("cat",), b"x" * 10))
+        assert await running == b"x" * 10
+        running = asyncio.create_task(earlier.in_image(("sleep", "1000")))
+        await eventually(lambda: left(engine), "the command")
+        await earlier.tidy()
+        assert left(engine) != []
+        await later.tidy()
+        with pytest.raises(ProcessError):
+            await running
+        assert left(engine) == []
 
 
 async def test_the_service_starts_before_docker(engine: DockerEngine) -> None:

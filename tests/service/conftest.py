@@ -37,6 +37,9 @@ class Mirrors:
     def __init__(self) -> None:
         self.connected: list[str] = []
 
+    def absence(self, workspace_id: str) -> None:
+        """It is never away."""
+
     async def connect_repository(
         self, repository_id: str, url: str, branch: str | None = None, private: bool = True
     ) -> MirrorInfo:

@@ -20,7 +20,12 @@ from typing import Literal, Protocol
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.clones import carried_origin, described, free_name, git_identity
-from quarterdeck.sandboxes.errors import ArchiveError, ProcessError, SandboxError
+from quarterdeck.sandboxes.errors import (
+    ArchiveError,
+    EngineAwayError,
+    ProcessError,
+    SandboxError,
+)
 from quarterdeck.sandboxes.git import DiskFullError, SourceGitError
 from quarterdeck.sandboxes.layout import packed_file, packed_files, places_of
 from quarterdeck.sandboxes.mirrors import Mirrors
@@ -173,7 +178,7 @@ class ContainerDriver:
         home: the installation.
         mirrors: of its repositories.
         containers: what starts the containers.
-        home_url: returns the URL at which containers reach this service.
+        home_url: returns the URL at which containers reach this service; empty while there is none.
     """
 
     def __init__(
@@ -269,6 +274,8 @@ class ContainerDriver:
         async with self._locks[workspace_id]:
             if (await self._containers.find(workspace_id)).is_wanted:
                 return
+            if not (url := self._home_url()):
+                raise EngineAwayError("The service does not listen for containers yet.")
             self.switchboard.end(workspace_id)
             token = new_token()
             boot = BootConfig(
@@ -279,7 +286,7 @@ class ContainerDriver:
             )
             opening = self.switchboard.keep_boot(workspace_id, boot.model_dump_json(by_alias=True))
             environment = {
-                HOME_VARIABLE: self._home_url(),
+                HOME_VARIABLE: url,
                 WORKSPACE_VARIABLE: workspace_id,
                 BOOT_VARIABLE: opening,
             }

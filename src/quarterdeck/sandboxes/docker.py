@@ -44,12 +44,14 @@ HOME_LABEL = "quarterdeck.home"
 ROLE_LABEL = "quarterdeck.role"
 WORKSPACE_LABEL = "quarterdeck.workspace"
 DIGEST_LABEL = "quarterdeck.token-digest"
+OWNER_LABEL = "quarterdeck.owner"
+"""Which service runs a command: others may remove its container."""
 ENGINE, COMMAND = "engine", "command"
 
 BUILD_SECONDS = 3600.0
 AGAIN_SECONDS = 1.0
 """Pause between two attempts to connect to a Docker Engine that does not answer."""
-UNUSABLE_SECONDS = 30.0
+UNUSABLE_SECONDS = 5.0
 """The same for one that answers and refuses."""
 STOP_SECONDS = 3
 OPEN_FILES = 20_000
@@ -80,6 +82,7 @@ class DockerContainers:
         self._image = image
         self._address = address
         self._docker: Docker | None = None
+        self._owner = uuid4().hex
         self._processors = 0
         self._lost = asyncio.Event()
         self.absence: Absence | None = None
@@ -114,15 +117,19 @@ class DockerContainers:
         Args:
             connected: called after each time.
         """
+        reported = ""
         while True:
             await self._lost.wait()
             try:
                 await self.open()
                 await connected()
+                reported = ""
             except EngineAwayError:
                 await asyncio.sleep(AGAIN_SECONDS)
             except SandboxError as e:
-                log.error("Docker answers, but cannot be used: %s %s", e, e.details or "")
+                if str(e) != reported:
+                    log.error("Docker answers, but cannot be used: %s %s", e, e.details or "")
+                reported = str(e)
                 self._lost.set()
                 await asyncio.sleep(UNUSABLE_SECONDS)
 
@@ -305,7 +312,8 @@ class DockerContainers:
     async def tidy(self) -> None:
         with self._failures():
             for container in await self._labelled(f"{ROLE_LABEL}={COMMAND}"):
-                await self._remove(container.id)
+                if container["Labels"].get(OWNER_LABEL) != self._owner:
+                    await self._remove(container.id)
 
     async def _labelled(self, label: str) -> list[DockerContainer]:
         wanted = {"label": [f"{HOME_LABEL}={self._mark}", label]}
@@ -320,7 +328,8 @@ class DockerContainers:
         await self._api.volumes.create({"Name": _name(workspace_id), "Labels": labels})
 
     def _labels(self, workspace_id: str, role: str) -> dict[str, str]:
-        return {HOME_LABEL: self._mark, WORKSPACE_LABEL: workspace_id, ROLE_LABEL: role}
+        labels = {HOME_LABEL: self._mark, WORKSPACE_LABEL: workspace_id, ROLE_LABEL: role}
+        return {**labels, OWNER_LABEL: self._owner}
 
     def _host(self, size: Size, mounts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return what bounds a container, and its volumes."""
