@@ -14,7 +14,7 @@ import pytest
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.docker import DockerContainers
-from quarterdeck.sandboxes.errors import ProcessError
+from quarterdeck.sandboxes.errors import ProcessError, SandboxError
 from tests.containers.deck import Deck
 from tests.containers.dockerd import BASE, IMAGE, DockerEngine, docker_engine
 from tests.support.git import git, make_repository
@@ -221,7 +221,7 @@ async def test_only_commands_of_an_earlier_service_are_ended(
         await earlier.tidy()
         assert left(engine) != []
         await later.tidy()
-        with pytest.raises(ProcessError):
+        with pytest.raises((ProcessError, SandboxError)):
             await running
         assert left(engine) == []
 
