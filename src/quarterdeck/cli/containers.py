@@ -1,6 +1,7 @@
 """Replicas in containers: the driver that the configuration file chooses, and `qd image`."""
 
 import asyncio
+import logging
 import os
 import shlex
 import socket
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from quarterdeck.sandboxes.switchboard import Switchboard
     from quarterdeck.service.listeners import Listener
     from quarterdeck.wire.agents import Agent, OwnAgent
+
+log = logging.getLogger(__name__)
 
 ASK_SECONDS = 60.0
 """How long an image may take to say which agents it has."""
@@ -88,6 +91,7 @@ async def placement(
         keeping = asyncio.create_task(
             containers.keep_connected(bridge.connected), name="connecting to Docker"
         )
+        keeping.add_done_callback(_report_failure)
         driver = ContainerDriver(home, local.mirrors, containers, lambda: bridge.url)
         yield Placement(
             _ImageAgents(containers, home, own, asyncio.get_running_loop()),
@@ -100,6 +104,11 @@ async def placement(
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
         await containers.close()
+
+
+def _report_failure(keeping: asyncio.Task[None]) -> None:
+    if not keeping.cancelled() and (failure := keeping.exception()) is not None:
+        log.error("Docker is not connected to again: %r", failure, exc_info=failure)
 
 
 class _Bridge:
@@ -210,7 +219,7 @@ class _ImageAgents:
         try:
             return asking.result(ASK_SECONDS)
         except EngineAwayError:
-            # Replicas that run as processes go on; creating one in a container is refused anyway.
+            # Replicas that run as processes still work; creating one in a container is refused.
             return self._found or local_agents(self._home, self._own)
         except (SandboxError, ProcessError, TimeoutError) as e:
             known = local_agents(self._home, self._own)

@@ -73,7 +73,8 @@ class EngineChatCommands:
                 canceled = CancelQueued(chat_id=call.chat_id, message_ids=[message.message_id])
                 await self.cancel(canceled)
             raise
-        runner.wake()
+        if message is not None:
+            await self._chats.send(message)  # it is known: this only wakes the chat
         # The outcome was journaled without waiting for the disk; an empty append is enough.
         return Journaled(index=await self._journal.append())
 

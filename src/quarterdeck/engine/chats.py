@@ -130,7 +130,7 @@ class ChatRegistry:
             raise
         return chat.record
 
-    async def send(self, message: DeliverMessage, wake: bool = True) -> Delivered:
+    async def send(self, message: DeliverMessage, *, wake: bool = True) -> Delivered:
         """Accept a message; a known id changes nothing. Without `wake` an idle chat stays idle.
 
         Raises:

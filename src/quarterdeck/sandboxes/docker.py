@@ -168,7 +168,9 @@ class DockerContainers:
     @contextmanager
     def _failures(self, connected: bool = True) -> Generator[None]:
         if connected and not self.gateway:
-            raise EngineAwayError(self.absence.reason if self.absence else "Docker is not open.")
+            raise EngineAwayError(
+                self.absence.reason if self.absence else "Docker has not answered yet."
+            )
         try:
             yield
         except DockerError as e:

@@ -334,8 +334,8 @@ async def answer_question(
     if body.message is None:
         await fleet.of(row.id).change(row, lambda link: link.chat_respond(answer))
         return
-    told = SendMessage(message=body.message, chat_id=chat_id)
-    sending = await plan_message(context, fleet, caller, row.id, told)
+    to_send = SendMessage(message=body.message, chat_id=chat_id)
+    sending = await plan_message(context, fleet, caller, row.id, to_send)
 
     def store(writer: LogWriter) -> Undelivered:
         id = str(store_message(writer, sending).message_id)
