@@ -142,6 +142,7 @@ async def test_forms_are_told_to_be_known_and_files_are_not(scripted, heard) -> 
         "fs": {"readTextFile": False, "writeTextFile": False},
         "terminal": False,
         "elicitation": {"form": {}},
+        "_meta": {"terminal_output": True, "terminal_output_delta": True},
     }
 
 

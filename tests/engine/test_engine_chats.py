@@ -53,6 +53,7 @@ async def test_a_turn_in_the_contracts_order(place, agents, message):
     assert kinds[0][1]["text"] == "say hello"
     assert kinds[1][1]["sessionUpdate"] == "agent_message_chunk"
     assert kinds[2][1]["stopReason"] == "end_turn" and kinds[2][1]["usage"] == {"totalTokens": 3}
+    assert kinds[2][1]["durationMs"] >= 0
     assert mine[2].payload["chat"]["processing"] is True
     assert mine[-2].payload["isComplete"] is True
     last = mine[-1].payload["chat"]

@@ -32,7 +32,7 @@ def test_a_turn(chat: Any) -> None:
     chat.user("do it").think("hm").say("I ").say("will.").call("t", title="Run").end()
     transcript = Transcript(chat.events)
     kinds = [type(block) for block in transcript.blocks]
-    assert kinds == [UserBlock, ThoughtBlock, MessageBlock, ToolBlock]
+    assert kinds == [UserBlock, ThoughtBlock, MessageBlock, ToolBlock, ResultBlock]
     assert only(transcript, MessageBlock).text == "I will."
 
 
@@ -74,6 +74,50 @@ def test_a_tool_call_does_not_outlive_its_turn(chat: Any) -> None:
     change = transcript.append(type(chat)().end("cancelled").events[0])
     assert tool.state is ToolState.STOPPED and tool.id in change.changed
     assert only(transcript, ResultBlock).reason == "cancelled"
+
+
+def test_the_change_of_a_rejected_edit_stays(chat: Any) -> None:
+    diff = {"type": "diff", "path": "a.py", "oldText": "a", "newText": "b"}
+    refusal = {"type": "content", "content": {"type": "text", "text": "Rejected by the user"}}
+    chat.user("x").ask("q", "t", title="Edit a.py", content=[diff]).answer("q", "no")
+    chat.told("t", status="failed", content=[refusal])
+    expected = (DiffPart("a.py", "a", "b"), TextPart("Rejected by the user"))
+    assert only(Transcript(chat.events), ToolBlock).parts == expected
+    paged = Transcript(chat.events[3:])
+    paged.prepend(chat.events[:3])
+    assert only(paged, ToolBlock).parts == expected
+
+
+def test_a_newer_change_replaces_the_older(chat: Any) -> None:
+    for new in ("b", "c"):
+        diff = {"type": "diff", "path": "a.py", "oldText": "a", "newText": new}
+        chat.told("t", content=[diff])
+    assert only(Transcript(chat.events), ToolBlock).parts == (DiffPart("a.py", "a", "c"),)
+
+
+def test_the_exit_code_of_a_command_in_the_agents_terminal(chat: Any) -> None:
+    ended = {"terminal_exit": {"terminal_id": "t", "exit_code": 3, "signal": None}}
+    chat.call("t", title="make").told("t", status="failed", _meta=ended)
+    assert only(Transcript(chat.events), ToolBlock).exit_code == 3
+
+
+def test_what_a_turn_took(chat: Any) -> None:
+    chat.user("x").add(
+        "turn-result",
+        messageId="m",
+        stopReason="end_turn",
+        usage={"totalTokens": 4102},
+        model="gpt-5",
+        durationMs=12_400,
+        cost={"amount": 0.031, "currency": "USD"},
+    )
+    end = only(Transcript(chat.events), ResultBlock)
+    assert end.is_plain
+    assert plain_lines(end) == ["gpt-5 \u00b7 12 s \u00b7 4,102 tokens \u00b7 $0.03"]
+
+
+def test_a_turn_of_which_nothing_is_known_ends_without_words(chat: Any) -> None:
+    assert plain_lines(only(Transcript(chat.user("x").end().events), ResultBlock)) == []
 
 
 def test_a_plan_is_replaced_within_its_turn(chat: Any) -> None:

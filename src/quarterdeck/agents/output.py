@@ -1,6 +1,8 @@
 """The end of a running command's output, and when to show it again."""
 
+import asyncio
 import time
+from collections.abc import Awaitable, Callable
 
 KEPT = 64 << 10
 """Bytes of output that are kept, counted from the end."""
@@ -47,3 +49,44 @@ class OutputTail:
         """
         running = time.monotonic() - self._started
         return min(SLOWEST, max(FASTEST, running / _SLOWING))
+
+
+class LiveOutput:
+    """The output of one command. `end` stops showing it."""
+
+    def __init__(self, show: Callable[[str], Awaitable[None]]) -> None:
+        self._show = show
+        self._output = OutputTail()
+        self._showing: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._news = False
+        self.shown = False
+
+    def add(self, text: str) -> None:
+        """Add output; it is shown a little later, together with further output."""
+        self._output.add(text.encode(errors="replace"))
+        self._news = True
+        if self._showing is None or self._showing.done():
+            self._showing = asyncio.create_task(self._show_news(), name="output of a command")
+
+    @property
+    def text(self) -> str:
+        """The output so far: as much as is kept."""
+        return self._output.text()
+
+    async def end(self) -> None:
+        """Stop showing output; wait for a running `show`."""
+        self._ended.set()
+        if self._showing is not None:
+            await asyncio.wait({self._showing})
+
+    async def _show_news(self) -> None:
+        while self._news:
+            try:
+                async with asyncio.timeout(self._output.pause()):
+                    await self._ended.wait()
+            except TimeoutError:
+                self._news, self.shown = False, True
+                await self._show(self._output.text(SHOWN_LIVE))
+            else:
+                return

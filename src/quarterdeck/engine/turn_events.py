@@ -164,15 +164,16 @@ def user_message(message: DeliverMessage) -> JournalDraft:
 
 
 def turn_result(
-    message: DeliverMessage, outcome: TurnOutcome, stopped: bool = False
+    message: DeliverMessage, outcome: TurnOutcome, stopped: bool = False, **spent: Any
 ) -> JournalDraft:
-    """Return how a turn ended as an entry of the transcript."""
+    """Return how a turn ended, and what it took, as an entry of the transcript."""
     payload = TurnResult(
         message_id=str(message.message_id),
         stop_reason=outcome.stop_reason,
         error=outcome.error,
         usage=outcome.usage,
         stopped=stopped,
+        **spent,
     )
     return _own_delta(message, AgentEventType.TURN_RESULT, payload.model_dump(by_alias=True))
 

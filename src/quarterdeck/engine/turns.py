@@ -7,7 +7,6 @@ accepted (chats.py) -> started -> updated -> user-message -> the agent's events 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
 from uuid import uuid4
 
 from quarterdeck.agents.port import (
@@ -28,83 +27,16 @@ from quarterdeck.engine.chat_state import EngineChat, LastMessage, OpenTurn
 from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.goals import Goals
 from quarterdeck.engine.journal import EntryTooLargeError, JournalDraft, JournalNote, event
+from quarterdeck.engine.questions import Questions
 from quarterdeck.engine.redaction import StreamRedactor
 from quarterdeck.engine.settings import SettingsOfChat
 from quarterdeck.engine.tasks import TaskOwner
-from quarterdeck.wire.base import utc_now
+from quarterdeck.engine.turn_meter import TurnMeter
 from quarterdeck.wire.chats import GoalStatus, Interrupted
 from quarterdeck.wire.engine import Answer, AskPerson, ChangeSettings, DeliverMessage, PersonAsked
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import ErrorEvent, EventType
 from quarterdeck.wire.history import AgentEvent, AgentEventType, TurnOrigin
-
-_CANCELLED = {"outcome": "cancelled"}
-
-
-class Questions:
-    """The open questions of one chat. `hear` receives their events."""
-
-    def __init__(self, hear: Callable[[AgentEvent], Awaitable[None]]) -> None:
-        self._hear = hear
-        self._open: dict[str, tuple[list[str], asyncio.Future[str | None]]] = {}
-
-    @property
-    def waiting(self) -> bool:
-        """Whether a question is open."""
-        return bool(self._open)
-
-    async def ask(self, call: AskPerson) -> str | None:
-        """Ask and wait; return the chosen option, None when the question was cancelled."""
-        request = str(uuid4())
-        answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self._open[request] = ([option.option_id for option in call.options], answer)
-        options = [option.model_dump(by_alias=True) for option in call.options]
-        try:
-            await self._report(
-                AgentEventType.PERMISSION_REQUEST,
-                {"requestId": request, "title": call.title, "options": options},
-            )
-            return await answer
-        finally:
-            await self._close(request, None)
-
-    async def answer(self, request: str, option: str | None) -> bool:
-        """Answer a question; False when none is open under this id.
-
-        Raises:
-            EngineRefusedError: INVALID_REQUEST: the option is unknown; the question stays open.
-        """
-        if request not in self._open:
-            return False
-        offered, _ = self._open[request]
-        if option not in offered:
-            raise EngineRefusedError.invalid(
-                "The question does not have this answer.",
-                f"Options: {', '.join(offered)}.",
-            )
-        await self._close(request, option)
-        return True
-
-    async def cancel_all(self) -> None:
-        """Cancel every open question."""
-        for request in list(self._open):
-            await self._close(request, None)
-
-    async def _close(self, request: str, option: str | None) -> None:
-        if (question := self._open.pop(request, None)) is None:
-            return
-        _, answer = question
-        chosen = {"outcome": "selected", "optionId": option} if option else _CANCELLED
-        try:
-            payload = {"requestId": request, "outcome": chosen}
-            await self._report(AgentEventType.PERMISSION_OUTCOME, payload)
-        finally:
-            if not answer.done():
-                answer.set_result(option)
-
-    async def _report(self, kind: AgentEventType, payload: dict[str, Any]) -> None:
-        await self._hear(AgentEvent(timestamp=utc_now(), type=kind, payload=payload))
-
 
 logger = logging.getLogger(__name__)
 
@@ -163,6 +95,7 @@ class ChatRunner:
         self._agent = AgentSessionHolder(place, chat, self._hear, self.wake)
         self._pieces = StreamRedactor(place.credentials)
         self._offer: ModelOffer | None = None
+        self._meter = TurnMeter()
         self.settings = SettingsOfChat(chat, publish)
         self._turn: _Turn | None = None
         self._worker: asyncio.Task[None] | None = None
@@ -317,6 +250,7 @@ class ChatRunner:
     async def _run(self, message: DeliverMessage) -> None:
         turn = self._turn = _Turn(message)
         self.chat.current = message
+        self._meter.begin()
         if turn.own:
             turn.last_message = LastMessage(self.chat.record.last_message_text or "")
             turn.plan_waits = bool(self.chat.record.plan_ready)
@@ -371,6 +305,7 @@ class ChatRunner:
             session = self._agent.session
             if session is None:  # it was dropped, and what it did with it
                 return TurnOutcome(StopReason.CANCELLED)
+            self._meter.model = self.chat.model or _usual_model(session)
             own = Prompt(message_id=str(message.message_id), text="", own_turn=True)
             return await session.prompt(own)
         model = message.model or self.chat.model or message.usual_model
@@ -378,6 +313,7 @@ class ChatRunner:
         session = await self._agent.open(model)
         await asyncio.wait({keeping})  # before the agent can change a file
         if session.id != self.chat.session_id:
+            self._meter.new_session()
             self.chat.session_id = session.id
             await self._publish(turn_events.session_opened(self.chat), *self._instruct(turn))
         await self._announce_models(session)
@@ -436,6 +372,7 @@ class ChatRunner:
         """Prompt with the chosen model, which later messages keep unless the agent cannot use it."""
         before = self.chat.model
         await self._choose(chosen)
+        self._meter.model = prompt.model or _usual_model(session)
         try:
             outcome = await session.prompt(prompt)
         except AgentUnavailableError:
@@ -469,7 +406,9 @@ class ChatRunner:
         plan = message.plan_mode and planned and outcome.stop_reason == StopReason.END_TURN
         plan_ready = bool(plan or turn.plan_waits) and not more and not chat.queue
         drafts = [
-            turn_events.turn_result(message, outcome, stopped=outcome.error == STOPPED),
+            turn_events.turn_result(
+                message, outcome, stopped=outcome.error == STOPPED, **self._meter.spent()
+            ),
             turn_events.completed(message, not (cancelled or failed), more, plan_ready),
         ]
         if cancelled:
@@ -507,6 +446,7 @@ class ChatRunner:
 
     async def _record(self, agent_event: AgentEvent) -> None:
         turn = self._turn
+        self._meter.hear(agent_event)
         drafts: list[JournalDraft | JournalNote] = [self._delta(turn, agent_event)]
         if turn is not None:
             turn.last_message.hear(agent_event)
@@ -576,6 +516,11 @@ async def _in_time(ended: asyncio.Event) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+def _usual_model(session: AgentSession) -> str | None:
+    offer = session.models if isinstance(session, ModelSession) else None
+    return offer.default if offer else None
 
 
 def _with_uploads(text: str, uploads: list[str]) -> str:

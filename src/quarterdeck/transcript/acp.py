@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from quarterdeck.transcript.blocks import (
@@ -35,7 +35,7 @@ from quarterdeck.transcript.steps import (
     ToolCallUpdate,
     TurnEnded,
 )
-from quarterdeck.transcript.text import clean, clean_output, one_line
+from quarterdeck.transcript.text import clean, clean_output, money, one_line
 from quarterdeck.wire.history import (
     AgentEvent,
     AgentEventType,
@@ -102,6 +102,7 @@ class ToolCall(AcpRecord):
     locations: list[ToolLocation] | None = None
     raw_input: Any = None
     raw_output: Any = None
+    meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
 
 class PlanStep(AcpRecord):
@@ -170,6 +171,7 @@ _NESTED = ("metadata", "result", "exitStatus")
 
 def _tool_call_update(call: ToolCall, *, opens: bool = False) -> ToolCallUpdate:
     """Return the step for an update of a tool call."""
+    exit_code = _exit_code((call.meta or {}).get("terminal_exit"))
     return ToolCallUpdate(
         tool_id=call.tool_call_id,
         opens=opens,
@@ -183,7 +185,7 @@ def _tool_call_update(call: ToolCall, *, opens: bool = False) -> ToolCallUpdate:
         command=_command(call.raw_input),
         raw_input=call.raw_input,
         output=_output(call.raw_output),
-        exit_code=_exit_code(call.raw_output),
+        exit_code=_exit_code(call.raw_output) if exit_code is None else exit_code,
     )
 
 
@@ -403,7 +405,16 @@ def _turn_started(payload: Payload) -> Sequence[Step]:
 
 def _turn_result(payload: Payload) -> Sequence[Step]:
     result = TurnResult.model_validate(payload)
-    return (TurnEnded(one_line(result.stop_reason), clean(result.error) if result.error else None),)
+    tokens = (result.usage or {}).get("totalTokens")
+    step = TurnEnded(
+        one_line(result.stop_reason),
+        clean(result.error) if result.error else None,
+        model=one_line(result.model) if result.model else None,
+        seconds=None if result.duration_ms is None else result.duration_ms / 1000,
+        tokens=tokens if isinstance(tokens, int) and tokens > 0 else None,
+        cost=money(result.cost.amount, result.cost.currency) if result.cost else None,
+    )
+    return (step,)
 
 
 def _notice(payload: Payload) -> Sequence[Step]:

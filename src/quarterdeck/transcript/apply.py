@@ -5,8 +5,10 @@ from datetime import datetime
 
 from quarterdeck.transcript.blocks import (
     Block,
+    DiffPart,
     EchoBlock,
     NoteBlock,
+    Part,
     PlanBlock,
     QuestionBlock,
     ResultBlock,
@@ -200,8 +202,6 @@ class Fold:
         self.turn.stop_reason = step.reason
         self.turn.ended_at = None
         self._close(at, touched)
-        if step.reason == "end_turn" and not step.error:
-            return
         self.blocks.append(
             ResultBlock(
                 id=next(self.ids),
@@ -209,6 +209,10 @@ class Fold:
                 at=at,
                 reason=step.reason,
                 error=step.error,
+                model=step.model,
+                seconds=step.seconds,
+                tokens=step.tokens,
+                cost=step.cost,
             )
         )
 
@@ -242,8 +246,18 @@ _UPDATED = (
 
 
 def overlay(tool: ToolBlock, newer: ToolCallUpdate | ToolBlock) -> None:
-    """Replace the call's values by those that the newer one has set."""
+    """Replace the call's values by those that the newer one has set.
+
+    Changes of files stay when only text follows them: a refusal, or a report of the edit.
+    """
+    changes = _changes(tool.parts)
     for name in _UPDATED:
         value = getattr(newer, name)
         if value is not None:
             setattr(tool, name, value)
+    if tool.parts is newer.parts and not _changes(tool.parts):
+        tool.parts = (*changes, *(tool.parts or ())) or tool.parts
+
+
+def _changes(parts: Sequence[Part] | None) -> list[DiffPart]:
+    return [part for part in parts or () if isinstance(part, DiffPart)]

@@ -258,10 +258,23 @@ class QuestionBlock(Block):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ResultBlock(Block):
-    """A turn that did not simply end: `failed`, `cancelled`, `refusal`, `max_tokens` ..."""
+    """The end of a turn: `end_turn`, `failed`, `cancelled`, `refusal`, `max_tokens` ...
+
+    The other values say what it took, where that is known: `seconds`, `tokens`, and `cost` with its
+    currency.
+    """
 
     reason: str
     error: str | None = None
+    model: str | None = None
+    seconds: float | None = None
+    tokens: int | None = None
+    cost: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the agent simply came to its end."""
+        return self.reason == "end_turn" and not self.error
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -284,6 +297,13 @@ def result_text(block: ResultBlock) -> str:
     """Return how the turn ended, in one sentence."""
     reason = _REASONS.get(block.reason, f"Ended: {block.reason}")
     return f"{reason}: {block.error}" if block.error else reason
+
+
+def spent_text(block: ResultBlock) -> str:
+    """Return what a turn took: `gpt-5 · 12 s · 4,102 tokens · $0.03`; empty when nothing is known."""
+    seconds = None if block.seconds is None else duration_text(block.seconds)
+    tokens = None if block.tokens is None else f"{block.tokens:,} tokens"
+    return " \u00b7 ".join(part for part in (block.model, seconds, tokens, block.cost) if part)
 
 
 def duration_text(seconds: float) -> str:

@@ -23,6 +23,7 @@ from quarterdeck.transcript.blocks import (
     duration_text,
     outcome_text,
     result_text,
+    spent_text,
 )
 
 _CHECKS = {PlanState.PENDING: " ", PlanState.IN_PROGRESS: "-", PlanState.COMPLETED: "x"}
@@ -80,7 +81,8 @@ def _texts(block: Block) -> Iterator[str]:
         case QuestionBlock():
             yield from _question(block)
         case ResultBlock():
-            yield result_text(block)
+            ends = "" if block.is_plain else result_text(block), spent_text(block)
+            yield from (text for text in ends if text)
         case NoteBlock():
             yield f"({block.text})"
         case _:
@@ -141,7 +143,8 @@ def _parts(block: Block) -> Iterator[str]:
         case PlanBlock():
             yield "\n".join(f"- {line}" for line in plain_lines(block)[1:])
         case _:
-            yield "*" + " ".join(plain_lines(block)) + "*"
+            if lines := plain_lines(block):
+                yield "*" + " ".join(lines) + "*"
 
 
 def _prose_part(part: Part) -> str:

@@ -95,10 +95,14 @@ class QuestionResolved:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The turn is over."""
+    """The turn is over. `seconds`, `tokens`, `cost`: what it took; None where it is not known."""
 
     reason: str
     error: str | None = None
+    model: str | None = None
+    seconds: float | None = None
+    tokens: int | None = None
+    cost: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

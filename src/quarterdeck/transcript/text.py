@@ -82,6 +82,16 @@ def replace_hostile(text: str, with_width: Callable[[str], int]) -> str:
     return _HOSTILE.sub(lambda match: "\ufffd" * with_width(match[0]), text)
 
 
+def money(amount: float, currency: str) -> str:
+    """Return a formatted amount: `$0.42`, `$0.0007`, `1.20 EUR`."""
+    digits = 2 if amount >= 0.01 else 4
+    return (
+        f"${amount:.{digits}f}"
+        if currency == "USD"
+        else f"{amount:.{digits}f} {one_line(currency)}"
+    )
+
+
 def is_plain(text: str) -> bool:
     """Return whether `clean` leaves any text made of such pieces unchanged."""
     return text.isascii() and not _SUSPECT.search(text)

@@ -25,16 +25,6 @@ def wrapped(text: str, width: int) -> list[str]:
     return [row for line in text.splitlines() for row in wrap(line, max(1, width)) or [""]]
 
 
-def money(amount: float, currency: str) -> str:
-    """Return a formatted amount: `$0.42`, `$0.0007`, `1.20 EUR`."""
-    digits = 2 if amount >= 0.01 else 4
-    return (
-        f"${amount:.{digits}f}"
-        if currency == "USD"
-        else f"{amount:.{digits}f} {one_line(currency)}"
-    )
-
-
 def when(moment: datetime, now: datetime) -> str:
     """Return a local time: `09:00` today, `Mon 09:00` within a week, else the date."""
     day = _far_day(moment, now)

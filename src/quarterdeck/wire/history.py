@@ -56,6 +56,15 @@ class AgentEvent(Record):
     """Details, by type."""
 
 
+class TurnCost(Record):
+    """What a turn cost, as its agent told."""
+
+    amount: float
+    """Amount of money, at least 0."""
+    currency: str
+    """Currency by its ISO 4217 code, such as `USD`."""
+
+
 class TurnResult(CamelRecord):
     """Payload of `turn-result`: how a turn ended.
 
@@ -72,6 +81,12 @@ class TurnResult(CamelRecord):
     """Tokens used, as the agent counts them."""
     stopped: bool = Field(default=False, exclude_if=lambda stopped: not stopped)
     """It failed because its workspace was put to rest; left out when it did not (own field)."""
+    model: str | None = Field(default=None, exclude_if=lambda model: model is None)
+    """Id of the model that the turn ran with; left out when it is not known (own field)."""
+    duration_ms: int | None = Field(default=None, exclude_if=lambda duration: duration is None)
+    """How long it ran, in milliseconds; left out when it is not known (own field)."""
+    cost: TurnCost | None = Field(default=None, exclude_if=lambda cost: cost is None)
+    """What it cost; left out when the agent does not tell (own field)."""
 
 
 class UserMessage(CamelRecord):

@@ -29,6 +29,7 @@ from quarterdeck.agents.acp.shapes import (
     with_file,
     write_file,
 )
+from quarterdeck.agents.acp.terminal_output import KEYS as TERMINAL_OUTPUT
 from quarterdeck.agents.availability import program_of, spawn
 from quarterdeck.agents.port import AgentSession, AgentSink, AgentUnavailableError, SessionSpec
 from quarterdeck.agents.presets import Preset
@@ -150,6 +151,8 @@ _CLIENT: dict[str, Any] = {
         "terminal": False,
         # Questions as forms: without it agents do not offer their models a tool for questions.
         "elicitation": {"form": {}},
+        # The output of a command while it runs, and its exit code.
+        "_meta": dict.fromkeys(TERMINAL_OUTPUT, True),
     },
     "clientInfo": {"name": "quarterdeck", "title": "quarterdeck", "version": __version__},
 }

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from quarterdeck.agents.acp.options import OptionState, Usage
 from quarterdeck.agents.acp.sdk import Connection, RequestError
 from quarterdeck.agents.acp.shapes import AcpShape, PermissionRequest, Todos
+from quarterdeck.agents.acp.terminal_output import TerminalOutput
 from quarterdeck.agents.objects import as_object
 from quarterdeck.agents.port import AgentError, StopReason
 from quarterdeck.agents.presets import Preset
@@ -233,6 +234,7 @@ class AgentLink(ProcessLink):
         self._own_turn_end = preset.traps.own_turn_end
         self._recorder = recorder
         self._requests = requests
+        self._outputs = TerminalOutput(self._record)
         self._connection = Connection(self._handle, self._transport)
         self.usage = Usage(preset.traps.usage_adds_up)
         self.last_message = ""
@@ -276,6 +278,7 @@ class AgentLink(ProcessLink):
         """End the connection, the agent and everything it started. Safe to call twice."""
         self._closed = True
         await self._connection.close()
+        await self._outputs.stop()
         await self._process.end(grace)
 
     async def quiet(self, seconds: float) -> None:
@@ -296,6 +299,7 @@ class AgentLink(ProcessLink):
             case None if message.get("id") == self._transport.request_ids.get("session/prompt"):
                 # Here, not when `prompt` wakes up: lines that follow are read before that.
                 if not self._still_asks(message):
+                    await self._outputs.close_calls()
                     await self._requests.cancel_all()
                     self._recorder.close_turn()
                 return message
@@ -313,9 +317,15 @@ class AgentLink(ProcessLink):
         self.reported_end = is_state and (self.reported_end or self._ends_own_turn(update))
         if update.get("sessionUpdate") == "agent_message_chunk":
             self.last_message = str(as_object(update.get("content")).get("text") or "")
-        await self._recorder.record(AgentEventType.SESSION_UPDATE, update)
         if plan := self._todos.plan(update):
-            await self._recorder.record(AgentEventType.SESSION_UPDATE, plan)
+            await self._record(update)
+            return await self._record(plan)
+        if shown := await self._outputs.take(update):
+            return await self._record(shown)
+        self._activity.touch()
+
+    async def _record(self, update: Message) -> None:
+        await self._recorder.record(AgentEventType.SESSION_UPDATE, update)
 
     def _still_asks(self, message: Message) -> bool:
         """Return whether the agent answered the prompt while a helper of it waits for a person."""

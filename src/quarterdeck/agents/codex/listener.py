@@ -9,49 +9,10 @@ from quarterdeck.agents.codex.link import Reply
 from quarterdeck.agents.codex.questions import Approvals
 from quarterdeck.agents.codex.turns import NativeGoal, ThreadTurns
 from quarterdeck.agents.objects import as_object
-from quarterdeck.agents.output import SHOWN_LIVE, OutputTail
+from quarterdeck.agents.output import LiveOutput
 from quarterdeck.agents.session.permissions import PermissionRequests
 from quarterdeck.agents.session.recorder import Recorder
 from quarterdeck.wire.history import NOTED_STATE, AgentEventType
-
-Show = Callable[[str], Awaitable[None]]
-
-
-class LiveOutput:
-    """The output of one command. `end` stops showing it."""
-
-    def __init__(self, show: Show) -> None:
-        self._show = show
-        self._output = OutputTail()
-        self._showing: asyncio.Task[None] | None = None
-        self._ended = asyncio.Event()
-        self._news = False
-        self.shown = False
-
-    def add(self, text: str) -> None:
-        """Add output; it is shown a little later, together with further output."""
-        self._output.add(text.encode(errors="replace"))
-        self._news = True
-        if self._showing is None or self._showing.done():
-            self._showing = asyncio.create_task(self._show_news(), name="codex output")
-
-    async def end(self) -> None:
-        """Stop showing output; wait for a running `show`."""
-        self._ended.set()
-        if self._showing is not None:
-            await asyncio.wait({self._showing})
-
-    async def _show_news(self) -> None:
-        while self._news:
-            try:
-                async with asyncio.timeout(self._output.pause()):
-                    await self._ended.wait()
-            except TimeoutError:
-                self._news, self.shown = False, True
-                await self._show(self._output.text(SHOWN_LIVE))
-            else:
-                return
-
 
 Params = dict[str, Any]
 

@@ -27,6 +27,7 @@ from quarterdeck.transcript.blocks import (
     outcome_text,
     question_text,
     result_text,
+    spent_text,
 )
 from quarterdeck.transcript.export import unfenced
 from quarterdeck.tui.kit.spans import (
@@ -182,8 +183,14 @@ def rows_of(block: Block, look: BlockStyle, tool: ToolBlock | None, prose: Prose
     return rows
 
 
-def is_compact(block: Block) -> bool:
-    """Return whether such blocks have no blank row between them."""
+def has_gap(block: Block, before: Block) -> bool:
+    """Return whether there is a blank row between a block and the one before it."""
+    if isinstance(block, ResultBlock) and block.is_plain:
+        return False
+    return not (_is_compact(block) and _is_compact(before))
+
+
+def _is_compact(block: Block) -> bool:
     return isinstance(block, ToolBlock | ThoughtBlock | NoteBlock)
 
 
@@ -228,13 +235,23 @@ def _content(block: Block, look: BlockStyle, tool: ToolBlock | None, prose: Pros
         case QuestionBlock():
             return _question(block, look, tool)
         case ResultBlock():
-            role = TextRole.DIM if block.reason == "cancelled" else TextRole.FAILED
-            mark = Span("\u25a0 " if block.reason == "cancelled" else "\u2717 ", role)
-            return _texts(result_text(block), role, look.width, (mark,))
+            return _result(block, look.width)
         case NoteBlock():
             return [fit(line(f"\u00b7 {block.text}", TextRole.DIM), look.width)]
         case _:
             return [()]
+
+
+def _result(block: ResultBlock, width: int) -> list[Line]:
+    """Return how a turn ended, unless it simply ended, and a rule with what it took."""
+    spent = spent_text(block)
+    head = f"\u2500\u2500 {spent} " if spent else ""
+    rule = fit(line(head + "\u2500" * max(0, width - cell_len(head)), TextRole.DIM), width)
+    if block.is_plain:
+        return [rule]
+    role = TextRole.DIM if block.reason == "cancelled" else TextRole.FAILED
+    mark = Span("\u25a0 " if block.reason == "cancelled" else "\u2717 ", role)
+    return [*_texts(result_text(block), role, width, (mark,)), rule]
 
 
 def _texts(text: str, role: TextRole, width: int, mark: Line = ()) -> list[Line]:

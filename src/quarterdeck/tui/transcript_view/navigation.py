@@ -21,6 +21,7 @@ from textual.strip import Strip
 from quarterdeck.transcript.blocks import (
     Block,
     DiffPart,
+    ResultBlock,
     SpeechBlock,
     TextPart,
     ToolBlock,
@@ -86,8 +87,8 @@ def step(reader: TranscriptReader, by: int) -> None:
     if (by > 0 and end > viewport.height) or (by < 0 and row < 0):
         viewport.move(by)
         return
-    target = index + by
-    if not 0 <= target < len(reader.transcript.blocks):
+    target = _stop(reader, index + by, by)
+    if target is None:
         return
     _set(reader, target)
     if by < 0 and viewport.heights[target] > viewport.height - 1:
@@ -161,9 +162,23 @@ def _enter(reader: TranscriptReader, by: int) -> None:
     """Move a cursor that is nowhere, or out of the window, into it."""
     seen = [index for index, _ in reader.viewport.rows()]
     if seen:
-        target = seen[-1] if by < 0 or reader.viewport.following else seen[0]
+        at_end = by < 0 or reader.viewport.following
+        target = seen[-1] if at_end else seen[0]
+        stop = _stop(reader, target, -1 if at_end else 1)
+        target = target if stop is None else stop
         _set(reader, target)
         reader.viewport.reveal(target)
+
+
+def _stop(reader: TranscriptReader, index: int, by: int) -> int | None:
+    """Return the first block from an index on that the cursor stops at; a rule is not one."""
+    blocks = reader.transcript.blocks
+    while 0 <= index < len(blocks):
+        block = blocks[index]
+        if not (isinstance(block, ResultBlock) and block.is_plain):
+            return index
+        index += by
+    return None
 
 
 def _extent(reader: TranscriptReader, index: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from quarterdeck.transcript.blocks import Block, MessageBlock, QuestionBlock, To
 from quarterdeck.transcript.fold import BlockChanges, Transcript
 from quarterdeck.tui.kit.spans import Line, Span, SpanPainter
 from quarterdeck.tui.transcript_view.blocks import BlockShape, Shapes, can_open
-from quarterdeck.tui.transcript_view.layout import BlockStyle, guess, is_compact, rows_of
+from quarterdeck.tui.transcript_view.layout import BlockStyle, guess, has_gap, rows_of
 from quarterdeck.tui.transcript_view.markdown import Prose
 from quarterdeck.tui.transcript_view.viewport import Heights, Viewport
 
@@ -256,7 +256,7 @@ class TranscriptReader:
         """Return how to draw the block at an index."""
         blocks = self.transcript.blocks
         block = blocks[index]
-        gap = index > 0 and not (is_compact(block) and is_compact(blocks[index - 1]))
+        gap = index > 0 and has_gap(block, blocks[index - 1])
         return BlockStyle(
             width=self._width,
             shape=self._shapes.of(block),

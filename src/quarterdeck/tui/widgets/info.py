@@ -13,13 +13,12 @@ from quarterdeck.store.app_state import AppState
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.replicas import ReplicaState, is_missing, read_info
 from quarterdeck.transcript.blocks import duration_text
-from quarterdeck.transcript.text import name_line, one_line
+from quarterdeck.transcript.text import money, name_line, one_line
 from quarterdeck.tui.actions import KeyContext, eager_bindings
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.rows import ROLES, Row, RowList
 from quarterdeck.tui.kit.spans import Emphasis, Line, Span, TextRole, indent, line, wrap
-from quarterdeck.tui.text import money
 from quarterdeck.tui.themes import MARKS
 from quarterdeck.tui.transcript_view.markdown import safe_link
 from quarterdeck.wire.git_state import RepositoryStatus

@@ -20,10 +20,10 @@ from quarterdeck.store.chats import ChatState
 from quarterdeck.store.hooks import LiveHook, said_name
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.status import WORDS
-from quarterdeck.transcript.text import clean, name_line, one_line
+from quarterdeck.transcript.text import clean, money, name_line, one_line
 from quarterdeck.tui.actions import KeyContext, eager_bindings, keyed, prompt_bindings
 from quarterdeck.tui.kit.key_context import HasKeyContext
-from quarterdeck.tui.text import fit, money
+from quarterdeck.tui.text import fit
 from quarterdeck.tui.themes import PullMark, part_style, pull_mark
 from quarterdeck.wire.replicas import WorkspaceStatus
 

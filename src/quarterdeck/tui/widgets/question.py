@@ -6,6 +6,7 @@ It shows the oldest open question of a chat, so also one whose block is out of v
 """
 
 from collections.abc import Callable, Sequence
+from math import inf
 from time import monotonic
 from typing import ClassVar, Final, NamedTuple
 
@@ -417,7 +418,7 @@ class QuestionDock(Vertical, HasKeyContext):
         self._reason = ReasonField()
         self._question: QuestionBlock | None = None
         self._answered = False
-        self._since = 0.0
+        self._since = -inf
         self._is_uninvited = False
         """Whether it took the focus by itself: then the user may still be typing a message."""
         self.offered = False
@@ -486,7 +487,7 @@ class QuestionDock(Vertical, HasKeyContext):
     def take_focus(self, *, invited: bool) -> None:
         """Take the focus; uninvited while the user may still be typing."""
         self.offered = True
-        self._since = 0.0 if invited else monotonic()
+        self._since = -inf if invited else monotonic()
         self._is_uninvited = not invited
         target = self._reason.field if self._reason.display else self._view
         self.screen.set_focus(target)
