@@ -122,13 +122,14 @@ async def test_plan_mode_runs_nothing_and_is_left_again(builtin, heard, workspac
     assert [path.name for path in workspace.iterdir()] == ["a"]
 
 
-async def test_a_message_without_a_block_gets_an_honest_answer(builtin, heard) -> None:
-    session = await builtin()
+async def test_a_message_without_a_block_gets_an_honest_answer(builtin, heard, spec) -> None:
+    elsewhere = {**spec.environment, "PATH": spec.state_directory}
+    session = await builtin(replace(spec, environment=elsewhere))
     await session.prompt(Prompt("m", "Fix the bug, please.\n\n```python\nprint(1)\n```"))
     assert "I have no model" in heard.text()
     assert "```sh" in heard.text()
     assert "I did not run the block in `python`" in heard.text()
-    assert "**Codex** (`codex`):" in heard.text()
+    assert "Not installed: Codex (`codex`), Claude (`claude`)" in heard.text()
     assert heard.payloads("tool_call") == []
 
 

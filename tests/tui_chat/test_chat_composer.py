@@ -53,6 +53,27 @@ async def test_commands_of_the_server_are_offered_and_taken(live: Installation) 
         assert desk.focus == "Composer"
 
 
+async def test_commands_of_the_cockpit(live: Installation, tmp_path: Path) -> None:
+    await live.create("alpha", "Say hello")
+    async with live.cockpit() as desk:
+        composer = (await opened(desk, "alpha")).composer
+        await desk.see("○ idle", "In plan mode I list")
+        await desk.write("/cop")
+        await desk.see("Copy the agent's last message")
+        await desk.press("enter", "enter")
+        await desk.see("characters ")
+        assert composer.text == ""
+        await desk.write("/export")
+        await desk.press("escape", "enter")
+        await desk.see("Export the chat")
+        path = tmp_path / "chat.md"
+        await desk.press("ctrl+u")
+        await desk.write(str(path))
+        await desk.press("enter")
+        await eventually(path.exists, "the file")
+        assert "/copy" not in path.read_text() and "Say hello" in path.read_text()
+
+
 async def with_repository(live: Installation, client: Client) -> UUID:
     url = str(live.repository)
     repository = await client.repositories.connect(ConnectRepository(url=url))

@@ -86,7 +86,13 @@ def _agents() -> str:
     agents = _known_agents()
     catalog = default_catalog(own=agents.own, keyed=agents.keyed)
     others = [status for status in catalog.statuses() if status.id != "builtin"]
-    return "Other agents here:\n\n" + "\n".join(map(_agent, others))
+    missing = [f"{status.name} (`{status.id}`)" for status in others if not status.installed]
+    lines = [_agent(status) for status in others if status.installed]
+    if missing:
+        lines.append(
+            f"- Not installed: {', '.join(missing)}. `qd agents` says how to install them."
+        )
+    return "Other agents here:\n\n" + "\n".join(lines)
 
 
 def _known_agents() -> "KnownAgents":

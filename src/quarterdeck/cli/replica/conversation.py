@@ -382,7 +382,9 @@ def settings(
     if rows:
         print_table(["SETTING", "NOW", "ID", "DESCRIPTION"], rows)
     else:
-        print_message("The agent has announced no settings. Agents do with the first message.")
+        print_message(
+            "This agent has announced no settings; one that has some does so with the first message."
+        )
 
 
 @click.command(name="rename")

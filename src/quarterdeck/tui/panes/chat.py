@@ -13,8 +13,6 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.geometry import Region
-from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -25,25 +23,26 @@ from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.transcript.export import markdown_of, plain_lines
 from quarterdeck.transcript.fold import Transcript
-from quarterdeck.tui.actions import KeyContext, bindings, prompt_bindings
+from quarterdeck.tui.actions import KeyContext, bindings
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.host_services import ask_for_file, attached_words
-from quarterdeck.tui.kit.key_context import HasKeyContext, KeyContextChanged
+from quarterdeck.tui.kit.key_context import KeyContextChanged
 from quarterdeck.tui.outside import editor, pager
 from quarterdeck.tui.panes import chat_dialogs, chat_settings
+from quarterdeck.tui.panes.chat_completions import COMMANDS, find_completions, own_command
 from quarterdeck.tui.panes.chat_dialogs import FindLine
 from quarterdeck.tui.panes.chat_messages import (
     ChatMessages,
     ShownChat,
     chat_label,
     destination,
-    find_completions,
     goal_words,
     open_questions,
     plan_ready_words,
     secret_question,
     turn_words,
 )
+from quarterdeck.tui.panes.chat_transcript import ChatTranscript
 from quarterdeck.tui.textual_ext.type_ahead import TakesKeys, hold_keys
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.tui.transcript_view.view import ReadingPosition
@@ -55,23 +54,6 @@ from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
 
 ACCEPTED = "The plan is approved. Go ahead and implement it."
-
-
-class ChatTranscript(TranscriptView, HasKeyContext):
-    """The transcript with the keys of the cockpit. They are carried out before the next key is handled."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.CHAT)]
-
-    @property
-    def place(self) -> KeyContext:
-        """Part of `HasKeyContext`."""
-        return KeyContext.CHAT
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Part of `Widget`; a frame may still be due when the pane has left the screen."""
-        if not self.is_attached:
-            return [Strip.blank(crop.width)] * crop.height
-        return super().render_lines(crop)
 
 
 class ChatPane(Vertical, TakesKeys):
@@ -404,6 +386,10 @@ class ChatPane(Vertical, TakesKeys):
     def _copy_wanted(self, event: TranscriptView.CopyWanted) -> None:
         copy_text(self, event.text)
 
+    def action_copy_message(self) -> None:
+        """Copy the agent's last message."""
+        chat_dialogs.copy_message(self, self.shown)
+
     @on(TranscriptView.OlderWanted)
     @work(group="older", exclusive=True)
     async def _older_wanted(self) -> None:
@@ -546,7 +532,18 @@ class ChatPane(Vertical, TakesKeys):
     def _submitted(self, event: Composer.Submitted) -> None:
         self.shown.problem = ""
         self.transcript.follow()
-        self.messages.submit(event)
+        if event.text.strip() in COMMANDS and not event.goal_mode:
+            self._carry_out(event)
+        else:
+            self.messages.submit(event)
+
+    @work(group="command")
+    async def _carry_out(self, event: Composer.Submitted) -> None:
+        """Carry out a command of the cockpit, unless the agent has one of this name."""
+        if command := await own_command(self.shown, event.text):
+            await self.run_action(command.action)
+        else:
+            self.messages.submit(event)
 
     @on(Composer.Cleared)
     def _cleared(self, event: Composer.Cleared) -> None:

@@ -16,8 +16,10 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.chats import ChatCommands, ChatState
 from quarterdeck.store.drafts import home_path
 from quarterdeck.store.exporting import export_chat, find_images, write_new
+from quarterdeck.transcript.blocks import MessageBlock
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, keyed
+from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.kit.dialogs import (
     AskField,
     AskScreen,
@@ -170,6 +172,17 @@ def budget_of(typed: str) -> int | None:
     if not 1 <= budget <= TOKEN_BUDGET_LIMIT:
         raise WrongFieldError("budget", f"A budget is 1 to {TOKEN_BUDGET_LIMIT:,} tokens.")
     return budget
+
+
+def copy_message(asker: Widget, shown: ShownChat) -> None:
+    """Copy the agent's last message."""
+    transcript = shown.state.transcript if shown.state else None
+    blocks = reversed(transcript.blocks if transcript else ())
+    text = next((block.text for block in blocks if isinstance(block, MessageBlock)), "")
+    if text:
+        copy_text(asker, text.strip())
+    else:
+        shown.show_problem("The agent has not said anything in this chat yet.")
 
 
 # files of the chat; existing files are never overwritten

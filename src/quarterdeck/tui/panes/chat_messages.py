@@ -21,10 +21,9 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.host_services import Attachment, FileRead, images_among
 from quarterdeck.tui.outside import OutsideError, edit, look_at, pager
-from quarterdeck.tui.widgets.completions import Completion, Token
 from quarterdeck.tui.widgets.composer import Composer
 from quarterdeck.tui.widgets.queue_view import QueueView
-from quarterdeck.wire.chats import ChatGoal, QueuedMessage, SlashCommand
+from quarterdeck.wire.chats import ChatGoal, QueuedMessage
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 
@@ -482,33 +481,3 @@ class ChatMessages:
         composer.text = refused + text
         composer.move_cursor(composer.document.end)
         self._shown.refresh()
-
-
-async def find_completions(shown: ShownChat, token: Token) -> list[Completion]:
-    """Return the completions of the word at the cursor.
-
-    Raises:
-        ClientError: commands or files cannot be read.
-    """
-    commands = shown.app_state.chat_commands
-    if token.kind == "command":
-        known = await commands.slash_commands(shown.replica_id, shown.id)
-        query = token.query.lower()
-        return [
-            _completion(command)
-            for command in known
-            if command.command.lstrip("/").lower().startswith(query)
-        ]
-    files = await commands.find_files(shown.replica_id, token.query)
-    return [
-        Completion(f"@{one_line(file.display_path)}", file.status)
-        for file in files
-        # A name with spaces could not be distinguished from the words after it.
-        if not any(character.isspace() for character in file.display_path)
-    ]
-
-
-def _completion(command: SlashCommand) -> Completion:
-    """Return a command, its arguments, and its description."""
-    hint = f"<{one_line(command.argument_hint)}> " if command.argument_hint else ""
-    return Completion(one_line(command.command), f"{hint}{one_line(command.description)}")

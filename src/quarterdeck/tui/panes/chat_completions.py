@@ -1,0 +1,70 @@
+"""What the composer completes: files, commands of the agent, and those of the cockpit itself."""
+
+from dataclasses import dataclass
+
+from quarterdeck.client.errors import ClientError
+from quarterdeck.transcript.text import one_line
+from quarterdeck.tui.panes.chat_messages import ShownChat
+from quarterdeck.tui.widgets.completions import Completion, Token
+from quarterdeck.wire.chats import SlashCommand
+
+
+@dataclass(frozen=True)
+class OwnCommand:
+    """A command that the cockpit carries out: an action of the chat's pane."""
+
+    action: str
+    description: str
+
+
+COMMANDS = {
+    "/copy": OwnCommand("copy_message", "Copy the agent's last message"),
+    "/export": OwnCommand("export", "Write the chat to a file"),
+    "/mode": OwnCommand("pick_setting('permission_mode')", "Choose the permission mode"),
+    "/model": OwnCommand("pick_model", "Choose the model"),
+    "/new": OwnCommand("new_chat", "Start another chat"),
+}
+"""By what is typed. An agent's command of the same name comes first."""
+
+
+async def own_command(shown: ShownChat, text: str) -> OwnCommand | None:
+    """Return the command that a text is; None for a message, and for a command of the agent."""
+    command = COMMANDS.get(text.strip())
+    if command is None:
+        return None
+    try:
+        known = await shown.app_state.chat_commands.slash_commands(shown.replica_id, shown.id)
+    except ClientError:
+        return command  # it is not needed for ours
+    return None if any(one.command == text.strip() for one in known) else command
+
+
+async def find_completions(shown: ShownChat, token: Token) -> list[Completion]:
+    """Return the completions of the word at the cursor.
+
+    Raises:
+        ClientError: commands or files cannot be read.
+    """
+    commands = shown.app_state.chat_commands
+    if token.kind == "command":
+        known = await commands.slash_commands(shown.replica_id, shown.id)
+        names = {command.command for command in known}
+        offered = [_completion(command) for command in known]
+        offered += [
+            Completion(name, own.description) for name, own in COMMANDS.items() if name not in names
+        ]
+        query = token.query.lower()
+        return [one for one in offered if one.insert.lstrip("/").lower().startswith(query)]
+    files = await commands.find_files(shown.replica_id, token.query)
+    return [
+        Completion(f"@{one_line(file.display_path)}", file.status)
+        for file in files
+        # A name with spaces could not be distinguished from the words after it.
+        if not any(character.isspace() for character in file.display_path)
+    ]
+
+
+def _completion(command: SlashCommand) -> Completion:
+    """Return a command, its arguments, and its description."""
+    hint = f"<{one_line(command.argument_hint)}> " if command.argument_hint else ""
+    return Completion(one_line(command.command), f"{hint}{one_line(command.description)}")
