@@ -1,19 +1,26 @@
-"""`qd mcp`: another program's agent commands replicas; the SDK's client, a real service and agents."""
+"""`qd mcp`, and `/v1/mcp`: another program's agent commands replicas; a real service and agents.
 
+The client is the SDK's.
+"""
+
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from tests.cli.conftest import PROGRAM, Deck, Installation, new_installation, serving
 from tests.support.git import commit_files
 
 AGENT = Path(__file__).parents[1] / "fleet" / "scripted_agent.py"
+Connect = Callable[[Deck], AbstractAsyncContextManager[Client]]
 TOOLS = {
     *("create_replica", "list_replicas", "get_replica", "send_message"),
     *("read_history", "respond", "get_diff", "wait"),
@@ -57,6 +64,16 @@ async def connected(installation: Installation, **variables: str) -> AsyncIterat
         yield client
 
 
+@asynccontextmanager
+async def connected_by_url(shop: Deck) -> AsyncIterator[Client]:
+    key = shop.qd("auth", "key").out.strip()
+    headers = {"Authorization": f"Bearer {key}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=120) as http:
+        url = f"{shop.environment['QD_TEST_URL']}/v1/mcp"
+        async with Client(streamable_http_client(url, http_client=http)) as client:
+            yield client
+
+
 async def call(client: Client, tool: str, **arguments: Any) -> Any:
     """Return the structured answer of a tool that succeeds."""
     result = await client.call_tool(tool, arguments)
@@ -72,48 +89,49 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
     return result.content[0].text
 
 
-async def test_one_agent_commands_another(shop: Deck) -> None:
-    async with connected(shop) as client:
+@pytest.mark.parametrize(("connect", "name"), [(connected, "one"), (connected_by_url, "two")])
+async def test_one_agent_commands_another(shop: Deck, connect: Connect, name: str) -> None:
+    async with connect(shop) as client:
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == TOOLS
         assert all(tool.description and tool.output_schema for tool in tools)
 
         edit = "```sh\necho more >> README\n```"
         made = await call(
-            client, "create_replica", message=edit, repository=str(shop.repository), name="one"
+            client, "create_replica", message=edit, repository=str(shop.repository), name=name
         )
-        assert (made["name"], made["status"]) == ("one", "preparing")
-        ended = await call(client, "wait", replica="one", timeout_seconds=60)
+        assert (made["name"], made["status"]) == (name, "preparing")
+        ended = await call(client, "wait", replica=name, timeout_seconds=60)
         assert ended == {"state": "done", "timed_out": False}
-        patch = await call(client, "get_diff", replica="one")
+        patch = await call(client, "get_diff", replica=name)
         assert "+more" in patch["patch"] and patch["is_complete"]
         assert patch["repository"] == "shop"
 
-        sent = await call(client, "send_message", replica="one", message="ask", agent="scripted")
+        sent = await call(client, "send_message", replica=name, message="ask", agent="scripted")
         asking = await call(
-            client, "wait", replica="one", message=sent["message_id"], timeout_seconds=60
+            client, "wait", replica=name, message=sent["message_id"], timeout_seconds=60
         )
         assert asking["state"] == "asking"
-        history = await call(client, "read_history", replica="one")
+        history = await call(client, "read_history", replica=name)
         assert history["chat"] == sent["chat_id"]
         assert "> ask" in history["text"] and "? ask" in history["text"]
         (question,) = history["questions"]
         assert question["options"] == {"yes": "Yes"}
         answered = await call(
-            client, "respond", replica="one", option="yes", question=question["question"]
+            client, "respond", replica=name, option="yes", question=question["question"]
         )
         assert answered == {"result": "Answered."}
-        assert (await call(client, "wait", replica="one", timeout_seconds=60))["state"] == "done"
+        assert (await call(client, "wait", replica=name, timeout_seconds=60))["state"] == "done"
 
         listed = await call(client, "list_replicas", limit=1)
-        assert [each["name"] for each in listed["replicas"]] == ["one"]
+        assert [each["name"] for each in listed["replicas"]] == [name]
         shown = await call(client, "get_replica", replica=made["id"])
         assert {chat["provider"] for chat in shown["chats"]} == {"builtin", "scripted"}
 
         chat = sent["chat_id"]
-        last = await call(client, "send_message", replica="one", message="wait", chat=chat)
+        last = await call(client, "send_message", replica=name, message="wait", chat=chat)
         still = await call(
-            client, "wait", replica="one", message=last["message_id"], timeout_seconds=1
+            client, "wait", replica=name, message=last["message_id"], timeout_seconds=1
         )
         assert still == {"state": "working", "timed_out": True}
 
@@ -171,3 +189,12 @@ def test_inside_a_replica_it_has_the_rights_of_the_replica(shop: Deck) -> None:
     assert tools == "['close_preview', 'open_preview']"
     assert opened.startswith("False http")
     assert (listing, sending) == ("list_replicas True", "send_message True")
+
+
+def test_a_service_loads_the_protocol_with_the_first_request() -> None:
+    script = (
+        "import sys, quarterdeck.cli.serve, quarterdeck.cli.mcp_http, quarterdeck.service.server\n"
+        "print(sorted({'mcp', 'httpx', 'httpx2'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

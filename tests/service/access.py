@@ -143,6 +143,7 @@ MEMBERS  POST /v1/replica/{}/wake
 MEMBERS  GET /v1/replica/{}/status
 MEMBERS  GET /v1/replica/{}/history
 MEMBERS  GET /v1/search
+MEMBERS  POST /v1/mcp
 MEMBERS  GET /v1/replica/{}/events
 MEMBERS  GET /v1/replica/{}/hooks
 MEMBERS  POST /v1/replica/{}/exec

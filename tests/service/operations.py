@@ -270,7 +270,8 @@ OPERATIONS: tuple[Operation, ...] = (
 WITHOUT_CLIENT = {
     ("GET", "/openapi.json"),
     ("GET", "/v1/auth/verify"),
+    ("POST", "/v1/mcp"),
     ("POST", "/v1/host-a/webhook"),
     ("POST", "/v1/host-b/webhook"),
 }
-"""Read by tools and by browsers, and called by source hosts; nothing that a client asks for."""
+"""For tools, browsers, source hosts and clients of another protocol."""

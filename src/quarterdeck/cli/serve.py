@@ -62,6 +62,7 @@ async def serve_home(
         ServiceError: it cannot start; the text has the next step.
     """
     from quarterdeck.agents.catalog import own_keys
+    from quarterdeck.cli.mcp_http import HttpTools
     from quarterdeck.sandboxes.process import ProcessDriver
     from quarterdeck.service.hosts.settings import login_of
     from quarterdeck.service.server import serve as serve_requests
@@ -91,7 +92,7 @@ async def serve_home(
             switchboard=placed.switchboard,
         ) as context,
     ):
-        service = build_service(context, fleet)
+        service = build_service(context, fleet, tools=HttpTools(home))
         await serve_requests(service, listeners, ready, advertise, placed.inside)
 
 

@@ -29,6 +29,7 @@ from quarterdeck.service.forwarding import Forwarding
 from quarterdeck.service.git.origin_routes import origin_router
 from quarterdeck.service.git.routes import git_router, pull_requests_router
 from quarterdeck.service.identity.routes import api_keys_router, auth_router, users_router
+from quarterdeck.service.mcp_routes import mcp_router
 from quarterdeck.service.middleware import AuthMiddleware, ErrorMiddleware, Head, install_handlers
 from quarterdeck.service.notifications.routes import chatapp_router
 from quarterdeck.service.previews.routes import previews_router
@@ -64,6 +65,7 @@ ROUTERS = (
     chats_router,
     messages_router,
     search_router,
+    mcp_router,
     exec_router,
     terminals_router,
     hooks_router,

@@ -4,11 +4,14 @@ import asyncio
 import fcntl
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
+
+from fastapi import Request, Response
 
 from quarterdeck.local.home import Home
 from quarterdeck.local.processes import find
@@ -192,6 +195,12 @@ async def open_service(
         lock.release()
 
 
+ToolServer = Callable[[Request], Coroutine[Any, Any, Response]]
+"""Answers a message of the Model Context Protocol with the rights of the request's caller.
+
+It is a client of the service, so it comes from outside (`cli`)."""
+
+
 @dataclass(frozen=True)
 class ServiceParts:
     """The long-lived parts of one service, built by `build_service`.
@@ -213,6 +222,7 @@ class ServiceParts:
     automations: AutomationRunner
     notifications: NotificationService
     search_indexer: SearchIndexer
+    tools: ToolServer | None
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -252,8 +262,11 @@ def build_service(
     context: ServiceContext,
     fleet_settings: FleetSettings | None = None,
     runner_settings: RunnerSettings | None = None,
+    tools: ToolServer | None = None,
 ) -> ServiceParts:
     """Return the parts of a service on an open home and database; none of them runs yet.
+
+    Without `tools` there are none for agents.
 
     Raises:
         StartError: the URL of an outside issuer's keys is not safe.
@@ -280,6 +293,7 @@ def build_service(
         automations=automations,
         notifications=notifications,
         search_indexer=search_indexer,
+        tools=tools,
     )
 
 

@@ -33,6 +33,8 @@ EVENT_STREAM = {
     "x-accel-buffering": "no",
 }
 LAST_WORD_SECONDS = 0.2
+STOPPED_SECONDS = 5
+"""Seconds for `Retry-After` when the service stops."""
 
 
 class ChunkSource(Protocol):
@@ -101,23 +103,37 @@ class StreamResponse(Response):
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
-async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+async def while_connected(
+    receive: Receive, work: Coroutine[Any, Any, T], stopping: asyncio.Event | None = None
+) -> T:
     """Await the work of a request whose body was read; cancel it when the client disconnects.
 
+    Args:
+        stopping: cancels it too.
+
     Raises:
-        ApiError: CONFLICT: the client has disconnected. Nobody reads it.
+        ApiError: CONFLICT: the client has disconnected, nobody reads it. SERVICE_UNAVAILABLE:
+            `stopping` was set.
     """
     working = asyncio.create_task(work)
-    disconnected = asyncio.create_task(_disconnected(receive))
+    others: list[asyncio.Task[Any]] = [asyncio.create_task(_disconnected(receive))]
+    if stopping is not None:
+        others.append(asyncio.create_task(stopping.wait()))
     try:
-        await asyncio.wait({working, disconnected}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ApiError(ErrorCode.CONFLICT, "The client has disconnected.")
-        return working.result()
+        await asyncio.wait({working, *others}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        if stopping is not None and stopping.is_set():
+            raise ApiError(
+                ErrorCode.SERVICE_UNAVAILABLE,
+                "The service is stopping. What was begun may have been done.",
+                retry_after=STOPPED_SECONDS,
+            )
+        raise ApiError(ErrorCode.CONFLICT, "The client has disconnected.")
     finally:
-        working.cancel()
-        disconnected.cancel()
-        await asyncio.gather(working, disconnected, return_exceptions=True)
+        for task in (working, *others):
+            task.cancel()
+        await asyncio.gather(working, *others, return_exceptions=True)
 
 
 async def _disconnected(receive: Receive) -> None:
