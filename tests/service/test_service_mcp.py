@@ -123,6 +123,11 @@ async def test_what_the_route_of_a_tool_refuses_is_refused(
     async with connected(served, bearing(token, people.organization)) as client:
         assert await names(client) == set()
         assert "key" in await call(client, "create_replica", message="hello")
+    member = await key_of(context, people.organization, people.member)
+    async with connected(served, bearing(member)) as client:
+        # Over the owner's socket, but not as the owner.
+        refused = await call(client, "create_replica", repository="/srv/private")
+        assert "admin" in refused, refused
     async with httpx.AsyncClient(headers=bearing(token) | ACCEPT) as http:
         answer = await http.post(served.url, json=LIST)
         assert (answer.status_code, answer.json()["code"]) == (400, "ORG_HEADER_REQUIRED")
@@ -195,6 +200,20 @@ async def test_web_pages_and_other_methods_are_refused(
             assert answer.status_code == 400 and "error" in answer.json(), body[:10]
 
 
+async def test_no_stream_of_changes_is_opened(
+    served: Served, context: ServiceContext, people: People
+) -> None:
+    key = bearing(await key_of(context, people.organization))
+    version = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"}
+    prefix = "io.modelcontextprotocol/"
+    meta = {f"{prefix}protocolVersion": "2026-07-28", f"{prefix}clientCapabilities": {}}
+    params = {"_meta": meta, "notifications": {"toolsListChanged": True}}
+    body = LIST | {"method": "subscriptions/listen", "params": params}
+    async with httpx.AsyncClient(headers=key | ACCEPT | version) as http:
+        answer = await http.post(served.url, json=body)
+        assert answer.json()["error"]["message"] == "Method not found", answer.text
+
+
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_wait_ends_when_its_client_leaves(
     served: Served, context: ServiceContext, people: People, working: str, mode: str
@@ -216,7 +235,6 @@ async def test_a_wait_ends_when_the_service_stops(
     context: ServiceContext,
     people: People,
     working: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     key = await key_of(context, people.organization)
     headers = bearing(key) | ACCEPT | {"MCP-Protocol-Version": "2025-06-18"}

@@ -13,6 +13,7 @@ from starlette.types import Message
 from quarterdeck.local.home import Home
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.identity.service import bearer_of
+from quarterdeck.service.middleware import BODY_LIMIT
 from quarterdeck.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class HttpTools:
         server.streamable_http_app(
             stateless_http=True,
             json_response=True,
+            max_request_body_size=BODY_LIMIT,
             # The route refuses browsers; the names that lead to the service are not known here.
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
@@ -97,7 +99,8 @@ class HttpTools:
     def _load(self) -> "MCPServer[dict[str, Any]]":
         from quarterdeck.cli.mcp_tools import replica_server
 
-        logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs each manager
+        for library in ("mcp", "httpx"):  # they log each message and each request
+            logging.getLogger(library).setLevel(logging.WARNING)
         server = replica_server(self._client, lambda repository: repository)
         gc.freeze()  # as after the start of the service
         return server

@@ -362,7 +362,11 @@ def inside_server(open_client: OpenClient) -> MCPServer[dict[str, Any]]:
 
 def _server(instructions: str) -> MCPServer[dict[str, Any]]:
     return MCPServer(
-        "quarterdeck", version=__version__, instructions=instructions, log_level="WARNING"
+        "quarterdeck",
+        version=__version__,
+        instructions=instructions,
+        log_level="WARNING",
+        subscriptions=False,  # nothing changes that a client could wait for
     )
 
 

@@ -30,7 +30,7 @@ class ErrorCode(StrEnum):
     ENGINE_UNREACHABLE = "ENGINE_UNREACHABLE"
     ENGINE_STARTING = "ENGINE_STARTING"
     SERVICE_UNAVAILABLE = "SERVICE_UNAVAILABLE"
-    """The service cannot use its database now; comes with `Retry-After`."""
+    """The service cannot use its database now, or is stopping; comes with `Retry-After`."""
 
 
 STATUS_OF: dict[ErrorCode, int] = {
