@@ -6,6 +6,7 @@ import sys
 import textwrap
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -15,9 +16,11 @@ from quarterdeck.agents.presets import Preset
 from quarterdeck.agents.session.recorder import Timeouts
 from quarterdeck.engine.turns import RESTARTED
 from quarterdeck.wire.engine import Answer
+from quarterdeck.wire.git_state import EngineRepository
 from tests.agents.conftest import PRELUDE
 from tests.engine.conftest import NoAgents, stop
 from tests.engine.test_engine_chats import deltas, new_chat, of_chat
+from tests.support.git import git
 
 AGENT = """
     def prompt(message):
@@ -26,7 +29,7 @@ AGENT = """
         answer(message, {"stopReason": "end_turn"})
         if text != "background":
             return
-        open("begin").read()
+        open(os.environ["BEGIN"]).read()
         update(sessionUpdate="tool_call", toolCallId="t", title="rm", status="pending")
         send(id=77, method="session/request_permission", params={
             "toolCall": {"toolCallId": "t"}, "options": [{"optionId": "yes"}]})
@@ -38,7 +41,7 @@ AGENT = """
 
 
 class Scripted(NoAgents):
-    """A catalog of one agent, which continues when something is written to `begin`."""
+    """A catalog of one agent, which continues when something is written to `BEGIN`."""
 
     def __init__(self, root: Path) -> None:
         script = root / "agent.py"
@@ -51,11 +54,26 @@ class Scripted(NoAgents):
 
 
 @pytest.fixture
-async def begun(place, message) -> Any:
+def shop(place) -> Path:
+    """A repository of the workspace."""
+    path = place.root / "workspace" / "shop"
+    path.mkdir(parents=True)
+    git(path, "init", "-q", "-b", "main")
+    git(path, "commit", "-q", "--allow-empty", "-m", "first")
+    git(path, "config", "user.name", "Someone")
+    git(path, "config", "user.email", "someone@example.invalid")
+    place.repositories.append(
+        EngineRepository(id=uuid4(), name="shop", path=str(path), default_branch="main")
+    )
+    return path
+
+
+@pytest.fixture
+async def begun(place, message, shop) -> Any:
     """An engine whose agent has begun to work by itself and asks: its task, journal, link, chat."""
-    place.configure()
-    fifo = place.workspace / "begin"
+    fifo = place.root / "begin"
     os.mkfifo(fifo)
+    place.environment |= {"BEGIN": str(fifo), "PATH": os.environ["PATH"]}
     task = await place.start(lambda: Scripted(place.root))
     entries = await place.entries()
     link = await place.link()
@@ -98,6 +116,17 @@ async def test_work_after_a_turn_is_a_turn_of_its_own(begun, message, wait_until
     assert [p["stopReason"] for kind, p in deltas(entries, chat) if kind == "turn-result"] == [
         "end_turn"
     ] * 3
+
+
+async def test_it_has_a_checkpoint_of_the_files(begun, shop, wait_until) -> None:
+    _, entries, link, chat = begun
+    own = (await entries.wait("chat.turn.started", 2)).payload["messageId"]
+    await wait_until(
+        lambda: [1 for kind, _ in deltas(entries, chat) if kind == "acp-permission_request"]
+    )
+    await link.chat_interrupt(chat)
+    titles = git(shop, "for-each-ref", "--format=%(refname:lstrip=-1) %(contents:subject)")
+    assert f"{own} A turn that the agent began" in titles.splitlines()
 
 
 async def test_an_interrupt_ends_a_turn_of_the_agents_own(begun) -> None:

@@ -136,9 +136,8 @@ class AgentSessionHolder:
     async def keep_checkpoints(self, message: DeliverMessage) -> None:
         """Make checkpoints of the files before the agent receives a message."""
         place = self._place
-        await keep_checkpoints(
-            place.repositories, place.environment, message.message_id, message.text
-        )
+        text = message.text if message.origin is None else "A turn that the agent began"
+        await keep_checkpoints(place.repositories, place.environment, message.message_id, text)
 
     async def drop(self) -> None:
         """End the agent's process; the next `open` starts another."""

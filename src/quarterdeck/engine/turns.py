@@ -306,6 +306,7 @@ class ChatRunner:
             if session is None:  # it was dropped, and what it did with it
                 return TurnOutcome(StopReason.CANCELLED)
             self._meter.model = self.chat.model or _usual_model(session)
+            await self._agent.keep_checkpoints(message)  # it may have changed files before
             own = Prompt(message_id=str(message.message_id), text="", own_turn=True)
             return await session.prompt(own)
         model = message.model or self.chat.model or message.usual_model
