@@ -108,7 +108,8 @@ $(AGENTS)/.done: $(PINNED) | $(BIN)/python
 	@rm -rf $(AGENTS) && mkdir -p $(AGENTS)/bin
 	@sed 's/linux-x64/linux-$(if $(filter aarch64 arm64,$(shell uname -m)),arm64,x64)/' $(PINNED) >$(AGENTS)/package.json
 	$(NPM)
-	@cd $(AGENTS)/bin && ln -s ../node_modules/codex-bin/vendor/*/bin/codex ../node_modules/opencode-linux-*/bin/opencode .
+	@cd $(AGENTS)/bin && ln -s ../node_modules/codex-bin/vendor/*/bin/codex ../node_modules/opencode-linux-*/bin/opencode \
+	  ../node_modules/@kilocode/cli-linux-*/bin/kilo ../node_modules/@zed-industries/codex-acp-linux-*/bin/codex-acp .
 	@home="$$PWD/$(AGENTS)/home"; cd $(AGENTS)/bin && HOME="$$home" ./codex --version && HOME="$$home" ./opencode --version
 	@rm -rf $(AGENTS)/home
 	@touch $@

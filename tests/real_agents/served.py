@@ -20,9 +20,15 @@ _START = 100.0
 Files = Mapping[str, str]
 
 
-def equipped(deck: Installation, path: str, files: Files, variables: Mapping[str, str]) -> str:
+def equipped(
+    deck: Installation,
+    path: str,
+    files: Files,
+    variables: Mapping[str, str],
+    name: str = "equipped",
+) -> str:
     """Id of an environment with instructions, a skill, a tool server, and these files."""
-    body = {"name": "equipped", "system_prompt": INSTRUCTIONS}
+    body = {"name": name, "system_prompt": INSTRUCTIONS}
     id = deck.post("/v1/environments", body, 201)["environment"]["id"]
     own = f"/v1/environments/{id}"
     told = {**files, "notes.py": Path(notes.__file__).read_text()}
@@ -31,8 +37,8 @@ def equipped(deck: Installation, path: str, files: Files, variables: Mapping[str
         deck.post(f"{own}/files", file, 201)
     for key, value in {**variables, "PATH": f"{path}:{SYSTEM_PATH}"}.items():
         deck.post(f"{own}/variables", {"key": key, "value": value}, 201)
-    source = deck.base / SKILL
-    source.mkdir()
+    source = deck.base / name / SKILL
+    source.mkdir(parents=True)
     (source / "SKILL.md").write_text(_SKILL)
     deck.post(f"{own}/skills", {"name": SKILL, "slug": SKILL, "source": str(source)}, 201)
     command = {"command": "sh", "args": ["-c", f"NOTES={NOTES} exec python3 -I ~/notes.py"]}

@@ -12,6 +12,7 @@ from quarterdeck.transcript.blocks import (
     PlanState,
     QuestionBlock,
     ResultBlock,
+    TerminalPart,
     TextPart,
     ThoughtBlock,
     ToolBlock,
@@ -64,6 +65,15 @@ def test_raw_output_stands_in_for_missing_content(chat: Any) -> None:
     chat.call("t", title="ls", status="completed", rawOutput={"stdout": "a\n", "stderr": "e"})
     tool = only(Transcript(chat.events), ToolBlock)
     assert tool.shown_parts == (TextPart("a\n\ne"),)
+
+
+def test_raw_output_stands_in_for_that_of_a_terminal(chat: Any) -> None:
+    chat.call("t", title="ls", content=[{"type": "terminal", "terminalId": "t"}])
+    transcript = Transcript(chat.events)
+    assert only(transcript, ToolBlock).shown_parts == (TerminalPart("t"),)
+    chat.told("t", status="completed", rawOutput={"aggregated_output": "a\n"})
+    transcript.append(chat.events[-1])
+    assert only(transcript, ToolBlock).shown_parts == (TextPart("a\n"),)
 
 
 def test_a_tool_call_does_not_outlive_its_turn(chat: Any) -> None:

@@ -189,10 +189,12 @@ class ToolBlock(Block):
 
     @property
     def shown_parts(self) -> Sequence[Part]:
-        """The content; the raw output when the agent sent no content."""
-        if self.parts:
-            return self.parts
-        return (TextPart(self.output),) if self.output else ()
+        """The content; the raw output in the place of a terminal's, and when there is no content."""
+        parts = self.parts or ()
+        read = [part for part in parts if not isinstance(part, TerminalPart)]
+        if self.output and (not parts or len(read) < len(parts)):
+            return (*read, TextPart(self.output))
+        return parts
 
 
 @dataclass(frozen=True, slots=True)

