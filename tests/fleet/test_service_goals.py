@@ -227,9 +227,13 @@ async def test_the_models_that_an_agent_announces_are_offered(scripted: World) -
     await world.done(made, sent["message_id"])
     told = await models_of(world, "gemini")
     a, b, c = ({"id": id, "displayName": id.upper()} for id in "abc")
-    assert told == {"models": [a, b], "defaultModel": "a"}
+    assert told == {"models": [a, b], "defaultModel": "a", "announced": True}
     # Of another agent nothing was announced, and what is said again is what counts.
-    assert await models_of(world, "builtin") == {"models": [], "defaultModel": None}
+    assert await models_of(world, "builtin") == {
+        "models": [],
+        "defaultModel": None,
+        "announced": False,
+    }
     sent = await world.send(made, "models", chat_id=sent["chat_id"])
     await world.done(made, sent["message_id"])
     assert (await models_of(world, "gemini"))["models"] == [b, c]

@@ -32,6 +32,7 @@ async def test_the_models_of_an_agent_are_listed(client: httpx.AsyncClient) -> N
     assert answer.json() == {
         "models": [{"id": "one", "displayName": "One"}, {"id": "two", "displayName": "Two"}],
         "defaultModel": "one",
+        "announced": False,
     }
     unknown = await client.get("/v1/agents/nobody/models")
     assert unknown.status_code == 404 and unknown.json()["details"] == "agent: nobody"

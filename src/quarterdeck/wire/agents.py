@@ -69,6 +69,9 @@ class AgentModels(CamelRecord):
     """Models to choose from."""
     default_model: str | None = None
     """Model that is used when none is given; null when the agent chooses."""
+    announced: bool | None = None
+    """Whether the agent announced them in a replica of the organization; false: they are those that
+    it had when this release was made (own field)."""
 
 
 AGENTS_VARIABLE = "QUARTERDECK_AGENTS"

@@ -58,7 +58,11 @@ async def list_models(agent: str, context: Context, caller: CallerDep) -> AgentM
     models = announced.models or matching[0].models
     usual = matching[0].default_model
     default = usual if usual in {model.id for model in models} else None
-    return AgentModels(models=models, default_model=announced.default_model or default)
+    return AgentModels(
+        models=models,
+        default_model=announced.default_model or default,
+        announced=bool(announced.models),
+    )
 
 
 credentials_router = APIRouter(prefix="/v1/{provider}", tags=["credentials"])

@@ -33,6 +33,7 @@ from quarterdeck.tui.panes.chat_messages import ShownChat, chat_label
 from quarterdeck.tui.pictures import PictureScreen, saved_words, why_none
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.transcript_view import TranscriptView
+from quarterdeck.wire.agents import AgentModels
 from quarterdeck.wire.chats import TOKEN_BUDGET_LIMIT, GoalStatus
 
 LONGEST_NAME = 100
@@ -70,12 +71,19 @@ async def choose_model(asker: Widget, commands: ChatCommands, agent: str) -> str
         ClientError: the models cannot be read.
     """
     with hold_keys(asker, "Reading the models"):
-        offered = (await commands.models(agent)).models
-    if not offered:
+        offered = await commands.models(agent)
+    if not offered.models:
         return ""
-    choices = [Choice("", OWN_CHOICE), *(_choice(one.id, one.display_name) for one in offered)]
-    screen = ChooseScreen("New chat: which model", choices, free=True)
+    known = (_choice(one.id, one.display_name) for one in offered.models)
+    choices = [Choice("", OWN_CHOICE), *known]
+    title = model_title("New chat: which model", offered)
+    screen = ChooseScreen(title, choices, free=True)
     return await asker.app.push_screen_wait(screen)
+
+
+def model_title(title: str, offered: AgentModels) -> str:
+    """Return a title that says when the agent itself has not announced its models yet."""
+    return f"{title}; usual ones, until the agent runs" if offered.announced is False else title
 
 
 def _choice(id: str, name: str) -> Choice:

@@ -8,6 +8,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.chats import ChatState
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.kit.dialogs import Choice, ChooseScreen
+from quarterdeck.tui.panes.chat_dialogs import model_title
 from quarterdeck.tui.panes.chat_messages import ShownChat
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.wire.chats import ChatSetting, SettingChoice, SettingValue
@@ -87,12 +88,12 @@ async def _choose_model_or_agent(asker: Widget, shown: ShownChat, provider: str)
     commands = shown.app_state.chat_commands
     with hold_keys(asker, "Reading the models"):
         setting = (await commands.settings(shown.replica_id, shown.id)).model
-        offered = setting.choices if setting else []
-        models = (
-            [(model.id, model.name) for model in offered]
-            if offered
-            else [(one.id, one.display_name) for one in (await commands.models(provider)).models]
-        )
+        title = "Model (from the next message)"
+        models = [(model.id, model.name) for model in (setting.choices if setting else [])]
+        if not models:
+            usual = await commands.models(provider)
+            models = [(one.id, one.display_name) for one in usual.models]
+            title = model_title(title, usual)
         agents = await commands.agents()
     current = setting.current if setting else None
     choices = [Choice("", OWN_CHOICE), *(_choice(id, name, current) for id, name in models)]
@@ -101,5 +102,5 @@ async def _choose_model_or_agent(asker: Widget, shown: ShownChat, provider: str)
         for agent in agents
         if agent.id != provider
     ]
-    screen = ChooseScreen("Model (from the next message)", choices, free=True)
+    screen = ChooseScreen(title, choices, free=True)
     return await asker.app.push_screen_wait(screen)

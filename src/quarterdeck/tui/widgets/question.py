@@ -46,7 +46,6 @@ from quarterdeck.tui.kit.spans import (
     line,
     role_css,
     wrap,
-    wrap_hard,
 )
 from quarterdeck.tui.transcript_view.blocks import diff_rows
 
@@ -110,7 +109,7 @@ def question_rows(question: QuestionBlock, tool: ToolBlock | None, width: int) -
     rows = [row for part in text.split("\n") for row in wrap([Span(part)], width)]
     if question.command:
         parts = question.command.split("\n")
-        code = (row for part in parts for row in wrap_hard([Span(part, TextRole.CODE)], width - 2))
+        code = (row for part in parts for row in wrap([Span(part, TextRole.CODE)], width - 2))
         rows += indent(code, line("$ ", TextRole.DIM), line("  "))
     for part in tool.shown_parts if tool else ():
         if isinstance(part, DiffPart):
@@ -473,13 +472,14 @@ class QuestionDock(Vertical, HasKeyContext):
         self._since, self._is_uninvited = monotonic(), False
 
     def _show_keys(self) -> None:
-        if self._reason.display:
-            self.border_subtitle = keyed("{rejection.send} reject and send · {rejection.back} back")
-            return
         position = self._view.position
-        parts = [f"{position} {keyed('{question.page-down}')}"] if position else []
-        if not self.has_focus_within and self.takes_keys:
-            parts.append(keyed("{chat.question} to answer"))
+        parts = [position] if position else []
+        if self._reason.display:
+            parts.append(keyed("{rejection.send} reject and send · {rejection.back} back"))
+        else:
+            parts = [f"{position} {keyed('{question.page-down}')}" for position in parts]
+            if not self.has_focus_within and self.takes_keys:
+                parts.append(keyed("{chat.question} to answer"))
         self.border_subtitle = " · ".join(parts)
 
     # the focus
