@@ -5,15 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from quarterdeck.store.notices import AttentionNotice, NoticeWatch
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import ListChanged
-from quarterdeck.tui.notices import (
-    AttentionNotice,
-    Messenger,
-    NoticeWatch,
-    protocol_of,
-    sequence_of,
-)
+from quarterdeck.tui.notices import Messenger, protocol_of, sequence_of
 from quarterdeck.tui.options import Options
 from quarterdeck.wire.base import utc_now
 from tests.support.waiting import eventually

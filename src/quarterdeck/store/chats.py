@@ -12,7 +12,7 @@ from uuid import UUID
 from quarterdeck.client.errors import ConflictError, NotFoundError
 from quarterdeck.store.disk import OutgoingMessage
 from quarterdeck.store.signals import ChatChange, ListChanged, ReplicaChanged
-from quarterdeck.transcript.blocks import UserBlock
+from quarterdeck.transcript.blocks import QuestionBlock, UserBlock
 from quarterdeck.transcript.fold import BlockChanges as TranscriptFold
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.wire.chats import (
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 
 _USAGE_UPDATE = "usage_update"
+
+PLAN_APPROVED = "The plan is approved. Go ahead and implement it."
+"""The message that starts a plan."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,13 @@ class ChatState:
         if self.record.plan_ready is not None:
             return self.record.plan_ready
         return self._shows_plan()
+
+    @property
+    def open_questions(self) -> list[QuestionBlock]:
+        """Questions that wait for an answer; the first one is shown, and answered next."""
+        if self.transcript is None or not self.record.awaiting_input:
+            return []
+        return self.transcript.open_questions
 
     def _shows_plan(self) -> bool:
         """Return whether the newest turn was in plan mode and succeeded: not every server reports it."""

@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from quarterdeck.client.client import Client
     from quarterdeck.store.app_state import AppState
     from quarterdeck.store.connection_monitor import Revive
+    from quarterdeck.store.notices import AttentionNotice
     from quarterdeck.tui.host_services import ServiceChoice, Surroundings
-    from quarterdeck.tui.notices import AttentionNotice, Messenger
+    from quarterdeck.tui.notices import Messenger
     from quarterdeck.tui.terminal.host import EmulatorHost
 
 
@@ -214,8 +215,8 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     def _watch(self) -> None:
         """Show a notification about replicas that are not on the screen."""
+        from quarterdeck.store.notices import NoticeWatch
         from quarterdeck.store.signals import Change, ListChanged
-        from quarterdeck.tui.notices import NoticeWatch
 
         app_state, watch = self.app_state, NoticeWatch()
 

@@ -18,7 +18,7 @@ from textual.widgets import Static
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
-from quarterdeck.store.chats import ChatState
+from quarterdeck.store.chats import PLAN_APPROVED, ChatState
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.transcript.export import markdown_of, plain_lines
@@ -37,7 +37,6 @@ from quarterdeck.tui.panes.chat_messages import (
     chat_label,
     destination,
     goal_words,
-    open_questions,
     plan_ready_words,
     secret_question,
     turn_words,
@@ -52,8 +51,6 @@ from quarterdeck.tui.widgets.lines import StateNote
 from quarterdeck.tui.widgets.question import QuestionDock
 from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
-
-ACCEPTED = "The plan is approved. Go ahead and implement it."
 
 
 class ChatPane(Vertical, TakesKeys):
@@ -345,7 +342,7 @@ class ChatPane(Vertical, TakesKeys):
 
     def _show_question(self, chat: ChatState) -> None:
         """Show the question that waits; the focus goes to it unless the user writes or reads."""
-        dock, waiting = self.question, open_questions(chat)
+        dock, waiting = self.question, chat.open_questions
         had_focus = dock.has_focus_within
         tool_id = waiting[0].tool_id if waiting else None
         tool = chat.transcript.tool(tool_id) if chat.transcript and tool_id else None
@@ -504,7 +501,7 @@ class ChatPane(Vertical, TakesKeys):
         """Start the proposed plan."""
         if self.chat is not None and self.chat.plan_waits:
             self.shown.problem = ""
-            self.messages.send(ACCEPTED)
+            self.messages.send(PLAN_APPROVED)
 
     def action_change_plan(self) -> None:
         """Ask for another plan with the next message."""

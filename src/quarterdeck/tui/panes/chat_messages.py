@@ -117,13 +117,6 @@ def _tokens(count: int) -> str:
     return str(count)
 
 
-def open_questions(chat: ChatState | None) -> list[QuestionBlock]:
-    """Return the questions that wait for an answer; the first one is shown, and answered next."""
-    if chat is None or chat.transcript is None or not chat.record.awaiting_input:
-        return []
-    return chat.transcript.open_questions
-
-
 def secret_question(chat: ChatState | None) -> QuestionBlock | None:
     """Return the question that waits, if its answer is a secret."""
     question = asks_for_text(chat)
@@ -132,7 +125,7 @@ def secret_question(chat: ChatState | None) -> QuestionBlock | None:
 
 def asks_for_text(chat: ChatState | None) -> QuestionBlock | None:
     """Return the question that waits, if a typed text answers it."""
-    question = next(iter(open_questions(chat)), None)
+    question = next(iter(chat.open_questions), None) if chat is not None else None
     return question if question is not None and question.takes_text else None
 
 
@@ -153,7 +146,7 @@ def _destination(chat: ChatState, status: str, *, online: bool) -> str:
             return "first wake it: {composer.transcript}, then {replica.wake}"
         case _ if asks_for_text(chat):
             return "{composer.send} answers the question"
-        case _ if chat.record.processing and open_questions(chat):
+        case _ if chat.record.processing and chat.open_questions:
             return "{composer.send} queues until you answer"
         case _:
             return "{composer.send} " + ("queues" if chat.record.processing else "sends")
