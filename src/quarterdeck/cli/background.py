@@ -9,14 +9,14 @@ import fcntl
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from quarterdeck.cli.errors import NoServiceError
-from quarterdeck.cli.target import KEY_VARIABLE, URL_VARIABLE
+from quarterdeck.cli.errors import CliError, NoServiceError
+from quarterdeck.cli.target import KEY_VARIABLE, URL_VARIABLE, Target
 from quarterdeck.local.files import read_file
 from quarterdeck.local.home import Home
 from quarterdeck.local.sockets import socket_address
@@ -66,6 +66,21 @@ async def ensure_service(home: Home, report: Callable[[str], None]) -> None:
             return
         report("Starting the service.")
         await _start(home)
+
+
+def service_starter(target: Target) -> Callable[[], Awaitable[str | None]] | None:
+    """Return a function that restarts the embedded service; None for a service elsewhere."""
+    if not target.embedded:
+        return None
+
+    async def revive() -> str | None:
+        try:
+            await ensure_service(target.home, lambda _: None)
+        except CliError as e:
+            return f"{e.message} {e.next_step or ''}".strip()
+        return None
+
+    return revive
 
 
 @dataclass

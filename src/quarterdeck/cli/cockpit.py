@@ -5,24 +5,24 @@ import os
 import sys
 import tomllib
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
-from quarterdeck.cli.background import ensure_service
+from quarterdeck.cli.background import service_starter
 from quarterdeck.cli.config import change_config, config_text, with_value, write_config
 from quarterdeck.cli.errors import CliError, ConfigError, UsageError
 from quarterdeck.cli.options import Common
+from quarterdeck.cli.repositories import find_checkout
 from quarterdeck.cli.target import (
     LOCAL,
-    PROFILE_VARIABLE,
-    URL_VARIABLE,
     Target,
     config_path,
     delete_stored_key,
     embedded_target,
     find_target,
+    find_target_with_key,
     store_key,
     stored_key_path,
 )
@@ -101,11 +101,8 @@ class LocalMachine:
 
     @property
     def git_variables(self) -> Mapping[str, str]:
-        """Variables that select a profile by its name, or the embedded service by its socket."""
-        target = self._target
-        if target.embedded:
-            return {PROFILE_VARIABLE: "", URL_VARIABLE: f"unix:{target.home.socket}"}
-        return {} if target.name == URL_VARIABLE else {PROFILE_VARIABLE: target.name}
+        """Variables that select the service."""
+        return self._target.git_variables
 
     def known(self) -> list[KnownService]:
         """Return the embedded service, the profiles, and the service of the variables."""
@@ -195,22 +192,7 @@ class LocalMachine:
 
 def service_of(target: Target) -> ServiceChoice:
     """Return a service for the cockpit."""
-    return ServiceChoice(target.client, target.label, _service_starter(target))
-
-
-def _service_starter(target: Target) -> Callable[[], Awaitable[str | None]] | None:
-    """Return a function that restarts the embedded service; None for a service elsewhere."""
-    if not target.embedded:
-        return None
-
-    async def revive() -> str | None:
-        try:
-            await ensure_service(target.home, lambda _: None)
-        except CliError as e:
-            return _message(e)
-        return None
-
-    return revive
+    return ServiceChoice(target.client, target.label, service_starter(target))
 
 
 def _message(error: CliError) -> str:
@@ -232,21 +214,20 @@ def open_cockpit(common: Common) -> int:
         ConfigError: there is no key for a service elsewhere.
     """
     if common.json:
-        raise UsageError("The cockpit has no JSON form.", "Use a verb: qd --help lists them.")
+        raise UsageError("The cockpit has no JSON form.", "Use a command: qd --help lists them.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("The cockpit needs a terminal.", "Use a verb: qd --help lists them.")
+        raise UsageError(
+            "The cockpit needs a terminal.",
+            "Use qd --plain, which reads lines, or a command: qd --help lists them.",
+        )
     term = os.environ.get("TERM")
     if term in CANNOT_DRAW:
         raise UsageError(
             f"The cockpit cannot be drawn on this terminal: TERM is {term}.",
-            "Set TERM to what the terminal is, such as TERM=xterm-256color, or use a command:"
-            " qd --help lists them.",
+            "Set TERM to what the terminal is, such as TERM=xterm-256color, or use qd --plain, which"
+            " prints lines of text.",
         )
-    target = find_target(common.profile)
-    if not target.embedded and target.key is None:
-        raise ConfigError(
-            f"There is no key for {target.endpoint}.", "Set QD_API_KEY or the profile's key."
-        )
+    target = find_target_with_key(common.profile)
     from quarterdeck.tui.app import run
 
     service = service_of(target)
@@ -259,11 +240,3 @@ def open_cockpit(common: Common) -> int:
         options=read_cockpit_file(config_path()),
         surroundings=LocalMachine(target),
     )
-
-
-def find_checkout(directory: Path) -> Path | None:
-    """Return the root of the checkout that contains a directory, or None."""
-    for candidate in (directory, *directory.parents):
-        if (candidate / ".git").exists():
-            return candidate
-    return None

@@ -139,13 +139,26 @@ def _normalized_name(name: str) -> str:
 @click.version_option(__version__, prog_name="qd", message="%(prog)s %(version)s")
 @json_option
 @profile_option
+@click.option(
+    "--plain",
+    is_flag=True,
+    help="Open the cockpit as lines of text: for screen readers, any terminal, and pipes.",
+)
 @click.pass_context
-def program(ctx: click.Context) -> None:
+def program(ctx: click.Context, plain: bool) -> None:
     """Run and supervise many coding agents. With no command, opens the cockpit."""
-    if ctx.invoked_subcommand is None:
-        from quarterdeck.cli.cockpit import open_cockpit
+    if ctx.invoked_subcommand is not None:
+        if plain:
+            raise click.UsageError("--plain is an option of the cockpit: leave the command out.")
+        return
+    common = ctx.find_object(Common) or Common()
+    if plain:
+        from quarterdeck.cli.plain import open_plain_cockpit
 
-        ctx.exit(open_cockpit(ctx.find_object(Common) or Common()))
+        ctx.exit(open_plain_cockpit(common))
+    from quarterdeck.cli.cockpit import open_cockpit
+
+    ctx.exit(open_cockpit(common))
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -5,6 +5,7 @@
 
 import os
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,6 +110,13 @@ class Target:
         """The name under which the cockpit keeps data of this service."""
         return LOCAL if self.embedded else self.endpoint
 
+    @property
+    def git_variables(self) -> Mapping[str, str]:
+        """Variables that select a profile by its name, or the embedded service by its socket."""
+        if self.embedded:
+            return {PROFILE_VARIABLE: "", URL_VARIABLE: f"unix:{self.home.socket}"}
+        return {} if self.name == URL_VARIABLE else {PROFILE_VARIABLE: self.name}
+
     def client(self, timeout: float = 30.0) -> "Client":
         """Return a client of this service. The caller closes it."""
         from quarterdeck.client import LOCAL_URL, NEUTRAL, Client, HttpConnection
@@ -170,6 +178,20 @@ def find_target(profile: str | None, *, may_ask: bool = True) -> Target:
     if chosen[1].key_command is not None and not may_ask:
         raise ConfigError(f"The key_command of profile {chosen[0]!r} is not run here.")
     return _from_profile(*chosen, home)
+
+
+def find_target_with_key(profile: str | None) -> Target:
+    """Return the service for a cockpit.
+
+    Raises:
+        ConfigError: there is no key for a service elsewhere.
+    """
+    target = find_target(profile)
+    if not target.embedded and target.key is None:
+        raise ConfigError(
+            f"There is no key for {target.endpoint}.", "Set QD_API_KEY or the profile's key."
+        )
+    return target
 
 
 def embedded_target() -> Target:

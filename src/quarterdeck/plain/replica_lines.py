@@ -1,0 +1,105 @@
+"""Replicas, their states and their changes as lines."""
+
+from collections.abc import Iterator
+
+from quarterdeck.plain.transcript_lines import counts_text
+from quarterdeck.store.app_state import AppState
+from quarterdeck.store.changes_diff import FileChange, RepositoryChange
+from quarterdeck.store.chats import ChatState
+from quarterdeck.store.notices import SENTENCES
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.status import WAITS, Attention
+from quarterdeck.transcript.text import name_line, one_line
+from quarterdeck.wire.replicas import WorkspaceStatus
+
+STATES = SENTENCES | {
+    Attention.WORKING: "is working",
+    Attention.PREPARING: "is being prepared",
+    Attention.IDLE: "is idle",
+    Attention.SLEEPING: "is asleep",
+    Attention.ARCHIVED: "is archived",
+}
+"""The end of the sentence that begins with the name."""
+
+MOST_DIFF = 400
+"""Lines of a file's diff that are printed."""
+
+
+def state_line(state: ReplicaState) -> str:
+    """Return what a replica is doing, with the reason of a failure."""
+    why = ""
+    if state.status == WorkspaceStatus.ERROR:
+        why = (
+            f": {one_line(state.record.error or 'it could not be started')} Type wake to try again"
+        )
+    return f"{name_line(state.name)} {STATES[state.attention]}{why}."
+
+
+def list_line(number: int, state: ReplicaState) -> str:
+    """Return a replica as a line of the list."""
+    names = [one_line(repository.name) for repository in state.record.repositories]
+    facts = [", ".join(names)] if names else []
+    if any(state.changed_lines):
+        facts.append(counts_text(*state.changed_lines))
+    about = f" {'; '.join(facts)}." if facts else ""
+    return f"{number}. {state_line(state)}{about}"
+
+
+def summary_line(app_state: AppState) -> str:
+    """Return how many replicas there are, and which need the person."""
+    states = app_state.ordered()
+    waiting = [name_line(state.name) for state in states if state.attention in WAITS]
+    if not states:
+        return "No replicas yet. Type new to create one."
+    total = f"{len(states)} replica{'' if len(states) == 1 else 's'}"
+    if not waiting:
+        return f"{total}, none needs you."
+    needs = "needs" if len(waiting) == 1 else "need"
+    return f"{total}, {len(waiting)} {needs} you: {', '.join(waiting)}."
+
+
+def chat_name(chat: ChatState) -> str:
+    """Return the title of a chat with its agent."""
+    title, agent = one_line(chat.record.title or ""), one_line(chat.record.provider)
+    return f"{title} ({agent})" if title else agent
+
+
+def chat_line(number: int, chat: ChatState) -> str:
+    """Return a chat as a line of the list of chats."""
+    record = chat.record
+    doing = "asks you something" if record.awaiting_input else "is working"
+    state = f" {doing}" if record.awaiting_input or record.processing else " is idle"
+    return f"{number}. {chat_name(chat)}{state}."
+
+
+def change_lines(repositories: list[RepositoryChange]) -> Iterator[str]:
+    """Yield the changed files of all repositories, numbered."""
+    number = 0
+    for repository in repositories:
+        files = repository.files or []
+        count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
+        branch = f", branch {one_line(repository.branch)}" if repository.branch else ""
+        lines = counts_text(repository.added, repository.removed)
+        yield f"{one_line(repository.name)}{branch}: {count} changed, {lines}."
+        for file in files:
+            number += 1
+            yield f"{number}. {file_line(file)}"
+    if number:
+        yield "Type changes and a number to read the diff of a file."
+
+
+def file_line(file: FileChange) -> str:
+    """Return the change of a file in one line."""
+    what = "binary" if file.binary else counts_text(file.added, file.removed)
+    return f"{one_line(file.path)}, {file.kind}: {what}."
+
+
+def diff_lines(file: FileChange) -> list[str]:
+    """Return the diff of a file, each hunk with the line that it begins at."""
+    lines: list[str] = []
+    for hunk in file.hunks:
+        section = f", {one_line(hunk.section)}" if hunk.section else ""
+        lines += [f"At line {hunk.new_start}{section}:", *hunk.lines]
+    if len(lines) > MOST_DIFF:
+        lines = [*lines[:MOST_DIFF], f"{len(lines) - MOST_DIFF} more lines are left out."]
+    return [file_line(file), *lines]
