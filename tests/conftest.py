@@ -28,7 +28,7 @@ settings.load_profile("loaded")
 DATABASES = ("sqlite", "postgresql")
 LONGEST = ("test_storm.py", "test_codex_in_workspaces.py", "test_every_screen.py")
 """Files that take over a minute."""
-LONG = {"cli", "containers", "end_to_end", "git", "real_agents", "sandboxes", "system"}
+LONG = {"cli", "containers", "end_to_end", "git", "plain", "real_agents", "sandboxes", "system"}
 """Directories with most of the other files that take long."""
 YOUNG_OBJECTS = 50_000
 """The garbage of finished tests is collected when so many objects have been made."""

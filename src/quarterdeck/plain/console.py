@@ -119,11 +119,14 @@ class Console:
             question: what is asked for; the prompt by default.
             secret: nothing of it is shown.
         """
-        if question not in ("", MORE) and not self.interactive:
-            self.say(question)
-        self._prompt = f"{question} " if question else PROMPT
+        *lines, last = self._wrapped(question)
+        if self.interactive:
+            self._held.extend(lines)
+        elif question != MORE:
+            self._held.extend(filter(None, [*lines, last]))
+        self._prompt = f"{last} " if question else PROMPT
         self._editor.hidden = secret or not self._echoes
-        self._offer()
+        self._release()
         try:
             line = await self._lines.get()
         finally:

@@ -37,6 +37,8 @@ from quarterdeck.wire.replicas import WorkspaceStatus
 
 MOST_BLOCKS = 30
 """Entries of a transcript that are read at once."""
+PAUSE_SECONDS = 1.0
+"""After so long without more text a message's last sentence counts as complete."""
 FIRST = "first message"
 """Stands for the id of the message that a replica was created with."""
 
@@ -69,6 +71,7 @@ class Session:
         self._replica_id: UUID | None = None
         self._chat_id: UUID | None = None
         self._reader: TranscriptLines | None = None
+        self._pause: asyncio.TimerHandle | None = None
         self._first: Block | None = None
         """The oldest entry that was read out."""
         self._attention: Attention | None = None
@@ -193,11 +196,24 @@ class Session:
         if chat is None or reader is None or change.chat_id != chat.id or chat.transcript is None:
             return ()
         if change.fold is not None:
-            return reader.take(change.fold)
+            lines = reader.take(change.fold)
+            self._await_pause()
+            return lines
         if chat.transcript is reader.transcript:
             return ()
         self._reader = reader.continued_in(chat.transcript)
         return self._reader.read(chat.transcript.blocks)
+
+    def _await_pause(self) -> None:
+        if self._pause is not None:
+            self._pause.cancel()
+        if self._reader is not None and self._reader.waits:
+            loop = asyncio.get_running_loop()
+            self._pause = loop.call_later(PAUSE_SECONDS, self._paused)
+
+    def _paused(self) -> None:
+        if self._reader is not None:
+            self._tell(*self._reader.paused())
 
     def _state_lines(self) -> list[str]:
         replica = self.replica
@@ -257,6 +273,7 @@ class Session:
         self._attention = replica.attention
         self._reader = TranscriptLines(chat.transcript, one_line(chat.record.provider))
         self._read_out(replica, chat)
+        self._await_pause()
         app_state.seen(replica)
 
     def _read_out(self, replica: ReplicaState, chat: ChatState) -> None:

@@ -37,6 +37,8 @@ MOST_OUTPUT = 3
 
 _ENDS = re.compile(r"[^\W\d_][.!?][\"')\]]*[^\S\n]+(?=[^\W\d_a-z])|[。\uff01\uff1f]")
 """The end of a sentence, by what follows it; not that of a number or an abbreviation."""
+_LAST = re.compile(r"[.!?:。\uff01\uff1f][\"')\]]*\s*$")
+"""Like the end of a sentence, when nothing follows for a while."""
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _DONE = {ToolState.COMPLETED: "Done", ToolState.FAILED: "Failed", ToolState.STOPPED: "Stopped"}
 _STEPS = {PlanState.PENDING: "", PlanState.IN_PROGRESS: "in progress", PlanState.COMPLETED: "done"}
@@ -82,6 +84,18 @@ class TranscriptLines:
         if self._open is not None and not self._open.turn.is_open:
             lines += self._finished()
         return lines
+
+    @property
+    def waits(self) -> bool:
+        """Whether the last sentence may be complete: what follows would tell."""
+        block = self._open
+        if block is None or self._of(block).length >= len(block.text):
+            return False
+        return _LAST.search(block.text) is not None
+
+    def paused(self) -> list[str]:
+        """Return the last sentence, as nothing has followed."""
+        return list(self._speech(self._open, to_end=True)) if self._open and self.waits else []
 
     def continued_in(self, transcript: Transcript) -> "TranscriptLines":
         """Return a reader of the same chat, loaded again, that has read as much."""
@@ -169,11 +183,13 @@ class TranscriptLines:
 
     def _tool(self, block: ToolBlock) -> Iterator[str]:
         read, ended = self._of(block), _DONE.get(block.state)
-        if read.state == (ended or "running"):
+        if read.state == (ended or "begun"):
             return
-        read.state = ended or "running"
+        read.state = ended or "begun"
         if ended is None:
-            yield f"Running: {_short(block.name)}"
+            asked = any(one.tool_id == block.tool_id for one in self.transcript.open_questions)
+            if not asked:
+                yield f"Tool: {_short(block.name)}"
             return
         facts = [] if block.exit_code is None else [f"exit {block.exit_code}"]
         facts += [] if block.duration is None else [duration_text(block.duration)]
@@ -249,7 +265,7 @@ def rejection_of(block: QuestionBlock) -> str | None:
 
 def tool_lines(block: ToolBlock) -> list[str]:
     """Return everything that a tool call has to show."""
-    lines = [f"{_DONE.get(block.state, 'Running')}: {block.name}"]
+    lines = [f"{_DONE.get(block.state, 'Tool')}: {block.name}"]
     if block.command and block.command != block.name:
         lines.append(f"Command: {block.command}")
     for part in block.shown_parts:

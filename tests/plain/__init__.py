@@ -1,0 +1,1 @@
+"""The cockpit as lines of text."""

@@ -1,0 +1,87 @@
+"""An agent that speaks in pieces, asks before it changes a file, and can be interrupted.
+
+mend        asks; mends the README and says so, or says that it left it
+wait ...    runs until it is canceled
+else        says the text
+"""
+
+import json
+import sys
+from itertools import count
+from pathlib import Path
+
+OPTIONS = [
+    {"optionId": "yes", "name": "Yes, mend it", "kind": "allow_once"},
+    {"optionId": "no", "name": "No", "kind": "reject_once"},
+]
+NUMBERS = count(1)
+DIFF = {"type": "diff", "path": "README", "oldText": "A shop.\n", "newText": "A better shop.\n"}
+
+
+def send(**message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def tell(update, /, **fields):
+    update = {"sessionUpdate": update, **fields}
+    send(method="session/update", params={"sessionId": "s1", "update": update})
+
+
+def say(*pieces):
+    for piece in pieces:
+        tell("agent_message_chunk", content={"type": "text", "text": piece})
+
+
+def next_message():
+    line = sys.stdin.readline()
+    if not line:
+        raise SystemExit
+    return json.loads(line)
+
+
+def mend():
+    id = f"call {next(NUMBERS)}"
+    call = {"toolCallId": id, "title": "Edit README", "kind": "edit"}
+    tell("tool_call", **call, status="pending", content=[DIFF])
+    params = {"sessionId": "s1", "toolCall": call, "options": OPTIONS}
+    send(id=id, method="session/request_permission", params=params)
+    while True:
+        message = next_message()
+        if message.get("method") == "session/cancel":
+            return "cancelled"
+        if message.get("id") == id:
+            break
+    if message["result"]["outcome"].get("optionId") != "yes":
+        tell("tool_call_update", toolCallId=id, status="failed")
+        say("I left it ", "alone.")
+        return "end_turn"
+    Path("README").write_text("A better shop.\n")
+    tell("tool_call_update", toolCallId=id, status="completed")
+    say("The README is \x1b[31mmen", "ded.\x1b[0m It sells", " apples.")
+    return "end_turn"
+
+
+def turn(text):
+    if text.startswith("mend"):
+        return mend()
+    if text.startswith("wait"):
+        say("Waiting. ")
+        while next_message().get("method") != "session/cancel":
+            pass
+        return "cancelled"
+    say(f"You said: {text}.")
+    return "end_turn"
+
+
+while True:
+    message = next_message()
+    match message.get("method"):
+        case "initialize":
+            send(id=message["id"], result={"protocolVersion": 1, "agentCapabilities": {}})
+        case "session/new":
+            send(id=message["id"], result={"sessionId": "s1"})
+        case "session/prompt":
+            prompt = message["params"]["prompt"]
+            text = "".join(block.get("text", "") for block in prompt)
+            send(id=message["id"], result={"stopReason": turn(text)})
