@@ -21,6 +21,7 @@ def loaded(installation, *lines):
     done = subprocess.run(
         [sys.executable, "-P", "-c", RUN, json.dumps(lines)],
         env=installation.environment,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=120,
@@ -50,6 +51,7 @@ LINES = [
     "automation rm -y nine",
     "replica ls --json",
     "replica create --name x --env global --wait -m hello",
+    "--plain",
     "replica chats x",
     "replica rename x title",
     "replica interrupt x",

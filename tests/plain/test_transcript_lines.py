@@ -128,6 +128,8 @@ def test_a_chat_that_is_loaded_again_goes_on_where_it_was() -> None:
     reading.chat.say("o. Three").told("t", status="completed")
     reading.chat.add("turn-result", messageId="m", stopReason="failed", error="It broke")
     again = reading.lines.continued_in(Transcript(reading.chat.events))
+    first = again.same_block(reading.lines.transcript.blocks[0])
+    assert first is again.transcript.blocks[0]
     said = again.read(again.transcript.blocks)
     assert said[0].startswith("Done: make")
     assert said[1:] == ["Two.", "Three", "Failed: It broke."]

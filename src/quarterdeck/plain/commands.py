@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 
+from pydantic import ValidationError
+
 from quarterdeck.plain import getting
 from quarterdeck.plain.creation import create_replica
 from quarterdeck.plain.replica_lines import (
@@ -70,6 +72,10 @@ async def obey(session: Session, line: str) -> None:
         await _obey(session, line.strip())
     except CanceledError:
         session.say("Canceled.")
+    except ValidationError as error:
+        # Of a request that cannot be made: a name with a blank, a text that is too long.
+        first = error.errors(include_url=False, include_input=False)[0]
+        session.say(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.")
     except Failed as error:
         failure = failure_of(error)
         files = f" Files: {', '.join(failure.files)}." if failure.files else ""
@@ -105,13 +111,13 @@ def _guess(word: str) -> str:
 async def _write(session: Session, chat: ChatState, line: str) -> None:
     """Send a line, or answer with it the question that waits."""
     if " " not in line and (guess := _guess(line.casefold())):
-        session.say(f"{line} is no command.{guess} To send it, type: say {line}")
+        session.say(f"{line} is not a command.{guess} To send it, type: say {line}")
         return
     question = next(iter(chat.open_questions), None)
     if question is None:
         await session.send(line)
     elif question.secret:
-        session.say("The question wants a secret: type answer, then what it is asked for.")
+        session.say("The agent asks for a secret: type answer, then the secret.")
     elif question.takes_text or (line.isdecimal() and 0 < int(line) <= len(question.options or ())):
         await _answer(session, line)
     else:
@@ -134,7 +140,7 @@ async def _list(session: Session, rest: str) -> None:
     shown = [s for s in app_state.ordered() if wanted.shows(s, app_state.environment_names)]
     session.numbered = [state.id for state in shown]
     if rest and not shown:
-        session.say(f"No replica fits {rest}. To send the line to the agent: say list {rest}")
+        session.say(f"No replica matches {rest}. To send the line to the agent: say list {rest}")
         return
     session.say(*(list_line(number, state) for number, state in enumerate(shown, 1)))
     if not shown:
@@ -160,7 +166,7 @@ def _found(session: Session, wanted: str) -> ReplicaState | None:
     if len(named) == 1:
         return named[0]
     if named:
-        session.say(f"{wanted} fits {', '.join(name_line(state.name) for state in named)}.")
+        session.say(f"{wanted} matches {', '.join(name_line(state.name) for state in named)}.")
     else:
         session.say(f"There is no replica {wanted}. Type list to hear them.")
     return None
@@ -209,7 +215,7 @@ async def _output(session: Session, rest: str) -> None:
     calls = [block for block in blocks if isinstance(block, ToolBlock)]
     number = int(rest or 1)
     if not 0 < number <= len(calls):
-        session.say("There is no such command." if calls else "The agent has run nothing here.")
+        session.say("There is no such tool call." if calls else "No tool calls yet.")
     else:
         session.say(*tool_lines(calls[number - 1]))
 
@@ -242,16 +248,16 @@ async def _answer(session: Session, rest: str) -> None:
             raise CanceledError
         await respond(replica.id, chat.id, question.request_id, text=secret)
         return
-    chosen = _option(question, rest)
+    chosen = chosen_option(question, rest)
     if chosen is not None:
         await respond(replica.id, chat.id, question.request_id, option_id=chosen)
     elif question.takes_text and rest:
         await respond(replica.id, chat.id, question.request_id, text=rest)
     else:
-        session.say(f"{rest or 'That'} is none of the answers.", *session.question_lines())
+        session.say(f"{rest or 'That'} is not one of the answers.", *session.question_lines())
 
 
-def _option(question: QuestionBlock, typed: str) -> str | None:
+def chosen_option(question: QuestionBlock, typed: str) -> str | None:
     """Return the option of a number, a letter, or a name of more than one letter."""
     options = question.options or ()
     wanted = typed.casefold()

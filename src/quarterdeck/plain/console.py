@@ -169,16 +169,17 @@ class Console:
             await self._taken.wait()
 
     def _take_typed(self, text: str) -> None:
-        starts = not (self._editor.text or self._shown)
-        echo, lines = self._editor.feed(text)
-        if starts and echo and not echo.startswith("\n"):
-            self._shown = self._prompt or PROMPT
-            echo = self._shown + echo
-        self._write(echo)
-        if lines:
-            self._shown = ""
-        for line in lines:
-            self._lines.put_nowait(line)
+        """Echo what was typed, each line after the prompt, and take the lines that are complete."""
+        for part in text.splitlines(keepends=True):
+            starts = not (self._editor.text or self._shown)
+            echo, lines = self._editor.feed(part)
+            if starts and echo and not lines:
+                self._shown = self._prompt or PROMPT
+                echo = self._shown + echo
+            self._write(echo)
+            for line in lines:
+                self._shown = ""
+                self._lines.put_nowait(line)
         self._release()
 
     # output

@@ -20,7 +20,7 @@ async def create_replica(session: Session, _: str) -> None:
         request = await _ask_request(session)
     session.unsent = request.message
     names = [state.name for state in app_state.replicas.values()]
-    session.say("Creating it.")
+    session.say("Creating the replica.")
     created = await create(app_state.client, request, names)
     session.unsent = ""
     state = app_state.add(created)
@@ -64,7 +64,7 @@ async def _started(session: Session, request: CreationRequest, url: str) -> Crea
         start = await checkout.start(url)
         if start is None:
             return request
-        session.say(f"It starts from {one_line(start.base)}, which is checked out here.")
+        session.say(f"Starts from {one_line(start.base)}, which is checked out here.")
         request = replace(request, base=start.base)
         files = (await checkout.state()).uncommitted
         if start.unpushed:

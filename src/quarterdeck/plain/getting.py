@@ -14,7 +14,7 @@ async def show_changes(session: Session, rest: str) -> None:
     if replica is None:
         return
     if replica.status not in READABLE:
-        session.say("Its files cannot be read now.")
+        session.say("The files cannot be read in this state.")
         return
     review = session.app_state.reviews.of(replica.id)
     if not (rest and review.repositories):

@@ -202,6 +202,7 @@ class Session:
         if chat.transcript is reader.transcript:
             return ()
         self._reader = reader.continued_in(chat.transcript)
+        self._first = self._reader.same_block(self._first)
         return self._reader.read(chat.transcript.blocks)
 
     def _await_pause(self) -> None:
@@ -258,7 +259,10 @@ class Session:
         self.close()
         app_state = self.app_state
         app_state.look_at(replica.id)
-        gone = lambda: replica.id not in app_state.replicas  # noqa: E731
+
+        def gone() -> bool:
+            return replica.id not in app_state.replicas
+
         await self.until(lambda: gone() or replica.chat_to_show is not None)
         chat = chat or replica.chat_to_show
         if gone() or chat is None:
@@ -289,13 +293,14 @@ class Session:
         if start or chat.has_older:
             self.say("Type earlier for what came before.")
         self.say(*reader.read(list(blocks[start:])))
-        if not (self.question_lines() and any(q in blocks[start:] for q in chat.open_questions)):
+        questions = chat.open_questions
+        if questions and questions[0] not in blocks[start:]:
             self.say(*self.question_lines())
         for message in self.app_state.outbox.of_chat(chat.id):
             unsure = message.state == "unsure"
             why = "May not have arrived (type resend or drop)" if unsure else "Not sent yet"
             self.say(f"{why}: {message.text}")
-        if not self.question_lines():
+        if not questions:
             self.say(*self.state_lines(replica))
 
     def question_lines(self) -> list[str]:
@@ -360,9 +365,9 @@ class Session:
             self.expect(str(accepted.message_id))
             self.say(*_delivery_lines(accepted))
         elif any(message.state == "unsure" for message in outbox.of_chat(chat.id)):
-            self.say("The connection broke: it may not have arrived. Type resend or drop.")
+            self.say("The connection broke: the message may not have arrived. Type resend or drop.")
         else:
-            self.say("Not connected: it is kept, and sent when the connection is back.")
+            self.say("Not connected: the message is kept, and sent when the connection is back.")
 
     def expect(self, message_id: str) -> None:
         """Note a message whose turn is still to come."""

@@ -113,6 +113,13 @@ class TranscriptLines:
                 new._skip([block.id])
         return new
 
+    def same_block(self, other: Block | None) -> Block | None:
+        """Return the block that another transcript of the chat has too, else the oldest."""
+        blocks = self.transcript.blocks
+        wanted = _identity(other) if other is not None else None
+        found = (block for block in blocks if _identity(block) == wanted)
+        return next(found, blocks[0] if blocks else None)
+
     def skip_before(self, first: Block | None) -> None:
         """Treat all blocks before this one as read; None for all."""
         blocks = self.transcript.blocks
@@ -254,7 +261,7 @@ def _how_to_answer(block: QuestionBlock) -> str:
     ways = ["a number"] if block.options else []
     ways += ["your own text"] if block.takes_text else []
     ways += ["reject and a reason"] if rejection_of(block) else []
-    return f"Type {' or '.join(ways)}." if ways else "It has no answers to choose from."
+    return f"Type {' or '.join(ways)}." if ways else "No answers to choose from."
 
 
 def rejection_of(block: QuestionBlock) -> str | None:
@@ -275,8 +282,8 @@ def tool_lines(block: ToolBlock) -> list[str]:
             case DiffPart():
                 lines += [_diff_line(part), *diff_lines(part)]
             case _:
-                lines.append("Its output is in a terminal.")
-    return lines if len(lines) > 1 else [*lines, "It has no output."]
+                lines.append("Output in a terminal.")
+    return lines if len(lines) > 1 else [*lines, "No output."]
 
 
 def _outcome(block: ToolBlock) -> Iterator[str]:

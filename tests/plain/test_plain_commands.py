@@ -1,0 +1,64 @@
+"""Which line is a command, and which answer a text means."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.plain.commands import ALIASES, COMMANDS, chosen_option
+from quarterdeck.transcript.fold import Transcript
+from tests.transcript.conftest import Chat
+
+DOCS = Path(__file__).parents[2] / "docs" / "accessibility.md"
+
+
+def test_every_command_is_documented() -> None:
+    first = {span.split()[0] for span in re.findall(r"`([^`\n]+)`", DOCS.read_text("utf-8"))}
+    assert set(COMMANDS) - first == set()
+    assert set(ALIASES.values()) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_command"),
+    [
+        ("list", True),
+        ("list is:asking", True),
+        ("list the open issues", False),
+        ("open shop", True),
+        ("open the file", False),
+        ("changes", True),
+        ("changes 2", True),
+        ("changes look good", False),
+        ("next", True),
+        ("next step", False),
+        ("answer it with care", True),
+        ("say list", True),
+    ],
+)
+def test_what_fits_a_command(line: str, *, is_command: bool) -> None:
+    word, _, rest = line.partition(" ")
+    assert COMMANDS[word].takes.fits(rest) is is_command
+
+
+@pytest.mark.parametrize(
+    ("typed", "option"),
+    [
+        ("1", "yes"),
+        ("2", "no"),
+        ("a", "yes"),
+        ("B", "no"),
+        ("reject", "no"),
+        ("ALLOW", "yes"),
+        ("0", None),
+        ("3", None),
+        ("c", None),
+        ("r", None),
+        ("rej", None),
+        ("", None),
+        ("\u0661", "yes"),
+    ],
+)
+def test_an_answer_is_a_number_a_letter_or_a_name(typed: str, option: str | None) -> None:
+    chat = Chat().user("go").ask("r", "t", title="rm")
+    (question,) = Transcript(chat.events).open_questions
+    assert chosen_option(question, typed) == option
