@@ -135,6 +135,32 @@ def test_what_is_no_command_is_a_message_but_no_slip_is(shop: Shop) -> None:
         assert talk.finish() == 0
 
 
+def test_a_plan_is_approved(shop: Shop) -> None:
+    plan = ("--agent", "builtin", "--plan", "--wait", "-m", "```sh\necho hi\n```")
+    assert shop.qd("replica", "create", "--name", "planned", *plan).code == 0
+    with shop.plain() as talk:
+        talk.until("needs you: planned")
+        talk.type("next", "accept", "wait", "accept")
+        said = talk.until("No plan waits for you.")
+        asked = said.index("planned has a plan for you to review.")
+        assert said[asked + 1] == "Type accept, or a message that says what to change."
+        assert "You: The plan is approved. Go ahead and implement it." in said
+        assert talk.finish() == 0
+
+
+def test_nothing_of_a_refused_replica_is_lost(shop: Shop) -> None:
+    with shop.plain() as talk:
+        talk.until("Type help")
+        create(talk, "taken")
+        talk.type(*NEW, "taken", "a long prompt", ".", *NEW, "two words", "free", ".", "wait")
+        said = talk.until("You: a long prompt")
+        assert any("taken" in line and "Creating" not in line for line in said)
+        assert "Names cannot contain spaces; use - instead. Name:" in said
+        talk.type("new", "cancel")
+        talk.until("Canceled.")
+        assert talk.finish() == 0
+
+
 def test_a_lost_connection_is_said_once(shop: Shop) -> None:
     with shop.plain() as talk:
         talk.until("Type help")

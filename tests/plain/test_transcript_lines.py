@@ -1,11 +1,16 @@
 """A transcript as lines: whole sentences, each state once, and nothing twice."""
 
+from pathlib import Path
+
 import pytest
 
 from quarterdeck.plain.transcript_lines import TranscriptLines, complete_length, tool_lines
-from quarterdeck.transcript.blocks import ToolBlock
+from quarterdeck.transcript.blocks import Block, MessageBlock, ToolBlock, UserBlock
 from quarterdeck.transcript.fold import Transcript
+from quarterdeck.wire.history import AgentEvent
 from tests.transcript.conftest import Chat
+
+RECORDED = Path(__file__).parents[1] / "transcript" / "recorded"
 
 
 class Reading:
@@ -133,6 +138,26 @@ def test_a_chat_that_is_loaded_again_goes_on_where_it_was() -> None:
     said = again.read(again.transcript.blocks)
     assert said[0].startswith("Done: make")
     assert said[1:] == ["Two.", "Three", "Failed: It broke."]
+
+
+@pytest.mark.parametrize("agent", sorted(path.stem for path in RECORDED.glob("*.jsonl")))
+def test_of_a_recorded_chat_everything_is_read_once_and_in_order(agent: str) -> None:
+    reading = Reading()
+    lines = (RECORDED / f"{agent}.jsonl").read_text("utf-8").splitlines()
+    reading.chat.events = [AgentEvent.model_validate_json(line) for line in lines]
+    spoken = " ".join("\n".join(reading.news()).split())
+    blocks = reading.lines.transcript.blocks
+    at = 0
+    for block in blocks:
+        if isinstance(block, MessageBlock) and block.text.strip():
+            text = " ".join(block.text.split())
+            assert spoken.count(text) == len([b for b in blocks if text in _text_of(b)])
+            at = spoken.index(f"codex: {text}", at)
+    assert at
+
+
+def _text_of(block: Block) -> str:
+    return " ".join(block.text.split()) if isinstance(block, UserBlock | MessageBlock) else ""
 
 
 def test_older_pages_are_not_read_out() -> None:

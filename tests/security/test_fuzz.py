@@ -44,6 +44,7 @@ from quarterdeck.client.stream_events import ConnectionLost, Received
 from quarterdeck.engine.errors import EngineError
 from quarterdeck.engine.journal import FILE_NAME
 from quarterdeck.engine.link import EngineLink
+from quarterdeck.plain.transcript_lines import TranscriptLines
 from quarterdeck.sandboxes.archive.packing import DamagedError, pack, unpack
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.service.automations.scheduler import check_schedule
@@ -203,6 +204,7 @@ async def _read_events(data: bytes) -> None:
     head = {"Content-Type": "text/event-stream"}
     answering = httpx.MockTransport(lambda _: httpx.Response(200, headers=head, content=data))
     transcript = Transcript()
+    spoken = TranscriptLines(transcript, "agent")
     async with (
         Client(HttpConnection("http://test", "qd_key", transport=answering)) as client,
         client.events.stream(uuid4(), 0) as stream,
@@ -212,8 +214,9 @@ async def _read_events(data: bytes) -> None:
                 break
             payload = payload_of(item.event) if isinstance(item, Received) else None
             if isinstance(payload, TurnDelta):
-                transcript.append(payload.event)
-    transcript.prepend([])
+                lines = spoken.take(transcript.append(payload.event))
+                assert not any("\x1b" in line for line in lines)
+    spoken.take(transcript.prepend([]))
 
 
 def sse(number: int, type: str, /, **payload: Any) -> bytes:

@@ -79,12 +79,14 @@ class Console:
             self._take_keys()
             handlers[signal.SIGCONT] = self._continued
         threading.Thread(target=self._read, args=(loop,), daemon=True).start()
-        for number, handler in handlers.items():
-            loop.add_signal_handler(number, handler)
+        # One that is ignored was meant to be, as by nohup.
+        ours = [each for each in handlers if signal.getsignal(each) is not signal.SIG_IGN]
+        for number in ours:
+            loop.add_signal_handler(number, handlers[number])
         try:
             yield
         finally:
-            for number in handlers:
+            for number in ours:
                 loop.remove_signal_handler(number)
             if before is not None:
                 termios.tcsetattr(self._source, termios.TCSADRAIN, before)

@@ -40,6 +40,8 @@ async def _ask_request(session: Session) -> CreationRequest:
         request = await _started(session, request, url)
     agent = await _ask_agent(session, [agent for agent in agents if agent.available])
     name = await session.ask("Name (Enter for one made from the prompt):")
+    while any(map(str.isspace, name)):
+        name = await session.ask("Names cannot contain spaces; use - instead. Name:")
     message = await session.ask_text(_prompt_question(session))
     return replace(request, agent=agent, name=name or None, message=message or session.unsent)
 
