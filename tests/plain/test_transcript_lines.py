@@ -4,7 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.plain.transcript_lines import TranscriptLines, complete_length, tool_lines
+from quarterdeck.plain.transcript_lines import (
+    TranscriptLines,
+    complete_length,
+    spent_lines,
+    tool_lines,
+)
 from quarterdeck.transcript.blocks import Block, MessageBlock, ToolBlock, UserBlock
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.wire.history import AgentEvent
@@ -68,6 +73,16 @@ def test_a_pause_completes_what_may_be_a_sentence(text: str, read: list[str]) ->
     assert reading.lines.paused() == read and reading.lines.paused() == []
     reading.chat.say("ing")
     assert reading.news() == []
+
+
+def test_what_a_turn_took_is_read_when_it_is_asked_for() -> None:
+    reading = Reading()
+    reading.chat.user("go").say("Done")
+    end = {"stopReason": "end_turn", "model": "gpt-5", "durationMs": 12_000}
+    reading.chat.add("turn-result", messageId="m", **end)
+    assert reading.news() == ["You: go", "codex: Done"]
+    (line,) = spent_lines(reading.lines.transcript)
+    assert line == "The last turn took: gpt-5, 12 s."
 
 
 def test_the_next_entry_completes_a_message() -> None:

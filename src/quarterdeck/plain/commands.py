@@ -15,7 +15,7 @@ from quarterdeck.plain.replica_lines import (
     summary_line,
 )
 from quarterdeck.plain.session import CanceledError, Session
-from quarterdeck.plain.transcript_lines import rejection_of, tool_lines
+from quarterdeck.plain.transcript_lines import rejection_of, spent_lines, tool_lines
 from quarterdeck.store.chats import PLAN_APPROVED, ChatState
 from quarterdeck.store.git import Failed, failure_of
 from quarterdeck.store.replica_list import ReplicaFilter
@@ -187,6 +187,8 @@ async def _status(session: Session, _: str) -> None:
         session.say("No replica is open.")
         return
     session.say(*session.state_lines(replica), *session.question_lines())
+    if chat.transcript is not None and not chat.record.processing:
+        session.say(*spent_lines(chat.transcript))
     session.say(*(f"Queued: {entry.message}" for entry in chat.queue))
 
 

@@ -25,6 +25,7 @@ from quarterdeck.transcript.blocks import (
     outcome_text,
     question_text,
     result_text,
+    spent_text,
 )
 from quarterdeck.transcript.export import diff_lines, unfenced
 from quarterdeck.transcript.fold import BlockChanges, Transcript
@@ -158,7 +159,9 @@ class TranscriptLines:
                 lines = question_lines(block, tool, self.agent)
                 return self._if_new(block, block.is_open, lines)
             case ResultBlock():
-                return self._if_new(block, True, [f"{result_text(block)}."])
+                # The state of the replica says that a turn is over.
+                lines = [] if block.is_plain else [f"{result_text(block)}."]
+                return self._if_new(block, True, lines)
             case NoteBlock():
                 return self._if_new(block, True, [block.text])
             case _:
@@ -284,6 +287,13 @@ def tool_lines(block: ToolBlock) -> list[str]:
             case _:
                 lines.append("Output in a terminal.")
     return lines if len(lines) > 1 else [*lines, "No output."]
+
+
+def spent_lines(transcript: Transcript) -> list[str]:
+    """Return what the newest turn took, where that is known."""
+    ends = (block for block in reversed(transcript.blocks) if isinstance(block, ResultBlock))
+    spent = next(map(spent_text, ends), "").replace(" \u00b7", ",")
+    return [f"The last turn took: {spent}."] if spent else []
 
 
 def _outcome(block: ToolBlock) -> Iterator[str]:
