@@ -193,7 +193,7 @@ def test_reconnecting(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int,
     connection.problem = "No service answers at unix:/run/qd/service.sock."
 
     async def tell(pilot: Pilot[Any]) -> None:
-        await press(until="archived")(pilot)  # so that the screen listens
+        await press(until="sleeping")(pilot)  # so that the screen listens
         frozen.app_state.connection_changed()
         await press(until="Your input is kept")(pilot)
 

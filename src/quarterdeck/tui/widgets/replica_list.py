@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from quarterdeck.store.replicas import ReplicaState
 
 NOTE_WIDTH = 9
+LEAST_NAME = 16
+"""Width in cells that a longer name has at least; where that leaves no room for the state in words, the
+sign alone shows it."""
 LEAST_WITH_BRANCH = 30
 """Width in cells below which a row has its name and state only."""
 MARKED = "*"
@@ -55,6 +58,17 @@ class ReplicaRow:
     distance: str = ""
     """Commits ahead of the base branch, and behind it."""
     pull: PullMark | None = None
+
+    def name_width(self, width: int) -> int:
+        """Return the cells for the name, and what stands behind it, in a list of this width."""
+        room = width - 4  # without the marks before it and the blank behind it
+        usual = max(4, room - NOTE_WIDTH)
+        name, beside = cell_len(self.name), room - cell_len(self.note)
+        if name <= usual or usual >= LEAST_NAME:
+            return usual
+        if name <= beside:
+            return name
+        return beside if beside >= LEAST_NAME else room
 
     def tail(self, room: int, *, narrow: bool = False) -> tuple[str, str]:
         """Return the facts that fit next to the name: branch and distance, and pull request.
@@ -319,7 +333,7 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         note = base + self.get_component_rich_style("list--note")
         sign = style if here else base + self.get_component_rich_style(f"list--{row.color}")
         marked = style if here else base + self.get_component_rich_style("list--marked")
-        name_width = max(4, width - 4 - NOTE_WIDTH)
+        name_width = row.name_width(width)
         tail, pull = row.tail(name_width, narrow=width < LEAST_WITH_BRANCH)
         tail = f"{tail} " if tail and pull else tail
         shown_width = name_width - cell_len(tail + pull)
