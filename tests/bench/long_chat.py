@@ -12,12 +12,13 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.history import AgentEvent, AgentEventType
 from tests.bench.table import resident_mb
+from tests.support.themed import ThemedApp
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 SAMPLES = 60
@@ -42,7 +43,7 @@ def event(number: int) -> AgentEvent:
     return AgentEvent(timestamp=at, type=AgentEventType.SESSION_UPDATE, payload=payload)
 
 
-class LongChat(App[None]):
+class LongChat(ThemedApp):
     """The view, its transcript set when it is there."""
 
     def compose(self) -> ComposeResult:

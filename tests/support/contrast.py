@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.segment import Segment
 from textual.app import App
+from textual.geometry import Region
 
 from tests.support.shown import shown_strips
 
@@ -24,11 +25,20 @@ def contrast(one: Iterable[int], other: Iterable[int]) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def pale(app: App[Any], least: float) -> Iterator[str]:
-    """Words whose contrast is less. Colors of the terminal's own are nobody's to judge."""
-    for segment in (one for strip in shown_strips(app) for one in strip):
-        if any(map(str.isalnum, segment.text)) and _contrast_of(segment) < least:
-            yield segment.text.strip()
+TEXT, SIGN = 4.5, 3.0
+"""The least contrast of text, and of signs and borders, by WCAG 2 AA."""
+
+
+def pale(app: App[Any], region: Region) -> Iterator[str]:
+    """What of a part of the screen has less. Colors of the terminal's own are nobody's to judge."""
+    for strip in shown_strips(app)[region.y : region.bottom]:
+        for segment in strip.crop(region.x, region.right):
+            if segment.text.strip() and (seen := _contrast_of(segment)) < _least(segment.text):
+                yield f"{segment.text.strip()}: {seen:.2f}, {segment.style}"
+
+
+def _least(text: str) -> float:
+    return TEXT if any(map(str.isalnum, text)) else SIGN
 
 
 def _contrast_of(segment: Segment) -> float:

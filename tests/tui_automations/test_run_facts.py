@@ -46,7 +46,7 @@ def run(**fields: Any) -> Execution:
         ({"reason": "canceled"}, "canceled", "muted"),
         ({"reason": "superseded"}, "superseded", "muted"),
         ({"reason": "of a newer service"}, "failed", "error"),
-        ({"status": "pending", "awaiting_approval": True}, "approval", "warning"),
+        ({"status": "pending", "awaiting_approval": True}, "approval", "needs-you"),
     ],
 )
 def test_a_run_that_ended_for_a_reason_of_its_own_says_so(

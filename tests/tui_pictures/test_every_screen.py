@@ -26,8 +26,6 @@ SIZE_OF_THEMES = "120x40"
 COLORLESS = ("list", "help", "chat", "canvas", "environments", "automations", "settings")
 """Where something is marked by its background; each begins in the list."""
 
-READABLE = 1.8
-
 
 def surroundings() -> Any:
     """Two services, one of them here."""
@@ -49,9 +47,10 @@ async def arrive(walker: Walker, screen: Screen) -> None:
 
 
 def readable(app: FrozenCockpit, name: str) -> None:
-    """No text is hard to tell from what is behind it."""
-    if not isinstance(app.screen, ModalScreen):  # which dims what is behind it
-        assert list(pale(app, READABLE)) == [], name
+    """Nothing is hard to tell from what is behind it, but what a dialog dims below itself."""
+    screen = app.screen
+    region = screen.children[0].region if isinstance(screen, ModalScreen) else screen.region
+    assert list(pale(app, region)) == [], name
 
 
 async def walk(

@@ -12,6 +12,7 @@ from textual.widgets import Input
 
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.frames import DiffedFrames
+from quarterdeck.tui.themes import own_themes
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.history import AgentEvent
 
@@ -40,6 +41,9 @@ class Streaming(DiffedFrames, App[None]):
         super().__init__()
         texts = (f"answer **{n}** with `code`\n\n- a\n- b\n" for n in range(count))
         self.transcript = Transcript(say(text, str(n)) for n, text in enumerate(texts))
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return own_themes()[0].variables  # as `ThemedApp`, which a script cannot import
 
     def compose(self) -> ComposeResult:
         yield TranscriptView(self.transcript)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -11,6 +11,7 @@ from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.history import AgentEvent
 from tests.support.shown import shown_strips
+from tests.support.themed import ThemedApp
 
 START = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -51,7 +52,7 @@ def talk(turns: int, first: int = 0) -> list[AgentEvent]:
     return made
 
 
-class Host(App[None]):
+class Host(ThemedApp):
     """Keeps what the view tells."""
 
     def __init__(self, *events: AgentEvent) -> None:

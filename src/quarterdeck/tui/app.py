@@ -22,6 +22,7 @@ from textual.notifications import Notify
 from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
 from quarterdeck.transcript.text import one_line
+from quarterdeck.tui import themes
 from quarterdeck.tui.actions.keys import keymap, use_keys
 from quarterdeck.tui.frames import DiffedFrames
 from quarterdeck.tui.host_terminal import ending_on_hangup
@@ -31,7 +32,6 @@ from quarterdeck.tui.textual_ext import toasts
 from quarterdeck.tui.textual_ext.driver import install_alt_keys, outlet_driver
 from quarterdeck.tui.textual_ext.type_ahead import KeyHold, TypeAhead
 from quarterdeck.tui.textual_ext.worker_cleanup import WorkerCleanup
-from quarterdeck.tui.themes import Appearance
 from quarterdeck.tui.widgets.status_line import OpeningScreen
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
     """One full screen over one `AppState`. Closing it stops nothing."""
 
     TITLE = "quarterdeck"
-    CSS = toasts.STYLES
+    CSS = toasts.STYLES + themes.STYLES
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(
@@ -78,7 +78,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         use_keys(self.options.keymap.instead)
         super().__init__()
         self.set_keymap(keymap())
-        self.appearance = Appearance(self)
+        self.appearance = themes.Appearance(self)
         self.appearance.begin(self.options)
         self.surroundings = surroundings
         self._client_factory = client_factory

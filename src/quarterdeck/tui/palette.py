@@ -268,7 +268,7 @@ class PaletteScreen(Dialog[PaletteEntry | None]):
             margin-top: 1;
             padding: 0 1;
             background: $surface;
-            border: round $primary;
+            border: round $border;
         }
         & Input { background: $boost; margin-bottom: 1; }
     }

@@ -46,7 +46,7 @@ class SearchScreen(Dialog[SearchHit | None]):
             margin-top: 1;
             padding: 0 1;
             background: $surface;
-            border: round $primary;
+            border: round $border;
         }
         & Input { background: $boost; margin-bottom: 1; }
     }

@@ -38,6 +38,41 @@ ANSI = "terminal"
 """Our theme of the terminal's own sixteen colors."""
 THEMES = {"dark": "textual-dark", "light": "textual-light", "ansi": ANSI}
 
+NEEDS_YOU = "needs-you"
+"""The color of what waits for the user, in marks and, with `$` before it, in styles; nothing else has it."""
+
+_DARK = {
+    NEEDS_YOU: "#FF8AE0",
+    "border": "#3D9BE9",
+    "panel-lighten-2": "#74808B",
+    "scrollbar": "#5B7F9E",
+    "scrollbar-hover": "#6F96B8",
+    "text-primary": "#57A5E2",
+    "text-secondary": "#86B2D2",
+    "text-error": "#E58A98",
+    "text-disabled": "auto 52%",
+}
+_LIGHT = {
+    NEEDS_YOU: "#8A0A78",
+    "panel-lighten-2": "#6E6E6E",
+    "block-cursor-blurred-background": "#00457826",
+    "scrollbar": "#5B7288",
+    "scrollbar-hover": "#45607A",
+    "text-accent": "#6F4400",
+    "text-warning": "#6F4400",
+    "text-success": "#1F5C34",
+    "text-muted": "auto 66%",
+    "text-disabled": "auto 62%",
+}
+"""What differs from Textual's themes: text has a contrast of 4.5 to what is behind it, marks and borders 3."""
+
+STYLES = """
+SelectCurrent Static#label, SelectCurrent .arrow { color: $text-muted; }
+SelectCurrent.-has-value Static#label { color: $foreground; }
+TextArea .text-area--gutter, TextArea .text-area--placeholder { color: $text-muted; }
+"""
+"""The same for texts of Textual's widgets whose colors are no variables."""
+
 _BLACK = 0
 """The color number of scrollbar tracks; marks do not use it."""
 
@@ -54,6 +89,8 @@ def ansi_theme() -> Theme:
         "input-cursor-foreground": "ansi_default",
         "input-cursor-background": "ansi_default",
         "input-cursor-text-style": "reverse",
+        NEEDS_YOU: "ansi_magenta",
+        "border": "ansi_cyan",
         "border-blurred": "ansi_bright_black",
         "text-muted": "ansi_bright_black",
         "text-disabled": "ansi_bright_black",
@@ -78,18 +115,28 @@ def ansi_theme() -> Theme:
     )
 
 
-def readable_selection(name: str) -> Theme:
-    """Return a theme of Textual's in which selected text has separate colors.
+def readable_theme(
+    name: str, primary: str, warning: str, error: str, colors: Mapping[str, str]
+) -> Theme:
+    """Return a theme of Textual's with other colors, in which selected text has separate ones.
 
     Textual's gives it the color of the selection, and leaves mixing that in to the renderer: where
     the text brings its own style, both would be the same.
     """
     base = BUILTIN_THEMES[name]
-    colors = {
-        "screen-selection-background": base.primary,
+    selection = {
+        "screen-selection-background": primary,
         "screen-selection-foreground": "#ffffff",
     }
-    return replace(base, variables={**base.variables, **colors})
+    variables = {**base.variables, **selection, **colors}
+    return replace(base, primary=primary, warning=warning, error=error, variables=variables)
+
+
+def own_themes() -> tuple[Theme, ...]:
+    """Return the themes of `THEMES`."""
+    dark = readable_theme("textual-dark", "#0168B8", "#FFA62B", "#B83B5A", _DARK)
+    light = readable_theme("textual-light", "#004578", "#845300", "#B83B5A", _LIGHT)
+    return dark, light, ansi_theme()
 
 
 class NoColors(LineFilter):
@@ -126,11 +173,7 @@ class Appearance:
     def begin(self, options: Options) -> None:
         """Prepare the app. Call it once, before the first frame."""
         app = self._app
-        for theme in (
-            ansi_theme(),
-            readable_selection("textual-dark"),
-            readable_selection("textual-light"),
-        ):
+        for theme in own_themes():
             app.register_theme(theme)
         app.ansi_theme_dark = host_terminal.DARK
         app.ansi_theme_light = host_terminal.LIGHT
@@ -138,6 +181,8 @@ class Appearance:
             # Shades of gray are colors too, and the terminal is not queried for them.
             replace_filter(app, "Monochrome", NoColors())
         self.show(options)
+        # Textual took those of its own theme, in which ours are missing.
+        app.stylesheet.set_variables(app.get_css_variables())
 
     def show(self, options: Options) -> None:
         """Apply options from now on."""
@@ -183,8 +228,8 @@ class Mark:
 
 
 _SIGNS = {
-    Attention.ASKS: ("▲", "warning"),
-    Attention.PLAN: ("▲", "warning"),
+    Attention.ASKS: ("▲", NEEDS_YOU),
+    Attention.PLAN: ("▲", NEEDS_YOU),
     Attention.FAILED: ("✗", "error"),
     Attention.DONE_UNSEEN: ("✓", "success"),
     Attention.WORKING: ("●", "primary"),

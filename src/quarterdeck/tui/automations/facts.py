@@ -19,7 +19,7 @@ from quarterdeck.tui.kit.rows import ROLES, ColumnCell, columns
 from quarterdeck.tui.kit.spans import Emphasis, Line, Span, TextRole, wrap, wrap_hard
 from quarterdeck.tui.kit.text_view import TextView
 from quarterdeck.tui.text import soon_or_day, when
-from quarterdeck.tui.themes import Mark
+from quarterdeck.tui.themes import NEEDS_YOU, Mark
 from quarterdeck.wire.automation_runs import (
     Execution,
     ExecutionReason,
@@ -48,7 +48,7 @@ class Fact:
 STANDINGS = {
     Standing.SWITCHED_OFF: Mark("✗", "switched off", "error"),
     Standing.FAILING: Mark("✗", "failing", "error"),
-    Standing.APPROVAL: Mark("◌", "waits for approval", "warning"),
+    Standing.APPROVAL: Mark("◌", "waits for approval", NEEDS_YOU),
     Standing.RUNNING: Mark("●", "running", "primary"),
     Standing.DUE: Mark("○", "scheduled", "secondary"),
     Standing.WAITING: Mark("○", "waiting", "muted"),
@@ -83,7 +83,7 @@ PUSH = {
     PushPolicy.ANY: "any branch",
     PushPolicy.NEVER: "never",
 }
-APPROVAL = Mark("◌", "approval", "warning")
+APPROVAL = Mark("◌", "approval", NEEDS_YOU)
 SKIPPED = {
     SkipReason.MISSED: "the service was not running",
     SkipReason.RUNNING: "the previous run had not ended",

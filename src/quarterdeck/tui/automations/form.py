@@ -57,7 +57,7 @@ class WebhookScreen(Dialog[None]):
             height: auto;
             padding: 1 2;
             background: $surface;
-            border: round $primary;
+            border: round $border;
         }
         & #call { margin: 1 0; color: $text-accent; }
         & .muted { color: $text-muted; }

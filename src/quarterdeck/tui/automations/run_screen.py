@@ -290,7 +290,7 @@ class RunDialog(Dialog[Triggered | None], SettledLayout[Triggered | None]):
             max-height: 98%;
             padding: 0 2;
             background: $surface;
-            border: round $primary;
+            border: round $border;
         }
         & Label { color: $text-muted; }
         & TextArea { height: 6; border: round $panel-lighten-2; padding: 0 1; }

@@ -27,6 +27,7 @@ from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.rows import ROLES, ColumnCell, ListRow, RowList, columns
 from quarterdeck.tui.kit.spans import Emphasis, Line, TextRole
 from quarterdeck.tui.text import when
+from quarterdeck.tui.themes import NEEDS_YOU
 from quarterdeck.wire.automation_runs import Execution, SkippedMoments
 
 
@@ -172,7 +173,7 @@ def story_lines(story: RunStory) -> Iterator[Fact]:
     if run.completed_at is not None:
         yield Fact(took(run), label="took")
     if run.awaiting_approval:
-        yield Fact(keyed(WAITS), "warning", "approval")
+        yield Fact(keyed(WAITS), NEEDS_YOU, "approval")
     elif run.approved_at is not None:
         yield Fact(f"given {run.approved_at.astimezone():%a %d %b %Y %H:%M %Z}", label="approval")
     yield Fact(run_trigger(run), label="trigger")

@@ -92,7 +92,7 @@ class HookScreen(Dialog[object], SettledLayout[object]):
             height: 98%;
             padding: 0 1;
             background: $surface;
-            border: round $primary;
+            border: round $border;
         }
         & Editor { height: 1fr; border: round $panel-lighten-2; }
         & Editor:focus { border: round $border; }

@@ -141,7 +141,7 @@ class SkillSearch(Dialog[object], SettledLayout[object]):
             height: 90%;
             padding: 0 2;
             background: $surface;
-            border: round $primary;
+            border: round $border;
         }
         & Table { height: 1fr; margin-top: 1; }
         & .about { height: auto; max-height: 3; color: $text-muted; }
@@ -265,7 +265,7 @@ class PasteScreen(Dialog[object], SettledLayout[object]):
             height: 94%;
             padding: 0 2;
             background: $surface;
-            border: round $primary;
+            border: round $border;
         }
         & Editor { border: round $panel-lighten-2; padding: 0 1; border-title-color: $text-muted; }
         & Editor:focus { border: round $border; }

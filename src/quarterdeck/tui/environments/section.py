@@ -86,7 +86,7 @@ STYLES = {
     "plain": (TextRole.TEXT, Emphasis.NONE),
     "muted": (TextRole.DIM, Emphasis.NONE),
     "heading": (TextRole.HEADING, Emphasis.BOLD),
-    "warning": (TextRole.ASKING, Emphasis.NONE),
+    "warning": (TextRole.WARNING, Emphasis.NONE),
     "error": (TextRole.FAILED, Emphasis.NONE),
 }
 

@@ -60,7 +60,7 @@ CreateScreen {
         max-height: 90%;
         padding: 0 1;
         background: $surface;
-        border: round $primary;
+        border: round $border;
     }
     & Label { width: 14; color: $text-muted; }
     & .row, & BaseField { height: auto; }

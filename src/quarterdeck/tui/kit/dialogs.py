@@ -83,7 +83,7 @@ class QuestionScreen(Dialog[R], Generic[R]):
             height: auto;
             padding: 1 2;
             background: $surface;
-            border: round $warning;
+            border: round $text-warning;
         }
         & Horizontal { height: auto; margin-top: 1; align-horizontal: right; }
         & Button { margin-left: 2; }
@@ -198,7 +198,7 @@ class AskScreen(Dialog[bool], SettledLayout[bool]):
             max-height: 98%;
             padding: 0 2 1 2;
             background: $surface;
-            border: round $primary;
+            border: round $border;
         }
         & Label { color: $text-muted; margin-top: 1; }
         & .error { color: $text-error; height: auto; display: none; }
@@ -297,7 +297,7 @@ class ChooseScreen(Dialog["str | None"], SettledLayout["str | None"]):
             max-height: 90%;
             padding: 0 1;
             background: $surface;
-            border: round $primary;
+            border: round $border;
         }
         & OptionList { height: auto; max-height: 14; border: none; background: $surface; }
         & Static { color: $text-muted; }

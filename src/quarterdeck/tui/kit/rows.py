@@ -18,7 +18,7 @@ from quarterdeck.tui.kit.spans import Emphasis, Line, Span, TextRole, fit
 from quarterdeck.tui.kit.text_view import SpanView, on_top
 from quarterdeck.tui.text import fit as fit_text
 from quarterdeck.tui.text import wrapped
-from quarterdeck.tui.themes import part_style
+from quarterdeck.tui.themes import NEEDS_YOU, part_style
 
 Key = TypeVar("Key")
 Key_co = TypeVar("Key_co", covariant=True)
@@ -31,7 +31,8 @@ ROLES = {
     "primary": TextRole.WORKING,
     "secondary": TextRole.COMING,
     "success": TextRole.DONE,
-    "warning": TextRole.ASKING,
+    NEEDS_YOU: TextRole.ASKING,
+    "warning": TextRole.WARNING,
     "error": TextRole.FAILED,
 }
 """The roles of texts in the theme's colors."""

@@ -35,6 +35,7 @@ class TextRole(StrEnum):
     DONE = "done"
     FAILED = "failed"
     ASKING = "asking"
+    WARNING = "warning"
     CHOSEN = "chosen"
     ADDED = "added"
     REMOVED = "removed"
@@ -281,8 +282,9 @@ _ROLE_LOOKS: Final = """
 {widget} > .transcript--coming {{ color: $text-secondary; }}
 {widget} > .transcript--done {{ color: $text-success; }}
 {widget} > .transcript--failed {{ color: $text-error; }}
-{widget} > .transcript--asking {{ color: $text-warning; }}
-{widget} > .transcript--chosen {{ color: $text-warning; text-style: reverse; }}
+{widget} > .transcript--asking {{ color: $needs-you; }}
+{widget} > .transcript--warning {{ color: $text-warning; }}
+{widget} > .transcript--chosen {{ color: $needs-you; text-style: reverse; }}
 {widget} > .transcript--added {{ color: $text-success; }}
 {widget} > .transcript--removed {{ color: $text-error; }}
 {widget} > .transcript--keyword {{ color: $text-primary; }}

@@ -62,7 +62,7 @@ def item_row(item: CanvasItem) -> Row:
 
 def waiting_row(upload: CanvasUpload) -> Row:
     """Return the row of an upload that waits for the replica to start."""
-    words = (Span(" ◌ ", TextRole.ASKING), Span(name_line(upload.original_name)))
+    words = (Span(" ◌ ", TextRole.WARNING), Span(name_line(upload.original_name)))
     note = f"waits for the start  {size_words(upload.size_bytes):>10}"
     return Row(f"{WAITING}{upload.upload_id}", words, (Span(note, TextRole.DIM),))
 

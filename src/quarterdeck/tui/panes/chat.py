@@ -34,7 +34,7 @@ from quarterdeck.tui.panes.chat_dialogs import FindLine
 from quarterdeck.tui.panes.chat_messages import (
     ChatMessages,
     ShownChat,
-    chat_label,
+    chat_tab,
     destination,
     goal_words,
     plan_ready_words,
@@ -50,7 +50,7 @@ from quarterdeck.tui.widgets.composer import Composer, SecretField
 from quarterdeck.tui.widgets.lines import StateNote
 from quarterdeck.tui.widgets.question import QuestionDock
 from quarterdeck.tui.widgets.queue_view import QueueView
-from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
+from quarterdeck.tui.widgets.tab_bar import TabBar
 
 
 class ChatPane(Vertical, TakesKeys):
@@ -68,9 +68,9 @@ class ChatPane(Vertical, TakesKeys):
             text-wrap: nowrap;
             text-overflow: ellipsis;
         }
-        & #plan { color: $text-warning; }
+        & #plan { color: $needs-you; }
         & #turn { display: block; }
-        & #turn.asking { color: $text-warning; text-style: bold; }
+        & #turn.asking { color: $needs-you; text-style: bold; }
         & #turn.trouble { height: auto; max-height: 3; text-wrap: wrap; color: $text-error; }
     }
     """
@@ -308,7 +308,7 @@ class ChatPane(Vertical, TakesKeys):
             return
         chats = self._all_chats
         self._chats.display = len(chats) > 1
-        self._chats.show([Tab(str(known.id), chat_label(known)) for known in chats], str(chat.id))
+        self._chats.show([chat_tab(known) for known in chats], str(chat.id))
         self.queue.show(chat, self._app_state.outbox.of_chat(chat.id))
         if self.queue.has_focus and not self.queue.actionable:
             self.screen.set_focus(self.composer)

@@ -29,7 +29,7 @@ from quarterdeck.tui.kit.dialogs import (
 )
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.outside import OutsideError, look_at
-from quarterdeck.tui.panes.chat_messages import ShownChat, chat_label
+from quarterdeck.tui.panes.chat_messages import ShownChat, chat_tab
 from quarterdeck.tui.pictures import PictureScreen, saved_words, why_none
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.transcript_view import TranscriptView
@@ -112,7 +112,7 @@ async def confirm_delete(asker: Widget, chat: ChatState) -> bool:
 
     return await asker.app.push_screen_wait(
         ConfirmScreen(
-            f"Delete the chat {chat_label(chat)}?",
+            f"Delete the chat {chat_tab(chat).label}?",
             "Deletes this conversation and stops its current turn. Files are kept.",
             "Delete",
         )

@@ -23,6 +23,7 @@ from quarterdeck.tui.host_services import Attachment, FileRead, images_among
 from quarterdeck.tui.outside import OutsideError, edit, look_at, pager
 from quarterdeck.tui.widgets.composer import Composer
 from quarterdeck.tui.widgets.queue_view import QueueView
+from quarterdeck.tui.widgets.tab_bar import Tab
 from quarterdeck.wire.chats import ChatGoal, QueuedMessage
 from quarterdeck.wire.replicas import WorkspaceStatus
 
@@ -84,11 +85,12 @@ def turn_words(chat: ChatState, status: str) -> str:
     return "○ idle"
 
 
-def chat_label(chat: ChatState) -> str:
-    """Return the label of a chat's tab: its state, and its title or agent."""
+def chat_tab(chat: ChatState) -> Tab:
+    """Return the tab of a chat: its state, and its title or agent."""
     needs_you = chat.record.awaiting_input or chat.plan_waits
     mark = "▲ " if needs_you else "● " if chat.record.processing else ""
-    return mark + (one_line(chat.record.title or "") or one_line(chat.record.provider))
+    label = mark + (one_line(chat.record.title or "") or one_line(chat.record.provider))
+    return Tab(str(chat.id), label, needs_you=needs_you)
 
 
 def plan_words(chat: ChatState) -> str:

@@ -40,7 +40,7 @@ from quarterdeck.wire.files import FileStatus, FoundFile
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 _SIGNS = {
-    FileStatus.CHANGED: Span("M ", TextRole.ASKING),
+    FileStatus.CHANGED: Span("M ", TextRole.WARNING),
     FileStatus.UNTRACKED: Span("+ ", TextRole.ADDED),
 }
 _NO_SIGN = Span("  ")

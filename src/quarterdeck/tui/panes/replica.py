@@ -35,7 +35,7 @@ from quarterdeck.store.signals import (
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.panes.chat import ChatPane
-from quarterdeck.tui.panes.tabs import CHAT, TABS, TabPane, kind_of
+from quarterdeck.tui.panes.tabs import CHAT, TabPane, kind_of, tabs_beside
 from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.lines import HeadLine, Note
@@ -97,7 +97,7 @@ class ReplicaPane(Vertical):
         if state is None or not self.query(HeadLine):  # closed before its parts were created
             return
         self.query_one(HeadLine).show(state)
-        self.query_one("#tabs", TabBar).show(TABS, self.tab)
+        self._show_tabs()
         reason = self.query_one("#unisolated", Static)
         reason.display = state.unisolated is not None
         reason.update(f"Not isolated: {one_line(state.unisolated or '')}")
@@ -114,6 +114,12 @@ class ReplicaPane(Vertical):
             pane.id = CHAT
             if await self._tabs.bring(pane, show=self.tab == CHAT):
                 self._chat_made.set()
+
+    def _show_tabs(self) -> None:
+        state = self._app_state.replicas.get(self.replica_id)
+        waits = state is not None and (state.asks or state.plans)
+        tabs = tabs_beside(self.tab, chat_waits=waits)
+        self.query_one("#tabs", TabBar).show(tabs, self.tab)
 
     def come_online(self) -> None:
         """Note that the connection is back."""
@@ -133,7 +139,7 @@ class ReplicaPane(Vertical):
             if not await switcher.bring(pane):
                 return
         switcher.current = tab if switcher.query(f"#{tab}") else "note"
-        self.query_one("#tabs", TabBar).show(TABS, self.tab)
+        self._show_tabs()
         now = self.pane(tab)
         if before is not None and before is not now:
             before.hidden()

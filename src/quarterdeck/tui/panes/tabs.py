@@ -140,6 +140,13 @@ TABS = (
 )
 
 
+def tabs_beside(shown: str, *, chat_waits: bool) -> tuple[Tab, ...]:
+    """Return the tabs; while another one is shown, the chat's says that it waits for the user."""
+    if not chat_waits or shown == CHAT:
+        return TABS
+    return (Tab(CHAT, "1 Chat ▲", "1▲", needs_you=True), *TABS[1:])
+
+
 def kind_of(name: str) -> TabKind | None:
     """Return the kind of a tab after the chat."""
     return next((kind for kind in KINDS if kind.name == name), None)

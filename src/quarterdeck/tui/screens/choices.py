@@ -82,7 +82,7 @@ class ActionScreen(Dialog[R], SettledLayout[R]):
             max-height: 100%;
             padding: 0 1;
             background: $surface;
-            border: round $primary;
+            border: round $border;
             border-subtitle-color: $text-muted;
         }
         & #choices { height: auto; }

@@ -86,7 +86,7 @@ class HelpScreen(ModalScreen[None]):
             max-height: 90%;
             padding: 1 2;
             background: $surface;
-            border: round $primary;
+            border: round $border;
         }
     }
     """

@@ -161,7 +161,10 @@ class MainScreen(CommandScreen):
         self.listing.unmark(self.listing.marked - self._app_state.replicas.keys())
         self._beside.show_hint()
         self.query_one(StatusLine).show(self._app_state.connection, states)
-        self.query_one(PageLinks).show(self._app_state.automations.summary().text)
+        news = self._app_state.automations.summary()
+        self.query_one(PageLinks).show(
+            news.text, needs_you=bool(news.approval and not news.failing)
+        )
         self._show_filter()
 
     @on(ReplicaListView.MarksChanged)

@@ -52,7 +52,7 @@ class RewindScreen(Dialog[None], SettledLayout[None]):
             max-height: 90%;
             padding: 0 1;
             background: $surface;
-            border: round $primary;
+            border: round $border;
             border-subtitle-color: $text-muted;
         }
         & RowList { height: auto; min-height: 3; max-height: 16; background: $surface; }

@@ -80,7 +80,7 @@ class SettingRow:
         if self.head:
             head = ColumnCell(name, TextRole.HEADING, marks=Emphasis.BOLD)
             return (columns(width, head, ColumnCell("  "), ColumnCell(note, TextRole.DIM, -1)),)
-        sign = ColumnCell(f" {self.mark or ' '} ", TextRole.ASKING)
+        sign = ColumnCell(f" {self.mark or ' '} ", TextRole.WARNING)
         if not self.value and not note:
             return (columns(width, sign, ColumnCell(name, width=-1)),)
         of_name, of_value = (NAME, VALUE) if width >= 100 else (18, 16)

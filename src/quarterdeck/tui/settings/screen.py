@@ -45,7 +45,7 @@ class AskValueScreen(AskScreen, inherit_bindings=False):
             height: auto;
             padding: 1 2;
             background: $surface;
-            border: round $primary;
+            border: round $border;
         }
         & Input { margin: 1 0; background: $boost; }
         & .title { text-style: bold; }

@@ -276,7 +276,7 @@ def _message_rows(block: Block, text: str, modes: str, look: BlockStyle) -> list
         Span(f" {clock(block.at)}", TextRole.DIM),
     )
     if modes:
-        head += (Span(f" {modes}", TextRole.ASKING),)
+        head += (Span(f" {modes}", TextRole.WARNING),)
     bar = line("\u258e ", TextRole.USER)
     return [head, *(indent(typed_rows(text, look.width - 2), bar, bar) if text else ())]
 

@@ -127,7 +127,7 @@ class Composer(StyledOnce, HasKeyContext):
         border-title-color: $text-muted;
         border-subtitle-color: $text-muted;
         &:focus { border: round $border; }
-        &.plan { border: round $warning; }
+        &.plan { border: round $text-warning; }
     }
     """
 
@@ -433,9 +433,9 @@ class SecretField(Vertical, HasKeyContext):
     SecretField {
         display: none;
         height: 3;
-        border: round $warning;
+        border: round $needs-you;
         padding: 0 1;
-        border-title-color: $text-warning;
+        border-title-color: $needs-you;
         border-subtitle-color: $text-muted;
     }
     """

@@ -192,7 +192,7 @@ def _sandbox(state: ReplicaState) -> list[Line]:
     if record.size:
         lines.append(line(_size(record.size, environment)))
     if state.unisolated is not None:
-        lines.append(line("not isolated", TextRole.ASKING))
+        lines.append(line("not isolated", TextRole.WARNING))
     elif environment is not None and environment.isolation:
         lines.append(line(f"isolated by {one_line(environment.isolation)}"))
     elif not state.detailed:  # reserve its place: what is below must not jump when it is known

@@ -391,12 +391,12 @@ class QuestionDock(Vertical, HasKeyContext):
     QuestionDock {
         display: none;
         height: auto;
-        border: round $warning;
-        border-title-color: $text-warning;
+        border: round $needs-you;
+        border-title-color: $needs-you;
         border-title-style: bold;
         border-subtitle-color: $text-muted;
         padding: 0 1;
-        &:focus-within { border: heavy $warning; }
+        &:focus-within { border: heavy $needs-you; }
     }
     """
 

@@ -127,6 +127,7 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         & > .list--muted { color: $text-muted; }
         & > .list--primary { color: $text-primary; }
         & > .list--secondary { color: $text-secondary; }
+        & > .list--needs-you { color: $needs-you; }
         & > .list--warning { color: $text-warning; }
         & > .list--error { color: $text-error; }
         & > .list--success { color: $text-success; }

@@ -19,7 +19,7 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import BY_STATE, KeyContext, brief_keys
 from quarterdeck.tui.actions.keys import key_name
 from quarterdeck.tui.text import fit
-from quarterdeck.tui.themes import part_style
+from quarterdeck.tui.themes import MARKS, part_style
 
 if TYPE_CHECKING:
     from quarterdeck.store.replicas import ReplicaState
@@ -104,35 +104,43 @@ def connection_words(state: ConnectionState) -> str:
             return "✗ refused"
 
 
-def count_words(states: "list[ReplicaState]") -> str:
-    """Return how many need the user, work, and are done unseen."""
+Counts = tuple[tuple[Attention, str], ...]
+
+
+def count_words(states: "list[ReplicaState]") -> Counts:
+    """Return how many need the user, work, and are done unseen, each with a state of that color."""
     counts = Counter(state.attention for state in states)
     needy = sum(counts[state] for state in NEEDS_YOU)
-    parts = [
-        f"▲ {needy} need{'s' if needy == 1 else ''} you" if needy else "",
-        f"● {counts[Attention.WORKING]} working" if counts[Attention.WORKING] else "",
-        f"✓ {counts[Attention.DONE_UNSEEN]} done" if counts[Attention.DONE_UNSEEN] else "",
-    ]
-    return "  ".join(part for part in parts if part)
+    parts = (
+        (Attention.ASKS, needy, f"need{'s' if needy == 1 else ''} you"),
+        (Attention.WORKING, counts[Attention.WORKING], "working"),
+        (Attention.DONE_UNSEEN, counts[Attention.DONE_UNSEEN], "done"),
+    )
+    return tuple((of, f"{MARKS[of].sign} {count} {words}") for of, count, words in parts if count)
 
 
 class StatusLine(Widget):
     """One line, painted only when its text changes."""
 
-    COMPONENT_CLASSES = {"status--trouble", "status--counts"}
+    COMPONENT_CLASSES = {
+        "status--trouble",
+        *(f"status--{color}" for color in ("needs-you", "primary", "success")),
+    }
     DEFAULT_CSS = """
     StatusLine {
         height: 1;
         background: $panel;
         color: $foreground;
         & > .status--trouble { color: $text-error; text-style: bold; }
-        & > .status--counts { color: $text-primary; }
+        & > .status--needs-you { color: $needs-you; text-style: bold; }
+        & > .status--primary { color: $text-primary; }
+        & > .status--success { color: $text-success; }
     }
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._shown: tuple[str, str, str, bool] = ("", "", "", False)
+        self._shown: tuple[str, str, Counts, bool] = ("", "", (), False)
 
     def show(self, connection: ConnectionState, states: "list[ReplicaState]") -> None:
         """Show the state of the connection and of the replicas."""
@@ -149,17 +157,20 @@ class StatusLine(Widget):
         style = base
         if disconnected:
             style = base + part_style(self, "status--trouble")
-        count_style = base + part_style(self, "status--counts")
+        count_text = "  ".join(text for _, text in counts)
         # The endpoint is shortened first: it is the longest, and never changes.
-        fixed = cell_len(f" {NAME}   {words}  {counts}")
+        fixed = cell_len(f" {NAME}   {words}  {count_text}")
         name = NAME if fixed + min(SHORTEST, cell_len(endpoint)) <= width else ""
-        room = width - cell_len(f" {name}   {words}  {counts}")
+        room = width - cell_len(f" {name}   {words}  {count_text}")
         strip = Strip(
             [
                 Segment(f" {name} " if name else "", base + BOLD),
                 Segment(f" {fit(endpoint, max(0, min(room, cell_len(endpoint))))} ", base),
                 Segment(f"{words}  ", style),
-                Segment(counts, count_style),
+                *(
+                    Segment(f"{text}  ", base + part_style(self, f"status--{MARKS[of].color}"))
+                    for of, text in counts
+                ),
             ]
         )
         return strip.crop(0, width).extend_cell_length(width, base)

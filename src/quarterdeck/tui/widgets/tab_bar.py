@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from rich.style import Style
 from textual.events import Click
 from textual.message import Message
 from textual.strip import Strip
@@ -24,24 +25,27 @@ LONGEST = 24
 class Tab:
     """`key` identifies it to listeners; `label` may come from anywhere.
 
-    `short` is shown where not all labels fit.
+    `short` is shown where not all labels fit. One that `needs_you` has the color of that; the sign for it
+    is in its labels.
     """
 
     key: str
     label: str
     short: str = ""
+    needs_you: bool = False
 
 
 class TabBar(Widget):
     """The tabs, or a sentence in their place."""
 
-    COMPONENT_CLASSES = {"tabs--current", "tabs--words"}
+    COMPONENT_CLASSES = {"tabs--current", "tabs--words", "tabs--needs-you"}
     DEFAULT_CSS = """
     TabBar {
         height: 1;
         color: $text-muted;
         & > .tabs--current { color: $foreground; background: $panel; text-style: bold; }
         & > .tabs--words { color: $text-warning; }
+        & > .tabs--needs-you { color: $needs-you; }
     }
     """
 
@@ -96,8 +100,13 @@ class TabBar(Widget):
             segments = [Segment(f" {self._words}", base + words)]
         else:
             current = base + part_style(self, "tabs--current")
+            needs_you = self.get_component_rich_style("tabs--needs-you", partial=True)
             segments = [
-                Segment(label, current if tab.key == self._current else base)
+                Segment(
+                    label,
+                    (current if tab.key == self._current else base)
+                    + (needs_you if tab.needs_you else Style.null()),
+                )
                 for tab, label in self._labels()
             ]
         left = self._left
@@ -149,13 +158,14 @@ NAMES = {"page.environments": "Environments", "page.automations": "Automations"}
 class PageLinks(Widget):
     """Lines below the list of replicas; a click opens the page."""
 
-    COMPONENT_CLASSES = {"links--key", "links--note"}
+    COMPONENT_CLASSES = {"links--key", "links--note", "links--needs-you"}
     DEFAULT_CSS = """
     PageLinks {
         height: 2;
         color: $text-muted;
         & > .links--key { color: $text-accent; text-style: bold; }
         & > .links--note { color: $text-warning; }
+        & > .links--needs-you { color: $needs-you; }
     }
     """
 
@@ -169,11 +179,12 @@ class PageLinks(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._news = ""
+        self._needs_you = False
 
-    def show(self, news: str) -> None:
-        """Show the automations' news in a few words, or nothing."""
-        if news != self._news:
-            self._news = news
+    def show(self, news: str, *, needs_you: bool) -> None:
+        """Show the automations' news in a few words, or nothing, and whether they wait for the user."""
+        if (news, needs_you) != (self._news, self._needs_you):
+            self._news, self._needs_you = news, needs_you
             self.refresh()
 
     def on_click(self, event: Click) -> None:
@@ -187,7 +198,7 @@ class PageLinks(Widget):
             return Strip.blank(width, base)
         news = self._news if links[y].id == "page.automations" else ""
         key = base + part_style(self, "links--key")
-        note = base + part_style(self, "links--note")
+        note = base + part_style(self, f"links--{'needs-you' if self._needs_you else 'note'}")
         key_text = f" {fit(shown_key(links[y]), 2)}"
         room = max(0, width - len(key_text) - len(news) - 1)
         return Strip(

@@ -324,7 +324,7 @@ class FormScreen(Dialog["R | None"], SettledLayout["R | None"], Generic[R]):
             max-height: 98%;
             padding: 0 2;
             background: $surface;
-            border: round $primary;
+            border: round $border;
         }
         & > Vertical.tall { height: 98%; width: 98%; }
         & #foot { height: 1; }
