@@ -12,6 +12,7 @@ from tests.bench.fan_out import fan_out_rows
 from tests.bench.files import file_rows
 from tests.bench.git import git_rows
 from tests.bench.installation import Installation, installation
+from tests.bench.long_list import list_rows
 from tests.bench.peers import peer_rows
 from tests.bench.pools import pool_rows
 from tests.bench.replicas import replica_rows
@@ -32,6 +33,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "cockpit": _inside(cockpit_rows),
     "peers": _inside(peer_rows),
     "chats": chat_rows,
+    "list": list_rows,
     "terminals": _inside(terminal_rows),
     "events": _inside(event_rows),
     "fan_out": _inside(fan_out_rows),

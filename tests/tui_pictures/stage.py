@@ -15,6 +15,7 @@ from quarterdeck.store.creation import CreationChoices
 from quarterdeck.tui.automations import form, run_screen, screen
 from quarterdeck.tui.forms import create
 from quarterdeck.tui.options import Options
+from quarterdeck.tui.widgets import replica_list
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.wire.automation_runs import Execution
 from quarterdeck.wire.replicas import ReplicaDetail
@@ -52,6 +53,7 @@ def stage(drafts: Path, options: Options) -> Iterator[FrozenCockpit]:
             patched.setattr(module, "utc_now", moment)
             patched.setattr(module, "choices", found)
         patched.setattr(create, "choices", found)
+        patched.setattr(replica_list, "utc_now", moment)
         patched.setattr(create, "models_of", models)
         patched.setattr(form, "models_of", models)
         patched.setattr(run_screen, "composed_prompt", prompt)

@@ -23,7 +23,7 @@ from tests.tui_shell.frozen import FrozenCockpit
 SIZES = {"80x24": (80, 24), "120x40": (120, 40), "200x60": (200, 60)}
 SIZE_OF_THEMES = "120x40"
 """The least in which every screen is there."""
-COLORLESS = ("list", "help", "chat", "canvas", "environments", "automations", "settings")
+COLORLESS = ("list", "help", "chat", "canvas", "environments", "automations", "settings", "table")
 """Where something is marked by its background; each begins in the list."""
 
 

@@ -55,4 +55,5 @@ SCREENS = (
     Screen("settings", ("comma",), ("sk-1", "gemini")),
     Screen("settings-end", ("end",), ("exec.end",), on=True),
     Screen("settings-key", ("home", "tab", "tab", "tab", "enter", "enter"), ("Required",), on=True),
+    Screen("table", ("L",), ("STATE▾", "broken")),
 )  # fmt: skip

@@ -208,6 +208,16 @@ async def test_an_environment_is_found_by_its_name(live: Installation) -> None:
         await desk.see("0 of 1")
 
 
+async def test_groups_of_environments_have_their_names(live: Installation) -> None:
+    await live.create("alpha")
+    async with live.client() as client:
+        name = (await client.environments.get(GLOBAL)).name
+    async with live.cockpit() as desk:
+        await desk.see("alpha")
+        await desk.press("b", "b")
+        await desk.see(f" {name}  1")
+
+
 async def test_tabs_that_have_no_room_show_their_keys(frozen: FrozenCockpit) -> None:
     frozen.add("one")
     async with frozen.run_test(size=(80, 24)) as pilot:
@@ -267,8 +277,7 @@ def test_text_is_wrapped_and_keeps_its_lines(width: int, lines: list[str] | int)
 
 def rows(app: FrozenCockpit) -> list[str]:
     """The names of the list from its top."""
-    states = app.app_state.replicas
-    return [states[row.replica_id].name for row in app.screen.listing._rows]
+    return [state.name for state in app.screen.listing._shown]
 
 
 def asks(app: FrozenCockpit, name: str) -> None:

@@ -1,6 +1,7 @@
 """How the cockpit looks in states and sizes that the walk through every screen leaves out."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from textual.pilot import Pilot
@@ -63,6 +64,17 @@ def test_list_of_every_state(
     fleet(frozen)
     shown = "archived" if size == NARROW else "[1 Chat]"
     assert snap_compare(frozen, terminal_size=size, run_before=press(until=shown))
+
+
+@pytest.mark.parametrize("size", [SMALL, NARROW], ids=["80x24", "50x20"])
+def test_groups_and_a_pinned_one(
+    snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]
+) -> None:
+    for name, repository in (("login", "shop"), ("search", "web"), ("spike", ""), ("docs", "web")):
+        found = [{"id": UUID(int=3), "name": repository, "url": "https://host/x"}]
+        frozen.add(name, awaiting_input=name == "search", repositories=found if repository else [])
+    wait = press("end", "p", "b", until="Pinned  1")
+    assert snap_compare(frozen, terminal_size=size, run_before=wait)
 
 
 def questions() -> Story:

@@ -1,10 +1,11 @@
 """The state of the cockpit: its view of the service, kept up to date."""
 
+import contextlib
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from quarterdeck.client.errors import ClientError, NotConnectedError
@@ -15,6 +16,7 @@ from quarterdeck.store.connection_monitor import ConnectionMonitor, Revive
 from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.event_reducer import Subscriptions
 from quarterdeck.store.git import PullRequestStore
+from quarterdeck.store.list_view import Grouping
 from quarterdeck.store.outbox import Outbox
 from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.replicas import ReplicaState
@@ -66,6 +68,7 @@ class AppState:
         """Read when the list is filtered by them."""
         self.terminals = TerminalMemory()
         self._filter = ReplicaFilter()
+        self.list_view = disk.list_view()
         self._seen, self._since = disk.seen(), disk.since()
         self.attended: Callable[[], bool] = lambda: True
         """Whether the person sees the screen."""
@@ -123,8 +126,8 @@ class AppState:
         return self.connection.phase == ConnectionPhase.ONLINE
 
     def ordered(self) -> list[ReplicaState]:
-        """Return replicas, those that need the person first."""
-        return sorted(self.replicas.values(), key=ReplicaState.sort_key)
+        """Return replicas in the order of the list: unless it is arranged, those that need the person first."""
+        return self.list_view.ordered(self.replicas.values())
 
     def next_waiting(self, current: ReplicaState | None = None) -> ReplicaState | None:
         """Return the replica after this one, in the order of the list, that needs the person."""
@@ -141,11 +144,31 @@ class AppState:
     def filter_by(self, wanted: ReplicaFilter) -> None:
         """Filter the list."""
         self._filter = wanted
+        self._read_names_soon()
+        self.publish(ListChanged())
+
+    def arrange(self, **changes: Any) -> None:
+        """Arrange the list otherwise, by fields of `ListView`, and keep that."""
+        self.list_view = self.list_view.model_copy(update=changes)
+        with contextlib.suppress(OSError):
+            self.disk.save_list_view(self.list_view)
+        self._read_names_soon()
+        self.publish(ListChanged())
+
+    def pin(self, replica_ids: set[UUID]) -> None:
+        """Pin replicas; if all of them are pinned, unpin them."""
+        known = [one for one in self.list_view.pinned if one in self.replicas]
+        pinned = set(known)
+        kept = pinned - replica_ids if replica_ids <= pinned else pinned | replica_ids
+        self.arrange(pinned=sorted(kept))
+
+    def _read_names_soon(self) -> None:
+        """Read the names of environments if the list needs them and some are not known."""
+        wanted = self._filter.needs_names or self.list_view.group is Grouping.ENVIRONMENT
         used = {state.record.environment_id for state in self.replicas.values()} - {None}
         new = not used <= self.environment_names.keys()
-        if wanted.needs_names and new and self._client is not None:
+        if wanted and new and self._client is not None:
             self._tasks.start("environment names", self._read_environment_names())
-        self.publish(ListChanged())
 
     def chat(self, replica_id: UUID, chat_id: UUID) -> ChatState | None:
         """Return a chat that is known, or None."""
@@ -256,6 +279,7 @@ class AppState:
         ]:
             self.remove(deleted)
         if fresh:
+            self._read_names_soon()
             self.publish(ListChanged())
 
     def back_online(self) -> None:

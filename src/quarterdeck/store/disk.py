@@ -1,4 +1,4 @@
-"""State of the cockpit on disk: drafts, unacknowledged messages, seen marks.
+"""State of the cockpit on disk: drafts, unacknowledged messages, seen marks, the list's arrangement.
 
 Each is one small JSON file, written under another name, synced and renamed into place, so that a
 crash leaves the old one or the new one. A file that cannot be read is set aside.
@@ -14,6 +14,7 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from quarterdeck.local.files import read_file, write_file
+from quarterdeck.store.list_view import ListView
 from quarterdeck.wire.base import Timestamp, utc_now
 from quarterdeck.wire.chats import Image
 
@@ -145,6 +146,17 @@ class ClientDisk:
         """Save what was seen, ignoring errors of the disk."""
         with contextlib.suppress(OSError):
             self.save_seen(seen)
+
+    def save_list_view(self, view: ListView) -> None:
+        """Keep how the list of replicas is arranged."""
+        self._write(self._directory / "list.json", view.model_dump_json())
+
+    def list_view(self) -> ListView:
+        """Return how the list of replicas is arranged."""
+        try:
+            return ListView.model_validate_json(read_file(self._directory / "list.json"))
+        except (OSError, ValidationError):
+            return ListView()
 
     def first_opened(self) -> datetime | None:
         """Return when a cockpit was opened here for the first time; None before that."""

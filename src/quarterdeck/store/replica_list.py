@@ -7,16 +7,14 @@ key matches only that value; `!` before a word negates it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from quarterdeck.client.errors import ClientError
+from quarterdeck.store.list_view import Names
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.status import WORDS
-
-Names = Mapping[UUID, str]
-"""Environments' names by their ids."""
 
 
 def _state(state: ReplicaState, _: Names) -> str:

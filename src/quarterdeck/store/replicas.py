@@ -128,6 +128,50 @@ class ReplicaState:
             sum(int(diff.get("removed") or 0) for diff in diffs),
         )
 
+    @property
+    def agent(self) -> str:
+        """The agent of its first chat, else the one for new chats; empty for the default."""
+        first = self.first_chat
+        return (first.record.provider if first else self.record.coding_agent) or ""
+
+    @property
+    def repository_name(self) -> str:
+        """Name of its first repository, or empty."""
+        if repositories := self.record.repositories:
+            return repositories[0].name
+        statuses = self.record.repository_statuses
+        return statuses[0].repository if statuses else ""
+
+    @property
+    def branch(self) -> str:
+        """The branch of its first repository, or empty."""
+        statuses = self.record.repository_statuses
+        return (statuses[0].branch or "") if statuses else ""
+
+    @property
+    def repository_and_branch(self) -> str:
+        """Its first repository with the branch: `shop@qd/fix-login`."""
+        return "@".join(part for part in (self.repository_name, self.branch) if part)
+
+    @property
+    def distance(self) -> tuple[int, int]:
+        """Commits that the first repository's branch is ahead and behind."""
+        first = next(iter(self.record.repository_statuses), None)
+        return (first.ahead or 0, first.behind or 0) if first else (0, 0)
+
+    @property
+    def context_percent(self) -> int | None:
+        """How full the context of its chat is; None where its agent does not report it."""
+        chat = self.chat_to_show
+        if chat is None or chat.tokens.context is None or not chat.tokens.window:
+            return None
+        return min(100, round(100 * chat.tokens.context / chat.tokens.window))
+
+    @property
+    def active_at(self) -> datetime:
+        """When something last happened in it."""
+        return self.record.last_activity_at or self.record.created_at
+
     def repository(self, name: str) -> RepositoryStatus | None:
         """Return the state of a repository, if it is known."""
         statuses = self.record.repository_statuses
@@ -212,8 +256,7 @@ class ReplicaState:
 
     def sort_key(self) -> tuple[int, float, str]:
         """Return a key that sorts by attention, then by the latest activity, then by name."""
-        at = self.record.last_activity_at or self.record.created_at
-        return (int(self.attention), -at.timestamp(), self.name)
+        return (int(self.attention), -self.active_at.timestamp(), self.name)
 
     @classmethod
     def from_summary(cls, record: Replica, seen_at: datetime | None) -> "ReplicaState":

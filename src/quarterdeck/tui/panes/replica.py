@@ -366,6 +366,12 @@ class ReplicaHolder(Vertical):
             await self._arrive()
         self._moved_at = now
 
+    def cover(self, is_covered: bool) -> None:
+        """Note that the list covers the replica, so that its news are unseen, or that it no longer does."""
+        self._want(None)
+        pane = None if is_covered else self.pane
+        self._app_state.look_at(pane.replica_id if pane is not None else None)
+
     async def take(self, frame: PendingUpdate) -> None:
         """Update the replica that is shown after a change of the store."""
         async with self._lock:

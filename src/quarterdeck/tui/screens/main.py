@@ -7,7 +7,7 @@ Below 60 columns only the one with the focus is shown.
 
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from textual import on, work
@@ -18,6 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from quarterdeck.store.app_state import AppState
+from quarterdeck.store.list_view import Grouping
 from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import Change, Noticed, ReplicaGone, TranscriptChanged
@@ -32,7 +33,7 @@ from quarterdeck.tui.screens.commands import CommandScreen, pointless
 from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.info import InfoPanel
-from quarterdeck.tui.widgets.lines import FilterLine
+from quarterdeck.tui.widgets.lines import FilterLine, sort_words
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine
 from quarterdeck.tui.widgets.tab_bar import PageLinks
@@ -46,6 +47,12 @@ INFO_COLUMNS = 150
 """Width of the window from which the info panel is shown by default."""
 STREAM_SECONDS = 1 / 20
 """Seconds between two frames of streamed text: nobody reads faster, and keys wait for each frame."""
+GROUPED = {
+    Grouping.NONE: "Not grouped",
+    Grouping.REPOSITORY: "Grouped by repository",
+    Grouping.ENVIRONMENT: "Grouped by environment",
+    Grouping.SOURCE: "Grouped by source",
+}
 NONE_SHOWN = "No matches.\n{list.everything} clears the filter."
 
 
@@ -71,6 +78,8 @@ class MainScreen(CommandScreen):
         &.-wide #side { width: 34; }
         & InfoPanel { display: none; }
         &.-wide InfoPanel.wanted { display: block; }
+        &.in-table #side { width: 1fr; border-right: none; }
+        &.in-table #main, &.in-table InfoPanel.wanted { display: none; }
     }
     """
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (120, "-wide")]
@@ -87,6 +96,7 @@ class MainScreen(CommandScreen):
         self._frame = PendingUpdate()
         self._scheduled = False
         self._shown_at = 0.0
+        self.set_class(app_state.list_view.table, "in-table")
         self._with_info: bool | None = None
         """Whether the user wants the info panel; None: where the window is wide enough for both."""
 
@@ -154,8 +164,10 @@ class MainScreen(CommandScreen):
         await self._beside.take(frame)
 
     def _show_list(self, *, sort: bool = False) -> None:
-        states = self._app_state.ordered()
+        states, view = self._app_state.ordered(), self._app_state.list_view
         welcome = keyed(NONE_SHOWN if states else WELCOME)
+        self.listing.set_view(view, self._app_state.environment_names)
+        self.listing.table = self._in_table
         self.listing.empty = welcome if self._app_state.listed else ""
         self.listing.show(self._app_state.filtered(states), sort=sort)
         self.listing.unmark(self.listing.marked - self._app_state.replicas.keys())
@@ -170,7 +182,9 @@ class MainScreen(CommandScreen):
     @on(ReplicaListView.MarksChanged)
     def _show_filter(self) -> None:
         listing, line = self.listing, self.query_one(FilterLine)
-        line.show(listing.count, len(self._app_state.replicas), len(listing.marked))
+        marked, all_ = len(listing.marked), len(self._app_state.replicas)
+        order = "" if listing.table else sort_words(self._app_state.list_view)
+        line.show(listing.count, all_, marked, order)
         self._show_keys()
 
     def on_resize(self) -> None:
@@ -288,6 +302,19 @@ class MainScreen(CommandScreen):
         Only a narrow window is styled by it: there it fills the screen.
         """
         self.set_class(inside, "in-pane", update=self.has_class("-narrow"))
+        self._show_table()
+
+    @property
+    def _in_table(self) -> bool:
+        """Whether the list has the whole width, for its table: while it has the focus."""
+        return self._app_state.list_view.table and not self.has_class("in-pane")
+
+    def _show_table(self) -> None:
+        if self._in_table != self.has_class("in-table") and not self._is_closing:
+            self.set_class(self._in_table, "in-table")
+            self.listing.table = self._in_table
+            self._show_filter()
+            self._beside.cover(self._in_table)
 
     def _in_side(self, focused: Widget) -> bool:
         return any(node.id == "side" for node in focused.ancestors)
@@ -338,7 +365,7 @@ class MainScreen(CommandScreen):
             return
         self._show_keys()
         replica_id = event.replica_id
-        if replica_id != self.listing.selected or self.has_class("-narrow"):
+        if replica_id != self.listing.selected or self.has_class("-narrow") or self._in_table:
             return
         await self._beside.follow(replica_id)
 
@@ -369,6 +396,42 @@ class MainScreen(CommandScreen):
     def action_sort_list(self) -> None:
         self.listing.sort()
         self._show_keys()
+
+    async def action_table(self) -> None:
+        """Give the list the whole width for a table, or show a replica next to it again."""
+        self._change_view(table=not self._app_state.list_view.table)
+        self._show_table()
+        if not self._in_table and not self.has_class("-narrow"):
+            await self._beside.follow(self.listing.selected)
+
+    def action_sort_by(self, step: int) -> None:
+        """Sort by another column."""
+        self._change_view(**self._app_state.list_view.sort_by(step))
+
+    def action_reverse(self) -> None:
+        self._change_view(reverse=not self._app_state.list_view.reverse)
+
+    @on(ReplicaListView.ColumnChosen)
+    def _column_chosen(self, event: ReplicaListView.ColumnChosen) -> None:
+        """Sort by a column, or the other way round if it is sorted by that already."""
+        view = self._app_state.list_view
+        self._change_view(sort=event.key, reverse=event.key is view.sort and not view.reverse)
+
+    def action_group(self) -> None:
+        """Group the list by the next property."""
+        group = self._app_state.list_view.next_group()
+        self._change_view(group=group)
+        self.tell("information", "List", GROUPED[group])
+
+    def action_pin(self) -> None:
+        if meant := {state.id for state in self.meant}:
+            self._app_state.pin(meant)
+            self._show_list(sort=True)
+
+    def _change_view(self, **changes: Any) -> None:
+        self._app_state.arrange(**changes)
+        # Not with the next frame: a key that comes after it applies to what is shown then.
+        self._show_list(sort=True)
 
     def action_mark(self) -> None:
         self.listing.action_mark()

@@ -18,6 +18,7 @@ from textual.widgets import Input, Static
 
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.hooks import LiveHook, said_name
+from quarterdeck.store.list_view import ListView, SortKey
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.status import WORDS
 from quarterdeck.transcript.text import clean, money, name_line, one_line
@@ -34,35 +35,30 @@ UNISOLATED = "⚠ not isolated"
 
 def distance_of(state: ReplicaState) -> str:
     """Return how many commits the first repository's branch is ahead and behind; else nothing."""
-    first = next(iter(state.record.repository_statuses), None)
-    ahead, behind = (first.ahead or 0, first.behind or 0) if first else (0, 0)
+    ahead, behind = state.distance
     return " ".join([*([f"↑{ahead}"] if ahead else []), *([f"↓{behind}"] if behind else [])])
+
+
+def changes_of(state: ReplicaState) -> str:
+    """Return the changed lines of all repositories, and how many files are new; else nothing."""
+    added, removed = state.changed_lines
+    untracked = f" ?{state.untracked}" if state.untracked else ""
+    return f"+{added} -{removed}{untracked}" if added or removed or untracked else ""
 
 
 def facts_of(state: ReplicaState) -> list[str]:
     """Return changed lines, agent, context, cost, branch and its distance, the most important first."""
-    chat = state.first_chat
-    added, removed = state.changed_lines
-    facts: list[str] = []
-    if added or removed or state.untracked:
-        untracked = f" ?{state.untracked}" if state.untracked else ""
-        facts.append(f"+{added} -{removed}{untracked}")
-    facts.append((chat.record.provider if chat else state.record.coding_agent) or "")
-    facts += _use_of(state.chat_to_show)
-    facts += [status.branch or "" for status in state.record.repository_statuses[:1]]
-    facts.append(distance_of(state))
+    context = state.context_percent
+    facts = [
+        *(changes_of(state), state.agent, f"ctx {context}%" if context is not None else ""),
+        *(_cost_of(state.chat_to_show), state.branch, distance_of(state)),
+    ]
     return [one_line(fact) for fact in facts if fact]
 
 
-def _use_of(chat: ChatState | None) -> list[str]:
-    """Return how full the context of a chat is, and its cost, as far as its agent reports them."""
-    if chat is None:
-        return []
-    tokens = chat.tokens
-    facts: list[str] = []
-    if tokens.context is not None and tokens.window:
-        facts.append(f"ctx {min(100, round(100 * tokens.context / tokens.window))}%")
-    return [*facts, *([money(tokens.cost, tokens.currency)] if tokens.cost else [])]
+def _cost_of(chat: ChatState | None) -> str:
+    """Return what a chat has cost, if its agent reports it."""
+    return money(chat.tokens.cost, chat.tokens.currency) if chat and chat.tokens.cost else ""
 
 
 class HeadLine(Widget):
@@ -127,6 +123,13 @@ def _width_of(facts: Sequence[str]) -> int:
     return sum(cell_len(f" · {fact}") for fact in facts)
 
 
+def sort_words(view: ListView) -> str:
+    """Return what the list is sorted by; nothing while it is by state, as usual."""
+    if view.sort is SortKey.ATTENTION and not view.reverse:
+        return ""
+    return f"by {view.sort}{' (reversed)' if view.reverse else ''}"
+
+
 SUGGESTED = [f"is:{word}" for word in WORDS.values()]
 
 
@@ -183,10 +186,11 @@ class FilterLine(Vertical, HasKeyContext):
         self.add_class("typing")
         self.screen.set_focus(self._field)
 
-    def show(self, shown: int, all_: int, marked: int) -> None:
-        """Show how many are shown, of how many, and how many are marked."""
+    def show(self, shown: int, all_: int, marked: int, order: str = "") -> None:
+        """Show how many are shown, of how many, how many are marked, and an unusual order."""
         parts = [f"{shown} of {all_}"] if self.typed.strip() else []
         parts += [f"{marked} marked"] if marked else []
+        parts += [order] if order else []
         self.set_class(bool(parts), "shown")
         self._counts.update("  ".join(parts))
 

@@ -1,4 +1,6 @@
-"""The list of replicas: one line each, those who need the user first.
+"""The list of replicas: one line each, those who need the user first, in a sidebar or as a table.
+
+    states in the store's order -> in place, grouped -> lines -> cells of the visible ones -> what changed
 
 The order is kept while the list has the focus, so that no key meets another row than the user saw. At the
 start, before the first key, the rows are sorted until the state of each has been read, and the cursor goes to
@@ -9,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 from uuid import UUID
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -19,83 +20,40 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.timer import Timer
 
+from quarterdeck.store.list_view import Grouping, ListView, Names, SortKey, group_name
 from quarterdeck.store.replicas import RUNNING
-from quarterdeck.store.status import WAITS, Attention
-from quarterdeck.transcript.text import name_line, one_line
+from quarterdeck.store.status import WAITS
 from quarterdeck.tui.actions import KeyContext, prompt_bindings
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.text import fit, wrapped
 from quarterdeck.tui.textual_ext.type_ahead import keys_typed
-from quarterdeck.tui.themes import MARKS, PullMark, part_style, pull_mark
-from quarterdeck.tui.widgets.lines import distance_of
+from quarterdeck.tui.themes import MARKS, part_style
+from quarterdeck.tui.widgets.replica_rows import (
+    Cell,
+    Line,
+    age_lasts,
+    column_at,
+    group_line,
+    head_line,
+    sidebar_line,
+    table_line,
+)
+from quarterdeck.wire.base import utc_now
 
 if TYPE_CHECKING:
     from quarterdeck.store.replicas import ReplicaState
 
-NOTE_WIDTH = 9
-LEAST_NAME = 16
-"""Width in cells that a longer name has at least; where that leaves no room for the state in words, the
-sign alone shows it."""
-LEAST_WITH_BRANCH = 30
-"""Width in cells below which a row has its name and state only."""
-MARKED = "*"
 BOLD = Style(bold=True)
 
 
 @dataclass(frozen=True)
-class ReplicaRow:
-    """Content of one line; equal rows are not painted again."""
+class GroupHead:
+    """The line above the replicas of a group."""
 
-    replica_id: UUID
-    sign: str
-    color: str
-    name: str
-    note: str
-    bold: bool
-    marked: bool = False
-    branch: str = ""
-    distance: str = ""
-    """Commits ahead of the base branch, and behind it."""
-    pull: PullMark | None = None
-
-    def name_width(self, width: int) -> int:
-        """Return the cells for the name, and what stands behind it, in a list of this width."""
-        room = width - 4  # without the marks before it and the blank behind it
-        usual = max(4, room - NOTE_WIDTH)
-        name, beside = cell_len(self.name), room - cell_len(self.note)
-        if name <= usual or usual >= LEAST_NAME:
-            return usual
-        if name <= beside:
-            return name
-        return beside if beside >= LEAST_NAME else room
-
-    def tail(self, room: int, *, narrow: bool = False) -> tuple[str, str]:
-        """Return the facts that fit next to the name: branch and distance, and pull request.
-
-        In a `narrow` list the pull request alone.
-        """
-        both = " ".join(part for part in (self.branch, self.distance) if part)
-        pull = self.pull.sign if self.pull is not None else ""
-        left = room - cell_len(self.name) - 2
-        tails = ((both, pull), (self.distance, pull), ("", pull), (self.distance, ""))
-        fitting = (tail for tail in tails if cell_len(" ".join(filter(None, tail))) <= left)
-        return next((part for part in fitting if not (narrow and part[0])), ("", ""))
-
-
-def row_of(state: "ReplicaState", *, marked: bool = False) -> ReplicaRow:
-    """Return the line of a replica."""
-    mark = MARKS[state.attention]
-    bold = state.unseen or state.asks or state.attention is Attention.PLAN
-    branch = next((status.branch for status in state.record.repository_statuses), None)
-    if branch is not None and branch.endswith(f"/{state.name}"):
-        branch = None  # the replica's own: it adds nothing
-    return ReplicaRow(
-        *(state.id, mark.sign, mark.color, name_line(state.name), mark.word, bold, marked),
-        branch=one_line(branch or ""),
-        distance=distance_of(state),
-        pull=pull_mark(state),
-    )
+    key: UUID | str | None
+    states: "list[ReplicaState]"
 
 
 class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
@@ -106,6 +64,9 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         "list--note",
         "list--empty",
         "list--marked",
+        "list--group",
+        "list--head",
+        "list--warning",
         *(f"list--{mark.color}" for mark in MARKS.values()),
     }
     DEFAULT_CSS = """
@@ -123,6 +84,8 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         }
         & > .list--note { color: $text-muted; }
         & > .list--empty { color: $text-muted; }
+        & > .list--group { color: $text-muted; text-style: bold; }
+        & > .list--head { color: $text-muted; background: $panel; }
         & > .list--marked { color: $text-accent; text-style: bold; }
         & > .list--muted { color: $text-muted; }
         & > .list--primary { color: $text-primary; }
@@ -165,11 +128,32 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
     empty: reactive[str] = reactive("")
     """Shown when there are no rows."""
 
+    class ColumnChosen(Message):
+        """The title of a column was clicked."""
+
+        def __init__(self, key: SortKey) -> None:
+            super().__init__()
+            self.key = key
+
+    table: reactive[bool] = reactive(False)
+    """Whether it has the width for a table."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._rows: list[ReplicaRow] = []
+        self._view = ListView()
+        self._pinned: set[UUID] = set()
+        self._names: Names = {}
         self._states: list[ReplicaState] = []
         """In the order of the store."""
+        self._shown: list[ReplicaState] = []
+        """In the order of their rows."""
+        self._lines: list[GroupHead | int] = []
+        """Of each line the head, or the place in `_shown`."""
+        self._line_of: list[int] = []
+        """The line of each row."""
+        self._drawn: dict[int, Line] = {}
+        """The visible lines, as they were painted."""
+        self._age_timer: Timer | None = None
         self._unread: set[UUID] | None = None
         """Those of the first rows whose states are still being read; None before the first rows."""
         self.marked: set[UUID] = set()
@@ -188,17 +172,24 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
     @property
     def is_unsorted(self) -> bool:
         """Whether the rows are in another order than the store has them."""
-        return [row.replica_id for row in self._rows] != [state.id for state in self._states]
+        return any(one is not other for one, other in zip(self._shown, self._states, strict=True))
 
     @property
     def selected(self) -> UUID | None:
         """The replica under the cursor."""
-        return self._rows[self.cursor].replica_id if self._rows else None
+        return self._shown[self.cursor].id if self._shown else None
 
     @property
     def count(self) -> int:
         """How many it shows."""
-        return len(self._rows)
+        return len(self._shown)
+
+    def set_view(self, view: ListView, names: Names) -> None:
+        """Set how the next states are shown; `names` are those of environments."""
+        if view != self._view and self.table:
+            self.refresh(Region(0, 0, self.size.width, 1))
+        self._view, self._names = view, names
+        self._pinned = set(view.pinned)
 
     def show(self, states: "list[ReplicaState]", *, sort: bool = False) -> None:
         """Show replicas; the cursor stays on its replica.
@@ -209,26 +200,84 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         was_unread = self._read_on(states)
         if not sort and self.has_focus and not was_unread:
             states = self._in_place(states)
-        rows = [row_of(state, marked=state.id in self.marked) for state in states]
-        if rows == self._rows and rows:
-            return
-        chosen, old = self.selected, self._rows
-        self._rows = rows
-        self.virtual_size = Size(self.size.width, len(rows))
-        position = next((i for i, row in enumerate(rows) if row.replica_id == chosen), None)
+        chosen = self.selected
+        self._set_rows(states)
+        position = next((i for i, state in enumerate(states) if state.id == chosen), None)
         if position is not None and states[0].id in was_unread:
             first = states[0].attention
             position = 0 if first in WAITS and first < states[position].attention else position
-        self.cursor = max(0, min(self.cursor if position is None else position, len(rows) - 1))
-        if len(old) != len(rows) or not rows:
-            self.refresh()
-        else:
-            changed = [
-                i for i, pair in enumerate(zip(old, rows, strict=True)) if pair[0] != pair[1]
-            ]
-            self._paint(*changed)
+        self.cursor = max(0, min(self.cursor if position is None else position, len(states) - 1))
+        self._repaint()
         if self.selected != chosen:
             self.post_message(self.Highlighted(self.selected))
+
+    def _set_rows(self, states: "list[ReplicaState]") -> None:
+        lines: list[GroupHead | int] = []
+        self._shown, self._line_of = states, []
+        head: GroupHead | None = None
+        for row, state in enumerate(states):
+            if self._view.group is not Grouping.NONE:
+                key = self._view.group_of(state)
+                if head is None or head.key != key:
+                    head = GroupHead(key, [])
+                    lines.append(head)
+                head.states.append(state)
+            self._line_of.append(len(lines))
+            lines.append(row)
+        if not (lines and self._lines):
+            self.refresh()
+        self._lines = lines
+        self._measure()
+
+    def _measure(self) -> None:
+        self.virtual_size = Size(self.size.width, len(self._lines) + self._top)
+
+    @property
+    def _top(self) -> int:
+        """Lines above the rows: the titles of the table's columns."""
+        return 1 if self.table else 0
+
+    @property
+    def _width(self) -> int:
+        return self.scrollable_content_region.width  # next to the scrollbar
+
+    def _repaint(self) -> None:
+        """Paint the visible lines that have changed."""
+        for line in self._visible:
+            if self._content(line) != self._drawn.get(line, ()):
+                self._paint(line)
+        self._await_age()
+
+    @property
+    def _visible(self) -> range:
+        first = self.scroll_offset.y
+        return range(first, first + self.size.height - self._top)
+
+    def _await_age(self) -> None:
+        """Paint again when the first of the ages that are shown becomes another one."""
+        if self._age_timer is not None:
+            self._age_timer.stop()
+            self._age_timer = None
+        if not self.table:
+            return
+        now = utc_now()
+        entries = self._lines[self._visible.start : self._visible.stop]
+        shown = [self._shown[entry] for entry in entries if isinstance(entry, int)]
+        if shown:
+            soonest = min(age_lasts(state.active_at, now) for state in shown)
+            self._age_timer = self.set_timer(soonest, self._repaint)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Part of `ScrollView`: other ages are shown."""
+        super().watch_scroll_y(old_value, new_value)
+        self._await_age()
+
+    def watch_table(self) -> None:
+        """Draw it anew."""
+        self._measure()
+        self.refresh()
+        self._repaint()
+        self._show_cursor()
 
     def _read_on(self, states: "list[ReplicaState]") -> set[UUID]:
         """Return those whose states were being read until now; none once the user has typed a key."""
@@ -240,9 +289,10 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         return set() if keys_typed(self) else before
 
     def _in_place(self, states: "list[ReplicaState]") -> "list[ReplicaState]":
-        """Return the replicas in the order of their rows; new ones come last."""
-        places = {row.replica_id: place for place, row in enumerate(self._rows)}
-        return sorted(states, key=lambda state: places.get(state.id, len(places)))
+        """Return the replicas in the order of their rows; new ones come last, or last in their group."""
+        places = {state.id: place for place, state in enumerate(self._shown)}
+        kept = sorted(states, key=lambda state: places.get(state.id, len(places)))
+        return self._view.grouped(kept)
 
     def sort(self) -> None:
         """Show the rows in the order of the store."""
@@ -255,8 +305,8 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
 
     def select(self, replica_id: UUID) -> None:
         """Move the cursor to a replica."""
-        for index, row in enumerate(self._rows):
-            if row.replica_id == replica_id:
+        for index, state in enumerate(self._shown):
+            if state.id == replica_id:
                 self.cursor = index
 
     def unmark(self, replica_ids: set[UUID]) -> None:
@@ -277,30 +327,42 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
 
     def action_mark_all(self) -> None:
         """Mark all that are shown; if all are marked, unmark them."""
-        shown = {row.replica_id for row in self._rows}
+        shown = {state.id for state in self._shown}
         self._set_marks(self.marked - shown if shown <= self.marked else self.marked | shown)
 
     def on_resize(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self._rows))
+        self._measure()
 
     def watch_cursor(self, old: int, new: int) -> None:
-        self._paint(old, new)
-        self.scroll_to_region(Region(0, new, 1, 1), animate=False, force=True)
-        if self._rows:
+        for row in {old, new}:
+            if row < len(self._line_of):
+                self._paint(self._line_of[row])
+        self._show_cursor()
+        if self._shown:
             self.post_message(self.Highlighted(self.selected))
 
-    def _paint(self, *lines: int) -> None:
-        top = self.scroll_offset.y
-        self.refresh(*(Region(0, line - top, self.size.width, 1) for line in lines))
+    def _show_cursor(self) -> None:
+        """Scroll to the row under the cursor, and to the head above it."""
+        if not self._shown:
+            return
+        line = self._line_of[self.cursor]
+        head = int(line > 0 and isinstance(self._lines[line - 1], GroupHead))
+        region = Region(0, line - head, 1, 1 + head + self._top)
+        self.scroll_to_region(region, animate=False, force=True)
+
+    def _paint(self, line: int) -> None:
+        y = line - self.scroll_offset.y + self._top
+        if self._top <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
 
     def action_move(self, step: int) -> None:
-        self.cursor = max(0, min(len(self._rows) - 1, self.cursor + step))
+        self.cursor = max(0, min(len(self._shown) - 1, self.cursor + step))
 
     def action_edge(self, index: int) -> None:
-        self.cursor = max(0, index % len(self._rows)) if self._rows else 0
+        self.cursor = max(0, index % len(self._shown)) if self._shown else 0
 
     def action_page(self, direction: int) -> None:
-        self.action_move(direction * max(1, self.size.height - 1))
+        self.action_move(direction * max(1, self.size.height - 1 - self._top))
 
     def action_open(self) -> None:
         if self.selected is not None:
@@ -308,46 +370,61 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
 
     def on_click(self, event: Click) -> None:
         self._unread = set()
-        line = event.y + self.scroll_offset.y
-        if line >= len(self._rows):
+        if event.y < self._top:
+            if (key := column_at(event.x, self._width)) is not None:
+                self.post_message(self.ColumnChosen(key))
             return
-        again = line == self.cursor
-        self.cursor = line
+        line = event.y + self.scroll_offset.y - self._top
+        row = self._lines[line] if line < len(self._lines) else None
+        if not isinstance(row, int):
+            return
+        again = row == self.cursor
+        self.cursor = row
         if again:
             self.action_open()
 
     def render_line(self, y: int) -> Strip:
-        width = self.scrollable_content_region.width  # next to the scrollbar
-        line = y + self.scroll_offset.y
-        base = self.rich_style
-        if not self._rows:
-            texts = wrapped(self.empty, width - 2)
+        if y < self._top:
+            return self._strip(head_line(self._view, self._width), self._look("head"))
+        line = y + self.scroll_offset.y - self._top
+        if not self._lines:
+            texts = wrapped(self.empty, self._width - 2)
             text = texts[line] if line < len(texts) else ""
-            style = self.get_component_rich_style("list--empty")
-            return Strip([Segment(f" {fit(text, width - 1)}", base + style)])
-        if line >= len(self._rows):
-            return Strip.blank(width, base)
-        row = self._rows[line]
-        here = line == self.cursor
-        cursor = part_style(self, "list--cursor")
-        style = base + cursor if here else base
-        note = base + self.get_component_rich_style("list--note")
-        sign = style if here else base + self.get_component_rich_style(f"list--{row.color}")
-        marked = style if here else base + self.get_component_rich_style("list--marked")
-        name_width = row.name_width(width)
-        tail, pull = row.tail(name_width, narrow=width < LEAST_WITH_BRANCH)
-        tail = f"{tail} " if tail and pull else tail
-        shown_width = name_width - cell_len(tail + pull)
-        color = f"list--{row.pull.color}" if row.pull is not None else "list--note"
-        colored = style if here else base + self.get_component_rich_style(color)
-        name_style = style + BOLD if row.bold else style
-        return Strip(
-            [
-                Segment(MARKED if row.marked else " ", marked),
-                Segment(f"{row.sign} ", sign),
-                Segment(fit(row.name, shown_width), name_style),
-                Segment(tail, style if here else note),
-                Segment(f"{pull} ", colored),
-                Segment(fit(row.note, width - 4 - name_width), style if here else note),
-            ]
-        )
+            return self._strip((Cell(f" {fit(text, self._width - 1)}", "empty"),), self.rich_style)
+        if y == self._top:
+            self._forget_hidden()
+        self._drawn[line] = content = self._content(line)
+        if not content:
+            return Strip.blank(self._width, self.rich_style)
+        if self._lines[line] == self.cursor:
+            style = self.rich_style + part_style(self, "list--cursor")
+            plain = tuple(cell._replace(look="") for cell in content)
+            return self._strip(plain, style)
+        return self._strip(content, self.rich_style)
+
+    def _forget_hidden(self) -> None:
+        visible = self._visible
+        self._drawn = {line: one for line, one in self._drawn.items() if line in visible}
+
+    def _content(self, line: int) -> Line:
+        """Return what a line shows; nothing below the last one."""
+        if line >= len(self._lines):
+            return ()
+        entry, width = self._lines[line], self._width
+        if isinstance(entry, GroupHead):
+            return group_line(group_name(entry.key, self._names), entry.states, width)
+        state = self._shown[entry]
+        marked, pinned = state.id in self.marked, state.id in self._pinned
+        if self.table:
+            return table_line(state, width, utc_now(), marked=marked, pinned=pinned)
+        return sidebar_line(state, width, marked=marked, pinned=pinned)
+
+    def _look(self, look: str) -> Style:
+        return self.rich_style + part_style(self, f"list--{look}")
+
+    def _strip(self, line: Line, base: Style) -> Strip:
+        segments: list[Segment] = []
+        for text, look, bold in line:
+            style = base + self.get_component_rich_style(f"list--{look}") if look else base
+            segments.append(Segment(text, style + BOLD if bold else style))
+        return Strip(segments).extend_cell_length(self._width, base).crop(0, self._width)

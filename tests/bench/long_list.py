@@ -1,0 +1,75 @@
+"""The list of 500 replicas: what a change of one costs, and a key, in the sidebar and as a table."""
+
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+from quarterdeck.store.list_view import Grouping, SortKey
+from quarterdeck.tui.screens.main import MainScreen
+from tests.bench.table import Row
+from tests.support.waiting import eventually
+from tests.tui_shell.frozen import FrozenCockpit, screen_text
+
+COUNT = 500
+SAMPLES = 40
+
+
+def _fill(app: FrozenCockpit) -> None:
+    for number in range(COUNT):
+        name = f"repo-{number % 20}"
+        status = {"repository": name, "branch": f"qd/one-{number}", "git_diff": {"added": number}}
+        app.add(
+            f"one-{number}",
+            awaiting_input=number % 50 == 0,
+            processing=number % 7 == 0,
+            repositories=[{"id": UUID(int=3), "name": name, "url": f"https://host/{name}"}],
+            repository_statuses=[status],
+        )
+
+
+def _cost(work: Callable[[], object]) -> float:
+    """Milliseconds of the processor, the median of several."""
+    costs: list[float] = []
+    for _ in range(SAMPLES):
+        begun = time.process_time()
+        work()
+        costs.append(time.process_time() - begun)
+    return statistics.median(costs) * 1000
+
+
+async def _measure(drafts: Path) -> list[Row]:
+    app = FrozenCockpit(drafts)
+    _fill(app)
+    rows: list[Row] = []
+    async with app.run_test(size=(120, 40)) as pilot:
+        await eventually(lambda: "one-0" in screen_text(app), "the list")
+        screen = app.screen
+        assert isinstance(screen, MainScreen)
+        listing = screen.listing
+
+        def key() -> None:
+            listing.action_move(1)
+            listing.render_lines(listing.size.region)
+
+        sides = {"sidebar": {}, "table": {"table": True}}
+        grouped = {"sort": SortKey.CHANGES, "group": Grouping.REPOSITORY}
+        for name, view in {**sides, "table, sorted and grouped": grouped}.items():
+            app.app_state.arrange(**view)
+            screen._show_table()
+            await pilot.pause()
+            rows += [
+                Row(f"list of {COUNT}, {name}: a change", _cost(screen._show_list), "ms", 40),
+                Row(f"list of {COUNT}, {name}: a key", _cost(key), "ms", 8),
+            ]
+            listing.action_edge(0)
+    return rows
+
+
+def list_rows() -> list[Row]:
+    """A list that stands still, without a service."""
+    with tempfile.TemporaryDirectory() as drafts:
+        return asyncio.run(_measure(Path(drafts)))
