@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -12,20 +13,22 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from quarterdeck.engine.daemon import OPEN_FILES
 from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.errors import ProcessError, SandboxError
+from tests.containers.daemons import BASE, IMAGE, Daemon, DockerEngine, Podman, started
 from tests.containers.deck import Deck
-from tests.containers.dockerd import BASE, IMAGE, DockerEngine, docker_engine
 from tests.support.git import git, make_repository
 from tests.support.waiting import eventually
 
 PROGRAM = (sys.executable, "-I", "-m", "quarterdeck")
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[DockerEngine]:
-    with docker_engine() as made, TemporaryDirectory(prefix="qd-") as home:
+@pytest.fixture(scope="module", params=[DockerEngine, Podman], ids=["docker", "podman"])
+def engine(request: pytest.FixtureRequest) -> Iterator[Daemon]:
+    with started(request.param) as made, TemporaryDirectory(prefix="qd-") as home:
         _configure(Path(home), made)
         built = subprocess.run(
             [*PROGRAM, "image", "build", "--base", BASE, "--wheels", made.parts / "wheels"],
@@ -38,13 +41,13 @@ def engine() -> Iterator[DockerEngine]:
         yield made
 
 
-def _configure(home: Path, engine: DockerEngine) -> None:
+def _configure(home: Path, engine: Daemon) -> None:
     table = f'driver = "docker"\naddress = "{engine.address}"\nimage = "{IMAGE}"\n'
     (home / "config.toml").write_text(f"[sandboxes]\n{table}")
 
 
 @pytest.fixture
-async def deck(engine: DockerEngine) -> AsyncIterator[Deck]:
+async def deck(engine: Daemon) -> AsyncIterator[Deck]:
     with TemporaryDirectory(prefix="qd-") as directory:
         home = Home(Path(directory) / "home")
         containers = DockerContainers(home, IMAGE, engine.address)
@@ -61,7 +64,7 @@ async def deck(engine: DockerEngine) -> AsyncIterator[Deck]:
             await containers.close()
 
 
-def left(engine: DockerEngine) -> list[str]:
+def left(engine: Daemon) -> list[str]:
     """The containers and volumes there are."""
     with engine.client() as client:
         containers = client.get("/containers/json?all=true").json()
@@ -74,7 +77,7 @@ def repository(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "shop")
 
 
-async def test_the_life_of_a_replica(deck: Deck, engine: DockerEngine, repository: Path) -> None:
+async def test_the_life_of_a_replica(deck: Deck, engine: Daemon, repository: Path) -> None:
     id = await deck.create(await deck.environment(str(repository)))
     assert (await deck.run(id, "id -u; id -g; pwd")).split() == ["1000", "0", "/replica/workspace"]
     assert "in a terminal" in await deck.in_terminal(id, "echo in a terminal")
@@ -119,21 +122,31 @@ async def test_the_life_of_a_replica(deck: Deck, engine: DockerEngine, repositor
     assert await deck.running(id, "cat shop/new") == "new\n"
 
 
-async def test_limits_hold_and_replicas_are_apart(deck: Deck, engine: DockerEngine) -> None:
+LIMITS = """cd /sys/fs/cgroup
+cat pids/pids.max 2>/dev/null || cat pids.max
+cat memory/memory.limit_in_bytes 2>/dev/null || cat memory.max
+cat cpu/cpu.cfs_quota_us cpu/cpu.cfs_period_us 2>/dev/null || cat cpu.max
+"""
+
+
+async def test_limits_hold_and_replicas_are_apart(deck: Deck, engine: Daemon) -> None:
     environment = await deck.environment()
-    one, other = await asyncio.gather(deck.create(environment), deck.create(environment))
+    one, other = await asyncio.gather(
+        deck.create(environment), deck.create(environment, size="large")
+    )
+    # What the kernel enforces.
+    processors = os.cpu_count() or 1
+    for id, bounds in ((one, BOUNDS["small"]), (other, BOUNDS["large"])):
+        found = (await deck.run(id, LIMITS)).split()
+        assert found[:2] == [str(bounds.processes), str(bounds.memory)]
+        assert int(found[2]) / int(found[3]) == min(bounds.processors, processors)
+    status = await deck.run(one, "cat /proc/self/status")
+    assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status
+    assert set(re.findall(r"Cap\w+:\t(\w+)", status)) == {"0" * 16}
+    assert int(await deck.run(one, "ulimit -Hn")) <= OPEN_FILES
+    # No replica reaches another, by itself or by the rule in the documentation.
     with engine.client() as client:
         host = client.get(f"/containers/qd-{one}/json").json()
-    limits = host["HostConfig"]
-    assert (limits["Memory"], limits["MemorySwap"], limits["PidsLimit"]) == (8 << 30, 8 << 30, 4096)
-    assert limits["NanoCpus"] > 0 and limits["CapDrop"] == ["ALL"]
-    # What the kernel enforces is what was asked for.
-    paths = "/sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max"
-    assert (await deck.run(one, f"cat {paths} 2>/dev/null || true")).split() == ["4096"]
-    paths = "/sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max"
-    assert (await deck.run(one, f"cat {paths} 2>/dev/null || true")).split() == [str(8 << 30)]
-    assert "NoNewPrivs:\t1" in await deck.run(one, "cat /proc/self/status")
-    # No replica reaches another.
     address = host["NetworkSettings"]["Networks"]["quarterdeck"]["IPAddress"]
     serve = "setsid python3 -m http.server 8000 --bind 0.0.0.0 >/dev/null 2>&1 & "
     connect = (
@@ -144,10 +157,16 @@ async def test_limits_hold_and_replicas_are_apart(deck: Deck, engine: DockerEngi
     assert "True" in await deck.run(
         one, f'for i in $(seq 50); do python3 -c "{connect}" | grep True && break; sleep 0.1; done'
     )
+    assert isinstance(deck.containers, DockerContainers)
+    gaps = (await deck.containers.isolation()).gaps
+    assert [gap.message for gap in gaps] == engine.gaps
+    if gaps:
+        assert (await deck.run(other, f'python3 -c "{connect}"')).strip() == "True"
+        engine.keep_apart()
     assert (await deck.run(other, f'python3 -c "{connect}"')).strip() == "False"
 
 
-async def test_it_outlives_the_service_and_the_engine(deck: Deck, engine: DockerEngine) -> None:
+async def test_it_outlives_the_service_and_the_engine(deck: Deck, engine: Daemon) -> None:
     id = await deck.create(await deck.environment())
     before = await deck.run(id, "echo $PPID; date +%s%N > started; cat started")
     await deck.stop()
@@ -206,7 +225,7 @@ async def _work_on_changes(qd: Callable[..., Awaitable[str]], checkout: Path) ->
 
 
 async def test_only_commands_of_an_earlier_service_are_ended(
-    engine: DockerEngine, tmp_path: Path
+    engine: Daemon, tmp_path: Path
 ) -> None:
     home = Home(tmp_path / "home")
     async with AsyncExitStack() as stack:
@@ -226,7 +245,7 @@ async def test_only_commands_of_an_earlier_service_are_ended(
         assert left(engine) == []
 
 
-async def test_the_service_starts_before_docker(engine: DockerEngine) -> None:
+async def test_the_service_starts_before_docker(engine: Daemon) -> None:
     """It starts, refuses clearly, and goes on by itself when the engine answers."""
     with TemporaryDirectory(prefix="qd-") as home:
         _configure(Path(home), engine)
@@ -257,14 +276,14 @@ async def test_the_service_starts_before_docker(engine: DockerEngine) -> None:
             assert service.stdout is not None
             assert b'"ready": true' in await service.stdout.readline()
             code, said = await qd(*create)
-            assert code != 0 and "Docker does not answer" in said, said
+            assert code != 0 and "The container engine does not answer" in said, said
         finally:
             engine.start()
         try:
 
             async def made() -> bool:
                 code, said = await qd(*create)
-                assert code == 0 or "Docker does not answer" in said, said
+                assert code == 0 or "The container engine does not answer" in said, said
                 return code == 0
 
             await eventually(made, "a replica")
@@ -277,7 +296,7 @@ async def test_the_service_starts_before_docker(engine: DockerEngine) -> None:
             await service.communicate()
 
 
-async def test_a_new_user_with_docker(engine: DockerEngine, repository: Path) -> None:
+async def test_a_new_user_with_docker(engine: Daemon, repository: Path) -> None:
     """Configure, start, check, work: with the program itself, on the engine's own network."""
     with TemporaryDirectory(prefix="qd-") as home:
         _configure(Path(home), engine)

@@ -20,7 +20,14 @@ from quarterdeck.service import server
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import AddressInUseError, HomeInUseError, ListenError
 from quarterdeck.service.event_rows import NewEvent
-from quarterdeck.service.listeners import Bound, Listener, TcpListener, UnixListener, bind
+from quarterdeck.service.listeners import (
+    Bound,
+    InsideTcpListener,
+    Listener,
+    TcpListener,
+    UnixListener,
+    bind,
+)
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import answers_health, build_service, take_home
 
@@ -229,6 +236,15 @@ async def test_an_address_that_is_none(context: ServiceContext, tmp_path: Path) 
             await serve(build_service(context), [bad])
     with pytest.raises(ListenError):
         await serve(build_service(context), [UnixListener(tmp_path / "missing" / "qd.sock")])
+
+
+def test_the_bridge_of_containers_may_be_made_later() -> None:
+    bound = bind(InsideTcpListener("192.0.2.1", 0))
+    try:
+        with pytest.raises(AddressInUseError):
+            bind(InsideTcpListener(*bound.socket.getsockname()))
+    finally:
+        bound.close()
 
 
 async def test_a_stale_socket_is_replaced_and_a_live_one_is_not(

@@ -89,7 +89,7 @@ async def placement(
             await containers.open()
             await bridge.connected()
         keeping = asyncio.create_task(
-            containers.keep_connected(bridge.connected), name="connecting to Docker"
+            containers.keep_connected(bridge.connected), name="connecting to the container engine"
         )
         keeping.add_done_callback(_report_failure)
         driver = ContainerDriver(home, local.mirrors, containers, lambda: bridge.url)
@@ -108,7 +108,7 @@ async def placement(
 
 def _report_failure(keeping: asyncio.Task[None]) -> None:
     if not keeping.cancelled() and (failure := keeping.exception()) is not None:
-        log.error("Docker is not connected to again: %r", failure, exc_info=failure)
+        log.error("the container engine is not connected to again: %r", failure, exc_info=failure)
 
 
 class _Bridge:
@@ -122,20 +122,11 @@ class _Bridge:
         self.url = ""
 
     async def connected(self) -> None:
-        """Note the address of the bridge, and request a listener there.
-
-        Raises:
-            SandboxError: it is not on this machine.
-        """
-        from quarterdeck.sandboxes.errors import SandboxError
+        """Note the address of the bridge, and request a listener there."""
         from quarterdeck.service.listeners import InsideTcpListener
 
         host = self._containers.gateway
-        try:
-            port = await asyncio.to_thread(_port, self._home, host)
-        except OSError as e:
-            text = f"The address {host} of Docker's bridge is not on this machine."
-            raise SandboxError(text, e.strerror) from e
+        port = await asyncio.to_thread(_port, self._home)
         self.url = f"http://{host}:{port}"
         if host not in self._known:
             self._known.add(host)
@@ -144,7 +135,7 @@ class _Bridge:
 
 @asynccontextmanager
 async def opened_docker(home: Home, table: "SandboxesTable") -> "AsyncGenerator[DockerContainers]":
-    """Connect to the Docker Engine.
+    """Connect to the container engine.
 
     Raises:
         ConfigError: the libraries for it are not installed.
@@ -181,14 +172,15 @@ def install_command(extra: str) -> str:
     return shlex.join((sys.executable, "-m", "pip", "install", *what))
 
 
-def _port(home: Home, host: str) -> int:
+def _port(home: Home) -> int:
     """Return the port for containers, always the same: those that run know no other."""
     path = home.service / "containers.port"
     try:
         return int(read_file(path))
     except (FileNotFoundError, ValueError):
         pass
-    with socket.create_server((host, 0)) as opened:
+    with socket.socket() as opened:
+        opened.bind(("", 0))  # not at the bridge, which may not be there yet
         port: int = opened.getsockname()[1]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_file(path, f"{port}\n")

@@ -36,6 +36,7 @@ from quarterdeck.wire.agents import Agent
 if TYPE_CHECKING:
     from quarterdeck.cli.schema import SandboxesTable
     from quarterdeck.client import Client
+    from quarterdeck.sandboxes.port import Isolation
 
 
 class Level(StrEnum):
@@ -113,12 +114,17 @@ async def _isolation(home: Home) -> AsyncGenerator[Finding]:
     else:
         yield ok("isolation", isolation.mode)
     yield ok("sandbox user", isolation.user)
-    if isolation.size_limited:
-        yield ok("sizes", "processor, memory and processes of a replica are limited by its size")
-    for gap in isolation.gaps:
-        yield warn("sandbox gap", gap.message, gap.next_step)
+    for finding in _bounds(isolation, "sizes", "sandbox gap"):
+        yield finding
     for limit in isolation.limits:
         yield ok("limits", limit)
+
+
+def _bounds(isolation: "Isolation", sizes: str, gap: str) -> Generator[Finding]:
+    if isolation.size_limited:
+        yield ok(sizes, "processor, memory and processes of a replica are limited by its size")
+    for one in isolation.gaps:
+        yield warn(gap, one.message, one.next_step)
 
 
 @contextmanager
@@ -164,7 +170,10 @@ async def _check_docker(target: Target, table: "SandboxesTable") -> AsyncGenerat
     with _existing_home(target.home) as place:
         try:
             async with opened_docker(place, table) as containers:
-                yield ok("docker", f"version {containers.version}, bridge {containers.gateway}")
+                yield ok("docker", f"{containers.engine}, bridge {containers.gateway}")
+                isolation = await containers.isolation()
+                for finding in _bounds(isolation, "container sizes", "container gap"):
+                    yield finding
                 _, version = await containers.image()
                 if version != __version__:
                     step = "Make it again with: qd image build."

@@ -22,6 +22,7 @@ from quarterdeck.engine.journal import FILE_NAME
 from quarterdeck.engine.rpc import RpcServer
 from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.local.files import write_file
+from quarterdeck.local.open_files import lower_limit
 from quarterdeck.wire.agents import OwnAgent
 from quarterdeck.wire.dial_home import BOOT_VARIABLE, HOME_VARIABLE
 from quarterdeck.wire.engine import CONFIG_NAME, SOCKET_NAME, EngineConfig
@@ -33,6 +34,8 @@ WATCH_SECONDS = 20.0
 """Between two checks."""
 ALONE_SECONDS = 60.0
 """A restarted service takes over its engines within this time."""
+OPEN_FILES = 20_000
+"""In a container. Not given when it is made, because podman then raises other limits, which it may not be allowed to."""
 
 
 class FileWatcher:
@@ -156,6 +159,7 @@ async def _serve_in_container(
     from quarterdeck.engine.boot_clones import CloneFailedError, make_clones
     from quarterdeck.engine.dial_home import HomeDialer, NoBootError, ServiceAddress, fetch_boot
 
+    lower_limit(OPEN_FILES)
     try:
         address = ServiceAddress(os.environ[HOME_VARIABLE], os.environ[WORKSPACE_VARIABLE])
         boot = await fetch_boot(address, os.environ.pop(BOOT_VARIABLE))

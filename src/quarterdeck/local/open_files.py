@@ -12,3 +12,10 @@ def raise_limit() -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
+
+
+def lower_limit(most: int) -> None:
+    """Lower both limits of this process, and of what it starts, to at most `most`."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY or hard > most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

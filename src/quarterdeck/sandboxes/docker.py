@@ -1,7 +1,8 @@
-"""Containers of a Docker Engine on this machine, through its API (`aiodocker`).
+"""Containers of a Docker Engine on this machine, or of podman, through the API of Docker (`aiodocker`).
 
 A workspace has a volume and, while it runs, a container, both named after it. Commands for its files
-run in containers of their own. Labels say what each is for.
+run in containers of their own. Labels say what each is for. What an engine does not do is found out
+from what it answers, never from its name.
 """
 
 import asyncio
@@ -34,12 +35,15 @@ from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.containers import Container, Launch
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
 from quarterdeck.sandboxes.image import VERSION_LABEL
-from quarterdeck.sandboxes.port import Absence, Isolation, Layout, Progress, Size
+from quarterdeck.sandboxes.port import Absence, Gap, Isolation, Layout, Progress, Size
 from quarterdeck.wire.base import utc_now
 
 DEFAULT_ADDRESS = "unix:///var/run/docker.sock"
 NETWORK = "quarterdeck"
-"""The bridge of all replicas, which does not lead from one to another."""
+"""The bridge of all replicas, which does not lead from one to another where the engine can do that."""
+_APART = "com.docker.network.bridge.enable_icc"
+_LIMITS = {"CpuCfsQuota": "processor time", "MemoryLimit": "memory", "PidsLimit": "processes"}
+"""What a container engine says that it can limit, and of what."""
 HOME_LABEL = "quarterdeck.home"
 ROLE_LABEL = "quarterdeck.role"
 WORKSPACE_LABEL = "quarterdeck.workspace"
@@ -54,7 +58,6 @@ AGAIN_SECONDS = 1.0
 UNUSABLE_SECONDS = 5.0
 """The same for one that answers and refuses."""
 STOP_SECONDS = 3
-OPEN_FILES = 20_000
 _NOT_CONNECTED = 900
 """The library's status of a failed connection."""
 _LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
@@ -84,12 +87,15 @@ class DockerContainers:
         self._docker: Docker | None = None
         self._owner = uuid4().hex
         self._processors = 0
+        self._unlimited: list[str] = []
+        self._apart = True
         self._lost = asyncio.Event()
         self.absence: Absence | None = None
         """Since when and why it does not answer; None while it does, as far as known."""
         self.gateway = ""
         """The address of this machine on the bridge of replicas."""
-        self.version = ""
+        self.engine = ""
+        """Its name and version."""
 
     async def open(self) -> None:
         """Connect, and make the network unless it is there.
@@ -104,12 +110,17 @@ class DockerContainers:
             self._docker = Docker(url=self._address)
         with self._failures(connected=False):
             info = cast("dict[str, Any]", await self._docker.system.info())
-            self._processors, self.version = int(info["NCPU"]), str(info["ServerVersion"])
-            self.gateway = await self._network()
+            version = await self._docker.version()
+            self._processors = int(info["NCPU"])
+            self.engine = _engine(version)
+            self._unlimited = [what for flag, what in _LIMITS.items() if not info.get(flag)]
+            network = await self._network()
+            self._apart = (network["Options"] or {}).get(_APART) == "false"
+            self.gateway = str(network["IPAM"]["Config"][0]["Gateway"])
         self._lost.clear()
         if self.absence is not None:
             self.absence = None
-            log.warning("Docker answers again at %s", self._address)
+            log.warning("The container engine answers again at %s", self._address)
 
     async def keep_connected(self, connected: Callable[[], Awaitable[None]]) -> None:
         """Connect again, with pauses, whenever the Docker Engine was away; never return.
@@ -128,7 +139,7 @@ class DockerContainers:
                 await asyncio.sleep(AGAIN_SECONDS)
             except SandboxError as e:
                 if str(e) != reported:
-                    log.error("Docker answers, but cannot be used: %s %s", e, e.details or "")
+                    log.error("The container engine cannot be used: %s %s", e, e.details or "")
                 reported = str(e)
                 self._lost.set()
                 await asyncio.sleep(UNUSABLE_SECONDS)
@@ -143,7 +154,7 @@ class DockerContainers:
             await self._docker.close()
             self._docker = None
 
-    async def _network(self) -> str:
+    async def _network(self) -> dict[str, Any]:
         try:
             network = await self._api.networks.get(NETWORK)
         except DockerError as e:
@@ -154,11 +165,10 @@ class DockerContainers:
                     "Name": NETWORK,
                     "Driver": "bridge",
                     "CheckDuplicate": True,
-                    "Options": {"com.docker.network.bridge.enable_icc": "false"},
+                    "Options": {_APART: "false"},
                 }
             )
-        found: dict[str, Any] = await network.show()
-        return str(found["IPAM"]["Config"][0]["Gateway"])
+        return await network.show()
 
     @property
     def _api(self) -> Docker:
@@ -169,7 +179,9 @@ class DockerContainers:
     def _failures(self, connected: bool = True) -> Generator[None]:
         if connected and not self.gateway:
             raise EngineAwayError(
-                self.absence.reason if self.absence else "Docker has not answered yet."
+                self.absence.reason
+                if self.absence
+                else "The container engine has not answered yet."
             )
         try:
             yield
@@ -180,14 +192,14 @@ class DockerContainers:
                 ) from e
             if e.status == _NOT_CONNECTED:
                 raise self._away(e) from e
-            raise SandboxError(f"Docker refused: {e.message}") from e
+            raise SandboxError(f"The container engine refused: {e.message}") from e
         except (aiohttp.ClientError, OSError, TimeoutError) as e:
             raise self._away(e) from e
 
     def _away(self, error: Exception) -> EngineAwayError:
         text = (
-            f"Docker does not answer at {self._address}. Start it, or change [sandboxes] in the "
-            "configuration file."
+            f"The container engine does not answer at {self._address}. Start it, or change "
+            "[sandboxes] in the configuration file."
         )
         if self.absence is None:
             self.absence = Absence(utc_now(), text)
@@ -208,8 +220,24 @@ class DockerContainers:
 
     async def isolation(self) -> Isolation:
         return Isolation(
-            "container", "uid 1000 of the image", f"Docker {self.version}", size_limited=True
+            "container",
+            "uid 1000 of the image",
+            self.engine,
+            size_limited=not self._unlimited,
+            gaps=tuple(self._gaps()),
         )
+
+    def _gaps(self) -> Generator[Gap]:
+        if self._unlimited:
+            yield Gap(
+                f"a replica's {', '.join(self._unlimited)} cannot be limited by its size",
+                "Let the container engine have these control groups; see docs/placement.md.",
+            )
+        if not self._apart:
+            yield Gap(
+                "replicas reach each other's ports on the network",
+                "Close it with a rule of the firewall; see docs/placement.md.",
+            )
 
     async def image(self) -> tuple[str, str | None]:
         """Return the id of the image, and the version of the engine in it.
@@ -344,7 +372,6 @@ class DockerContainers:
             "PidsLimit": bounds.processes,
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges:true"],
-            "Ulimits": [{"Name": "nofile", "Soft": OPEN_FILES, "Hard": OPEN_FILES}],
             "LogConfig": _LOG,
         }
 
@@ -430,7 +457,10 @@ class DockerContainers:
                 await asyncio.gather(feeding, return_exceptions=True)
         if not feeding.cancelled() and (failure := feeding.exception()) is not None:
             raise failure
-        if (await container.wait())["StatusCode"] != 0:
+        ended = await container.wait()
+        if failure := ended.get("Error"):
+            raise SandboxError("A command ended with its container.", failure["Message"])
+        if ended["StatusCode"] != 0:
             raise ProcessError(bytes(tail))
 
 
@@ -450,6 +480,12 @@ async def _feed(
         with _gone():
             await container.kill()
         raise
+
+
+def _engine(version: Mapping[str, Any]) -> str:
+    # Docker calls itself an engine only.
+    name = str(version["Components"][0]["Name"])
+    return f"{'Docker Engine' if name == 'Engine' else name} {version['Version']}"
 
 
 def _name(workspace_id: str) -> str:

@@ -17,6 +17,8 @@ BACKLOG = 512
 OWNER_ONLY = 0o177
 EVERYBODY = 0o111
 LAST_PORT = 65_535
+IP_FREEBIND = 15
+"""Of Linux; the standard library does not name it."""
 
 
 class Entrance(StrEnum):
@@ -50,7 +52,10 @@ class InsideListener(UnixListener):
 
 @dataclass(frozen=True)
 class InsideTcpListener(TcpListener):
-    """A TCP address for callers inside workspaces: on the bridge of their containers."""
+    """A TCP address for callers inside workspaces: on the bridge of their containers.
+
+    Some container engines make the bridge with the first container only, and remove it with the last.
+    """
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,8 @@ def _bind_tcp(host: str, port: int, entrance: Entrance) -> Bound:
         raise ListenError(f"Cannot listen on port {port}: ports go from 0 to {LAST_PORT}.")
     try:
         info = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        opened = socket.create_server(info[0][4][:2], family=info[0][0], backlog=BACKLOG)
+        create = _early_server if entrance is Entrance.INSIDE else socket.create_server
+        opened = create(info[0][4][:2], family=info[0][0], backlog=BACKLOG)
     except OSError as e:
         if e.errno == errno.EADDRINUSE:
             raise AddressInUseError(
@@ -126,6 +132,22 @@ def _bind_tcp(host: str, port: int, entrance: Entrance) -> Bound:
     bound = Bound(opened, (host, opened.getsockname()[1]), entrance)
     _on_tcp.add(bound)
     return bound
+
+
+def _early_server(
+    address: tuple[str | int, int | bytes], *, family: socket.AddressFamily, backlog: int
+) -> socket.socket:
+    """As `socket.create_server`, also at an address that this machine does not have yet."""
+    opened = socket.socket(family)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
+        opened.bind(address)
+        opened.listen(backlog)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
 
 
 def _bind_unix(path: Path, mask: int, entrance: Entrance) -> Bound:

@@ -1,4 +1,4 @@
-"""A Docker Engine for tests, in a network namespace of its own, with the image of replicas."""
+"""Docker and podman for tests, each in a network namespace of its own, with the image of replicas."""
 
 import os
 import shutil
@@ -6,10 +6,12 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 from uuid import uuid4
 
 import httpx
@@ -20,10 +22,11 @@ from tests.support.tools import require
 BASE = "qd-test-base"
 IMAGE = "qd-test-replica"
 START_SECONDS = 60.0
+LIMIT = 20_000
 
 
 @dataclass
-class DockerEngine:
+class Daemon(ABC):
     """`host` is the address of the tests as seen from containers."""
 
     directory: Path
@@ -32,9 +35,13 @@ class DockerEngine:
     parts: Path
     process: "subprocess.Popen[bytes] | None" = None
 
+    tools: ClassVar[tuple[str, ...]]
+    gaps: ClassVar[list[str]] = []
+    """What it leaves open, and the documentation closes."""
+
     @property
     def socket(self) -> Path:
-        return self.directory / "docker.sock"
+        return self.directory / "engine.sock"
 
     @property
     def address(self) -> str:
@@ -44,22 +51,15 @@ class DockerEngine:
         transport = httpx.HTTPTransport(uds=str(self.socket))
         return httpx.Client(transport=transport, base_url="http://docker", timeout=120)
 
+    @abstractmethod
+    def command(self) -> Sequence[str | Path]:
+        """What to run in the network namespace; called before each start."""
+
     def start(self) -> None:
-        # What was killed may not have been reaped yet, and would be taken for alive.
-        for path in (self.directory / "pid", self.directory / "exec/containerd/containerd.pid"):
-            path.unlink(missing_ok=True)
-        options = [
-            *("--data-root", self.directory / "data", "--exec-root", self.directory / "exec"),
-            *("--pidfile", self.directory / "pid", "-H", self.address, "--live-restore"),
-            *("--storage-driver", "overlay2", "--oom-score-adjust", "0", "--bridge", "none"),
-        ]
+        command = [f"--net=/run/netns/{self.namespace}", *map(str, self.command())]
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [
-                    *("unshare", "--mount", "--propagation", "slave"),
-                    *("nsenter", f"--net=/run/netns/{self.namespace}", "dockerd"),
-                    *map(str, options),
-                ],
+                ["nsenter", *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -88,20 +88,62 @@ class DockerEngine:
         self.process.wait()
 
     def stop(self) -> None:
-        assert self.process is not None
         with self.client() as client:
             for one in client.get("/containers/json?all=true").json():
                 client.delete(f"/containers/{one['Id']}?force=true")
         self.kill()
+        mounted = (line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines())
+        for place in [one for one in mounted if Path(one).is_relative_to(self.directory)][::-1]:
+            subprocess.run(["umount", place], check=True)
 
     def run(self, *words: str) -> str:
-        """A command in the engine's network namespace."""
+        """A command in the network namespace."""
         command = ["nsenter", f"--net=/run/netns/{self.namespace}", *words]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def load_base(self) -> None:
         with self.client() as client, (self.parts / "base.tar").open("rb") as tar:
             client.post(f"/images/create?fromSrc=-&repo={BASE}", content=tar).raise_for_status()
+
+
+class DockerEngine(Daemon):
+    tools = ("dockerd", "ip", "iptables")
+
+    def command(self) -> Sequence[str | Path]:
+        # What was killed may not have been reaped yet, and would be taken for alive.
+        for path in (self.directory / "pid", self.directory / "exec/containerd/containerd.pid"):
+            path.unlink(missing_ok=True)
+        return (
+            *("unshare", "--mount", "--propagation", "slave", "dockerd"),
+            *("--data-root", self.directory / "data", "--exec-root", self.directory / "exec"),
+            *("--pidfile", self.directory / "pid", "-H", self.address, "--live-restore"),
+            *("--storage-driver", "overlay2", "--oom-score-adjust", "0", "--bridge", "none"),
+        )
+
+
+class Podman(Daemon):
+    tools = ("podman", "ip", "iptables")
+    gaps: ClassVar[list[str]] = ["replicas reach each other's ports on the network"]
+
+    def keep_apart(self) -> None:
+        words = ("network", "inspect", "quarterdeck", "--format", "{{.NetworkInterface}}")
+        bridge = self.run("podman", "--url", self.address, *words).strip()
+        self.run("iptables", "-I", "FORWARD", "-i", bridge, "-o", bridge, "-j", "DROP")
+
+    def command(self) -> Sequence[str | Path]:
+        place = self.directory
+        # Its own limits need a capability that root lacks in some virtual machines.
+        limits = [f'"{name}={LIMIT}:{LIMIT}"' for name in ("nofile", "nproc")]
+        config = place / "containers.conf"
+        config.write_text(f"[containers]\ndefault_ulimits = [{', '.join(limits)}]\n")
+        return (
+            *("env", f"CONTAINERS_CONF={config}", "podman", "--runtime", "runc"),
+            *("--root", place / "data", "--runroot", place / "run"),
+            *("--tmpdir", place / "tmp", "--volumepath", place / "volumes"),
+            *("--network-config-dir", place / "networks", "--storage-driver", "overlay"),
+            *("--cgroup-manager", "cgroupfs", "--events-backend", "file"),
+            *("system", "service", "--time=0", self.address),
+        )
 
 
 def _ip(*words: str) -> None:
@@ -118,10 +160,10 @@ def _parts() -> Path:
 
 
 @contextmanager
-def docker_engine() -> Iterator[DockerEngine]:
+def started(kind: type[Daemon]) -> Iterator[Daemon]:
     if os.geteuid() != 0:
-        pytest.skip("root is needed for a Docker Engine and its network namespace")
-    for tool in ("dockerd", "ip", "iptables"):
+        pytest.skip("root is needed for a container engine and its network namespace")
+    for tool in kind.tools:
         require(tool)
     parts = _parts()
     name = uuid4().hex[:8]
@@ -140,7 +182,7 @@ def docker_engine() -> Iterator[DockerEngine]:
             ("route", "add", "default", "via", f"{subnet}.1"),
         ):
             _ip("-n", namespace, *words)
-        made = DockerEngine(directory, namespace, f"{subnet}.1", parts)
+        made = kind(directory, namespace, f"{subnet}.1", parts)
         made.start()
         try:
             made.load_base()
