@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,17 +27,18 @@ LIMIT = 20_000
 
 @dataclass
 class Daemon(ABC):
-    """`host` is the address of the tests as seen from containers."""
+    """`host` is the address of the tests as seen from containers, `inside` that of its namespace."""
 
     directory: Path
     namespace: str
     host: str
+    inside: str
     parts: Path
     process: "subprocess.Popen[bytes] | None" = None
 
     tools: ClassVar[tuple[str, ...]]
     gaps: ClassVar[list[str]] = []
-    """What it leaves open, and the documentation closes."""
+    """What it leaves open."""
 
     @property
     def socket(self) -> Path:
@@ -126,6 +127,7 @@ class Podman(Daemon):
     gaps: ClassVar[list[str]] = ["replicas reach each other's ports on the network"]
 
     def keep_apart(self) -> None:
+        """Close the gap as the documentation says."""
         words = ("network", "inspect", "quarterdeck", "--format", "{{.NetworkInterface}}")
         bridge = self.run("podman", "--url", self.address, *words).strip()
         self.run("iptables", "-I", "FORWARD", "-i", bridge, "-o", bridge, "-j", "DROP")
@@ -160,7 +162,7 @@ def _parts() -> Path:
 
 
 @contextmanager
-def started(kind: type[Daemon]) -> Iterator[Daemon]:
+def started(kind: type[Daemon]) -> Generator[Daemon]:
     if os.geteuid() != 0:
         pytest.skip("root is needed for a container engine and its network namespace")
     for tool in kind.tools:
@@ -182,7 +184,7 @@ def started(kind: type[Daemon]) -> Iterator[Daemon]:
             ("route", "add", "default", "via", f"{subnet}.1"),
         ):
             _ip("-n", namespace, *words)
-        made = kind(directory, namespace, f"{subnet}.1", parts)
+        made = kind(directory, namespace, f"{subnet}.1", f"{subnet}.2", parts)
         made.start()
         try:
             made.load_base()

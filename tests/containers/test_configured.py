@@ -35,6 +35,7 @@ def qd(table: str, *words: str) -> "subprocess.CompletedProcess[str]":
     [
         ('driver = "lxc"', "sandboxes.driver"),
         ('driver = "docker"\naddress = "tcp://10.0.0.1:2375"', "sandboxes.address"),
+        ('driver = "docker"\nhome_url = "deck.example"', "sandboxes.home_url"),
         ('driver = "docker"\nswarm = true', "sandboxes.swarm"),
     ],
 )

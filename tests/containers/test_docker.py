@@ -1,4 +1,4 @@
-"""Replicas in containers of a real Docker Engine."""
+"""Replicas in containers of a real Docker Engine, and of podman."""
 
 import asyncio
 import json
@@ -6,8 +6,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -41,9 +41,9 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Daemon]:
         yield made
 
 
-def _configure(home: Path, engine: Daemon) -> None:
+def _configure(home: Path, engine: Daemon, more: str = "") -> None:
     table = f'driver = "docker"\naddress = "{engine.address}"\nimage = "{IMAGE}"\n'
-    (home / "config.toml").write_text(f"[sandboxes]\n{table}")
+    (home / "config.toml").write_text(f"[sandboxes]\n{table}{more}")
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ async def test_limits_hold_and_replicas_are_apart(deck: Deck, engine: Daemon) ->
     assert isinstance(deck.containers, DockerContainers)
     gaps = (await deck.containers.isolation()).gaps
     assert [gap.message for gap in gaps] == engine.gaps
-    if gaps:
+    if isinstance(engine, Podman):
         assert (await deck.run(other, f'python3 -c "{connect}"')).strip() == "True"
         engine.keep_apart()
     assert (await deck.run(other, f'python3 -c "{connect}"')).strip() == "False"
@@ -245,109 +245,121 @@ async def test_only_commands_of_an_earlier_service_are_ended(
         assert left(engine) == []
 
 
-async def test_the_service_starts_before_docker(engine: Daemon) -> None:
-    """It starts, refuses clearly, and goes on by itself when the engine answers."""
-    with TemporaryDirectory(prefix="qd-") as home:
-        _configure(Path(home), engine)
-        variables = {**os.environ, "QUARTERDECK_HOME": home}
-        inside = ("nsenter", f"--net=/run/netns/{engine.namespace}", *PROGRAM)
+class Installation:
+    """The program itself, on the engine's own network."""
 
-        async def qd(*words: str) -> tuple[int | None, str]:
-            process = await asyncio.create_subprocess_exec(
-                *(*inside, *words),
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                env=variables,
-            )
-            output, _ = await process.communicate()
-            return process.returncode, output.decode()
+    def __init__(self, engine: Daemon, home: Path, more: str = "") -> None:
+        _configure(home, engine, more)
+        self._inside = ("nsenter", f"--net=/run/netns/{engine.namespace}", *PROGRAM)
+        self._variables = {**os.environ, "QUARTERDECK_HOME": str(home)}
+        self.log = home / "log"
 
-        create = ("replica", "create", "--env", "global", "--name", "late", "--wait")
-        engine.kill()
-        log = Path(home) / "log"
-        with log.open("wb") as stderr:
+    async def said(self, *words: str, cwd: Path | None = None) -> tuple[int | None, str]:
+        process = await asyncio.create_subprocess_exec(
+            *(*self._inside, *words),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=self._variables,
+            cwd=cwd,
+        )
+        output, _ = await process.communicate()
+        return process.returncode, output.decode()
+
+    async def qd(self, *words: str, cwd: Path | None = None) -> str:
+        code, said = await self.said(*words, cwd=cwd)
+        assert code == 0, said
+        return said
+
+    @asynccontextmanager
+    async def serving(self, *words: str) -> AsyncGenerator[None]:
+        with self.log.open("wb") as stderr:
             service = await asyncio.create_subprocess_exec(
-                *(*inside, "serve", "--json"),
+                *(*self._inside, "serve", "--json", *words),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=stderr,
-                env=variables,
+                env=self._variables,
             )
         try:
             assert service.stdout is not None
-            assert b'"ready": true' in await service.stdout.readline()
-            code, said = await qd(*create)
-            assert code != 0 and "The container engine does not answer" in said, said
+            assert b'"ready": true' in await service.stdout.readline(), self.log.read_text()
+            yield
+        finally:
+            if service.returncode is None:
+                service.terminate()
+            await service.communicate()
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="qd-") as directory:
+        yield Path(directory)
+
+
+async def test_the_service_starts_before_docker(engine: Daemon, home: Path) -> None:
+    """It starts, refuses clearly, and goes on by itself when the engine answers."""
+    installed = Installation(engine, home)
+    create = ("replica", "create", "--env", "global", "--name", "late", "--wait")
+    refused = "The container engine does not answer"
+    engine.kill()
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(installed.serving())
+            code, said = await installed.said(*create)
+            assert code != 0 and refused in said, said
         finally:
             engine.start()
-        try:
 
-            async def made() -> bool:
-                code, said = await qd(*create)
-                assert code == 0 or "The container engine does not answer" in said, said
-                return code == 0
+        async def made() -> bool:
+            code, said = await installed.said(*create)
+            assert code == 0 or refused in said, said
+            return code == 0
 
-            await eventually(made, "a replica")
-            assert (await qd("replica", "exec", "late", "--", "id", "-u")) == (0, "1000\n")
-            assert (await qd("replica", "rm", "late", "--yes"))[0] == 0
-            lines = log.read_text()
-            assert lines.count("replicas wait until") == lines.count("answers again at") == 1
-        finally:
-            service.terminate()
-            await service.communicate()
+        await eventually(made, "a replica")
+        assert await installed.qd("replica", "exec", "late", "--", "id", "-u") == "1000\n"
+        await installed.qd("replica", "rm", "late", "--yes")
+        lines = installed.log.read_text()
+        assert lines.count("replicas wait until") == lines.count("answers again at") == 1
 
 
-async def test_a_new_user_with_docker(engine: Daemon, repository: Path) -> None:
-    """Configure, start, check, work: with the program itself, on the engine's own network."""
-    with TemporaryDirectory(prefix="qd-") as home:
-        _configure(Path(home), engine)
-        variables = {**os.environ, "QUARTERDECK_HOME": home}
-
-        async def qd(*words: str, cwd: Path | None = None) -> str:
-            process = await asyncio.create_subprocess_exec(
-                *("nsenter", f"--net=/run/netns/{engine.namespace}"),
-                *(*PROGRAM, *words),
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                env=variables,
-                cwd=cwd,
-            )
-            output, _ = await process.communicate()
-            assert process.returncode == 0, output.decode()
-            return output.decode()
-
-        service = await asyncio.create_subprocess_exec(
-            *("nsenter", f"--net=/run/netns/{engine.namespace}"),
-            *(*PROGRAM, "serve", "--json"),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=variables,
+@pytest.mark.parametrize("engine", [DockerEngine], ids=["docker"], indirect=True)
+async def test_containers_reach_the_service_at_a_given_address(engine: Daemon, home: Path) -> None:
+    url = f"http://{engine.inside}:8080"
+    installed = Installation(engine, home, f'home_url = "{url}"\n')
+    async with installed.serving("--listen", f"{engine.inside}:8080"):
+        await installed.qd("replica", "create", "--env", "global", "--name", "one", "--wait")
+        assert (
+            await installed.qd("replica", "exec", "one", "--", "printenv", "QD_URL") == f"{url}\n"
         )
-        try:
-            assert service.stdout is not None
-            assert b'"ready": true' in await service.stdout.readline()
-            checked = json.loads(await qd("doctor", "--json"))
-            found = {one["name"]: one["level"] for one in checked["checks"]}
-            assert (found["docker"], found["image"], found["trial replica"]) == ("ok", "ok", "ok")
-            agents = await qd("agents", "--json")
-            assert '"builtin"' in agents
-            made = await qd("replica", "create", "--env", "global", "--name", "first", "--wait")
-            assert "first" in made
-            assert "1000" in await qd("replica", "exec", "first", "--", "id", "-u")
-            # Inside, qd reaches the service by the same address.
-            opened = await qd("replica", "exec", "first", "--", "qd", "preview", "open", "3000")
-            assert opened.startswith("http://127.0.0.1:")
-            # Nobody inside is taken for the owner, or answered without the replica's secret.
-            ask = (
-                "import os, urllib.request as r, urllib.error as e\n"
-                "for path in ('/v1/auth/verify', '/v1/replica'):\n"
-                "    try: print(r.urlopen(os.environ['QD_URL'] + path).status)\n"
-                "    except e.HTTPError as refused: print(refused.code)"
-            )
-            asked = await qd("replica", "exec", "first", "--", "python3", "-c", ask)
-            assert asked.split() == ["401", "401"]
-            await _work_on_changes(qd, repository)
-            await qd("replica", "rm", "first", "shop", "shop-fork", "--yes")
-            assert left(engine) == []
-        finally:
-            service.terminate()
-            await service.communicate()
+        await installed.qd("replica", "rm", "one", "--yes")
+
+
+async def test_a_new_user(engine: Daemon, home: Path, repository: Path) -> None:
+    """Configure, start, check, work."""
+    installed = Installation(engine, home)
+    qd = installed.qd
+    async with installed.serving():
+        checked = json.loads(await qd("doctor", "--json"))
+        found = {one["name"]: one["level"] for one in checked["checks"]}
+        names = ("docker", "image", "container sizes", "trial replica")
+        assert [found[name] for name in names] == ["ok"] * len(names)
+        assert found.get("container gap") == ("warn" if engine.gaps else None)
+        agents = await qd("agents", "--json")
+        assert '"builtin"' in agents
+        made = await qd("replica", "create", "--env", "global", "--name", "first", "--wait")
+        assert "first" in made
+        assert "1000" in await qd("replica", "exec", "first", "--", "id", "-u")
+        # Inside, qd reaches the service by the same address.
+        opened = await qd("replica", "exec", "first", "--", "qd", "preview", "open", "3000")
+        assert opened.startswith("http://127.0.0.1:")
+        # Nobody inside is taken for the owner, or answered without the replica's secret.
+        ask = (
+            "import os, urllib.request as r, urllib.error as e\n"
+            "for path in ('/v1/auth/verify', '/v1/replica'):\n"
+            "    try: print(r.urlopen(os.environ['QD_URL'] + path).status)\n"
+            "    except e.HTTPError as refused: print(refused.code)"
+        )
+        asked = await qd("replica", "exec", "first", "--", "python3", "-c", ask)
+        assert asked.split() == ["401", "401"]
+        await _work_on_changes(qd, repository)
+        await qd("replica", "rm", "first", "shop", "shop-fork", "--yes")
+        assert left(engine) == []

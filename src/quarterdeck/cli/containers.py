@@ -82,7 +82,7 @@ async def placement(
     from quarterdeck.sandboxes.errors import EngineAwayError
 
     containers = _docker(home, table)
-    bridge = _Bridge(home, containers)
+    bridge = _Bridge(home, containers, table)
     keeping: asyncio.Task[None] | None = None
     try:
         with suppress(EngineAwayError):  # it is in the log, and connected to when it answers
@@ -112,25 +112,49 @@ def _report_failure(keeping: asyncio.Task[None]) -> None:
 
 
 class _Bridge:
-    """The address at which containers reach the service, which only the container engine knows."""
+    """The address at which containers reach the service: known to the container engine, or given."""
 
-    def __init__(self, home: Home, containers: "DockerContainers") -> None:
+    def __init__(self, home: Home, containers: "DockerContainers", table: "SandboxesTable") -> None:
         self._home = home
         self._containers = containers
+        self._table = table
         self._known: set[str] = set()
         self.listeners: asyncio.Queue[Listener] = asyncio.Queue()
         self.url = ""
 
     async def connected(self) -> None:
-        """Note the address of the bridge, and request a listener there."""
+        """Note the address. At the bridge a listener is requested, elsewhere there is one.
+
+        Raises:
+            SandboxError: containers do not reach the bridge.
+        """
         from quarterdeck.service.listeners import InsideTcpListener
 
+        check_way_home(self._containers, self._table)
+        if self._table.home_url is not None:
+            self.url = self._table.home_url
+            return
         host = self._containers.gateway
         port = await asyncio.to_thread(_port, self._home)
         self.url = f"http://{host}:{port}"
         if host not in self._known:
             self._known.add(host)
             self.listeners.put_nowait(InsideTcpListener(host, port))
+
+
+def check_way_home(containers: "DockerContainers", table: "SandboxesTable") -> None:
+    """Check that containers can reach the service.
+
+    Raises:
+        SandboxError: they cannot, as the configuration is.
+    """
+    from quarterdeck.sandboxes.errors import SandboxError
+
+    if containers.rootless and table.home_url is None:
+        raise SandboxError(
+            "The container engine runs without root, so containers do not reach this machine at "
+            "their bridge. Give sandboxes.home_url; see docs/placement.md.",
+        )
 
 
 @asynccontextmanager

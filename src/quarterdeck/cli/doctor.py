@@ -23,7 +23,7 @@ import click
 from quarterdeck import __version__
 from quarterdeck.cli.agents import local_agents, own_agents
 from quarterdeck.cli.background import answers, running_pid
-from quarterdeck.cli.containers import opened_docker, sandboxes_table
+from quarterdeck.cli.containers import check_way_home, opened_docker, sandboxes_table
 from quarterdeck.cli.errors import ConfigError, FailedError
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import last_seen_text, print_json, print_text, safe_line, services_text
@@ -174,6 +174,7 @@ async def _check_docker(target: Target, table: "SandboxesTable") -> AsyncGenerat
                 isolation = await containers.isolation()
                 for finding in _bounds(isolation, "container sizes", "container gap"):
                     yield finding
+                check_way_home(containers, table)
                 _, version = await containers.image()
                 if version != __version__:
                     step = "Make it again with: qd image build."

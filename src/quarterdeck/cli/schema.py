@@ -24,8 +24,9 @@ outgoing_private = false              # what users name may have private address
 
 [sandboxes]                           # where new replicas run; existing ones stay where they are
 driver = "process"                    # or "docker": each in a container
-address = "unix:///run/docker.sock"   # of the Docker Engine; default: /var/run/docker.sock
+address = "unix:///run/docker.sock"   # of Docker or podman; default: /var/run/docker.sock
 image = "registry.example/replica:1"  # without it the one that qd image build makes
+home_url = "http://192.0.2.7:8080"    # the service as containers see it; default: at their bridge
 
 [host-a]                              # a source host; [host-b] likewise
 webhook_secret_file = "host-a.secret" # or: webhook_secret = "..."; without it no webhook is taken
@@ -186,6 +187,7 @@ class SandboxesTable(_Table):
     driver: Literal["process", "docker"] = "process"
     address: Annotated[str, Field(pattern=r"^unix:///")] | None = None
     image: Text | None = None
+    home_url: Annotated[str, Field(pattern=r"^https?://[^\s/]+$")] | None = None
 
 
 class SourceHost(_Table):

@@ -54,7 +54,7 @@ ENGINE, COMMAND = "engine", "command"
 
 BUILD_SECONDS = 3600.0
 AGAIN_SECONDS = 1.0
-"""Pause between two attempts to connect to a Docker Engine that does not answer."""
+"""Pause between two attempts to connect to a container engine that does not answer."""
 UNUSABLE_SECONDS = 5.0
 """The same for one that answers and refuses."""
 STOP_SECONDS = 3
@@ -72,12 +72,12 @@ log = logging.getLogger(__name__)
 
 
 class DockerContainers:
-    """A `ContainerEngine` on a local Docker Engine. `open` before use, `close` at the end.
+    """A `ContainerEngine` on a local Docker Engine or podman. `open` before use, `close` at the end.
 
     Args:
         home: the installation that the containers belong to.
         image: of the containers.
-        address: of the Docker Engine: `unix://` and a path.
+        address: of its socket: `unix://` and a path.
     """
 
     def __init__(self, home: Home, image: str, address: str = DEFAULT_ADDRESS) -> None:
@@ -96,6 +96,8 @@ class DockerContainers:
         """The address of this machine on the bridge of replicas."""
         self.engine = ""
         """Its name and version."""
+        self.rootless = False
+        """Whether it runs without root, with its bridge in a network of its own."""
 
     async def open(self) -> None:
         """Connect, and make the network unless it is there.
@@ -103,7 +105,7 @@ class DockerContainers:
         Safe to call again, also after a failure. Close it in every case.
 
         Raises:
-            EngineAwayError: no Docker Engine answers.
+            EngineAwayError: nothing answers.
             SandboxError: it refuses the network.
         """
         if self._docker is None:
@@ -113,7 +115,10 @@ class DockerContainers:
             version = await self._docker.version()
             self._processors = int(info["NCPU"])
             self.engine = _engine(version)
-            self._unlimited = [what for flag, what in _LIMITS.items() if not info.get(flag)]
+            self.rootless = _is_rootless(info)
+            # Without root there is no division of control groups of version 1, whatever it says.
+            none = self.rootless and info["CgroupVersion"] == "1"
+            self._unlimited = [what for flag, what in _LIMITS.items() if none or not info[flag]]
             network = await self._network()
             self._apart = (network["Options"] or {}).get(_APART) == "false"
             self.gateway = str(network["IPAM"]["Config"][0]["Gateway"])
@@ -123,7 +128,7 @@ class DockerContainers:
             log.warning("The container engine answers again at %s", self._address)
 
     async def keep_connected(self, connected: Callable[[], Awaitable[None]]) -> None:
-        """Connect again, with pauses, whenever the Docker Engine was away; never return.
+        """Connect again, with pauses, whenever the container engine was away; never return.
 
         Args:
             connected: called after each time.
@@ -231,12 +236,12 @@ class DockerContainers:
         if self._unlimited:
             yield Gap(
                 f"a replica's {', '.join(self._unlimited)} cannot be limited by its size",
-                "Let the container engine have these control groups; see docs/placement.md.",
+                "Run the engine as root, or on control groups of version 2; see docs/placement.md.",
             )
         if not self._apart:
             yield Gap(
                 "replicas reach each other's ports on the network",
-                "Close it with a rule of the firewall; see docs/placement.md.",
+                "Of an engine that runs as root, a firewall closes it; see docs/placement.md.",
             )
 
     async def image(self) -> tuple[str, str | None]:
@@ -486,6 +491,10 @@ def _engine(version: Mapping[str, Any]) -> str:
     # Docker calls itself an engine only.
     name = str(version["Components"][0]["Name"])
     return f"{'Docker Engine' if name == 'Engine' else name} {version['Version']}"
+
+
+def _is_rootless(info: Mapping[str, Any]) -> bool:
+    return bool(info.get("Rootless")) or "name=rootless" in info["SecurityOptions"]
 
 
 def _name(workspace_id: str) -> str:
