@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +20,7 @@ from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.errors import ProcessError, SandboxError
 from tests.containers.daemons import BASE, IMAGE, Daemon, DockerEngine, Podman, started
 from tests.containers.deck import Deck
+from tests.support.forked import ForkedPopen
 from tests.support.git import git, make_repository
 from tests.support.waiting import eventually
 
@@ -246,7 +247,7 @@ async def test_only_commands_of_an_earlier_service_are_ended(
 
 
 class Installation:
-    """The program itself, on the engine's own network."""
+    """The program itself, with the service on the engine's own network."""
 
     def __init__(self, engine: Daemon, home: Path, more: str = "") -> None:
         _configure(home, engine, more)
@@ -254,15 +255,18 @@ class Installation:
         self._variables = {**os.environ, "QUARTERDECK_HOME": str(home)}
         self.log = home / "log"
 
-    async def said(self, *words: str, cwd: Path | None = None) -> tuple[int | None, str]:
-        process = await asyncio.create_subprocess_exec(
-            *(*self._inside, *words),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+    async def said(self, *words: str, cwd: Path | None = None) -> tuple[int, str]:
+        return await asyncio.to_thread(self._said, words, cwd)
+
+    def _said(self, words: Sequence[str], cwd: Path | None) -> tuple[int, str]:
+        with ForkedPopen(
+            [sys.executable, "-P", "-m", "quarterdeck", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             env=self._variables,
             cwd=cwd,
-        )
-        output, _ = await process.communicate()
+        ) as process:
+            output, _ = process.communicate()
         return process.returncode, output.decode()
 
     async def qd(self, *words: str, cwd: Path | None = None) -> str:
