@@ -6,9 +6,12 @@ import os
 import subprocess
 import sys
 import tarfile
+import threading
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socketserver import ThreadingUnixStreamServer
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -50,6 +53,60 @@ def test_the_doctor_says_that_docker_does_not_answer() -> None:
     found: dict[str, Any] = {one["name"]: one for one in json.loads(done.stdout)["checks"]}
     assert done.returncode == 1 and found["docker"]["level"] == "fail"
     assert NOWHERE in found["docker"]["message"]
+
+
+class Rootless(BaseHTTPRequestHandler):
+    """What podman 4.3.1 answers without root, on control groups of version 1."""
+
+    ANSWERS: ClassVar[dict[str, object]] = {
+        "version": {
+            "ApiVersion": "1.41",
+            "Version": "4.3.1",
+            "Components": [{"Name": "Podman Engine", "Version": "4.3.1"}],
+        },
+        "info": {
+            "NCPU": 2,
+            "Rootless": True,
+            "CgroupVersion": "1",
+            **dict.fromkeys(("CpuCfsQuota", "MemoryLimit", "PidsLimit"), True),
+        },
+        "quarterdeck": {
+            "Id": "quarterdeck",
+            "Options": {},
+            "IPAM": {"Config": [{"Subnet": "10.89.0.0/24", "Gateway": "10.89.0.1"}]},
+        },
+    }
+
+    def do_GET(self) -> None:
+        body = json.dumps(self.ANSWERS[self.path.rpartition("/")[2]]).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def test_a_rootless_engine_needs_an_address_of_the_service(tmp_path: Path) -> None:
+    address = tmp_path / "podman.sock"
+    with ThreadingUnixStreamServer(str(address), Rootless) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            table = f'driver = "docker"\naddress = "unix://{address}"'
+            done = qd(table, "serve")
+            assert done.returncode != 0 and "sandboxes.home_url" in done.stderr, done.stderr
+            done = qd(table, "doctor", "--json")
+        finally:
+            server.shutdown()
+    checks = json.loads(done.stdout)["checks"]
+    said = [(one["name"], one["level"], one["message"]) for one in checks]
+    assert ("docker", "ok", "Podman Engine 4.3.1, bridge 10.89.0.1") in said
+    assert "container sizes" not in [name for name, _, _ in said]
+    gaps = " ".join(message for name, _, message in said if name == "container gap")
+    assert "processor time, memory, processes" in gaps and "each other's ports" in gaps
+    assert any(level == "fail" and "sandboxes.home_url" in message for _, level, message in said)
 
 
 def test_an_image_cannot_be_built_without_docker() -> None:

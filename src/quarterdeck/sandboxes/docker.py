@@ -117,8 +117,8 @@ class DockerContainers:
             self.engine = _engine(version)
             self.rootless = _is_rootless(info)
             # Without root there is no division of control groups of version 1, whatever it says.
-            none = self.rootless and info["CgroupVersion"] == "1"
-            self._unlimited = [what for flag, what in _LIMITS.items() if none or not info[flag]]
+            none = self.rootless and info.get("CgroupVersion") == "1"
+            self._unlimited = [what for flag, what in _LIMITS.items() if none or not info.get(flag)]
             network = await self._network()
             self._apart = (network["Options"] or {}).get(_APART) == "false"
             self.gateway = str(network["IPAM"]["Config"][0]["Gateway"])
@@ -494,7 +494,7 @@ def _engine(version: Mapping[str, Any]) -> str:
 
 
 def _is_rootless(info: Mapping[str, Any]) -> bool:
-    return bool(info.get("Rootless")) or "name=rootless" in info["SecurityOptions"]
+    return bool(info.get("Rootless")) or "name=rootless" in (info.get("SecurityOptions") or ())
 
 
 def _name(workspace_id: str) -> str:
