@@ -59,6 +59,16 @@ async def test_a_replica_is_gone_to_from_the_composer(tmp_path: Path) -> None:
         await eventually(lambda: desk.app.app_state.on_screen == desk.replica("old-idea").id)
 
 
+async def test_the_chat_next_to_the_list_is_acted_on_from_the_list(tmp_path: Path) -> None:
+    async with cockpit(tmp_path) as desk:
+        await desk.press("enter")
+        await eventually(lambda: desk.focus == "Composer")
+        await desk.press("escape", "ctrl+p", *"rename")
+        await desk.see("Rename the chat")
+        await desk.press("enter")
+        await desk.see("Rename the chat", "Name")
+
+
 async def test_what_the_widget_does_itself_is_done_by_its_key(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("enter")

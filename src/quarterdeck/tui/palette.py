@@ -30,6 +30,7 @@ from quarterdeck.tui.actions.model import AROUND, OWN
 from quarterdeck.tui.fuzzy import FuzzyMatch, ranked
 from quarterdeck.tui.kit.dialogs import Dialog
 from quarterdeck.tui.kit.key_context import key_context_of
+from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.screens.commands import ARCHIVE, INTERRUPT, SLEEP, WAKE, ReplicaAction
 from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.screens.page import PAGES
@@ -83,6 +84,22 @@ def _actions(screen: Screen[object], meant: list[ReplicaState]) -> Iterator[Pale
             if node is not None:
                 seen.add(action.id)
                 yield PaletteEntry(action.help, shown_key(action), action=action, node=node)
+    if (chat := _chat_beside(screen)) is not None:
+        for action in (*ACTIONS[KeyContext.READING], *ACTIONS[KeyContext.CHATS]):
+            name = action.method.partition("(")[0]
+            if action.id not in seen and name and _has(chat, name):
+                yield PaletteEntry(
+                    action.help, action=action, node=chat
+                )  # its key works there only
+
+
+def _chat_beside(screen: Screen[object]) -> ChatPane | None:
+    """Return the chat that is shown next to the list while the list has the focus."""
+    if not isinstance(screen, MainScreen) or _where(screen) is not KeyContext.LIST:
+        return None
+    pane, chosen = screen.pane, screen.chosen
+    shows_it = pane is not None and chosen is not None and pane.replica_id == chosen.id
+    return pane.chat if pane is not None and shows_it else None
 
 
 def _where(screen: Screen[object]) -> KeyContext:
