@@ -116,7 +116,7 @@ async def test_what_could_not_be_read_follows_when_the_service_answers(
         await eventually(lambda: "Codex" in screen_text(frozen), "the agents")
         text = screen_text(frozen)
         assert "follow when" not in text and "Mend it" in text
-        assert "Claude: not installed · Gemini: No key." in text
+        assert "Gemini: No key. · Not installed: Claude" in text
         assert "quarterdeck  local" in text.splitlines()[0], "the status line stays visible"
 
 

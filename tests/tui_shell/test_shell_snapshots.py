@@ -73,7 +73,13 @@ def test_groups_and_a_pinned_one(
     for name, repository in (("login", "shop"), ("search", "web"), ("spike", ""), ("docs", "web")):
         found = [{"id": UUID(int=3), "name": repository, "url": "https://host/x"}]
         frozen.add(name, awaiting_input=name == "search", repositories=found if repository else [])
-    wait = press("end", "p", "b", until="Pinned  1")
+    grouped = press("end", "p", "b", until="Pinned  1")
+    beside = press(until="docs · builtin" if size[0] > 50 else "Pinned  1")
+
+    async def wait(pilot: Pilot[Any]) -> None:
+        await grouped(pilot)
+        await beside(pilot)
+
     assert snap_compare(frozen, terminal_size=size, run_before=wait)
 
 

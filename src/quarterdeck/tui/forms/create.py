@@ -221,7 +221,7 @@ class CreateScreen(Dialog[ReplicaDetail | Typed], SettledLayout[ReplicaDetail | 
         missing = self.query_one("#unavailable", Static)
         others = [agent for agent in agents if not agent.available]
         missing.display = bool(others)
-        missing.update(" · ".join(_missing_words(agent) for agent in others))
+        missing.update(_missing_words(others))
         usable = [agent for agent in agents if agent.available]
         if not usable:
             return
@@ -391,9 +391,15 @@ class CreateScreen(Dialog[ReplicaDetail | Typed], SettledLayout[ReplicaDetail | 
         self.dismiss(typed)
 
 
-def _missing_words(agent: Agent) -> str:
-    reason = one_line(agent.reason or "not available") if agent.installed else "not installed"
-    return f"{one_line(agent.name)}: {reason}"
+def _missing_words(agents: Sequence[Agent]) -> str:
+    """Return why agents cannot be used: those that only have to be installed in one place."""
+    words = [
+        f"{one_line(agent.name)}: {one_line(agent.reason or 'not available')}"
+        for agent in agents
+        if agent.installed
+    ]
+    names = [one_line(agent.name) for agent in agents if not agent.installed]
+    return " · ".join([*words, *([f"Not installed: {', '.join(names)}"] if names else [])])
 
 
 def _input(name: str, value: str, placeholder: str) -> Input:
