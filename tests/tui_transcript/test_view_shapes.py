@@ -112,6 +112,21 @@ async def test_the_end_of_a_long_line_and_the_start_of_a_change_are_shown() -> N
         assert rows[-1].endswith("END") and sum("xxx" in row for row in rows) == 8
 
 
+async def test_what_ended_calls_show_is_a_setting() -> None:
+    diff = [{"type": "diff", "path": "a.py", "oldText": "old\n", "newText": "new\n"}]
+    edit = tool("d", title="Edit", content=diff, status="completed")
+    app = Host(user(0), edit, tool("t", title="Build"), told("t", 30, "completed"))
+    async with app.run_test(size=(60, 40)) as pilot:
+        await settle(pilot)
+        assert "-old" in app.seen() and output(app) == []
+        app.view.show_calls("output")
+        await settle(pilot)
+        assert "-old" in app.seen() and output(app) == [f"t out {n}" for n in range(20, 30)]
+        app.view.show_calls("folded")
+        await settle(pilot)
+        assert "-old" not in app.seen() and output(app) == []
+
+
 def block_id(app: Host) -> int:
     call = app.view.transcript.tool("t")
     assert call is not None

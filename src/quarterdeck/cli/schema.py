@@ -45,6 +45,7 @@ motion = "auto"                       # reduced over SSH; or "reduced": nothing 
 mouse = true
 notices = "osc"                       # or "bell", or "off": when a replica needs you or is done
 clipboard = "ask"                     # or "refuse": when a program in a terminal wants to write it
+calls = "edits"                       # ended calls show changes; or "output": that too; or "folded"
 
 [keys]                                # other keys for actions; the help names their ids
 "replica.delete" = "D"

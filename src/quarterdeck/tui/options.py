@@ -160,6 +160,7 @@ THEMES = ("dark", "light", "ansi")
 MOTIONS = ("auto", "full", "reduced")
 NOTICES = ("osc", "bell", "off")
 CLIPBOARD = ("ask", "refuse")
+CALLS = ("edits", "output", "folded")
 
 CHOICES: dict[str, tuple[str | bool, ...]] = {
     "theme": THEMES,
@@ -167,6 +168,7 @@ CHOICES: dict[str, tuple[str | bool, ...]] = {
     "mouse": (True, False),
     "notices": NOTICES,
     "clipboard": CLIPBOARD,
+    "calls": CALLS,
 }
 """The settings of the table `[cockpit]`, and their allowed values; the first is the default."""
 
@@ -180,6 +182,7 @@ class Options:
     mouse: bool = True
     notices: str = "osc"
     clipboard: str = "ask"
+    calls: str = "edits"
     keymap: Keymap = field(default_factory=Keymap)
     faults: tuple[str, ...] = ()
 

@@ -1,6 +1,6 @@
 """The transcript of the Chat tab."""
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 from textual.geometry import Region
@@ -9,6 +9,9 @@ from textual.strip import Strip
 from quarterdeck.tui.actions import KeyContext, prompt_bindings
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.transcript_view import TranscriptView
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.app import Cockpit
 
 
 class ChatTranscript(TranscriptView, HasKeyContext):
@@ -20,6 +23,9 @@ class ChatTranscript(TranscriptView, HasKeyContext):
     def place(self) -> KeyContext:
         """Part of `HasKeyContext`."""
         return KeyContext.CHAT
+
+    def on_mount(self) -> None:
+        self.show_calls(cast("Cockpit", self.app).options.calls)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Part of `Widget`; a frame may still be due when the pane has left the screen."""

@@ -32,6 +32,7 @@ SETTINGS = {
     "mouse": "Mouse",
     "notices": "Notifications",
     "clipboard": "Clipboard access",
+    "calls": "Ended tool calls",
 }
 EXPLAINED = {
     "dark": "",
@@ -45,6 +46,9 @@ EXPLAINED = {
     "off": "",
     "ask": "ask before a terminal program writes the clipboard",
     "refuse": "never",
+    "edits": "with the changes of edits",
+    "output": "with changes and the end of their output",
+    "folded": "one line each; enter opens one",
     "True": "",
     "False": "your terminal selects text itself",
 }

@@ -105,12 +105,19 @@ def can_open(block: Block) -> bool:
     return isinstance(block, ToolBlock | ThoughtBlock)
 
 
-def natural(block: Block) -> BlockShape:
-    """Return the shape of a block that the user has neither opened nor folded."""
+def natural(block: Block, calls: str = "folded") -> BlockShape:
+    """Return the shape of a block that the user has neither opened nor folded.
+
+    `calls` says what ended calls show: `folded`, `edits`, or `output`, which includes edits.
+    """
     match block:
         case ToolBlock() if block.state in _RUNNING:
             return BlockShape.LIVE
-        case ToolBlock() if block.state is ToolState.FAILED:
+        case ToolBlock() if block.state is ToolState.FAILED or calls == "output":
+            return BlockShape.REASON
+        case ToolBlock() if calls == "edits" and any(
+            isinstance(part, DiffPart) for part in block.parts or ()
+        ):
             return BlockShape.REASON
         case _:
             return BlockShape.FOLDED
@@ -124,6 +131,8 @@ class Shapes:
     """
 
     def __init__(self) -> None:
+        self.calls = "edits"
+        """What ended calls show; see `natural`."""
         self._chosen_shapes: dict[int, BlockShape] = {}
         self._held: frozenset[int] = frozenset()
 
@@ -132,7 +141,7 @@ class Shapes:
         wanted = self._chosen_shapes.get(block.id)
         if wanted is not None:
             return wanted
-        shape = natural(block)
+        shape = natural(block, self.calls)
         return BlockShape.LIVE if shape is BlockShape.FOLDED and block.id in self._held else shape
 
     def toggle(self, block: Block) -> None:

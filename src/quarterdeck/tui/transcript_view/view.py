@@ -132,6 +132,12 @@ class TranscriptView(ScrollView, can_focus=True):
         """The transcript that is shown."""
         return self._reader.transcript
 
+    def show_calls(self, calls: str) -> None:
+        """Set what ended tool calls show: `folded`, `edits` or `output`."""
+        self._reader.show_calls(calls)
+        self._is_stale = True
+        self.refresh()
+
     @property
     def cursor_block(self) -> Block | None:
         """The block that the cursor is on."""

@@ -245,6 +245,12 @@ class TranscriptReader:
         """The blocks that the user opened or folded."""
         return self._shapes.wanted
 
+    def show_calls(self, calls: str) -> None:
+        """Set what ended calls show; see `natural`."""
+        if calls != self._shapes.calls:
+            self._shapes.calls = calls
+            self._guess_all()
+
     def open_again(self, wanted: dict[int, BlockShape]) -> None:
         """Restore what was open and folded before."""
         self._shapes.want(wanted)
