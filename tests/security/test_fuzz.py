@@ -41,6 +41,7 @@ from quarterdeck.cli.errors import ConfigError
 from quarterdeck.cli.schema import parse_config
 from quarterdeck.client import Client, HttpConnection
 from quarterdeck.client.stream_events import ConnectionLost, Received
+from quarterdeck.command_rules import CommandRule, PatternError, judge, suggest
 from quarterdeck.engine.errors import EngineError
 from quarterdeck.engine.journal import FILE_NAME
 from quarterdeck.engine.link import EngineLink
@@ -391,7 +392,24 @@ def read_journal(data: bytes, directory: Path) -> None:
     assert repeated[:-1] == entries and again.lost == 0
 
 
+def read_command(data: bytes, _: Path) -> None:
+    text = data.decode(errors="replace")
+    judgement = judge(text, [CommandRule(True, "git status *"), CommandRule(False, "git push")])
+    assert not judgement.doubtful or not judgement.rules
+    suggest(text)
+    with suppress(PatternError):
+        CommandRule(True, text)
+
+
+COMMANDS = [
+    b"cd src && git status -s | grep 'a b' > out",
+    b"FOO=1 git push \"origin\"; bash -lc 'git status; rm -rf x'",
+    b'for x in *.py; do git status $(cat "$x") `id`; done <<E\nx\nE',
+]
+
+
 TARGETS = {
+    "command rules": Target(lambda: COMMANDS, read_command),
     "engine link": Target(lambda: LINK, read_link),
     "emulator": Target(lambda: TERMINAL, read_terminal),
     "configuration": Target(lambda: SETTINGS, read_settings),

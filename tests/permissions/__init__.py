@@ -1,0 +1,1 @@
+"""Permission policies of environments and replicas."""
