@@ -23,6 +23,7 @@ from quarterdeck.engine.link import EngineLink
 from quarterdeck.wire.agents import OwnAgent
 from quarterdeck.wire.engine import DeliverMessage, EngineConfig, JournalEntry
 from quarterdeck.wire.git_state import EngineRepository
+from quarterdeck.wire.permissions import Permissions
 from quarterdeck.wire.setup import Setup
 from quarterdeck.wire.terminals import TerminalInput
 from tests.support.waiting import eventually
@@ -83,6 +84,7 @@ class Place:
     auto_stop: float | None = None
     setup: Setup = field(default_factory=Setup)
     agents: dict[str, OwnAgent] = field(default_factory=dict)
+    permissions: Permissions = field(default_factory=Permissions)
     ahead: float = 0.0
     """Seconds that the time of engines in this process is moved forward."""
 
@@ -117,6 +119,7 @@ class Place:
             environment=self.environment,
             setup=self.setup,
             agents=self.agents,
+            permissions=self.permissions,
             hold_queues=self.hold,
             auto_stop_seconds=self.auto_stop,
         )

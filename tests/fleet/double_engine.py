@@ -4,7 +4,7 @@
 
 Run as `python double_engine.py RUN_DIR SKEW`, where SKEW is how many seconds its clock is ahead; it goes into the background once its socket answers. What
 it should do wrong is told by files in `RUN_DIR/faults`: `refuse` (messages are refused), `hang` (no
-call is answered), `old` (it knows no terminals), `slow` (calls take 0.2 s), `unready` (it never reports ready), `die` (it ends at
+call is answered), `old` (it knows no terminals and permissions), `slow` (calls take 0.2 s), `unready` (it never reports ready), `die` (it ends at
 the first link). SIGUSR1 drops every link. A message that contains `wait` runs until `RUN_DIR/go` is there.
 Standard library only, so that it starts quickly.
 """
@@ -182,7 +182,7 @@ class Engine:
             await asyncio.sleep(3600)
         if self.fault("slow"):
             await asyncio.sleep(0.2)
-        if self.fault("old") and method.startswith("terminal."):
+        if self.fault("old") and method.startswith(("terminal.", "permissions.")):
             raise Refused("NOT_FOUND", f"The engine has no method {method!r}.")
         result = getattr(self, f"do_{method.replace('.', '_')}")(p)
         return await result if asyncio.iscoroutine(result) else result
@@ -200,6 +200,9 @@ class Engine:
     def do_chat_rename(self, p: dict) -> dict:
         self.chat_changed(self.chat(p)["id"], title=p["title"])
         return {**self.chats[p["chatId"]], "index": self.journal.last}
+
+    def do_permissions_set(self, p: dict) -> None:
+        (self.run_dir / "permissions.json").write_text(json.dumps(p))
 
     def do_chat_respond(self, p: dict) -> None:
         raise Refused("CONFLICT", "Nothing is awaited.")

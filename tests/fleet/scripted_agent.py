@@ -3,6 +3,7 @@
 wait ...   runs until it is canceled, or a file `go` lies in its directory
 goal N     works; complete in the N-th turn that this directory has seen (`turns` counts them)
 ask        asks for permission, then says which option was chosen; `ask 2` asks twice at once
+run ...    asks for permission to run a command, then says which option was chosen
 later      ends its turn, then asks for permission in one of its own
 models     announces other models than before
 settings   says the mode and the thinking level of its session
@@ -70,11 +71,11 @@ def pursue(wanted):
     return "end_turn"
 
 
-def ask(times):
+def ask(times, **call):
     options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
     waiting_for = {f"ask {number}" for number in range(times)}
     for id in waiting_for:
-        call = {"toolCallId": id, "title": "ask"}
+        call = {"toolCallId": id, "title": "ask", **call}
         params = {"sessionId": "s1", "toolCall": call, "options": options}
         send(id=id, method="session/request_permission", params=params)
     while waiting_for:
@@ -118,6 +119,8 @@ def prompt(message):
         reason = canceled_or_let_go()
     elif asked := re.fullmatch(r"ask ?(\d*)", text):
         reason = ask(int(asked[1] or 1))
+    elif text.startswith("run "):
+        reason = ask(1, kind="execute", rawInput={"command": text.removeprefix("run ")})
     elif text == "later":
         send(id=message["id"], result={"stopReason": "end_turn"})
         ask(1)

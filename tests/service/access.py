@@ -187,6 +187,8 @@ MEMBERS  POST /v1/replica/{}/canvas
 MEMBERS  GET /v1/replica/{}/canvas/{}
 MEMBERS  GET /v1/replica/{}/repo-files/search
 MEMBERS  GET /v1/replica/{}/repo-files/content
+MEMBERS  GET /v1/replica/{}/permissions
+MEMBERS  PATCH /v1/replica/{}/permissions
 MEMBERS  GET /v1/replica/{}/previews
 MEMBERS  DELETE /v1/replica/{}/previews/{}
 MEMBERS  GET /v1/automations

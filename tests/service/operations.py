@@ -50,6 +50,7 @@ CREDENTIALS = "service/test_service_credentials.py"
 QUEUE = "fleet/test_service_queue.py"
 QUESTIONS = "fleet/test_service_questions.py"
 GOALS = "fleet/test_service_goals.py"
+PERMISSIONS = "fleet/test_service_permissions.py"
 SETTINGS = "fleet/test_service_settings.py"
 SETS = "service/test_service_repository_sets.py"
 RESOURCES = "service/test_service_resources.py"
@@ -104,6 +105,8 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("I11", f"DELETE {CHAT}/goal chats.delete_goal", GOALS),
     _of("I4", f"GET {CHAT}/settings chats.settings", SETTINGS),
     _of("I4", f"PATCH {CHAT}/settings chats.update_settings", SETTINGS),
+    _of("I4", f"GET {REPLICA}/permissions replicas.permissions", PERMISSIONS),
+    _of("I4", f"PATCH {REPLICA}/permissions replicas.change_permissions", PERMISSIONS),
     # History and events
     _of("S15 I5", f"GET {REPLICA}/history history.page", "service/test_service_history.py"),
     _of("I4", "GET /v1/search history.search", "service/test_service_search.py"),

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from quarterdeck.wire.chats import ChatSettings, GoalStatus, Image
 from quarterdeck.wire.history import AgentEvent
+from quarterdeck.wire.permissions import Permissions
 from quarterdeck.wire.setup import McpServer
 
 SESSION_FILE = "session"
@@ -52,6 +53,11 @@ class SessionSpec:
     mcp_servers: tuple[McpServer, ...] = field(default=(), repr=False)
     isolated: bool = True
     """Whether the agent runs in a sandbox."""
+    permissions: Callable[[], Permissions] = field(default=Permissions, repr=False, compare=False)
+    """Returns the permission policy that applies at the moment."""
+    workspace: str | None = None
+    """The directory of all repositories, in which the policy may allow edits; None: the working
+    directory."""
     on_own_turn: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
     """Called when the agent begins to work by itself between turns; see `SelfStartingSession`."""
 
@@ -232,6 +238,15 @@ class AdjustableSession(AgentSession, Protocol):
         Raises:
             AgentError: the agent does not offer it, or did not accept it.
         """
+        ...
+
+
+@runtime_checkable
+class PolicySession(AgentSession, Protocol):
+    """A session whose permission requests the policy of `SessionSpec` may answer."""
+
+    async def review_questions(self) -> None:
+        """Answer open permission requests that the policy decides now: it has changed."""
         ...
 
 

@@ -31,6 +31,7 @@ from quarterdeck.wire.engine import DeliverMessage
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.inside import CHAT_VARIABLE, CO_AUTHOR_VARIABLE
+from quarterdeck.wire.permissions import Permissions
 from quarterdeck.wire.setup import McpServer
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,10 @@ class AgentPlace:
     co_author: str | None = None
     system_prompt: str | None = None
     """Instructions of the environment; `setup` writes them into the files that known agents read."""
+    permissions: Callable[[], Permissions] = Permissions
+    """Returns the permission policy that applies at the moment."""
+    workspace: Path | None = None
+    """The directory of all repositories."""
 
     def preamble(self, agent_id: str) -> str | None:
         """Return what precedes the first message of a session of an agent without such a file."""
@@ -167,6 +172,8 @@ class AgentSessionHolder:
             key=self._place.credentials.get(chat.provider),
             mcp_servers=tuple(self._place.mcp_servers),
             isolated=self._place.isolated,
+            permissions=self._place.permissions,
+            workspace=str(self._place.workspace) if self._place.workspace else None,
             on_own_turn=self._on_own_turn,
         )
 

@@ -145,6 +145,11 @@ class ChatRegistry:
             runner.wake()
         return _place_of(runner.chat, message.message_id)
 
+    async def review_questions(self) -> None:
+        """Answer the agents' open questions that the permission policy, which has changed, decides."""
+        for runner in list(self._runners.values()):
+            await runner.review_questions()
+
     async def stop(self) -> None:
         """End every turn and agent; queues stay for the next engine."""
         await asyncio.gather(*(runner.stop() for runner in self._runners.values()))

@@ -59,6 +59,7 @@ from quarterdeck.wire.engine import (
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EngineReady, ErrorEvent, EventType
 from quarterdeck.wire.git_state import EngineRepository, ReposChanged
+from quarterdeck.wire.permissions import Permissions
 from quarterdeck.wire.setup import ClaimWorkspace
 from quarterdeck.wire.terminals import (
     CreateTerminal,
@@ -196,6 +197,7 @@ class Engine:
         self._boot = Boot(config, environment, journal, memory)
         self._memory = memory
         journal.hide = Redactor(self._boot.credentials)
+        self._permissions = config.permissions
         place = AgentPlace(
             catalog,
             home,
@@ -208,6 +210,8 @@ class Engine:
             repositories=config.repositories,
             co_author=config.setup.co_author,
             system_prompt=config.setup.system_prompt,
+            permissions=lambda: self._permissions,
+            workspace=workspace,
         )
         self._config = config
         self._workspace = workspace
@@ -336,6 +340,7 @@ class Engine:
             "canvas.list": Method(lambda _: self._canvas.list()),
             "canvas.get": Method(_taking(CanvasCall, self._canvas.get)),
             "canvas.put": Method(_taking(WriteCanvas, self._canvas.put)),
+            "permissions.set": Method(_taking(Permissions, self._set_permissions)),
             "workspace.claim": Method(_taking(ClaimWorkspace, self._boot.claim)),
             "files.index": Method(lambda _: self._files.index(), lasting=False),
             "files.read": Method(_taking(ReadFile, self._files.read)),
@@ -407,6 +412,10 @@ class Engine:
         # Until the service receives the outcome, it counts the chat as waiting.
         self._counts.touch()
         return await self._commands.respond(answer)
+
+    async def _set_permissions(self, permissions: Permissions) -> None:
+        self._permissions = permissions
+        await self._chats.review_questions()
 
     # Inside
 

@@ -73,6 +73,7 @@ from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.files import CanvasFile, CanvasList, FileContent
 from quarterdeck.wire.git_state import ReposChanged, RepositoryDiffs
+from quarterdeck.wire.permissions import Permissions
 from quarterdeck.wire.setup import ClaimWorkspace
 from quarterdeck.wire.terminals import (
     CreateTerminal,
@@ -357,6 +358,10 @@ class EngineLink:
     async def claim(self, request: ClaimWorkspace) -> None:
         """Give a held workspace to its owner. Refused with `CONFLICT` while it is not prepared."""
         await self._send("workspace.claim", request)
+
+    async def permissions_set(self, permissions: Permissions) -> None:
+        """Apply a permission policy from now on, also to open questions."""
+        await self._send("permissions.set", permissions)
 
     async def chat_open(self, request: OpenChat) -> EventChat:
         """Make a chat, or find it by its id."""

@@ -17,6 +17,7 @@ from quarterdeck.agents.port import (
     GoalSession,
     ModelOffer,
     ModelSession,
+    PolicySession,
     Prompt,
     StopReason,
     TurnOutcome,
@@ -176,6 +177,11 @@ class ChatRunner:
             ) from error
         if not accepted:
             raise EngineRefusedError.conflict("The agent no longer waits for this answer.")
+
+    async def review_questions(self) -> None:
+        """Answer the agent's open questions that the permission policy decides now."""
+        if isinstance(session := self._agent.session, PolicySession):
+            await session.review_questions()
 
     async def ask(self, call: AskPerson) -> PersonAsked:
         """Ask a person for the service, and wait for the answer; the end of the turn cancels it."""

@@ -34,6 +34,7 @@ from quarterdeck.service.middleware import AuthMiddleware, ErrorMiddleware, Head
 from quarterdeck.service.notifications.routes import chatapp_router
 from quarterdeck.service.previews.routes import previews_router
 from quarterdeck.service.replicas.file_routes import canvas_router, repo_files_router
+from quarterdeck.service.replicas.permissions import permissions_router
 from quarterdeck.service.replicas.routes import (
     events_router,
     exec_router,
@@ -67,6 +68,7 @@ ROUTERS = (
     search_router,
     mcp_router,
     exec_router,
+    permissions_router,
     terminals_router,
     hooks_router,
     hook_tests_router,

@@ -42,6 +42,7 @@ from quarterdeck.wire.history import (
     GitOperationPayload,
     NoticePayload,
     OwnTurnStarted,
+    PolicyAnswerPayload,
     TurnResult,
     UserMessage,
 )
@@ -421,6 +422,14 @@ def _notice(payload: Payload) -> Sequence[Step]:
     return (NoteAdded(one_line(NoticePayload.model_validate(payload).text)),)
 
 
+def _policy_answer(payload: Payload) -> Sequence[Step]:
+    answer = PolicyAnswerPayload.model_validate(payload)
+    note = NoteAdded(one_line(answer.text))
+    if not answer.tool_call.get("toolCallId"):
+        return (note,)
+    return (_tool_call_update(ToolCall.model_validate(answer.tool_call)), note)
+
+
 def _git_operation(payload: Payload) -> Sequence[Step]:
     return (NoteAdded(one_line(GitOperationPayload.model_validate(payload).text)),)
 
@@ -429,6 +438,7 @@ _READERS: dict[str, Callable[[Payload], Sequence[Step] | None]] = {
     AgentEventType.SESSION_UPDATE: _update,
     AgentEventType.PERMISSION_REQUEST: _permission_request,
     AgentEventType.PERMISSION_OUTCOME: _permission_outcome,
+    AgentEventType.POLICY_ANSWER: _policy_answer,
     AgentEventType.USER_MESSAGE: _user_message,
     AgentEventType.TURN_STARTED: _turn_started,
     AgentEventType.TURN_RESULT: _turn_result,

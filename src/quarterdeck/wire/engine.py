@@ -31,6 +31,7 @@ refused call has `EngineFault` as `data`, so that the service can pass it on unc
 | `queue.release` | - | null; held queues and goals continue |
 | `repos.refresh` | - | `ReposChanged` |
 | `repos.diffs` | - | `RepositoryDiffs` |
+| `permissions.set` | `Permissions` | null; from now on this policy applies |
 | `workspace.claim` | `ClaimWorkspace` | null; claimed already: no change |
 | `canvas.list` | - | `CanvasList` |
 | `canvas.get` | `CanvasCall` | `CanvasFile` |
@@ -52,6 +53,7 @@ from quarterdeck.wire.chats import EventChat, EventGoal, Image, Interrupted, Set
 from quarterdeck.wire.events import EngineStatus
 from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.history import TurnOrigin
+from quarterdeck.wire.permissions import Permissions
 from quarterdeck.wire.setup import Setup, SetupState
 from quarterdeck.wire.terminals import TerminalEvent
 
@@ -87,6 +89,8 @@ class EngineConfig(CamelRecord):
     setup: Setup = Setup()
     agents: dict[str, OwnAgent] = {}
     """A person's own agents, by id."""
+    permissions: Permissions = Field(default_factory=Permissions)
+    """The permission policy at its start; `permissions.set` changes it."""
     hold_queues: bool = False
     """Queued messages are not run before `queue.release`."""
     auto_stop_seconds: float | None = None

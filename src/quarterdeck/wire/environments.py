@@ -16,6 +16,7 @@ from quarterdeck.wire.base import (
     Text,
     Timestamp,
 )
+from quarterdeck.wire.permissions import PermissionPolicy, PermissionRule, Rules
 
 GLOBAL = "global"
 """The organization's global environment in paths."""
@@ -67,6 +68,10 @@ class Environment(Record):
     co_author: str | None = None
     """`NAME <ADDRESS>` that commits of agents name in a `Co-authored-by` line; null: as the global
     environment says, else none."""
+    permission_policy: PermissionPolicy | None = None
+    """What agents may do without asking; null: as the global environment says, else `ask`."""
+    permission_rules: list[PermissionRule] = []
+    """Rules by which commands are allowed or rejected without asking."""
     source_environment_id: Id | None = None
     """Shared environment that a personal one inherits from."""
     variable_count: int = 0
@@ -116,6 +121,11 @@ class _Settings(Body):
     """What agents may push; a source's setting comes before it."""
     co_author: CoAuthor | None = None
     """Co-author of what agents commit; a source's setting comes before it."""
+    permission_policy: PermissionPolicy | None = None
+    """What agents may do without asking; a source's setting comes before it."""
+    permission_rules: Rules | None = None
+    """Rules by which commands are allowed or rejected without asking, in place of those before. A
+    source's rules apply as well."""
 
 
 class CreateEnvironment(_Settings):

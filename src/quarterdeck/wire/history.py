@@ -21,6 +21,7 @@ class AgentEventType(StrEnum):
     SESSION_UPDATE = "acp-session_update"
     PERMISSION_REQUEST = "acp-permission_request"
     PERMISSION_OUTCOME = "acp-permission_outcome"
+    POLICY_ANSWER = "policy-answer"
     USER_MESSAGE = "user-message"
     TURN_STARTED = "turn-started"
     TURN_RESULT = "turn-result"
@@ -185,6 +186,23 @@ class PermissionOutcomePayload(CamelRecord):
     """How it ended."""
 
 
+class PolicyAnswerPayload(CamelRecord):
+    """Payload of `policy-answer`: the permission policy answered a permission request (own type)."""
+
+    request_id: str
+    """Id of the request; only one that was open before has events of its own."""
+    tool_call: dict[str, Any] = {}
+    """The protocol's tool call that needed permission."""
+    allowed: bool
+    """Whether it was allowed, once; false: rejected."""
+    policy: str | None = None
+    """The policy that allowed it; null when rules did."""
+    rules: list[str] = []
+    """Patterns of the rules that allowed its commands, or of the one that rejected it."""
+    text: str
+    """The answer, in one line."""
+
+
 class GitOperationPayload(CamelRecord):
     """Payload of `git-operation`: an operation of the service on the repositories (own type)."""
 
@@ -201,6 +219,7 @@ AGENT_PAYLOADS: dict[AgentEventType, type[CamelRecord]] = {
     AgentEventType.SESSION_UPDATE: SessionUpdatePayload,
     AgentEventType.PERMISSION_REQUEST: PermissionRequestPayload,
     AgentEventType.PERMISSION_OUTCOME: PermissionOutcomePayload,
+    AgentEventType.POLICY_ANSWER: PolicyAnswerPayload,
     AgentEventType.USER_MESSAGE: UserMessage,
     AgentEventType.TURN_STARTED: OwnTurnStarted,
     AgentEventType.TURN_RESULT: TurnResult,

@@ -28,6 +28,7 @@ from quarterdeck.agents.session.permissions import (
     GivenAnswer,
     PermissionRequests,
 )
+from quarterdeck.agents.session.policy import propose
 from quarterdeck.agents.session.process import (
     AgentProcess,
     LinkLostError,
@@ -213,7 +214,8 @@ def read_request(params: object) -> Decision | None:
     except ValidationError:
         return None
     payload = {"toolCall": request.tool_call, "options": request.raw_options}
-    return Decision(payload, sorted({option.option_id for option in request.options}))
+    options = sorted({option.option_id for option in request.options})
+    return Decision(payload, options, call=propose(request.tool_call, request.raw_options))
 
 
 _Answer = TypeVar("_Answer", bound=AcpShape)

@@ -149,6 +149,15 @@ def changes_of(item: Item) -> list[Item]:
     return [as_object(change) for change in cast("list[object]", item.get("changes") or [])]
 
 
+def edited_files(item: Item) -> list[str]:
+    """Return the files that changes create or update; none when a file is deleted or moved as well."""
+    kinds = [as_object(change.get("kind")) for change in changes_of(item)]
+    plain = all(
+        kind.get("type") in ("add", "update") and not kind.get("move_path") for kind in kinds
+    )
+    return [str(change.get("path", "")) for change in changes_of(item)] if plain else []
+
+
 def patch_content(changes: list[Item]) -> list[dict[str, Any]]:
     """Return the differences of changed files as a call's content."""
     return [part for change in changes for part in diff_parts(change)]

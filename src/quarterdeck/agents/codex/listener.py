@@ -30,6 +30,7 @@ class Narrator:
         self.planned = False
         """Whether a plan was proposed since this was last cleared."""
         self._calls: dict[str, LiveOutput] = {}
+        self._edited: dict[str, list[str]] = {}
         self._idle = asyncio.Event()
         self._idle.set()
         self._warned: set[str] = set()
@@ -38,6 +39,10 @@ class Narrator:
     def warnings(self) -> list[str]:
         """Codex's warnings."""
         return sorted(self._warned)
+
+    def edited_files(self, item_id: str) -> list[str]:
+        """Return the files that a running call edits, when it does nothing else."""
+        return self._edited.get(item_id, [])
 
     async def calls_closed(self) -> None:
         """Wait until no call is running."""
@@ -109,6 +114,7 @@ class Narrator:
             return
         item_id = str(item["id"])
         self._calls[item_id] = LiveOutput(lambda text: self._show_output(item_id, text))
+        self._edited[item_id] = items.edited_files(item)
         self._idle.clear()
         await self._update(items.started(item))
 
@@ -130,6 +136,8 @@ class Narrator:
             output.add(str(params.get("delta", "")))
 
     async def _patched(self, params: Params) -> None:
+        if str(params.get("itemId")) in self._calls:
+            self._edited[str(params.get("itemId"))] = items.edited_files(params)
         content = items.patch_content(items.changes_of(params))
         await self._update(items.progressed(str(params.get("itemId")), content))
 
@@ -144,6 +152,7 @@ class Narrator:
 
     async def _end_output(self, item_id: str) -> bool:
         output = self._calls.pop(item_id, None)
+        self._edited.pop(item_id, None)
         if output is None:
             return False
         await output.end()
@@ -236,8 +245,8 @@ class ThreadListener:
     def __init__(self, recorder: Recorder, requests: PermissionRequests) -> None:
         self._recorder = recorder
         self._requests = requests
-        self._approvals = Approvals(requests)
         self.narrator = Narrator(recorder)
+        self._approvals = Approvals(requests, self.narrator.edited_files)
         self.turns = ThreadTurns()
         self.goal = NativeGoal()
         self.thread_id: str | None = None

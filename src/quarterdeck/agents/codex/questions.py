@@ -15,6 +15,7 @@ from quarterdeck.agents.session.permissions import (
     GivenAnswer,
     PermissionRequests,
 )
+from quarterdeck.agents.session.policy import ProposedCall
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class CodexQuestion:
     call: dict[str, Any] | None = None
     free: bool = False
     secret: bool = False
+    proposed: ProposedCall | None = None
 
     @property
     def decision(self) -> Decision:
@@ -49,7 +51,8 @@ class CodexQuestion:
             **({"acceptsText": True} if self.free else {}),
             **({"secret": True} if self.secret else {}),
         }
-        return Decision(payload, [option.id for option in self.options], self._check, self.secret)
+        options = [option.id for option in self.options]
+        return Decision(payload, options, self._check, self.secret, self.proposed)
 
     def _check(self, _: str) -> None:
         if not self.free:
@@ -68,13 +71,19 @@ _DECISIONS = {
 _WHOLE = re.compile(r"-?\d{1,18}")
 _NUMBER = re.compile(r"-?\d{1,18}(\.\d{1,18})?")
 _USUAL = ("accept", "acceptForSession", "decline", "cancel")
+_BEYOND_COMMAND = ("additionalPermissions", "networkApprovalContext")
+"""Parts of a request that ask for more than to run its command."""
 
 
 class Approvals:
     """Asks a person to answer codex's requests."""
 
-    def __init__(self, requests: PermissionRequests) -> None:
+    def __init__(
+        self, requests: PermissionRequests, edited_files: Callable[[str], Sequence[str]]
+    ) -> None:
         self._requests = requests
+        self._edited_files = edited_files
+        """Returns the files that a call edits, when it does nothing else."""
 
     async def handle_request(self, method: str, params: Params) -> Reply | None:
         """Announce a request; return None when it is not one that a person answers."""
@@ -101,20 +110,37 @@ class Approvals:
             ]
         decisions = dict(_decision(decision) for decision in offered)
         title = params.get("reason") or command
-        return await self._decide(str(title), call, decisions)
+        command_line = params.get("command")
+        proposed = ProposedCall(
+            "accept" if "accept" in decisions else None,
+            "decline",
+            command_line if isinstance(command_line, str) else None,
+            runs=True,
+            tool_call=call,
+        )
+        asks_more = any(params.get(name) for name in _BEYOND_COMMAND)
+        asks_more = asks_more or params.get("kind", "command") != "command"  # input for a program
+        return await self._decide(str(title), call, decisions, None if asks_more else proposed)
 
     async def _files(self, params: Params) -> Reply:
         root = params.get("grantRoot")
         question = f"Allow changes below {root}?" if root else "Allow these changes?"
         call = {"toolCallId": params.get("itemId"), "kind": "edit"}
         decisions = dict(_decision(decision) for decision in _USUAL)
-        return await self._decide(str(params.get("reason") or question), call, decisions)
+        edited = self._edited_files(str(params.get("itemId")))
+        proposed = ProposedCall("accept", "decline", edited=edited, tool_call=call)
+        title = str(params.get("reason") or question)
+        return await self._decide(title, call, decisions, None if root else proposed)
 
     async def _decide(
-        self, title: str, call: Params, decisions: dict[str, tuple[CodexOption, object]]
+        self,
+        title: str,
+        call: Params,
+        decisions: dict[str, tuple[CodexOption, object]],
+        proposed: ProposedCall | None,
     ) -> Reply:
         options = [option for option, _ in decisions.values()]
-        request_id = await self._ask(CodexQuestion(title, options, call))
+        request_id = await self._ask(CodexQuestion(title, options, call, proposed=proposed))
 
         async def reply() -> Params:
             chosen = (await self._requests.wait_for_answer(request_id)).option

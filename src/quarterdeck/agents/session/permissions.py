@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quarterdeck.agents.port import AgentError
+from quarterdeck.agents.session.policy import Policy, PolicyAnswer, ProposedCall
 from quarterdeck.agents.session.recorder import Recorder
 from quarterdeck.wire.history import AgentEventType
 
@@ -21,13 +22,14 @@ class Decision:
     """A question to decide: its recorded payload and its answers.
 
     `check_text` raises an `AgentError` for a text that is not an answer. A secret text is not
-    stored.
+    stored. Without a `call` only a person answers, whatever the policy.
     """
 
     payload: dict[str, Any]
     options: Collection[str]
     check_text: Callable[[str], None] = reject_text
     secret: bool = False
+    call: ProposedCall | None = None
 
 
 @dataclass(frozen=True)
@@ -60,24 +62,43 @@ class _Open:
 
 
 class PermissionRequests:
-    """The questions and permission requests that await an answer, by request id."""
+    """The questions and permission requests that await an answer, by request id.
 
-    def __init__(self, recorder: Recorder) -> None:
+    What the policy answers is recorded in one event, and no person is asked.
+    """
+
+    def __init__(self, recorder: Recorder, policy: Policy = lambda _: None) -> None:
         self._recorder = recorder
+        self._policy = policy
         self._open: dict[str, _Open] = {}
 
     @property
     def waits(self) -> bool:
-        """Whether a question is open."""
-        return bool(self._open)
+        """Whether a person is asked."""
+        return any(not waiting.concluded for waiting in self._open.values())
 
     async def ask(self, decision: Decision) -> str:
-        """Record a question and return its id."""
+        """Record a question, or the policy's answer to it, and return its id."""
         request_id = str(uuid.uuid4())
-        self._open[request_id] = _Open(decision)
+        waiting = self._open[request_id] = _Open(decision)
+        if (answer := self._judge(waiting)) is not None:
+            waiting.concluded = True
+            await self._record_policy(request_id, answer)
+            waiting.answer.set_result(GivenAnswer(answer.option))
+            return request_id
         payload = {"requestId": request_id, **decision.payload}
         await self._recorder.record(AgentEventType.PERMISSION_REQUEST, payload)
         return request_id
+
+    async def review(self) -> None:
+        """Answer open questions that the policy, which has changed, decides now."""
+        for request_id, waiting in list(self._open.items()):
+            if not waiting.concluded and (answer := self._judge(waiting)) is not None:
+                await self._conclude(request_id, waiting, GivenAnswer(answer.option), answer)
+
+    def _judge(self, waiting: _Open) -> PolicyAnswer | None:
+        call = waiting.decision.call
+        return None if call is None else self._policy(call)
 
     async def wait_for_answer(self, request_id: str) -> GivenAnswer:
         """Wait for the answer."""
@@ -115,7 +136,13 @@ class PermissionRequests:
             await self._conclude(request_id, waiting, NO_ANSWER)
             self._open.pop(request_id, None)
 
-    async def _conclude(self, request_id: str, waiting: _Open, answer: GivenAnswer) -> None:
+    async def _conclude(
+        self,
+        request_id: str,
+        waiting: _Open,
+        answer: GivenAnswer,
+        by_policy: PolicyAnswer | None = None,
+    ) -> None:
         if waiting.concluded:
             return
         waiting.concluded = True
@@ -126,5 +153,11 @@ class PermissionRequests:
         try:
             # Recorded before the agent receives it, so before any effect of it.
             await self._recorder.record(AgentEventType.PERMISSION_OUTCOME, payload)
+            if by_policy is not None:
+                await self._record_policy(request_id, by_policy)
         finally:
             waiting.answer.set_result(answer)
+
+    async def _record_policy(self, request_id: str, answer: PolicyAnswer) -> None:
+        payload = {"requestId": request_id, **answer.payload}
+        await self._recorder.record(AgentEventType.POLICY_ANSWER, payload)

@@ -147,7 +147,7 @@ class Recorder:
 
 def _is_work(event: AgentEvent) -> bool:
     if event.type != AgentEventType.SESSION_UPDATE:
-        return event.type == AgentEventType.PERMISSION_REQUEST
+        return event.type in (AgentEventType.PERMISSION_REQUEST, AgentEventType.POLICY_ANSWER)
     # An empty text carries the usage of the turn before it.
     empty = as_object(event.payload.get("content")).get("text") == ""
     return event.payload.get("sessionUpdate") not in _NO_WORK and not empty

@@ -22,6 +22,7 @@ from quarterdeck.agents.port import (
 )
 from quarterdeck.agents.presets import Preset
 from quarterdeck.agents.session.permissions import PermissionRequests
+from quarterdeck.agents.session.policy import PolicyJudge
 from quarterdeck.agents.session.process import (
     AgentProcess,
     LinkLostError,
@@ -54,7 +55,9 @@ class ProcessSession(ABC, Generic[_Link]):
         self._timeouts = timeouts
         self._spec = spec
         self._recorder = Recorder(sink, spec.on_own_turn)
-        self._requests = PermissionRequests(self._recorder)
+        directory = spec.working_directory
+        self._policy = PolicyJudge(spec.permissions, spec.workspace or directory, directory)
+        self._requests = PermissionRequests(self._recorder, self._policy.answer)
         self._link: _Link | None = None
         self._turn: EngineTurn | None = None
         self._closed = False
@@ -105,6 +108,8 @@ class ProcessSession(ABC, Generic[_Link]):
             AgentUnavailableError: the session had to be reopened, and could not.
         """
         turn = self._turn = EngineTurn()
+        if not prompt.own_turn:
+            self._policy.plans = prompt.plan_mode
         try:
             await self._recorder.open_turn()
             return await self._run(prompt, turn)
@@ -144,6 +149,10 @@ class ProcessSession(ABC, Generic[_Link]):
             AgentError: the request has no such option, or the text is not an answer.
         """
         return await self._requests.answer(request_id, option_id, text)
+
+    async def review_questions(self) -> None:
+        """Answer open questions that the permission policy decides now; see the port."""
+        await self._requests.review()
 
     async def close(self) -> None:
         """End the process and everything it started. Safe to call twice."""

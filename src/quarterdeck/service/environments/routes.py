@@ -119,12 +119,14 @@ async def change(
     environment: EnvironmentRef,
     body: ChangeEnvironment,
     context: Context,
+    fleet: FleetDep,
     caller: CallerDep,
     response: Response,
     if_match: IfMatch = None,
 ) -> EnvironmentAnswer:
     """Change the given fields of an environment; the global one is 400."""
     changed = await change_environment(context, caller, environment, body, if_match)
+    fleet.permissions_changed()
     return _tagged(response, changed)
 
 

@@ -1,5 +1,6 @@
 """Rows of environments and their parts."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
@@ -97,7 +98,9 @@ def add_global_environment(connection: Connection, organization_id: str, now: st
     return add_environment(connection, organization_id, now, name=GLOBAL, is_global=True)
 
 
-_DESCRIPTIVE = {"name", "description", "push", "updated_at"}
+_DESCRIPTIVE = {
+    *("name", "description", "push", "permission_policy", "permission_rules_json", "updated_at")
+}
 """Columns that no workspace depends on."""
 
 
@@ -192,6 +195,7 @@ def _as_environment(row: RowMapping) -> Environment:
         source_value = values.pop(f"source_{field}")
         if values["source_environment_id"] is not None:
             values[field] = source_value
+    values["permission_rules"] = json.loads(values.pop("permission_rules_json") or "[]")
     return Environment.model_validate(values)
 
 
@@ -209,6 +213,8 @@ class Layer:
     personal_preferences: str | None
     push: str | None
     co_author: str | None
+    permission_policy: str | None
+    permission_rules_json: str | None
     source_environment_id: str | None
 
 
@@ -251,10 +257,12 @@ def push_policy(connection: Connection, organization_id: str, environment_id: st
     return decided(layers_of(connection, organization_id, environment_id), "push")
 
 
-def decided(layers: Sequence[Layer], setting: Literal["push", "co_author"]) -> str | None:
+def decided(
+    layers: Sequence[Layer], setting: Literal["push", "co_author", "permission_policy"]
+) -> str | None:
     """Return a setting of an environment: the source's, its own, or the global one's."""
     ordered = [*layers[1:], *layers[:1]]
-    values = [layer.push if setting == "push" else layer.co_author for layer in ordered]
+    values: list[str | None] = [getattr(layer, setting) for layer in ordered]
     return next((value for value in values if value), None)
 
 

@@ -7,6 +7,7 @@ from sqlalchemy.exc import IntegrityError
 
 from quarterdeck.service.automations.rows import names_using
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.environments.permissions import as_columns
 from quarterdeck.service.environments.rows import (
     Layer,
     add_environment,
@@ -154,7 +155,7 @@ async def create_environment(
         check_binding(connection, organization, body.repository_id, body.repository_set_id)
         check_source(connection, caller, body)
         user_id = caller.user_id if body.scope == "user" else None
-        columns = body.model_dump(mode="json", exclude={"scope"})
+        columns = as_columns(body.model_dump(mode="json", exclude={"scope"}))
         environment_id = add_environment(connection, organization, now, user_id=user_id, **columns)
         return find_environment(connection, organization, caller.user_id, environment_id)
 
@@ -254,7 +255,7 @@ async def change_environment(
             caller.organization_id,
             **{field: given.get(field, present) for field, present in bound.items()},
         )
-        change_environment_row(connection, own.id, **given, updated_at=now)
+        change_environment_row(connection, own.id, **as_columns(given), updated_at=now)
         return find_environment(connection, caller.organization_id, caller.user_id, own.id)
 
     try:

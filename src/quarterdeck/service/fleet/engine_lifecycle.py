@@ -31,6 +31,7 @@ from quarterdeck.service.errors import DatabaseClosedError, UnknownWorkspaceErro
 from quarterdeck.service.event_log import EventLog, LogWriter
 from quarterdeck.service.event_rows import NewEvent, git_operation
 from quarterdeck.service.fleet.engine_session import EngineSession
+from quarterdeck.service.fleet.permissions import effective_permissions
 from quarterdeck.service.fleet.runtime import NotReadyError, WorkspaceRuntime, append_error
 from quarterdeck.service.fleet.transitions import enter_error
 from quarterdeck.service.formats import moment_text
@@ -319,6 +320,7 @@ async def _config(
         environment=composed.variables | way_out(row, secret, layout.service_url),
         setup=composed.setup,
         agents=dict(site.tools.context.own_agents),
+        permissions=await effective_permissions(site),
         hold_queues=True,
         auto_stop_seconds=60 * (row.auto_stop_minutes or AUTO_STOP_MINUTES),
         known_index=row.journal_index,

@@ -11,6 +11,7 @@ from quarterdeck.service.chats.rows import list_chats
 from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.environments.setup import bundle_for_start
 from quarterdeck.service.environments.warm_pool_rows import POOLED, mark_ready
+from quarterdeck.service.fleet.permissions import keep_permissions
 from quarterdeck.service.fleet.reconcile import settle
 from quarterdeck.service.fleet.runtime import BootMonitor, WorkspaceRuntime, feel_pulse, open_link
 from quarterdeck.service.fleet.transitions import enter_active
@@ -94,6 +95,9 @@ class EngineSession:
                     group.create_task(self._aside(journal, partial(self._start, row, calls))),
                     group.create_task(self._aside(journal, partial(feel_pulse, self._site, calls))),
                     group.create_task(self._aside(journal, partial(self._progress.follow, calls))),
+                    group.create_task(
+                        self._aside(journal, partial(keep_permissions, self._site, calls))
+                    ),
                 ]
                 context = self._site.tools.context
                 await relay(journal, context.event_log, row.id, self._stored, self._site.mark.fail)

@@ -277,6 +277,11 @@ class Fleet:
             self._supervisors[workspace_id] = WorkspaceManager(workspace_id, self._tools)
         return self._supervisors[workspace_id]
 
+    def permissions_changed(self) -> None:
+        """Note that the permission policies of running workspaces may have changed."""
+        for supervisor in self._supervisors.values():
+            supervisor.site.permissions_changed.set()
+
     async def delete(
         self, workspace_id: str, only_if: Callable[[Connection], bool] | None = None
     ) -> bool:

@@ -162,6 +162,10 @@ class WorkspaceRuntime:
     """Set when it waits in a pool, prepared."""
     claimed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when it left its pool."""
+    permissions_changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when its permission policy may have changed in the rows."""
+    giving_permissions: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the engine is given a permission policy."""
 
     def seen(self) -> None:
         """Note that the engine has just answered."""

@@ -71,6 +71,8 @@ class WorkspaceRow:
     warm_state: str | None
     setup_json: str | None
     push: str | None
+    permission_policy: str | None
+    permission_rules_json: str | None
     forked_from: str | None
     driver: str
 

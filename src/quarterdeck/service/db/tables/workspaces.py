@@ -41,6 +41,8 @@ workspaces = Table(
     Column("warm_state", String(16)),
     Column("setup_json", Text),
     Column("push", String(16)),
+    Column("permission_policy", String(8)),
+    Column("permission_rules_json", Text),
     Column("forked_from", String(36)),
     Column("driver", String(16), nullable=False, server_default="process"),
     Column("repositories_json", Text, nullable=False),
@@ -62,7 +64,8 @@ workspaces = Table(
 personal credentials it has. `rested_at` is when it was put to sleep or archived. `packed_at` is set
 while its files are in an archive. `warm_state` is `warming` or `ready` while it waits in a pool,
 and `testing` while a hook is tested in it: no list shows it then. `setup_json` is the environment's
-setup of its last start. `push` is its own push policy, if a person chose one. `forked_from` is the
+setup of its last start. `push` is its own push policy, if a person chose one, `permission_policy` its own
+permission policy; `permission_rules_json` are its own rules. `forked_from` is the
 workspace whose files it gets, until it has them. `driver` is the sandbox driver that made it, which it
 keeps."""
 
@@ -217,6 +220,8 @@ environments = Table(
     Column("personal_preferences", Text),
     Column("push", String(16)),
     Column("co_author", String(200)),
+    Column("permission_policy", String(8)),
+    Column("permission_rules_json", Text),
     Column("source_environment_id", String(36)),
     moment("created_at"),
     moment("updated_at"),

@@ -1,0 +1,87 @@
+"""Permission policies: which permission requests of agents are answered without a person.
+
+docs/interface.md 4.8 describes them, `quarterdeck.command_rules` how rules match.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from quarterdeck.command_rules import LONGEST_PATTERN, CommandRule
+from quarterdeck.wire.base import Body, Patch, Record
+
+MOST_RULES = 200
+"""Rules of one environment or replica."""
+
+
+class PermissionPolicy(StrEnum):
+    """What an agent may do without asking a person; rules come before it."""
+
+    ASK = "ask"
+    """Nothing: every permission request is a question in the chat."""
+    EDITS = "edits"
+    """Create and change files of the workspace."""
+    ALL = "all"
+    """Everything that no rule rejects."""
+
+
+def _check_pattern(pattern: str) -> str:
+    CommandRule(True, pattern)
+    return pattern
+
+
+Pattern = Annotated[
+    str, Field(min_length=1, max_length=LONGEST_PATTERN), AfterValidator(_check_pattern)
+]
+
+
+class PermissionRule(Body):
+    """A rule about commands. Reject rules come before allow rules."""
+
+    action: Literal["allow", "reject"]
+    """What the rule does with a command."""
+    pattern: Pattern
+    """Words of the command. `*` at the end stands for any further words, elsewhere for one word. A
+    reject rule matches every command that begins with its words."""
+
+    @property
+    def rule(self) -> CommandRule:
+        """The rule as it is matched."""
+        return CommandRule(self.action == "allow", self.pattern)
+
+
+Rules = Annotated[list[PermissionRule], Field(max_length=MOST_RULES)]
+
+
+class Permissions(Record):
+    """The policy and the rules that apply."""
+
+    policy: PermissionPolicy = PermissionPolicy.ASK
+    """What agents may do without asking."""
+    rules: list[PermissionRule] = []
+    """Rules, in the order in which they were added."""
+
+
+class ReplicaPermissions(Record):
+    """Answer of `GET` and `PATCH /v1/replica/{id}/permissions`."""
+
+    policy: PermissionPolicy | None = None
+    """The replica's own policy; null: that of its environment."""
+    rules: list[PermissionRule] = []
+    """The replica's own rules, which are added to those of its environment."""
+    environment: Permissions
+    """What its environment says."""
+    effective: Permissions
+    """What applies."""
+
+
+class ChangePermissions(Patch):
+    """Body of `PATCH /v1/replica/{id}/permissions`; what is not given stays."""
+
+    policy: PermissionPolicy | None = None
+    """The replica's own policy; null: that of its environment."""
+    add_rules: Rules = []
+    """Rules to add; those that it has already stay."""
+    remove_rules: Rules = []
+    """Rules to remove; those that it does not have are ignored."""
