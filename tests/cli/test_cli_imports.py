@@ -55,6 +55,7 @@ LINES = [
     "replica chats x",
     "replica rename x title",
     "replica interrupt x",
+    "replica permissions x --allow ls",
     "replica show x",
     "replica send x y --wait",
     "replica watch x --once",

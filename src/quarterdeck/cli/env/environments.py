@@ -34,6 +34,13 @@ from quarterdeck.cli.output import (
     print_text,
     safe_line,
 )
+from quarterdeck.cli.permissions import (
+    POLICIES,
+    remove_rule_option,
+    rule_options,
+    rules_of,
+    shown_rules,
+)
 from quarterdeck.wire.environments import PushPolicy
 
 if TYPE_CHECKING:
@@ -64,6 +71,12 @@ _setting_options = combined(
         help="Named by a Co-authored-by line in commits of agents.",
     ),
     click.option("--preferences", metavar="TEXT", help="- reads them from stdin."),
+    click.option(
+        "--permissions",
+        type=click.Choice(POLICIES),
+        help="What agents may do without asking; default: ask.",
+    ),
+    rule_options,
 )
 
 
@@ -114,9 +127,13 @@ def create(
     push: str | None,
     co_author: str | None,
     preferences: str | None,
+    permissions: str | None,
+    allow: tuple[str, ...],
+    reject: tuple[str, ...],
 ) -> None:
     """Create an environment and print its id."""
-    from quarterdeck.wire.environments import CreateEnvironment, PushPolicy
+    from quarterdeck.wire.environments import CreateEnvironment
+    from quarterdeck.wire.permissions import PermissionPolicy
 
     body = CreateEnvironment(
         name=name,
@@ -126,6 +143,8 @@ def create(
         push=PushPolicy(push) if push else None,
         co_author=co_author,
         personal_preferences=text_or_stdin(preferences),
+        permission_policy=PermissionPolicy(permissions) if permissions else None,
+        permission_rules=rules_of(allow, reject) or None,
     )
 
     async def make(client: "Client") -> "Environment":
@@ -152,6 +171,8 @@ CLEARABLE = {
     "push": "push",
     "co-author": "co_author",
     "preferences": "personal_preferences",
+    "permissions": "permission_policy",
+    "rules": "permission_rules",
 }
 
 
@@ -159,6 +180,7 @@ CLEARABLE = {
 @environment_argument
 @click.option("--name", metavar="NAME")
 @_setting_options
+@remove_rule_option
 @click.option("--clear", type=click.Choice(list(CLEARABLE)), multiple=True, help="Clear it.")
 @common_options
 def edit(
@@ -172,6 +194,10 @@ def edit(
     push: str | None,
     co_author: str | None,
     preferences: str | None,
+    permissions: str | None,
+    allow: tuple[str, ...],
+    reject: tuple[str, ...],
+    remove_rule: tuple[str, ...],
     clear: tuple[str, ...],
 ) -> None:
     """Change the given settings of an environment."""
@@ -184,10 +210,13 @@ def edit(
         "push": push,
         "co_author": co_author,
         "personal_preferences": text_or_stdin(preferences),
+        "permission_policy": permissions,
     }
     fields: dict[str, Any] = dict.fromkeys(CLEARABLE[cleared] for cleared in clear)
     fields |= {field: text for field, text in texts.items() if text is not None}
-    if not fields and repository is None and repository_set is None:
+    rules = rules_of(allow, reject)
+    others = (repository, repository_set, rules or None, remove_rule or None)
+    if not fields and all(other is None for other in others):
         raise UsageError("Give at least one option to change.", "See: qd env edit --help.")
 
     async def change(client: "Client") -> "Environment":
@@ -199,6 +228,10 @@ def edit(
         if repository_set is not None:
             bound = await find_repository_set(client, repository_set)
             fields.update(repository_set_id=bound, repository_id=None)
+        if rules or remove_rule:
+            kept = [] if "rules" in clear else known.permission_rules
+            kept = [rule for rule in kept if rule.pattern not in remove_rule and rule not in rules]
+            fields["permission_rules"] = [*kept, *rules]
         return await client.environments.change(known.id, ChangeEnvironment(**fields))
 
     changed = with_client(common, change)
@@ -324,6 +357,8 @@ def _lines(whole: _Contents, reveal: bool) -> Iterator[str]:
         ("push", record.push),
         ("co-author", record.co_author),
         ("preferences", record.personal_preferences),
+        ("permissions", record.permission_policy),
+        ("rules", shown_rules(record.permission_rules)),
     ):
         if value:
             yield f"{label:<14} {safe_line(str(value))}"

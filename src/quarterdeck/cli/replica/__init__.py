@@ -27,6 +27,11 @@ VERBS = {
     "settings": Verb(
         f"{_HERE}.conversation", "Show or change an agent's mode, model and thinking.", "settings"
     ),
+    "permissions": Verb(
+        "quarterdeck.cli.permissions",
+        "Show or change what agents may do without asking.",
+        "permissions",
+    ),
     "respond": Verb(f"{_HERE}.conversation", "Answer a question of the agent.", "respond"),
     "interrupt": Verb(f"{_HERE}.conversation", "Stop the running turn.", "interrupt"),
     "chats": Verb(f"{_HERE}.listing", "List the chats of a replica.", "chats"),

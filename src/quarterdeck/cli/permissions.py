@@ -1,0 +1,122 @@
+"""Options for permission rules, and `qd replica permissions`."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import click
+
+from quarterdeck.cli.lookup import with_replica
+from quarterdeck.cli.options import Common, combined, common_options, replica_argument
+from quarterdeck.cli.output import print_json, print_table, print_text, safe_line
+from quarterdeck.command_rules import CommandRule, PatternError
+from quarterdeck.wire.permissions import (
+    ChangePermissions,
+    PermissionPolicy,
+    PermissionRule,
+    ReplicaPermissions,
+)
+
+if TYPE_CHECKING:
+    from quarterdeck.client import Client
+
+POLICIES = [policy.value for policy in PermissionPolicy]
+_INHERITED = "environment"
+
+
+class _Pattern(click.ParamType[str]):
+    name = "pattern"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            CommandRule(True, str(value))
+        except PatternError as e:
+            self.fail(str(e), param, ctx)
+        return str(value)
+
+
+rule_options = combined(
+    click.option(
+        "--allow",
+        metavar="PATTERN",
+        type=_Pattern(),
+        multiple=True,
+        help="Allow commands without asking, such as 'git status *'.",
+    ),
+    click.option(
+        "--reject",
+        metavar="PATTERN",
+        type=_Pattern(),
+        multiple=True,
+        help="Reject commands that begin so, such as 'git push'.",
+    ),
+)
+"""`allow` and `reject`; both may be repeated."""
+
+remove_rule_option = click.option(
+    "--remove-rule", metavar="PATTERN", multiple=True, help="Remove the rules with this pattern."
+)
+
+
+def rules_of(allow: Sequence[str], reject: Sequence[str]) -> list[PermissionRule]:
+    """Return the rules of the options."""
+    return [
+        *(PermissionRule(action="allow", pattern=pattern) for pattern in allow),
+        *(PermissionRule(action="reject", pattern=pattern) for pattern in reject),
+    ]
+
+
+def shown_rules(rules: Iterable[PermissionRule]) -> str:
+    """Return rules in one line."""
+    return ", ".join(f"{rule.action} {rule.pattern}" for rule in rules)
+
+
+@click.command(name="permissions")
+@click.option(
+    "--policy",
+    type=click.Choice([*POLICIES, _INHERITED]),
+    help="What agents may do without asking; environment: as its environment says.",
+)
+@rule_options
+@remove_rule_option
+@replica_argument
+@common_options
+def permissions(
+    common: Common,
+    replica: str,
+    policy: str | None,
+    allow: tuple[str, ...],
+    reject: tuple[str, ...],
+    remove_rule: tuple[str, ...],
+) -> None:
+    """Show which permission requests are answered without asking, or change that."""
+    given: dict[str, Any] = {}
+    if policy is not None:
+        given["policy"] = None if policy == _INHERITED else policy
+    if allow or reject:
+        given["add_rules"] = rules_of(allow, reject)
+
+    async def work(client: "Client", replica_id: UUID) -> ReplicaPermissions:
+        if remove_rule:
+            own = (await client.replicas.permissions(replica_id)).rules
+            given["remove_rules"] = [rule for rule in own if rule.pattern in remove_rule]
+        if not given:
+            return await client.replicas.permissions(replica_id)
+        return await client.replicas.change_permissions(replica_id, ChangePermissions(**given))
+
+    answer = with_replica(common, replica, work)
+    if common.json:
+        print_json(answer)
+        return
+    origin = "replica" if answer.policy else "environment"
+    print_text(f"policy   {answer.effective.policy} (of the {origin})")
+    rows = [
+        [rule.action, safe_line(rule.pattern), origin]
+        for origin, rules in (
+            ("environment", answer.environment.rules),
+            ("replica", answer.rules),
+        )
+        for rule in rules
+    ]
+    if rows:
+        print_table(["RULE", "PATTERN", "OF"], rows)
