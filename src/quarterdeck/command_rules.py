@@ -12,10 +12,10 @@ understood, and a line that might contain such a command is never allowed by a r
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 LONGEST_COMMAND = 10_000
 """Characters of a command that are looked at; a longer one is not understood."""
@@ -274,6 +274,33 @@ def _loose_words(part: str) -> Iterator[str]:
             skips = False
         elif word := text.translate(_UNQUOTED):
             yield word
+
+
+_BEYOND_COMMAND = frozenset(
+    {"args", "arguments", "argv", "dangerouslyDisableSandbox", "env", "environment", "input", "stdin"}
+)  # fmt: skip
+"""Fields of a call that change what its command does."""
+
+
+def command_in(fields: Mapping[str, Any]) -> str | list[str] | None:
+    """Return the command in the input of a call: its line, or its words."""
+    command: object = fields.get("command")
+    if isinstance(command, str):
+        return command
+    words = cast("list[object]", command) if isinstance(command, list) else []
+    texts = [word for word in words if isinstance(word, str)]
+    return texts if texts and len(texts) == len(words) else None
+
+
+def runs_command_alone(kind: object, fields: Mapping[str, Any]) -> bool:
+    """Return whether a call of this kind and with this input runs its command and nothing else."""
+    command = command_in(fields)
+    return (
+        kind == "execute"
+        and command is not None
+        and not any(fields.get(name) for name in _BEYOND_COMMAND)
+        and fields.get("commands") in (None, [command])
+    )
 
 
 _FAMILIES = frozenset(

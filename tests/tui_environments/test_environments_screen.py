@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from quarterdeck.tui.forms.kit.controls import FieldRow
 from quarterdeck.wire.environment_parts import CreateFile, CreateVariable, EnvironmentHook
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment, Environment
 from tests.support.waiting import WAIT_SECONDS, eventually, pauses
@@ -301,3 +302,26 @@ async def test_a_narrow_window_shows_one_part_at_a_time(live: Installation) -> N
         await desk.see("Everywhere")
         await desk.press("escape")
         await eventually(lambda: desk.focus == "ReplicaListView")
+
+
+async def test_permission_rules_are_lines_of_the_form(live: Installation) -> None:
+    shop = await made(live)
+    async with screen(live) as desk:
+        await desk.press("down")
+        await desk.see("Name          shop")
+        await desk.press("r")
+        await desk.see("Description", "Preferences")
+        rows = desk.app.screen.query(FieldRow)
+        editor = next(row.control for row in rows if row.spec.field.path == "rules")
+        while desk.app.focused is not editor:
+            await desk.press("tab")
+        await desk.write("allow git status *\npush it")
+        await desk.press("ctrl+s")
+        await desk.see("A rule begins with")
+        await desk.press("ctrl+u")
+        await desk.write("reject git push")
+        await desk.press("ctrl+s")
+        await desk.see("Rules", "allow git status *", "reject git push")
+        async with live.client() as client:
+            rules = (await client.environments.get(str(shop.id))).permission_rules
+        assert [rule.line for rule in rules] == ["allow git status *", "reject git push"]

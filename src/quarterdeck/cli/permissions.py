@@ -68,7 +68,7 @@ def rules_of(allow: Sequence[str], reject: Sequence[str]) -> list[PermissionRule
 
 def shown_rules(rules: Iterable[PermissionRule]) -> str:
     """Return rules in one line."""
-    return ", ".join(f"{rule.action} {rule.pattern}" for rule in rules)
+    return ", ".join(rule.line for rule in rules)
 
 
 @click.command(name="permissions")

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from quarterdeck.client.errors import NotFoundError
+from quarterdeck.client.errors import ConflictError, NotFoundError
 from quarterdeck.store.event_reducer import PAGE, ReplicaFeed
 from quarterdeck.store.replica_list import on_each
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.wire.git import Checkpoint, Rewound
+from quarterdeck.wire.permissions import ChangePermissions, PermissionRule, ReplicaPermissions
 from quarterdeck.wire.replicas import ForkReplica, ReplicaDetail
 from quarterdeck.wire.search import MOST_HITS, SearchHit
 
@@ -105,6 +106,42 @@ class Commands:
         await chats.respond(
             replica_id, chat_id, request_id, option_id=option_id, text=text, message=message
         )
+
+    async def permissions(self, replica_id: UUID) -> ReplicaPermissions:
+        """Return which permission requests of a replica are answered without a person.
+
+        Raises:
+            ClientError: unreachable.
+        """
+        return await self._owner.client.replicas.permissions(replica_id)
+
+    async def change_permissions(
+        self, replica_id: UUID, change: ChangePermissions
+    ) -> ReplicaPermissions:
+        """Change the policy or the rules of a replica.
+
+        Raises:
+            ClientError: refused or unreachable.
+        """
+        return await self._owner.client.replicas.change_permissions(replica_id, change)
+
+    async def allow_from_now_on(
+        self,
+        replica_id: UUID,
+        chat_id: UUID,
+        request_id: str,
+        option_id: str,
+        patterns: Sequence[str],
+    ) -> None:
+        """Add allow rules to a replica, and give a permission request the option if it is still open.
+
+        Raises:
+            ClientError: refused or unreachable.
+        """
+        rules = [PermissionRule(action="allow", pattern=pattern) for pattern in patterns]
+        await self.change_permissions(replica_id, ChangePermissions(add_rules=rules))
+        with contextlib.suppress(ConflictError):  # the rules have answered it
+            await self.respond(replica_id, chat_id, request_id, option_id=option_id)
 
     async def sleep(self, replica_id: UUID) -> None:
         """Put a replica to sleep.

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from quarterdeck.command_rules import command_in, runs_command_alone, suggest
 from quarterdeck.transcript.blocks import (
     DiffPart,
     EchoBlock,
@@ -361,8 +362,17 @@ def _permission_request(payload: Payload) -> Sequence[Step]:
         takes_text=request.accepts_text,
         secret=request.secret,
         command=_command_beyond_title(call.raw_input, title) if call else None,
+        patterns=_suggested(request.tool_call) if request.tool_call else (),
     )
     return (call, question) if call else (question,)
+
+
+def _suggested(call: ToolCall) -> tuple[str, ...]:
+    """Return patterns of rules that would allow the command of a call."""
+    fields = _fields(call.raw_input)
+    if fields is None or not runs_command_alone(call.kind, fields):
+        return ()
+    return suggest(command_in(fields) or "")
 
 
 def _permission_outcome(payload: Payload) -> Sequence[Step]:

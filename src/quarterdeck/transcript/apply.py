@@ -172,6 +172,7 @@ class Fold:
         question.takes_text = step.takes_text
         question.secret = step.secret
         question.command = step.command
+        question.patterns = step.patterns
         question.revision += 1
         touched.append(question.id)
 

@@ -228,8 +228,8 @@ class QuestionBlock(Block):
 
     `outcome` is None while it is open, then `selected` with `chosen`, `answered` with `text` (empty for
     a secret one), or `cancelled`. With `takes_text` a text is an answer too; that of a `secret` one is
-    never shown. `command`: the command to be run, where the title does not contain it. `after_turn`:
-    it was asked when no turn was running, so the end of one does not close it.
+    never shown. `command`: the command to be run, where the title does not contain it. `patterns`:
+    those of rules that would allow its command from now on. `after_turn`: it was asked when no turn was running, so the end of one does not close it.
     """
 
     request_id: str
@@ -239,6 +239,7 @@ class QuestionBlock(Block):
     takes_text: bool = False
     secret: bool = False
     command: str | None = None
+    patterns: tuple[str, ...] = ()
     outcome: str | None = None
     chosen: str | None = None
     text: str | None = None

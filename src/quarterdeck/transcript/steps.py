@@ -81,6 +81,7 @@ class QuestionAsked:
     takes_text: bool = False
     secret: bool = False
     command: str | None = None
+    patterns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

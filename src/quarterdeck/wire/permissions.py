@@ -50,6 +50,24 @@ class PermissionRule(Body):
         """The rule as it is matched."""
         return CommandRule(self.action == "allow", self.pattern)
 
+    @property
+    def line(self) -> str:
+        """The rule as a line: its action and its pattern."""
+        return f"{self.action} {self.pattern}"
+
+    @classmethod
+    def of_line(cls, line: str) -> "PermissionRule":
+        """Read such a line.
+
+        Raises:
+            ValueError: it is not a rule.
+        """
+        action, _, pattern = line.strip().partition(" ")
+        if action not in ("allow", "reject"):
+            raise ValueError("A rule begins with `allow` or `reject`.")
+        CommandRule(action == "allow", pattern.strip())
+        return cls(action=action, pattern=pattern.strip())
+
 
 Rules = Annotated[list[PermissionRule], Field(max_length=MOST_RULES)]
 

@@ -116,6 +116,7 @@ class Approvals:
             "decline",
             command_line if isinstance(command_line, str) else None,
             runs=True,
+            is_whole=True,
             tool_call=call,
         )
         asks_more = any(params.get(name) for name in _BEYOND_COMMAND)

@@ -11,15 +11,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from quarterdeck.agents.objects import as_object
-from quarterdeck.command_rules import Judgement, judge
+from quarterdeck.command_rules import Judgement, command_in, judge, runs_command_alone
 from quarterdeck.wire.permissions import PermissionPolicy, Permissions
 
 _EXECUTE, _EDIT, _CHANGES_MODE = "execute", "edit", "switch_mode"
 _PATH_FIELDS = ("path", "file_path", "filePath", "abs_path", "notebook_path")
-_BEYOND_COMMAND = frozenset(
-    {"args", "arguments", "argv", "dangerouslyDisableSandbox", "env", "environment", "input", "stdin"}
-)  # fmt: skip
-"""Fields of a call that change what its command does."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +30,8 @@ class ProposedCall:
     """The command line, or the words of the command; None where it is not known."""
     runs: bool = False
     """Whether the call runs a command."""
-    is_whole: bool = True
-    """Whether the command is all that the call runs."""
+    is_whole: bool = False
+    """Whether the call runs its command and nothing else."""
     edited: Sequence[str] = ()
     """The files that it edits, when it does nothing else."""
     tool_call: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -66,29 +62,16 @@ def propose(
         for wanted in ("allow_once", "reject_once")
     )
     given = as_object(tool_call.get("rawInput"))
-    command = _command(given.get("command"))
     return ProposedCall(
         # Several are the answers to a question.
         allow=allowing[0] if len(allowing) == 1 else None,
         reject=rejecting[0] if rejecting else None,
-        command=command,
+        command=command_in(given),
         runs=kind == _EXECUTE,
-        is_whole=not any(given.get(name) for name in _BEYOND_COMMAND)
-        and given.get("commands") in (None, [command]),
+        is_whole=runs_command_alone(kind, given),
         edited=_edited(tool_call, given) if kind == _EDIT else (),
         tool_call=tool_call,
     )
-
-
-def _command(given: object) -> str | list[str] | None:
-    match given:
-        case str():
-            return given
-        case list():
-            words = cast("list[object]", given)
-            return [str(word) for word in words] if all(isinstance(w, str) for w in words) else None
-        case _:
-            return None
 
 
 def _edited(tool_call: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
@@ -118,7 +101,7 @@ class PolicyJudge:
             return _answer(call.reject, call, "Rejected", judgement)
         if self.plans or judgement.doubtful:
             return None
-        if judgement.rules and call.runs and call.is_whole:
+        if judgement.rules and call.is_whole:
             return _answer(call.allow, call, "Allowed", judgement)
         match permissions.policy:
             case PermissionPolicy.ALL:

@@ -33,6 +33,12 @@ FIX = Action(
 REWIND = Action(
     "replica.rewind", "R", "screen.rewind", "Rewind files to the start of a turn (asks first)"
 )
+PERMISSION_RULES = Action(
+    "replica.permissions",
+    "alt+r",
+    "screen.permissions",
+    "Permission policy and rules: list, add, remove",
+)
 FORK = Action(
     "replica.fork", "f", "screen.fork", "Fork: another replica with the same files and branches"
 )
@@ -125,6 +131,7 @@ LIST_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         FIX,
         REWIND,
         FORK,
+        PERMISSION_RULES,
         Action("list.mark", "space", "mark", "Select / deselect", "mark"),
         Action("replica.sleep", "s", "sleep", "Sleep (stops processes, keeps files)", "sleep"),
         WAKE,

@@ -13,7 +13,13 @@ from quarterdeck.tui.actions.model import (
     Action,
     KeyContext,
 )
-from quarterdeck.tui.actions.replicas import FIX, GET_CHANGES, PULL_REQUEST, REWIND
+from quarterdeck.tui.actions.replicas import (
+    FIX,
+    GET_CHANGES,
+    PERMISSION_RULES,
+    PULL_REQUEST,
+    REWIND,
+)
 
 _NEW_LINE = Action("composer.newline", "ctrl+j,alt+enter,shift+enter", "", "New line", "line")
 
@@ -52,6 +58,13 @@ _OPTIONS = tuple(
 REJECT_WHY = Action(
     "question.reject-why", "t", "own.reject_why", "Reject and say why", "reject and say why"
 )
+ADD_RULE = Action(
+    "question.add-rule",
+    "r",
+    "",
+    "Always allow such commands (adds a permission rule)",
+    "add a rule",
+)
 _ANSWERING = (
     Action("question.up", "up,k", "", "Mark the previous answer"),
     Action("question.down", "down,j", "", "Mark the next answer"),
@@ -70,6 +83,7 @@ _CHATS = (
     Action("chat.previous", "ctrl+pageup", "turn_chat(-1)", "Previous chat"),
     Action("chat.model", "alt+m", "pick_model", "Switch model or agent"),
     Action("chat.mode", "alt+s", "pick_setting('permission_mode')", "Choose permission mode"),
+    PERMISSION_RULES,
     Action("chat.thinking", "alt+e", "pick_setting('thinking_level')", "Choose thinking level"),
     Action("chat.goal", "alt+g", "goal", "Set the goal and its token budget"),
     Action("chat.goal-switch", "alt+p", "switch_goal", "Pause / resume goal"),
@@ -135,6 +149,7 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("question.reject", "n", "", "Reject", "reject"),
         Action("question.reject-always", "N", "", "Always reject"),
         REJECT_WHY,
+        ADD_RULE,
         *_OPTIONS[1:],
         _WRITE,
         INTERRUPT,

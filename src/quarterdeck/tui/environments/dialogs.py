@@ -21,6 +21,7 @@ from quarterdeck.tui.forms.kit import (
     refusal_of,
 )
 from quarterdeck.tui.forms.kit.spec import Option
+from quarterdeck.tui.screens.permissions import POLICIES
 from quarterdeck.wire.environment_parts import (
     ChangeFile,
     ChangeVariable,
@@ -36,6 +37,7 @@ from quarterdeck.wire.environments import (
     Environment,
     PushPolicy,
 )
+from quarterdeck.wire.permissions import PermissionRule
 
 KEY = Field(
     "key",
@@ -166,7 +168,31 @@ def general(book: EnvironmentBook, environment: Environment | None) -> Sequence[
         folded=environment is None,
     )
     fields = [*head, *(owner_fields if environment is None else [])]
-    return [*fields, *([] if bound else binding), push, co_author, preferences]
+    permissions = _permission_fields(environment)
+    return [*fields, *([] if bound else binding), push, co_author, *permissions, preferences]
+
+
+def _permission_fields(environment: Environment | None) -> Sequence[Field]:
+    return (
+        Field(
+            "permission_policy",
+            "Permissions",
+            "Answers permission requests of agents in your place.",
+            kind=FieldKind.CHOICE,
+            options=tuple((words, policy) for policy, words in POLICIES.items()),
+            none="as usual",
+            folded=environment is None,
+        ),
+        Field(
+            "rules",
+            "Permission rules",
+            "One a line; * at the end allows any further words. Rejecting comes first.",
+            kind=FieldKind.LINES,
+            rows=3,
+            placeholder="allow git status *",
+            folded=environment is None,
+        ),
+    )
 
 
 def _sources(book: EnvironmentBook) -> tuple[Option, ...]:
@@ -198,25 +224,29 @@ def _dialog(
 
 
 class NewEnvironment(CreateEnvironment):
-    """With a repository to connect first."""
+    """With a repository to connect first, and rules as lines."""
 
     connect: Annotated[str, Bounds(max_length=4096)] | None = None
+    rules: str | None = None
 
 
 class OtherEnvironment(ChangeEnvironment):
-    """With a repository to connect first."""
+    """With a repository to connect first, and rules as lines."""
 
     connect: Annotated[str, Bounds(max_length=4096)] | None = None
+    rules: str | None = None
 
 
 async def _bound(book: EnvironmentBook, body: NewEnvironment | OtherEnvironment) -> dict[str, Any]:
-    """Return the values entered, with the new repository in place of its URL.
+    """Return the values entered, with the new repository in place of its URL, and the rules read.
 
     Raises:
-        InvalidValueError: not a repository.
+        InvalidValueError: not a repository, or not a rule.
         ClientError: refused or unreachable.
     """
-    given = body.model_dump(exclude={"connect"}, exclude_unset=True)
+    given = body.model_dump(exclude={"connect", "rules"}, exclude_unset=True)
+    if "rules" in body.model_fields_set:
+        given["permission_rules"] = _read_rules(body.rules or "")
     if not body.connect:
         return given
     try:
@@ -226,6 +256,14 @@ async def _bound(book: EnvironmentBook, body: NewEnvironment | OtherEnvironment)
         message = words.beside.get("url", words.general)
         raise InvalidValueError(Refusal({"connect": message})) from None
     return {**given, "repository_id": repository.id}
+
+
+def _read_rules(text: str) -> list[PermissionRule]:
+    lines = [line for line in text.splitlines() if line.strip()]
+    try:
+        return [PermissionRule.of_line(line) for line in lines]
+    except ValueError as error:
+        raise InvalidValueError(Refusal({"rules": str(error)})) from None
 
 
 def new_environment(book: EnvironmentBook) -> Dialog:
@@ -245,7 +283,8 @@ def change_environment(book: EnvironmentBook, environment: Environment) -> Dialo
         change = ChangeEnvironment.model_validate(await _bound(book, body))
         return await book.change(environment.id, change)
 
-    start = environment.model_dump(mode="json")
+    rules = "\n".join(rule.line for rule in environment.permission_rules)
+    start = {**environment.model_dump(mode="json"), "rules": rules or None}
     shown = list(general(book, environment))
     return _dialog(environment.name, OtherEnvironment, shown, save, start)
 

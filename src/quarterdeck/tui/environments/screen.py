@@ -150,6 +150,8 @@ class GeneralSection(Section):
             ("System prompt", environment.system_prompt),
             ("Push", environment.push),
             ("Co-author", environment.co_author),
+            ("Permissions", environment.permission_policy),
+            ("Rules", "\n".join(rule.line for rule in environment.permission_rules)),
             ("Preferences", environment.personal_preferences),
         ):
             rows += _text(title, text, self.room)

@@ -479,7 +479,7 @@ class ChatPane(Vertical, TakesKeys):
     async def _answered(self, event: QuestionDock.Answered) -> None:
         self.shown.problem = ""
         try:
-            await self.messages.respond(event.request_id, event.option_id, event.reason)
+            await self.messages.respond(event)
         except ClientError as error:
             self.question.reopen()
             self.shown.show_problem(f"{error} {error.next_step}")

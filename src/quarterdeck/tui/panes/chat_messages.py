@@ -22,6 +22,7 @@ from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.host_services import Attachment, FileRead, images_among
 from quarterdeck.tui.outside import OutsideError, edit, look_at, pager
 from quarterdeck.tui.widgets.composer import Composer
+from quarterdeck.tui.widgets.question import QuestionDock
 from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.tui.widgets.tab_bar import Tab
 from quarterdeck.wire.chats import ChatGoal, QueuedMessage
@@ -320,19 +321,21 @@ class ChatMessages:
             self._composer.put_back(text, plan_mode=False)
             shown.refused("not answered", error)
 
-    async def respond(self, request_id: str, option_id: str, reason: str) -> None:
+    async def respond(self, answer: QuestionDock.Answered) -> None:
         """Choose an option of a question; the agent gets the reason as its next message.
 
         Raises:
             ClientError: refused, unreachable, or the question is closed (`Conflict`).
         """
-        shown, chat_id = self._shown, self._shown.id
-        respond = shown.app_state.commands.respond
-        await respond(
-            shown.replica_id, chat_id, request_id, option_id=option_id, message=reason or None
-        )
-        if reason:
-            self.remember(reason)
+        commands, question = self._shown.app_state.commands, answer.request_id
+        ids = (self._shown.replica_id, self._shown.id, question)
+        if answer.patterns:
+            await commands.allow_from_now_on(*ids, answer.option_id, answer.patterns)
+            return
+        message = answer.reason or None
+        await commands.respond(*ids, option_id=answer.option_id, message=message)
+        if message:
+            self.remember(message)
 
     # waiting messages
 

@@ -351,6 +351,18 @@ class CommandScreen(SettledLayout[None]):
         elif state is not None:
             self.tell("information", state.name, "This replica has no repository.")
 
+    @work(group="permissions", exclusive=True)
+    async def action_permissions(self) -> None:
+        """Show and change which permission requests of the replica are answered without asking."""
+        from quarterdeck.tui.screens.permissions import permission_dialogs
+
+        if (state := self.chosen) is None:
+            return
+        try:
+            await permission_dialogs(self, self._app_state.commands, state)
+        except ClientError as error:
+            self._tell_refused(f"Permissions of {state.name}", error)
+
     @work
     async def action_fork(self) -> None:
         """Ask for the name of a fork with the same files, create and open it."""

@@ -34,7 +34,7 @@ from quarterdeck.tui.actions import (
     prompt_bindings,
     shown_key,
 )
-from quarterdeck.tui.actions.tabs import CHOICES, PERMISSIONS, REJECT_WHY
+from quarterdeck.tui.actions.tabs import ADD_RULE, CHOICES, PERMISSIONS, REJECT_WHY
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.spans import (
     ROLE_COMPONENTS,
@@ -92,7 +92,10 @@ class Entry(NamedTuple):
 
 
 def entries_of(question: QuestionBlock) -> list[Entry]:
-    """Return the answers of a question; a permission can also be rejected with a reason."""
+    """Return the answers of a question.
+
+    A permission can also be rejected with a reason, and a command be allowed from now on by a rule.
+    """
     options = question.options or ()
     entries = [
         Entry(id, one_line(option.name))
@@ -100,6 +103,9 @@ def entries_of(question: QuestionBlock) -> list[Entry]:
     ]
     if PERMISSIONS["reject_once"] in (entry.action_id for entry in entries):
         entries.append(Entry(REJECT_WHY.id, REJECT_WHY.help))
+    if question.patterns and PERMISSIONS["allow_once"] in (entry.action_id for entry in entries):
+        named = ", ".join(f"`{pattern}`" for pattern in question.patterns)
+        entries.append(Entry(ADD_RULE.id, f"Always allow {named}"))
     return entries
 
 
@@ -182,7 +188,7 @@ ANSWERS: Final = [
     )
     for place in (KeyContext.PERMISSION, KeyContext.CHOICE)
     for action in ACTIONS[place]
-    if action.id in {*PERMISSIONS.values(), *CHOICES}
+    if action.id in {*PERMISSIONS.values(), *CHOICES, ADD_RULE.id}
     and (place is KeyContext.PERMISSION or action.id == CHOICES[0])
 ]
 
@@ -403,12 +409,16 @@ class QuestionDock(Vertical, HasKeyContext):
     class Answered(Message):
         """The user chose an option."""
 
-        def __init__(self, request_id: str, option_id: str, reason: str = "") -> None:
+        def __init__(
+            self, request_id: str, option_id: str, reason: str, patterns: Sequence[str]
+        ) -> None:
             super().__init__()
             self.request_id = request_id
             self.option_id = option_id
             self.reason = reason
             """What the agent is to be told with the rejection."""
+            self.patterns = patterns
+            """Those of rules that allow such commands from now on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -436,7 +446,8 @@ class QuestionDock(Vertical, HasKeyContext):
     def without(self) -> frozenset[str]:
         """Part of `HasKeyContext`."""
         offered = {entry.action_id for entry in self._view.entries}
-        return frozenset({*PERMISSIONS.values(), *CHOICES, REJECT_WHY.id}).difference(offered)
+        some = {*PERMISSIONS.values(), *CHOICES, REJECT_WHY.id, ADD_RULE.id}
+        return frozenset(some).difference(offered)
 
     @property
     def takes_keys(self) -> bool:
@@ -525,6 +536,9 @@ class QuestionDock(Vertical, HasKeyContext):
         options = question.options or ()
         if event.number < len(options):
             self._answer(question, options[event.number].id)
+        elif self._view.entries[event.number].action_id == ADD_RULE.id:
+            number = answer_ids(question).index(PERMISSIONS["allow_once"])
+            self._answer(question, options[number].id, patterns=question.patterns)
         else:
             self._reason.display = True
             self._show_keys()
@@ -551,9 +565,15 @@ class QuestionDock(Vertical, HasKeyContext):
             self.screen.set_focus(self._view)
         self._reason.display = False
 
-    def _answer(self, question: QuestionBlock, option_id: str, reason: str = "") -> None:
+    def _answer(
+        self,
+        question: QuestionBlock,
+        option_id: str,
+        reason: str = "",
+        patterns: Sequence[str] = (),
+    ) -> None:
         self._answered = True
-        self.post_message(self.Answered(question.request_id, option_id, reason))
+        self.post_message(self.Answered(question.request_id, option_id, reason, patterns))
 
     def reopen(self) -> None:
         """Note that the answer was refused: another one can be given."""
