@@ -62,6 +62,9 @@ class Entries:
     def types(self) -> list[str]:
         return [entry.type for entry in self.all]
 
+    async def wait_until(self, condition: Callable[[], Any]) -> None:
+        await eventually(condition)
+
     async def wait(self, type: str, count: int = 1, seconds: float = 60.0) -> JournalEntry:
         """The count-th entry of a type."""
         found = await eventually(

@@ -16,7 +16,7 @@ import asyncio
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +171,31 @@ class NativeSession(FakeSession):
         await self.taking.wait()
 
 
+class SteerableSession(FakeSession):
+    """Takes messages in a turn: `refuse` not, at `die` it dies, at `hold` it waits for `released`."""
+
+    def __init__(self, id: str, sink: AgentSink) -> None:
+        super().__init__(id, sink)
+        self.steered: list[Prompt] = []
+        self.held, self.released = asyncio.Event(), asyncio.Event()
+
+    async def steer(self, prompt: Prompt, taken: Callable[[], None]) -> None:
+        match prompt.text:
+            case "refuse":
+                raise AgentError("It did not take the message.")
+            case "die":
+                self._interrupted.set()
+                raise AgentDiedError("The agent's process ended with status 9.")
+            case "hold":
+                self.held.set()
+                await self.released.wait()
+            case _:
+                pass
+        taken()
+        self.steered.append(prompt)
+        await self._say(f"steered by {prompt.text}")
+
+
 class FakeDriver:
     def __init__(self, kind: type[FakeSession] = FakeSession) -> None:
         self.opened: list[SessionSpec] = []
@@ -188,6 +213,7 @@ class FakeCatalog:
     def __init__(self) -> None:
         self.fake = FakeDriver()
         self.native = FakeDriver(NativeSession)
+        self.steered = FakeDriver(SteerableSession)
 
     def __call__(self) -> "FakeCatalog":
         return self
@@ -204,6 +230,8 @@ class FakeCatalog:
     def driver(self, agent_id: str) -> FakeDriver:
         if agent_id == "native":
             return self.native
+        if agent_id == "steered":
+            return self.steered
         if agent_id not in ("fake", "plain"):
             raise AgentUnavailableError(f"There is no agent {agent_id!r}.")
         return self.fake

@@ -149,6 +149,7 @@ class PresetCatalog:
             auth_method=access,
             supports_goal=preset.supports_goal,
             supports_plan=preset.supports_plan,
+            supports_steer=preset.protocol is AgentProtocol.CODEX,
             models=tuple(preset.models.items()),
             default_model=preset.default_model,
             missing_keys=() if cannot_run else self._keys_missing(preset, program, access),

@@ -192,6 +192,20 @@ class GoalSession(AgentSession, Protocol):
 
 
 @runtime_checkable
+class SteerableSession(AgentSession, Protocol):
+    """A session of an agent that takes messages in a running turn."""
+
+    async def steer(self, prompt: Prompt, taken: Callable[[], None]) -> None:
+        """Put a message into the running turn; `taken` is called before any event that follows it.
+
+        Raises:
+            AgentDiedError: the process ended, and may have had the message.
+            AgentError: the agent did not take it.
+        """
+        ...
+
+
+@runtime_checkable
 class SelfStartingSession(AgentSession, Protocol):
     """A session of an agent that may continue by itself after the end of a turn.
 
@@ -273,6 +287,7 @@ class AgentStatus:
     auth_method: str | None = None
     supports_goal: bool = False
     supports_plan: bool = False
+    supports_steer: bool = False
     models: tuple[tuple[str, str], ...] = ()
     """The models it is known to offer: id and name."""
     default_model: str | None = None

@@ -72,6 +72,7 @@ def agent_record(status: "AgentStatus") -> "Agent":
         auth_method=status.auth_method,
         supports_goal=status.supports_goal,
         supports_plan=status.supports_plan,
+        supports_steer=status.supports_steer,
         reason=status.reason,
         installed=status.installed,
         version=status.version,

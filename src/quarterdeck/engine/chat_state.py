@@ -9,6 +9,7 @@ state is folded from the journal's entries and notes:
     #message    content of a message, before its `chat.turn.accepted`
     #session    the agent's session id, so that the session can be reopened, and its settings
     #notices    notices for the next prompt of a chat's agent
+    #steering   a message that is being put into the running turn; `chat.updated` says how it ended
     #deleted    a chat whose end is in the event log already
 """
 
@@ -26,6 +27,7 @@ CHAT_NOTE = "chat"
 MESSAGE_NOTE = "message"
 SESSION_NOTE = "session"
 NOTICES_NOTE = "notices"
+STEERING_NOTE = "steering"
 DELETED_NOTE = "deleted"
 
 
@@ -53,6 +55,8 @@ class EngineChat:
     """The message whose turn started last; the next turn towards a goal uses its options."""
     current: DeliverMessage | None = None
     """The message of the running turn."""
+    steering: DeliverMessage | None = None
+    """The message that is being put into the running turn: in no queue, and perhaps with the agent."""
     model: str | None = None
     """The model chosen last; messages that name none use it."""
     permission_mode: str | None = None
@@ -78,6 +82,11 @@ class EngineChat:
     def waiting_ids(self) -> list[UUID]:
         return [message.message_id for message in self.queue]
 
+    def held_ids(self) -> list[UUID]:
+        """Return the messages that have not run, with one that was being put into a turn."""
+        steering = [] if self.steering is None else [self.steering.message_id]
+        return [*steering, *self.waiting_ids()]
+
     def place_of_new(self, message_id: UUID) -> int:
         """Return the place in the queue of a message that arrives now, from 0."""
         if message_id not in self.order:
@@ -97,6 +106,27 @@ class EngineChat:
         self.order = order
         ranks = {message_id: rank for rank, message_id in enumerate(order)}
         self.queue.sort(key=lambda message: ranks.get(message.message_id, len(ranks)))
+
+    def take_for_turn(self, message: DeliverMessage) -> None:
+        """Take a message out of the queue, to put it into the running turn."""
+        self.queue = [queued for queued in self.queue if queued is not message]
+        self.steering = message
+
+    def put_back(self, place: int) -> None:
+        """Return the message to its place in the queue: the turn did not take it."""
+        assert self.steering is not None
+        self.queue.insert(place, self.steering)
+        self.steering = None
+
+    def replace(self, message_ids: list[UUID], message: DeliverMessage) -> None:
+        """Put a message in the place of the first of some, which never run."""
+        expected = self.expected_order()
+        places = (expected.index(id) for id in message_ids if id in expected)
+        expected.insert(min(places, default=len(expected)), message.message_id)
+        self.cancel(set(message_ids))
+        self.order = [id for id in expected if id not in message_ids]
+        self.known.add(message.message_id)
+        self.queue.insert(self.place_of_new(message.message_id), message)
 
     def cancel(self, message_ids: set[UUID]) -> None:
         """Take messages out of the queue for good; those that have not arrived never run."""
@@ -152,8 +182,13 @@ class ChatFold:
             return
         chat.record = record
         chat.cancel(set(_ids(payload.get("canceledMessageIds"))))
+        if payload.get("steeredMessageIds"):
+            chat.steering = None
         if payload.get("queue") is not None:
-            chat.reorder(_ids(payload["queue"]))
+            order = _ids(payload["queue"])
+            if chat.steering is not None and chat.steering.message_id in order:
+                chat.put_back(0)
+            chat.reorder(order)
 
     def _deleted(self, payload: dict[str, Any]) -> None:
         self.chats.pop(UUID(payload["chatId"]), None)
@@ -164,6 +199,11 @@ class ChatFold:
         if chat and message:
             chat.known.add(message.message_id)
             chat.queue.insert(chat.place_of_new(message.message_id), message)
+
+    def _steering(self, data: dict[str, Any]) -> None:
+        chat, message = self._find(data), self._messages.get(UUID(data["messageId"]))
+        if chat and message and message in chat.queue:
+            chat.take_for_turn(message)
 
     def _started(self, payload: dict[str, Any]) -> None:
         message = self._messages.pop(UUID(payload["messageId"]), None)
@@ -200,6 +240,7 @@ class ChatFold:
         f"#{MESSAGE_NOTE}": _message,
         f"#{SESSION_NOTE}": _session,
         f"#{NOTICES_NOTE}": _noticed,
+        f"#{STEERING_NOTE}": _steering,
         f"#{DELETED_NOTE}": _deleted,
         EventType.CHAT_CREATED.value: _created,
         EventType.CHAT_UPDATED.value: _updated,
@@ -237,6 +278,10 @@ class LastMessage:
     @property
     def text(self) -> str:
         return self._text[:SHOWN_CHARACTERS].strip()
+
+    def restart(self, text: str) -> None:
+        """Note that the person said something in the turn."""
+        self._text, self._speaking = text, False
 
     def hear(self, event: AgentEvent) -> None:
         if event.type != AgentEventType.SESSION_UPDATE:

@@ -191,7 +191,7 @@ class ChatRegistry:
 
     def queues(self) -> dict[UUID, list[UUID]]:
         """Return the messages that wait, by chat."""
-        queues = {id: runner.chat.waiting_ids() for id, runner in self._runners.items()}
+        queues = {id: runner.chat.held_ids() for id, runner in self._runners.items()}
         return {id: waiting for id, waiting in queues.items() if waiting}
 
     def open_turns(self) -> dict[UUID, UUID]:

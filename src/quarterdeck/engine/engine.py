@@ -26,6 +26,7 @@ from quarterdeck.engine.files import RepositoryFiles
 from quarterdeck.engine.git import read_repository
 from quarterdeck.engine.git_operations import read_diffs
 from quarterdeck.engine.journal import Journal, Line, event
+from quarterdeck.engine.queue_changes import QueueChanges
 from quarterdeck.engine.redaction import Redactor
 from quarterdeck.engine.rpc import Method, parse
 from quarterdeck.engine.setup.boot import Boot
@@ -46,10 +47,12 @@ from quarterdeck.wire.engine import (
     EngineHello,
     EngineReport,
     GiveNotice,
+    JoinQueued,
     OpenChat,
     OrderQueue,
     ReadFile,
     RenameEngineChat,
+    SteerQueued,
     StreamCommand,
     StreamTerminal,
     TerminalCall,
@@ -234,6 +237,7 @@ class Engine:
             fold, place, journal, self._note_activity, self._counts.news, config.hold_queues
         )
         self._commands = EngineChatCommands(self._chats, journal, place.state_directory)
+        self._queue_changes = QueueChanges(self._chats, journal)
         self.ending = asyncio.Event()
         """Set when the engine is to end."""
         self.table = self._methods()
@@ -363,6 +367,8 @@ class Engine:
             "chat.delete": Method(_taking(DeleteEngineChat, commands.delete)),
             "queue.cancel": Method(_taking(CancelQueued, commands.cancel)),
             "queue.order": Method(_taking(OrderQueue, commands.order)),
+            "queue.steer": Method(_taking(SteerQueued, self._queue_changes.steer)),
+            "queue.join": Method(_taking(JoinQueued, self._queue_changes.join)),
             "queue.held": Method(lambda _: commands.held()),
             "queue.release": Method(lambda _: commands.release()),
         }

@@ -53,6 +53,7 @@ from quarterdeck.wire.engine import (
     GoalChanged,
     HeldQueues,
     IndexedFiles,
+    JoinQueued,
     Journaled,
     JournalEntry,
     OpenChat,
@@ -62,6 +63,8 @@ from quarterdeck.wire.engine import (
     QueueChanged,
     ReadFile,
     RenameEngineChat,
+    Steered,
+    SteerQueued,
     StreamCommand,
     StreamTerminal,
     TerminalCall,
@@ -414,6 +417,14 @@ class EngineLink:
     async def queue_order(self, request: OrderQueue) -> QueueChanged:
         """Put a chat's queue in order."""
         return await self._call("queue.order", request, QueueChanged)
+
+    async def queue_steer(self, request: SteerQueued) -> Steered:
+        """Put a message that waits into the running turn. Refused when none runs."""
+        return await self._call("queue.steer", request, Steered)
+
+    async def queue_join(self, request: JoinQueued) -> Journaled:
+        """Replace messages that wait by one. Refused when one of them no longer waits."""
+        return await self._call("queue.join", request, Journaled)
 
     async def queue_held(self) -> HeldQueues:
         """Return whether the engine waits for `queue_release`, and what is in its queues."""

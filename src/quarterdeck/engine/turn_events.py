@@ -10,6 +10,8 @@ from quarterdeck.engine.chat_state import (
     MESSAGE_NOTE,
     NOTICES_NOTE,
     SESSION_NOTE,
+    SHOWN_CHARACTERS,
+    STEERING_NOTE,
     EngineChat,
 )
 from quarterdeck.engine.journal import JournalDraft, JournalNote, event, note
@@ -21,6 +23,7 @@ from quarterdeck.wire.events import (
     ChatDeleted,
     ChatInterrupted,
     EventType,
+    JoinedMessages,
     TurnAccepted,
     TurnCompleted,
     TurnDelta,
@@ -98,6 +101,48 @@ def queue_changed(chat: EngineChat, waiting: list[UUID], canceled: list[UUID]) -
     return event(EventType.CHAT_UPDATED, payload)
 
 
+def joined(
+    chat: EngineChat, parts: list[UUID], message: DeliverMessage
+) -> tuple[JournalNote, JournalDraft, JournalDraft]:
+    """Return the change of a queue in which a message has replaced others."""
+    chat.record = chat.record.model_copy(update={"updated_at": utc_now()})
+    made = JoinedMessages(
+        message_id=str(message.message_id), message_ids=[str(part) for part in parts]
+    )
+    payload = {
+        "chat": chat.record,
+        "queue": chat.expected_order(),
+        "canceledMessageIds": parts,
+        "joined": made,
+    }
+    kept, taken = accepted(message, chat.waiting_ids().index(message.message_id) + 1)
+    return kept, event(EventType.CHAT_UPDATED, payload), taken
+
+
+def steering(message: DeliverMessage) -> JournalNote:
+    """Return the note that a message is being put into the running turn."""
+    data = {"chatId": str(message.chat_id), "messageId": str(message.message_id)}
+    return note(STEERING_NOTE, data)
+
+
+def steered(
+    chat: EngineChat, of_turn: DeliverMessage, message: DeliverMessage
+) -> tuple[JournalDraft, JournalDraft]:
+    """Return that a message is in the running turn, and its entry in the transcript."""
+    chat.record = chat.record.model_copy(
+        update={"updated_at": utc_now(), "last_message_text": message.text[:SHOWN_CHARACTERS]}
+    )
+    change = {
+        "chat": chat.record,
+        "queue": chat.expected_order(),
+        "steeredMessageIds": [message.message_id],
+    }
+    shown = _own_delta(
+        of_turn, AgentEventType.USER_MESSAGE, _message_payload(message, steered=True)
+    )
+    return event(EventType.CHAT_UPDATED, change), shown
+
+
 def deleted(chat_id: UUID, announced: bool) -> JournalDraft | JournalNote:
     """Return the deletion of a chat: an event, or a note once it was `announced`."""
     if announced:
@@ -151,6 +196,10 @@ def turn_head(message: DeliverMessage) -> JournalDraft:
 
 def user_message(message: DeliverMessage) -> JournalDraft:
     """Return the person's message as an entry of the transcript."""
+    return _own_delta(message, AgentEventType.USER_MESSAGE, _message_payload(message))
+
+
+def _message_payload(message: DeliverMessage, steered: bool = False) -> dict[str, Any]:
     images = [image.model_dump(mode="json") for image in message.images or []]
     payload = UserMessage(
         message_id=str(message.message_id),
@@ -159,8 +208,9 @@ def user_message(message: DeliverMessage) -> JournalDraft:
         uploads=message.uploads or None,
         plan_mode=message.plan_mode,
         goal_mode=message.goal_mode,
+        steered=steered,
     )
-    return _own_delta(message, AgentEventType.USER_MESSAGE, payload.model_dump(by_alias=True))
+    return payload.model_dump(by_alias=True)
 
 
 def turn_result(

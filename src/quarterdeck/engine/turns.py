@@ -19,6 +19,7 @@ from quarterdeck.agents.port import (
     ModelSession,
     PolicySession,
     Prompt,
+    SteerableSession,
     StopReason,
     TurnOutcome,
 )
@@ -30,6 +31,7 @@ from quarterdeck.engine.goals import Goals
 from quarterdeck.engine.journal import EntryTooLargeError, JournalDraft, JournalNote, event
 from quarterdeck.engine.questions import Questions
 from quarterdeck.engine.redaction import StreamRedactor
+from quarterdeck.engine.running_turn import RunningTurn
 from quarterdeck.engine.settings import SettingsOfChat
 from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.engine.turn_meter import TurnMeter
@@ -48,26 +50,6 @@ INTERRUPT_SECONDS = 10.0
 
 Publish = Callable[..., Awaitable[None]]
 """Journals drafts; `durable=True` waits for the disk, `relaxed=True` does not wait if possible."""
-
-
-class _Turn:
-    """A running turn."""
-
-    def __init__(self, message: DeliverMessage) -> None:
-        self.message = message
-        self.own = message.origin is not None
-        self.last_message = LastMessage(message.text)
-        self.prompt = message.text
-        self.notices: list[str] = []
-        self.prompting = False
-        self.interrupting = False
-        self.lost = False
-        self.task: asyncio.Task[TurnOutcome] | None = None
-        self.ended = asyncio.Event()
-        self.outcome: TurnOutcome | None = None
-        self.questions: set[str] = set()
-        self.plan_waits = False
-        """Whether a plan of the previous turn waits for approval during it."""
 
 
 class ChatRunner:
@@ -98,7 +80,7 @@ class ChatRunner:
         self._offer: ModelOffer | None = None
         self._meter = TurnMeter()
         self.settings = SettingsOfChat(chat, publish)
-        self._turn: _Turn | None = None
+        self._turn: RunningTurn | None = None
         self._worker: asyncio.Task[None] | None = None
         self._questions = Questions(self._hear)
         self._stopping = False
@@ -131,11 +113,58 @@ class ChatRunner:
                 await self._publish(turn_events.updated(self.chat), durable=True)
                 await self.send_goal()
             return Interrupted(interrupted=False, queue=self.chat.waiting_ids())
-        turn.interrupting = True
-        await self._ask_to_stop(turn)
-        await self._wait_or_kill(turn)
+        await self._end(turn)
         cancelled = turn.outcome is not None and turn.outcome.stop_reason == StopReason.CANCELLED
         return Interrupted(interrupted=cancelled, queue=self.chat.waiting_ids())
+
+    def turn_to_steer(self) -> tuple[RunningTurn, AgentSession]:
+        """Return the running turn and its session.
+
+        Raises:
+            EngineRefusedError: CONFLICT: no turn runs that could take a message.
+        """
+        turn, session = self._turn, self._agent.session
+        if turn is None or turn.outcome is not None or turn.interrupting:
+            raise EngineRefusedError.conflict("No turn is running that could take the message.")
+        if turn.questions or self._questions.waiting:
+            raise EngineRefusedError.conflict(
+                "The agent waits for an answer. Answer its question first; the message still waits."
+            )
+        if session is None or not turn.prompting:
+            raise EngineRefusedError.conflict(
+                "The turn is only beginning. Try again in a moment; the message still waits."
+            )
+        return turn, session
+
+    async def steer(
+        self, turn: RunningTurn, session: SteerableSession, message: DeliverMessage
+    ) -> None:
+        """Put a message into the running turn; `RunningTurn.shown` has its entries then.
+
+        Raises:
+            AgentError: the agent did not take it.
+        """
+        prompt = Prompt(
+            message_id=str(message.message_id),
+            text=_with_uploads(message.text, message.uploads or []),
+            images=message.images or [],
+        )
+
+        try:
+            async with asyncio.timeout(INTERRUPT_SECONDS):
+                await session.steer(prompt, lambda: turn.take(message))
+        except (TimeoutError, AgentDiedError):
+            turn.take(message)  # it may have it, and a message is never run twice
+
+    async def give_way(self, turn: RunningTurn) -> None:
+        """Interrupt a turn for the next message, and wait for its end.
+
+        Raises:
+            EngineRefusedError: the end of the turn cannot be recorded.
+        """
+        if not turn.ended.is_set():
+            turn.gives_way = True
+            await self._end(turn)
 
     async def send_goal(self) -> None:
         """Send the goal to a running agent with native goals.
@@ -245,16 +274,18 @@ class ChatRunner:
         drafts: list[JournalDraft] = []
         if not turn.message_shown:
             drafts.append(turn_events.turn_head(turn.message))
+        if self.chat.steering is not None:
+            drafts += turn_events.steered(self.chat, turn.message, self.chat.steering)
         if not turn.result_shown:
             drafts.append(turn_events.turn_result(turn.message, failed))
         more = self._more
         drafts.append(turn_events.completed(turn.message, is_complete=False, processing=more))
         drafts.append(turn_events.rested(self.chat, processing=more, failed=True))
         await self._publish(*drafts, durable=True)
-        self.chat.open_turn = None
+        self.chat.open_turn = self.chat.steering = None
 
     async def _run(self, message: DeliverMessage) -> None:
-        turn = self._turn = _Turn(message)
+        turn = self._turn = RunningTurn(message)
         self.chat.current = message
         self._meter.begin()
         if turn.own:
@@ -273,7 +304,7 @@ class ChatRunner:
         turn.outcome = await self._outcome(turn)
         await self._finish(turn, turn.outcome)
 
-    async def _outcome(self, turn: _Turn) -> TurnOutcome:
+    async def _outcome(self, turn: RunningTurn) -> TurnOutcome:
         """Return the turn's outcome; raise only when the worker is cancelled."""
         if self._stopping:
             return TurnOutcome(StopReason.FAILED, error=STOPPED)
@@ -290,7 +321,7 @@ class ChatRunner:
             return TurnOutcome(StopReason.CANCELLED)  # it died because it was stopped
         return outcome
 
-    async def _prompt(self, turn: _Turn) -> TurnOutcome:
+    async def _prompt(self, turn: RunningTurn) -> TurnOutcome:
         try:
             return await self._ask_agent(turn)
         except AgentDiedError as error:
@@ -304,7 +335,7 @@ class ChatRunner:
             await self._agent.drop()
             return TurnOutcome(StopReason.FAILED, error=f"The agent failed: {error!r}")
 
-    async def _ask_agent(self, turn: _Turn) -> TurnOutcome:
+    async def _ask_agent(self, turn: RunningTurn) -> TurnOutcome:
         message = turn.message
         if turn.own:
             turn.prompting = True
@@ -342,7 +373,7 @@ class ChatRunner:
         turn.prompting = True
         return await self._prompted(session, prompt, message.model or self.chat.model)
 
-    def _instruct(self, turn: _Turn) -> list[JournalNote]:
+    def _instruct(self, turn: RunningTurn) -> list[JournalNote]:
         """Have the environment's instructions precede the first message of a new session."""
         preamble = self._agent.preamble
         if preamble is None:
@@ -397,14 +428,16 @@ class ChatRunner:
             self.chat.model = model
             await self._publish(turn_events.session_opened(self.chat))
 
-    async def _finish(self, turn: _Turn, outcome: TurnOutcome) -> None:
-        await self._questions.cancel_all()
+    async def _finish(self, turn: RunningTurn, outcome: TurnOutcome) -> None:
+        async with turn.steering:
+            await self._questions.cancel_all()
         for held in self._pieces.flush():
             await self._record(held)
         message, chat = turn.message, self.chat
         cancelled = outcome.stop_reason == StopReason.CANCELLED
         failed = outcome.stop_reason == StopReason.FAILED
-        self.goals.settle(outcome, cut_off=self._stopping, lost=turn.lost)
+        keeps_goal = self._stopping or turn.gives_way
+        self.goals.settle(outcome, cut_off=keeps_goal, lost=turn.lost)
         if outcome.goal is not None and outcome.goal.status == GoalStatus.ACTIVE:
             await self._report_goal_end()
         more = self._more
@@ -456,6 +489,7 @@ class ChatRunner:
         self._meter.hear(agent_event)
         drafts: list[JournalDraft | JournalNote] = [self._delta(turn, agent_event)]
         if turn is not None:
+            drafts = [*turn.shown(self.chat), *drafts]
             turn.last_message.hear(agent_event)
             self.goals.hear(agent_event)
             if self._awaiting_changed(turn, agent_event):
@@ -466,7 +500,7 @@ class ChatRunner:
         if turn is not None and turn.prompting:
             await self.settings.hear(agent_event, self._agent.session)
 
-    def _delta(self, turn: _Turn | None, agent_event: AgentEvent) -> JournalDraft:
+    def _delta(self, turn: RunningTurn | None, agent_event: AgentEvent) -> JournalDraft:
         message = turn.message if turn else None
         try:
             return turn_events.delta(self.chat.record.id, message, agent_event)
@@ -478,7 +512,7 @@ class ChatRunner:
             )
             return event(EventType.ERROR, error_event)
 
-    def _awaiting_changed(self, turn: _Turn, agent_event: AgentEvent) -> bool:
+    def _awaiting_changed(self, turn: RunningTurn, agent_event: AgentEvent) -> bool:
         before = bool(turn.questions)
         request = str(agent_event.payload.get("requestId"))
         match agent_event.type:
@@ -492,7 +526,12 @@ class ChatRunner:
 
     # Interrupting
 
-    async def _ask_to_stop(self, turn: _Turn) -> None:
+    async def _end(self, turn: RunningTurn) -> None:
+        turn.interrupting = True
+        await self._ask_to_stop(turn)
+        await self._wait_or_kill(turn)
+
+    async def _ask_to_stop(self, turn: RunningTurn) -> None:
         session = self._agent.session
         if session is None or not turn.prompting:
             if turn.task is not None:
@@ -504,7 +543,7 @@ class ChatRunner:
         except (TimeoutError, AgentError) as error:
             logger.warning("an agent did not accept the interrupt: %r", error)
 
-    async def _wait_or_kill(self, turn: _Turn) -> None:
+    async def _wait_or_kill(self, turn: RunningTurn) -> None:
         if await _in_time(turn.ended):
             return
         await self._agent.drop()

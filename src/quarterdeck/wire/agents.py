@@ -34,6 +34,8 @@ class Agent(Record):
     """Whether its chats can have a goal."""
     supports_plan: bool = False
     """Whether its chats have a plan mode."""
+    supports_steer: bool = False
+    """Whether it takes messages in a running turn; otherwise steering interrupts it (own field)."""
     reason: str | None = None
     """Why it is not available, and what to do (own field)."""
     installed: bool = False

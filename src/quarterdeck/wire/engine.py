@@ -27,6 +27,8 @@ refused call has `EngineFault` as `data`, so that the service can pass it on unc
 | `chat.delete` | `DeleteEngineChat` | `Journaled`; unknown id: it cannot be opened any more |
 | `queue.cancel` | `CancelQueued` | `QueueChanged` |
 | `queue.order` | `OrderQueue` | `QueueChanged` |
+| `queue.steer` | `SteerQueued` | `Steered` |
+| `queue.join` | `JoinQueued` | `Journaled`; known id of the joined message: no change |
 | `queue.held` | - | `HeldQueues` |
 | `queue.release` | - | null; held queues and goals continue |
 | `repos.refresh` | - | `ReposChanged` |
@@ -344,6 +346,28 @@ class QueueChanged(CamelRecord):
     index: Index
     canceled: list[Id] = []
     started: list[Id] = []
+
+
+class SteerQueued(CamelRecord):
+    """Puts a message that waits into the running turn of its chat."""
+
+    chat_id: Id
+    message_id: Id
+
+
+class Steered(CamelRecord):
+    """The message is in the turn; `interrupted`: the turn was stopped instead, and it is the next one."""
+
+    index: Index
+    interrupted: bool = False
+
+
+class JoinQueued(CamelRecord):
+    """Replaces messages that wait by one; all of them must still wait. It takes the first one's place."""
+
+    chat_id: Id
+    message_ids: list[Id]
+    message: DeliverMessage
 
 
 class HeldQueues(CamelRecord):

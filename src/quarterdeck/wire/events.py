@@ -90,10 +90,21 @@ class EngineStatusChanged(CamelRecord):
     """Why the replica is in the state `error`."""
 
 
+class JoinedMessages(CamelRecord):
+    """The message that replaces others, and those in order."""
+
+    message_id: str
+    """Id of the message that waits now."""
+    message_ids: list[str]
+    """Ids of the messages that it was made of."""
+
+
 class ChatChanged(CamelRecord):
     """Payload of `chat.created` and `chat.updated`.
 
-    When the queue was changed by hand, `queue` holds the waiting messages in order, and `canceledMessageIds` the removed ones (own fields). `models` are those that the agent announced,
+    When the queue was changed by hand, `queue` holds the waiting messages in order,
+    `canceledMessageIds` the removed ones and `steeredMessageIds` those put into the running turn (own
+    fields). `models` are those that the agent announced,
     between the engine and the service only.
     """
 
@@ -105,6 +116,10 @@ class ChatChanged(CamelRecord):
     """Ids of the messages that wait, first to run first; null when the queue has not changed."""
     canceled_message_ids: list[str] | None = None
     """Ids of the messages that were removed from the queue."""
+    steered_message_ids: list[str] | None = None
+    """Ids of the messages that were put into the running turn."""
+    joined: JoinedMessages | None = None
+    """Messages that were replaced by one, between the engine and the service only."""
     models: AgentModels | None = None
     """Models that the agent has announced; null when they have not changed."""
     settings: ChatSettings | None = None

@@ -105,6 +105,8 @@ class UserMessage(CamelRecord):
     """Whether plan mode was on."""
     goal_mode: bool = False
     """Whether goal mode was on."""
+    steered: bool = Field(default=False, exclude_if=lambda steered: not steered)
+    """It was put into the running turn; left out when it began one (own field)."""
 
 
 class OwnTurnStarted(CamelRecord):

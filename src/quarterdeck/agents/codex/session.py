@@ -1,6 +1,7 @@
 """A session of codex: its thread, turns and goals."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ from quarterdeck.agents.codex.startup import CodexHandshake, Settings, key_to_us
 from quarterdeck.agents.codex.turns import NativeTurn
 from quarterdeck.agents.objects import as_object
 from quarterdeck.agents.port import (
+    AgentDiedError,
     AgentError,
     AgentSession,
     AgentSink,
@@ -177,6 +179,27 @@ class CodexSession(ProcessSession[CodexLink]):
         except (RefusedError, LinkLostError, TimeoutError) as error:
             raise AgentError(f"{self._preset.name} refused the goal: {error!r}.") from error
 
+    async def steer(self, prompt: Prompt, taken: Callable[[], None]) -> None:
+        """Put a message into the running turn; see the port.
+
+        Raises:
+            AgentDiedError: codex ended, and may have had the message.
+            AgentError: codex did not take it.
+        """
+        name, _ = self._commands.read(prompt.text)
+        if name in (COMPACT, REVIEW, INIT):
+            raise AgentError(f"/{name} needs a turn of its own.")
+        link, ours = self._link, self._listener.turns.ours
+        if link is None or ours is None or ours.ended.done():
+            raise AgentError("The turn is just beginning or ending.")
+        params = {"threadId": self.id, "expectedTurnId": ours.id, "input": self._input_of(prompt)}
+        try:
+            await link.request("turn/steer", params, lambda _: taken())
+        except RefusedError as error:
+            raise AgentError(f"{self._preset.name} did not take the message: {error}.") from error
+        except LinkLostError as error:
+            raise AgentDiedError(await link.exit_reason()) from error
+
     # Opening
 
     def _connect(self, process: AgentProcess) -> CodexLink:
@@ -275,14 +298,16 @@ class CodexSession(ProcessSession[CodexLink]):
         settings = await self._settings.turn_settings(prompt)
         if name == INIT:
             prompt = replace(prompt, text=INIT_PROMPT)
-        skill = self._commands.skill_input(name, rest)
-        images = input_of(replace(prompt, text="")) if prompt.images else []
-        given = input_of(prompt) if skill is None else [*skill, *images]
         speed = await self._settings.speed(prompt)
-        params = {"threadId": self.id, "input": given, **settings, **speed}
+        params = {"threadId": self.id, "input": self._input_of(prompt), **settings, **speed}
         native = await self._start_turn(link, "turn/start", params)
         self._settings.chosen(prompt, settings)
         return native
+
+    def _input_of(self, prompt: Prompt) -> list[Params]:
+        skill = self._commands.skill_input(*self._commands.read(prompt.text))
+        images = input_of(replace(prompt, text="")) if prompt.images else []
+        return input_of(prompt) if skill is None else [*skill, *images]
 
     async def _run_command(self, link: CodexLink, name: str, rest: str) -> NativeTurn:
         """Start one of codex's own commands, which runs as a turn."""
