@@ -1,4 +1,5 @@
 """The real engine with scripted agents: `builtin` has goals, `gemini` and `claude` have none.
+`codex` takes messages in a turn.
 
 Run as `python -m tests.fleet.scripted_engine RUN_DIR`.
 """
@@ -13,7 +14,7 @@ from quarterdeck.agents.port import AgentDriver
 from quarterdeck.agents.presets import Preset, Quirks
 from quarterdeck.engine import daemon as watch
 from quarterdeck.engine.daemon import run
-from tests.engine.fake_agents import FakeDriver
+from tests.engine.fake_agents import FakeDriver, SteerableSession
 from tests.fleet.doubles import AHEAD
 
 AGENT = str(Path(__file__).with_name("scripted_agent.py"))
@@ -28,10 +29,16 @@ def preset(goals: bool) -> Preset:
 
 
 class Catalog(PresetCatalog):
-    """Has one more agent, whose questions are answered in words."""
+    """Has two more agents: one whose questions are answered in words, and one that can be steered."""
 
     def driver(self, agent_id: str) -> AgentDriver:
-        return FakeDriver() if agent_id == "claude" else super().driver(agent_id)
+        match agent_id:
+            case "claude":
+                return FakeDriver()
+            case "codex":
+                return FakeDriver(SteerableSession)
+            case _:
+                return super().driver(agent_id)
 
 
 def moved(run_dir: Path) -> float:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.service.chats.messages import IMAGE_BYTES, MOST_IMAGES, check_images
+from quarterdeck.service.chats.messages import IMAGE_BYTES, check_images
 from quarterdeck.service.errors import ApiError
-from quarterdeck.wire.chats import Image
+from quarterdeck.wire.chats import MOST_IMAGES, Image
 
 HEADS = {
     "image/png": b"\x89PNG\r\n\x1a\n",

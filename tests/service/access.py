@@ -162,6 +162,8 @@ MEMBERS  GET /v1/replica/{}/chats/{}/queue
 MEMBERS  DELETE /v1/replica/{}/chats/{}/queue
 MEMBERS  PATCH /v1/replica/{}/chats/{}/queue/reorder
 MEMBERS  DELETE /v1/replica/{}/chats/{}/queue/{}
+MEMBERS  POST /v1/replica/{}/chats/{}/queue/join
+MEMBERS  POST /v1/replica/{}/chats/{}/queue/{}/steer
 MEMBERS  POST /v1/replica/{}/messages
 MEMBERS  GET /v1/replica/{}/terminal/sessions
 MEMBERS  POST /v1/replica/{}/terminal/sessions

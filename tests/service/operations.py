@@ -47,6 +47,7 @@ PARTS = "service/test_service_environment_parts.py"
 ENVIRONMENTS = "service/test_service_environments.py"
 KEYS = "service/test_service_api_keys.py"
 CREDENTIALS = "service/test_service_credentials.py"
+STEERING = "fleet/test_service_steering.py"
 QUEUE = "fleet/test_service_queue.py"
 QUESTIONS = "fleet/test_service_questions.py"
 GOALS = "fleet/test_service_goals.py"
@@ -101,6 +102,8 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("I4", f"DELETE {CHAT}/queue messages.clear_queue", QUEUE),
     _of("I4", CHAT.join(("DELETE ", "/queue/{message_id} messages.remove_queued")), QUEUE),
     _of("I4", f"PATCH {CHAT}/queue/reorder messages.reorder_queue", QUEUE),
+    _of("I4", f"POST {CHAT}/queue/join messages.join", STEERING),
+    _of("I4", CHAT.join(("POST ", "/queue/{message_id}/steer messages.steer")), STEERING),
     _of("S6 I4", f"PATCH {CHAT}/goal chats.update_goal", GOALS),
     _of("I11", f"DELETE {CHAT}/goal chats.delete_goal", GOALS),
     _of("I4", f"GET {CHAT}/settings chats.settings", SETTINGS),

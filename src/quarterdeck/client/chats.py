@@ -17,6 +17,7 @@ from quarterdeck.wire.chats import (
     CreateChat,
     GoalAnswer,
     Interrupted,
+    JoinQueue,
     MessageAccepted,
     Queue,
     QueueAnswer,
@@ -27,6 +28,7 @@ from quarterdeck.wire.chats import (
     SendMessage,
     SlashCommand,
     SlashCommands,
+    SteerAnswer,
     UpdateGoal,
     UpdateSettings,
 )
@@ -188,13 +190,34 @@ class MessagesApi:
         body = ReorderQueue(message_id=message_id, position=position)
         return await self._change("PATCH", replica_id, chat_id, "/reorder", body)
 
+    async def steer(self, replica_id: UUID, chat_id: UUID, message_id: UUID) -> SteerAnswer:
+        """Put a queued message into the running turn; an agent that takes none is interrupted.
+
+        Raises:
+            ConflictError: it has started, no turn runs, a question is open, or the turn cannot take
+                it.
+        """
+        path = f"/v1/replica/{replica_id}/chats/{chat_id}/queue/{message_id}/steer"
+        return await self._connection.call("POST", path, SteerAnswer)
+
+    async def join(
+        self, replica_id: UUID, chat_id: UUID, message_ids: list[UUID] | None = None
+    ) -> list[QueuedMessage]:
+        """Join queued messages to one, by default all; return the queue after that.
+
+        Raises:
+            ConflictError: one has started, or they cannot be joined.
+        """
+        body = JoinQueue(message_ids=message_ids)
+        return await self._change("POST", replica_id, chat_id, "/join", body)
+
     async def _change(
         self,
         method: str,
         replica_id: UUID,
         chat_id: UUID,
         rest: str = "",
-        body: ReorderQueue | None = None,
+        body: ReorderQueue | JoinQueue | None = None,
     ) -> list[QueuedMessage]:
         path = f"/v1/replica/{replica_id}/chats/{chat_id}/queue{rest}"
         return (await self._connection.call(method, path, QueueAnswer, body=body)).queue

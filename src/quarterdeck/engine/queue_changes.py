@@ -11,7 +11,7 @@ from quarterdeck.engine import turn_events
 from quarterdeck.engine.chat_state import EngineChat
 from quarterdeck.engine.chats import ChatRegistry
 from quarterdeck.engine.errors import EngineRefusedError, JournalError
-from quarterdeck.engine.journal import Journal
+from quarterdeck.engine.journal import EntryTooLargeError, Journal
 from quarterdeck.engine.running_turn import RunningTurn
 from quarterdeck.engine.turns import ChatRunner
 from quarterdeck.wire.base import Id
@@ -114,9 +114,11 @@ class QueueChanges:
         try:
             drafts = turn_events.joined(chat, parts, joined)
             await self._journal.append(*drafts, durable=True, refusable=True)
-        except JournalError:
+        except (EntryTooLargeError, JournalError) as error:
             chat.queue, chat.known, chat.canceled, chat.order = before
-            raise
+            if isinstance(error, JournalError):
+                raise
+            raise EngineRefusedError.conflict("Together the messages are too large.") from error
 
 
 def _waiting(chat: EngineChat, message_id: Id) -> DeliverMessage:

@@ -106,9 +106,7 @@ def joined(
 ) -> tuple[JournalNote, JournalDraft, JournalDraft]:
     """Return the change of a queue in which a message has replaced others."""
     chat.record = chat.record.model_copy(update={"updated_at": utc_now()})
-    made = JoinedMessages(
-        message_id=str(message.message_id), message_ids=[str(part) for part in parts]
-    )
+    made = JoinedMessages(message_id=message.message_id, message_ids=parts)
     payload = {
         "chat": chat.record,
         "queue": chat.expected_order(),

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, select
 
 from quarterdeck.engine.link import EngineLink, unreadable
 from quarterdeck.service.agents.rows import keep_models
+from quarterdeck.service.chats.joining import join, read_parts, store_joined
 from quarterdeck.service.chats.rows import (
     JSON_FIELDS,
     Deletion,
@@ -64,7 +65,7 @@ HOOK_LOG = "log"
 """Field of `hooks.status` with a hook's log, between the engine and the service only."""
 _KEPT: dict[str, tuple[str, ...]] = {
     EventType.HOOKS_STATUS: (HOOK_LOG,),
-    EventType.CHAT_UPDATED: ("models", "settings"),
+    EventType.CHAT_UPDATED: ("models", "settings", "joined"),
 }
 """Fields that the service keeps as rows."""
 _PLAIN = (EventType.CHAT_TURN_DELTA, EventType.ENGINE_STATUS_CHANGED)
@@ -205,6 +206,12 @@ def _json_of(value: BaseModel | None) -> str | None:
 
 
 def _keep_queue(connection: Connection, workspace_id: str, changed: ChatChanged) -> None:
+    if changed.joined is not None:
+        ids = [str(id) for id in changed.joined.message_ids]
+        if parts := read_parts(connection, workspace_id, str(changed.chat.id), ids):
+            store_joined(connection, workspace_id, join(parts, str(changed.joined.message_id)))
+    for message_id in changed.steered_message_ids or ():
+        move_message(connection, workspace_id, message_id, MessageState.DONE)
     for message_id in changed.canceled_message_ids or ():
         move_message(connection, workspace_id, message_id, MessageState.CANCELED)
     if changed.queue is not None:

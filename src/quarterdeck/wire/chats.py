@@ -343,6 +343,10 @@ class SendMessage(Body):
     """Queued canvas uploads to deliver with the message."""
 
 
+MOST_IMAGES = 20
+"""Most images of one message."""
+
+
 class Delivery(StrEnum):
     """Where an accepted message is."""
 
@@ -398,6 +402,21 @@ class QueueAnswer(CamelRecord):
     """Always true: a failure is answered with an Error object."""
     queue: list[QueuedMessage]
     """Messages that wait now, first to run first."""
+
+
+class SteerAnswer(QueueAnswer):
+    """Answer of putting a message into the running turn."""
+
+    interrupted: bool = False
+    """Whether the turn was interrupted instead, and the message is the next one: its agent takes
+    none in a turn."""
+
+
+class JoinQueue(CamelBody):
+    """Body of `POST .../queue/join`."""
+
+    message_ids: list[GivenId] | None = None
+    """Messages to join, at least two; by default all that wait."""
 
 
 class ReorderQueue(CamelBody):

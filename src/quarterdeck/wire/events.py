@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 from pydantic import BeforeValidator, Field, ValidationError
 
 from quarterdeck.wire.agents import AgentModels
-from quarterdeck.wire.base import CamelRecord, Record, Timestamp
+from quarterdeck.wire.base import CamelRecord, Id, Record, Timestamp
 from quarterdeck.wire.chats import ChatSettings, EventChat
 from quarterdeck.wire.git_state import ReposChanged
 from quarterdeck.wire.history import AgentEvent, TurnOrigin
@@ -93,9 +93,9 @@ class EngineStatusChanged(CamelRecord):
 class JoinedMessages(CamelRecord):
     """The message that replaces others, and those in order."""
 
-    message_id: str
+    message_id: Id
     """Id of the message that waits now."""
-    message_ids: list[str]
+    message_ids: list[Id]
     """Ids of the messages that it was made of."""
 
 

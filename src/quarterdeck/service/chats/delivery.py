@@ -130,34 +130,12 @@ class MessageDelivery:
                 continue
             try:
                 async with asyncio.timeout(self._limit):
-                    await self._hand_over(link, message)
+                    await hand_over(self._database, link, self._workspace_id, message, self._clock)
             except EngineRefusedError as e:
                 await self._refusal(message, e)
                 return
             handed.add(message.id)
             self._refused.pop(message.id, None)
-
-    async def _hand_over(self, link: EngineLink, message: Undelivered) -> None:
-        await write_queued(self._database, link, self._workspace_id, self._clock)
-        await open_chat(link, await self._chat(message))
-        await link.chat_send(as_delivery(message, await self._uploads(message)))
-
-    async def _uploads(self, message: Undelivered) -> list[str]:
-        ids = from_json(message.delivery_json).get(UPLOADS)
-        if not ids:
-            return []
-        uploads = await retry_until_stored(
-            lambda: self._database.read(lambda c: find_uploads(c, self._workspace_id, ids))
-        )
-        return [upload.file_path for upload in uploads]
-
-    async def _chat(self, message: Undelivered) -> Chat:
-        chat = await retry_until_stored(
-            lambda: self._database.read(lambda c: find_chat(c, self._workspace_id, message.chat_id))
-        )
-        if chat is None:
-            raise EngineRefusedError.not_found("The chat of this message was deleted.")
-        return chat
 
     async def _refusal(self, message: Undelivered, error: EngineRefusedError) -> None:
         attempts = self._refused.get(message.id, 0)
@@ -179,6 +157,40 @@ class MessageDelivery:
             await retry_until_stored(lambda: self._event_log.append(self._workspace_id, [event]))
         except UnknownWorkspaceError:
             return  # deleted in the meantime
+
+
+async def hand_over(
+    database: Database,
+    link: EngineLink,
+    workspace_id: str,
+    message: Undelivered,
+    clock: Callable[[], datetime],
+) -> None:
+    """Deliver one message; does nothing when the engine has it.
+
+    Raises:
+        EngineRefusedError: it was not accepted.
+        EngineGoneError: the link was lost.
+    """
+    await write_queued(database, link, workspace_id, clock)
+    chat = await retry_until_stored(
+        lambda: database.read(lambda c: find_chat(c, workspace_id, message.chat_id))
+    )
+    if chat is None:
+        raise EngineRefusedError.not_found("The chat of this message was deleted.")
+    await open_chat(link, chat)
+    await link.chat_send(as_delivery(message, await upload_paths(database, workspace_id, message)))
+
+
+async def upload_paths(database: Database, workspace_id: str, message: Undelivered) -> list[str]:
+    """Return the files that come with a message."""
+    ids = from_json(message.delivery_json).get(UPLOADS)
+    if not ids:
+        return []
+    uploads = await retry_until_stored(
+        lambda: database.read(lambda c: find_uploads(c, workspace_id, ids))
+    )
+    return [upload.file_path for upload in uploads]
 
 
 async def open_chat(link: EngineLink, chat: Chat) -> None:

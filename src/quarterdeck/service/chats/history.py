@@ -52,7 +52,7 @@ class TurnFold:
         payload = _object(event.get("payload"))
         match event.get("type"):
             case AgentEventType.USER_MESSAGE:
-                self._start_turn(payload, event.get("timestamp"))
+                self._add_message(payload, event.get("timestamp"))
             case AgentEventType.TURN_RESULT:
                 self._end(payload, event.get("timestamp"))
             case AgentEventType.SESSION_UPDATE:
@@ -71,12 +71,14 @@ class TurnFold:
             **({"completedAt": self._completed} if self._completed else {}),
         }
 
-    def _start_turn(self, payload: Item, at: object) -> None:
-        self._id, self._started = str(payload.get("messageId")), _wire_time(at)
+    def _add_message(self, payload: Item, at: object) -> None:
+        message_id = str(payload.get("messageId"))
+        if not payload.get("steered"):
+            self._id, self._started = message_id, _wire_time(at)
         content: list[Item] = [{"type": "text", "text": payload.get("text", "")}]
         for image in _objects(payload.get("images")):
             content.append({"type": "image", "url": _object(image.get("source")).get("url")})
-        self._items[self._id] = {"type": "userMessage", "id": self._id, "content": content}
+        self._items[message_id] = {"type": "userMessage", "id": message_id, "content": content}
 
     def _end(self, payload: Item, at: object) -> None:
         reason, self._completed = str(payload.get("stopReason")), _wire_time(at)

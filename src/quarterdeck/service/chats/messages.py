@@ -32,6 +32,7 @@ from sqlalchemy import Connection
 from quarterdeck.service.agents.service import usable_agent
 from quarterdeck.service.chats.delivery import as_delivery
 from quarterdeck.service.chats.rows import (
+    MODES,
     UNFINISHED,
     UPLOADS,
     MessageState,
@@ -73,6 +74,7 @@ from quarterdeck.service.replicas.rows import WorkspaceRow, change_workspace, fi
 from quarterdeck.wire.agents import BUILTIN
 from quarterdeck.wire.chats import (
     MODE_PREFIXES,
+    MOST_IMAGES,
     Base64Source,
     Chat,
     Delivery,
@@ -91,7 +93,6 @@ from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import ChatChanged, EventType
 from quarterdeck.wire.replicas import CreateReplica, WorkspaceStatus
 
-MOST_IMAGES = 20
 IMAGE_BYTES = 5 << 20
 """Largest image, decoded."""
 URL_LENGTH = 2048
@@ -144,9 +145,6 @@ def _refused(field: str, rule: str) -> ApiError:
     return ApiError(
         ErrorCode.INVALID_REQUEST, "The message's images cannot be used.", f"{field}: {rule}"
     )
-
-
-MODES = ("plan_mode", "goal_mode", "fast_mode")
 
 
 @dataclass(frozen=True)
@@ -259,7 +257,7 @@ async def clear_queue(
         lambda c: (known_chat(c, row.id, chat_id), waiting_ids(c, row.id, str(chat_id)))[1]
     )
     await _cancel(context, fleet, row.id, chat_id, waiting)
-    return await _answer(context, chat_id)
+    return await queue_answer(context, chat_id)
 
 
 async def remove_queued(
@@ -270,11 +268,11 @@ async def remove_queued(
     Raises:
         ApiError: NOT_FOUND when it is not in the queue, CONFLICT when it has started.
     """
-    await _require_waiting(context, row, chat_id, message_id)
+    await require_waiting(context, row, chat_id, message_id)
     started = await _cancel(context, fleet, row.id, chat_id, [str(message_id)])
     if started:
-        raise _started()
-    return await _answer(context, chat_id)
+        raise message_started()
+    return await queue_answer(context, chat_id)
 
 
 async def reorder_queue(
@@ -285,7 +283,7 @@ async def reorder_queue(
     Raises:
         ApiError: NOT_FOUND when it is not in the queue, CONFLICT when it has started.
     """
-    await _require_waiting(context, row, chat_id, body.message_id)
+    await require_waiting(context, row, chat_id, body.message_id)
     wanted, chat = str(body.message_id), str(chat_id)
 
     def in_rows(writer: LogWriter) -> bool:
@@ -293,7 +291,7 @@ async def reorder_queue(
         if wanted in waiting:
             moved = _moved(waiting, wanted, body.position)
             order_waiting(writer.connection, row.id, chat, moved)
-            _append_change(writer, row.id, chat, [])
+            append_change(writer, row.id, chat, [])
         return wanted in waiting
 
     async def in_engine(supervisor: WorkspaceManager, active: WorkspaceRow) -> bool:
@@ -305,8 +303,8 @@ async def reorder_queue(
         return body.message_id not in changed.started
 
     if not await change_somewhere(context, fleet, row.id, in_rows, in_engine):
-        raise _started()
-    return await _answer(context, chat_id)
+        raise message_started()
+    return await queue_answer(context, chat_id)
 
 
 async def answer_question(
@@ -363,7 +361,7 @@ async def _cancel(
         for message_id in canceled:
             move_message(writer.connection, workspace_id, message_id, MessageState.CANCELED)
         if canceled:
-            _append_change(writer, workspace_id, chat, canceled)
+            append_change(writer, workspace_id, chat, canceled)
         return _ids([message_id for message_id in ids if message_id not in waiting])
 
     async def in_engine(supervisor: WorkspaceManager, active: WorkspaceRow) -> list[UUID]:
@@ -373,7 +371,7 @@ async def _cancel(
     return await change_somewhere(context, fleet, workspace_id, in_rows, in_engine)
 
 
-def _append_change(writer: LogWriter, workspace_id: str, chat_id: str, canceled: list[str]) -> None:
+def append_change(writer: LogWriter, workspace_id: str, chat_id: str, canceled: list[str]) -> None:
     """Append the event that the engine would have sent."""
     chat = known_chat(writer.connection, workspace_id, chat_id)
     changed = ChatChanged(
@@ -385,19 +383,25 @@ def _append_change(writer: LogWriter, workspace_id: str, chat_id: str, canceled:
     writer.append(workspace_id, [NewEvent(EventType.CHAT_UPDATED, payload)])
 
 
-async def _require_waiting(
+async def require_waiting(
     context: ServiceContext, row: WorkspaceRow, chat_id: UUID, message_id: UUID
 ) -> None:
+    """Check that a message waits.
+
+    Raises:
+        ApiError: NOT_FOUND, CONFLICT when it has started.
+    """
     state = await context.database.read(
         lambda c: (known_chat(c, row.id, chat_id), state_of(c, str(chat_id), str(message_id)))[1]
     )
     if state in (MessageState.STARTED, MessageState.DONE):
-        raise _started()
+        raise message_started()
     if state in (None, MessageState.CANCELED):
         raise ApiError(ErrorCode.NOT_FOUND, "The queue has no message with this id.", "messageId")
 
 
-async def _answer(context: ServiceContext, chat_id: UUID) -> QueueAnswer:
+async def queue_answer(context: ServiceContext, chat_id: UUID) -> QueueAnswer:
+    """Return what waits in a chat now."""
     waiting = await context.database.read(lambda c: queue_of(c, str(chat_id)))
     return QueueAnswer(success=True, queue=waiting)
 
@@ -411,7 +415,8 @@ def _ids(texts: Sequence[str]) -> list[UUID]:
     return [UUID(text) for text in texts]
 
 
-def _started() -> ApiError:
+def message_started() -> ApiError:
+    """Return the refusal to change a message that has started."""
     return ApiError(
         ErrorCode.CONFLICT, "The message has started. Interrupt the chat to stop its turn."
     )

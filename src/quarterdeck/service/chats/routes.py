@@ -15,6 +15,7 @@ from quarterdeck.service.chats.messages import (
     reorder_queue,
     send_message,
 )
+from quarterdeck.service.chats.queue_changes import join_queued, steer_queued
 from quarterdeck.service.chats.rows import list_chats
 from quarterdeck.service.chats.service import (
     create_chat,
@@ -36,6 +37,7 @@ from quarterdeck.wire.chats import (
     CreateChat,
     GoalAnswer,
     Interrupted,
+    JoinQueue,
     MessageAccepted,
     Queue,
     QueueAnswer,
@@ -44,6 +46,7 @@ from quarterdeck.wire.chats import (
     RespondBody,
     SendMessage,
     SlashCommands,
+    SteerAnswer,
     UpdateGoal,
     UpdateSettings,
 )
@@ -186,6 +189,22 @@ async def reorder(
 ) -> QueueAnswer:
     """Give a message that waits another place."""
     return await reorder_queue(context, fleet, workspace, chat_id, body)
+
+
+@_messages_replica.post("/chats/{chat_id}/queue/join")
+async def join(
+    chat_id: GivenId, body: JoinQueue, context: Context, fleet: FleetDep, workspace: Workspace
+) -> QueueAnswer:
+    """Join messages that wait to one, which takes the first one's place."""
+    return await join_queued(context, fleet, workspace, chat_id, body)
+
+
+@_messages_replica.post("/chats/{chat_id}/queue/{message_id}/steer")
+async def steer(
+    chat_id: GivenId, message_id: GivenId, context: Context, fleet: FleetDep, workspace: Workspace
+) -> SteerAnswer:
+    """Put a message that waits into the running turn; 409 when none runs or a question is open."""
+    return await steer_queued(context, fleet, workspace, chat_id, message_id)
 
 
 @_messages_replica.delete("/chats/{chat_id}/queue/{message_id}")

@@ -287,6 +287,8 @@ class MessageState(StrEnum):
 
 UPLOADS = "canvas_upload_ids"
 """Key of a message's uploads in `delivery_json`."""
+MODES = ("plan_mode", "goal_mode", "fast_mode")
+"""Keys of a message's modes there."""
 WAITING = (MessageState.ACCEPTED, MessageState.DELIVERED)
 UNFINISHED = (*WAITING, MessageState.STARTED)
 
@@ -539,4 +541,6 @@ class TurnPlaces:
 
 def _begins(payload: str) -> bool:
     """Return whether it is the start of a turn: the text may be part of something else."""
-    return from_json(payload)["event"].get("type") == AgentEventType.USER_MESSAGE
+    event = from_json(payload)["event"]
+    is_message = event.get("type") == AgentEventType.USER_MESSAGE
+    return is_message and not event["payload"].get("steered")

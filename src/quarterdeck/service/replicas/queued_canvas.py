@@ -85,6 +85,16 @@ def claim(connection: Connection, ids: Collection[str], message_id: str) -> None
     connection.execute(statement)
 
 
+def pass_on(connection: Connection, earlier: Collection[str], message_id: str) -> None:
+    """Note that a message has taken the place of earlier ones."""
+    statement = (
+        update(canvas_uploads)
+        .where(canvas_uploads.c.message_id.in_(earlier))
+        .values(message_id=message_id)
+    )
+    connection.execute(statement)
+
+
 def mark_written(connection: Connection, upload_id: str, filename: str, now: str) -> None:
     """Note the name that the upload has in the workspace, and drop its stored content."""
     statement = (
