@@ -269,3 +269,16 @@ def test_a_command_too_long_to_read_shows_both_its_ends(chat: Any) -> None:
     assert question.command is not None and len(question.command) < 9_000
     assert question.command.startswith("begin ") and question.command.endswith("; rm -r /")
     assert "92,015 more characters" in question.command
+
+
+def test_a_steered_message_stands_in_the_running_turn(chat: Any) -> None:
+    chat.user("do it", "m1").say("I ").user("faster", "m2", steered=True).say("hurry.").end()
+    for split in range(len(chat.events) + 1):
+        transcript = Transcript(chat.events[split:])
+        transcript.prepend(chat.events[:split])
+        blocks = transcript.blocks
+        kinds = [UserBlock, MessageBlock, UserBlock, MessageBlock, ResultBlock]
+        assert [type(block) for block in blocks] == kinds, split
+        assert {id(block.turn) for block in blocks} == {id(transcript.turn)}
+        assert transcript.turn.message_id == "m1"
+        assert [b.steered for b in blocks if isinstance(b, UserBlock)] == [False, True]

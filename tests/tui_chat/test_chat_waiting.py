@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from quarterdeck.client import Client
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.disk import ClientDisk
 from tests.support.waiting import eventually
@@ -67,6 +68,100 @@ async def test_an_edited_message_goes_back_to_its_place(live: Installation) -> N
         await desk.see("queued 1. two again", "queued 3. four")
         waiting = (await client.messages.queue(made.id, pane.chat_id)).queue
         assert [message.message for message in waiting] == ["two again", "three", "four"]
+
+
+async def test_a_waiting_message_is_joined_to_the_one_before_it(live: Installation) -> None:
+    made = await live.create("alpha", BUSY)
+    async with live.cockpit() as desk, live.client() as client:
+        pane = await opened(desk, "alpha")
+        await desk.see("enter queues · alt+t steers")
+        for text in ("one", "two", "three"):
+            await desk.write(text)
+            await desk.press("enter")
+            await desk.see(text)
+        await desk.see("queued 3. three")
+        await desk.press("shift+tab")
+        await eventually(lambda: desk.focus == "QueueView")
+        await desk.press("+")
+        await desk.see("There is no message before it")
+        await desk.press("j", "j", "+")
+        await desk.see("queued 2. two three")
+        waiting = (await client.messages.queue(made.id, pane.chat_id)).queue
+        assert [message.message for message in waiting] == ["one", "two\n\nthree"]
+        await desk.press("+")  # the cursor is on the joined message
+        await desk.see("queued 1. one two three")
+
+
+async def test_steering_an_agent_that_takes_no_messages_asks_and_interrupts(
+    live: Installation,
+) -> None:
+    made = await live.create("alpha", BUSY)
+    async with live.cockpit() as desk, live.client() as client:
+        pane = await opened(desk, "alpha")
+        await running(client, made.id)
+        for text in ("one", "two"):
+            await desk.write(text)
+            await desk.press("enter")
+            await desk.see(text)
+        await desk.see("queued 2. two")
+        await desk.press("shift+tab")
+        await eventually(lambda: desk.focus == "QueueView")
+        await desk.press("j", "s")
+        await desk.see("Interrupt the running turn?", "takes no messages while it works")
+        await desk.press("escape")
+        await desk.miss("Interrupt the running turn?")
+        waiting = (await client.messages.queue(made.id, pane.chat_id)).queue
+        assert [message.message for message in waiting] == ["one", "two"]
+        await desk.press("s")
+        await desk.see("Interrupt the running turn?")
+        await desk.press("y")
+        await desk.miss("queued 1.")
+        assert await prompts(client, made.id) == [BUSY, "two", "one"]
+
+
+async def test_what_is_written_is_sent_into_the_turn(live: Installation) -> None:
+    made = await live.create("alpha", BUSY)
+    async with live.cockpit() as desk, live.client() as client:
+        pane = await opened(desk, "alpha")
+        await running(client, made.id)
+        await desk.write("waits")
+        await desk.press("enter")
+        await desk.see("queued 1. waits")
+        await desk.write("faster")
+        await desk.press("alt+t")
+        await desk.see("Interrupt the running turn?")
+        await desk.press("escape")
+        await eventually(lambda: pane.composer.text == "faster", "the text again")
+        await desk.press("alt+t")
+        await desk.see("Interrupt the running turn?")
+        await desk.press("y")
+        await desk.miss("queued 1.")
+        assert await prompts(client, made.id) == [BUSY, "faster", "waits"]
+        await desk.write("idle")
+        await desk.press("alt+t")  # no turn runs: it is sent
+        await eventually(lambda: pane.composer.text == "")
+        assert (await prompts(client, made.id, 4))[-1] == "idle"
+
+
+async def running(client: Client, replica: UUID) -> None:
+    """Waits until the agent works: what it runs is shown."""
+
+    async def called() -> bool:
+        page = await client.history.page(replica)
+        return any("tool_call" in str(event.payload) for event in page.events)
+
+    await eventually(called, "a tool call")
+
+
+async def prompts(client: Client, replica: UUID, count: int = 3) -> list[str]:
+    """The messages as the agent got them, once there are so many."""
+
+    async def read() -> list[str] | None:
+        page = await client.history.page(replica)
+        sent = [e.payload["text"] for e in page.events if e.type == "user-message"]
+        return sent if len(sent) >= count else None
+
+    return await eventually(read, "the messages")
 
 
 async def test_own_messages_that_have_not_left_are_moved_and_taken_back(live: Installation) -> None:

@@ -153,7 +153,8 @@ class ChatState:
         if self.transcript is None or self.transcript.turn.stop_reason != "end_turn":
             return False
         blocks = reversed(self.transcript.blocks)
-        newest = next((block for block in blocks if isinstance(block, UserBlock)), None)
+        prompts = (b for b in blocks if isinstance(b, UserBlock) and not b.steered)
+        newest = next(prompts, None)
         return newest is not None and newest.plan_mode and newest.turn is self.transcript.turn
 
     @property
@@ -362,6 +363,33 @@ class ChatCommands:
             return False
         self._take_queue(replica_id, chat_id, queue)
         return True
+
+    async def steer(self, replica_id: UUID, chat_id: UUID, message_id: UUID) -> None:
+        """Put a queued message into the running turn; not an error when it has started meanwhile."""
+        messages = self._owner.client.messages
+        try:
+            queue = (await messages.steer(replica_id, chat_id, message_id)).queue
+        except (ConflictError, NotFoundError):
+            queue = (await messages.queue(replica_id, chat_id)).queue
+            self._take_queue(replica_id, chat_id, queue)
+            if any(entry.id == message_id for entry in queue):
+                raise
+        else:
+            self._take_queue(replica_id, chat_id, queue)
+
+    async def join_queued(
+        self, replica_id: UUID, chat_id: UUID, message: QueuedMessage
+    ) -> UUID | None:
+        """Join a queued message to the one before it; return the new one, None without one before."""
+        chat = self._owner.chat(replica_id, chat_id)
+        order = [entry.id for entry in chat.queue] if chat else []
+        place = order.index(message.id) if message.id in order else 0
+        if not place:
+            return None
+        messages = self._owner.client.messages
+        queue = await messages.join(replica_id, chat_id, [order[place - 1], message.id])
+        self._take_queue(replica_id, chat_id, queue)
+        return next((entry.id for entry in queue if entry.id not in order), None)
 
     def _take_queue(self, replica_id: UUID, chat_id: UUID, queue: list[QueuedMessage]) -> None:
         chat = self._owner.chat(replica_id, chat_id)

@@ -398,6 +398,7 @@ def _user_message(payload: Payload) -> Sequence[Step]:
         uploads=tuple(one_line(name) for name in message.uploads or ()),
         plan_mode=message.plan_mode,
         goal_mode=message.goal_mode,
+        steered=message.steered,
     )
     return (step,)
 

@@ -147,8 +147,10 @@ class Fold:
         touched.append(plan.id)
 
     def _add_prompt(self, step: PromptSent, at: datetime, touched: list[int]) -> None:
-        # A prompt without an id still marks its turn as one whose message is known.
-        self._begin_turn(step.message_id or "", at, touched)
+        if step.steered:
+            self._break()
+        else:  # a prompt without an id still marks its turn as one whose message is known
+            self._begin_turn(step.message_id or "", at, touched)
         self.blocks.append(
             UserBlock(
                 id=next(self.ids),
@@ -160,6 +162,7 @@ class Fold:
                 uploads=step.uploads,
                 plan_mode=step.plan_mode,
                 goal_mode=step.goal_mode,
+                steered=step.steered,
             )
         )
 

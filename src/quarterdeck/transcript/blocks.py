@@ -62,7 +62,10 @@ class Block:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class UserBlock(Block):
-    """A message of the person. `images` and `uploads` are names or descriptions."""
+    """A message of the person. `images` and `uploads` are names or descriptions.
+
+    `steered`: it was put into the running turn.
+    """
 
     text: str
     message_id: str | None = None
@@ -70,6 +73,7 @@ class UserBlock(Block):
     uploads: tuple[str, ...] = ()
     plan_mode: bool = False
     goal_mode: bool = False
+    steered: bool = False
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

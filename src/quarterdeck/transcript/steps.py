@@ -20,7 +20,7 @@ from quarterdeck.transcript.blocks import (
 
 @dataclass(frozen=True, slots=True)
 class PromptSent:
-    """A user message, which starts a turn."""
+    """A user message, which starts a turn unless it was put into the running one (`steered`)."""
 
     text: str
     message_id: str | None = None
@@ -28,6 +28,7 @@ class PromptSent:
     uploads: tuple[str, ...] = ()
     plan_mode: bool = False
     goal_mode: bool = False
+    steered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,6 +176,8 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("queue.resend", "enter", "", "Resend", "resend"),
         Action("queue.edit", "e", "", "Edit", "edit"),
         Action("queue.drop", "d,delete", "", "Remove", "remove"),
+        Action("queue.steer", "s", "", "Put into the running turn", "steer"),
+        Action("queue.join", "plus", "", "Join to the previous message", "join"),
         Action("queue.up", "K,shift+up", "", "Move up", "up"),
         Action("queue.down", "J,shift+down", "", "Move down", "down"),
         Action("queue.above", "up,k", "", "Previous message"),
@@ -185,6 +187,7 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     ),
     KeyContext.COMPOSER: (
         Action("composer.send", "enter", "", "Send, or queue after the running turn", "send"),
+        Action("composer.steer", "alt+t", "", "Send into the running turn"),
         replace(_NEW_LINE, help="New line (also \\ + send key)"),
         Action("composer.plan", "ctrl+t", "", "Toggle plan mode for the next message", "plan"),
         Action("composer.goal", "ctrl+l", "", "Toggle goal mode for the next message"),

@@ -21,11 +21,12 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.host_services import Attachment, FileRead, images_among
 from quarterdeck.tui.outside import OutsideError, edit, look_at, pager
+from quarterdeck.tui.panes.chat_steering import may_steer, steer
 from quarterdeck.tui.widgets.composer import Composer
 from quarterdeck.tui.widgets.question import QuestionDock
 from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.tui.widgets.tab_bar import Tab
-from quarterdeck.wire.chats import ChatGoal, QueuedMessage
+from quarterdeck.wire.chats import ChatGoal, Delivery, QueuedMessage
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 
@@ -151,8 +152,10 @@ def _destination(chat: ChatState, status: str, *, online: bool) -> str:
             return "{composer.send} answers the question"
         case _ if chat.record.processing and chat.open_questions:
             return "{composer.send} queues until you answer"
+        case _ if chat.record.processing:
+            return "{composer.send} queues · {composer.steer} steers"
         case _:
-            return "{composer.send} " + ("queues" if chat.record.processing else "sends")
+            return "{composer.send} sends"
 
 
 def plan_ready_words() -> str:
@@ -258,10 +261,22 @@ class ChatMessages:
         question = asks_for_text(self._shown.state)
         if question is None:
             place, self.draft.place = self.draft.place, None
+            chat = self._shown.state
+            if event.steer and chat and chat.record.processing and self._shown.app_state.online:
+                self._run(partial(self._send_into_turn, event, place), "steer")
+                return
             self.send(event.text, plan_mode=event.plan_mode, goal_mode=event.goal_mode, place=place)
         else:
             self.remember(event.text)
             self._run(partial(self._answer, question.request_id, event.text), "respond")
+
+    async def _send_into_turn(self, event: Composer.Submitted, place: QueuePlace | None) -> None:
+        modes = {"plan_mode": event.plan_mode, "goal_mode": event.goal_mode}
+        if await may_steer(self._composer, self._shown):
+            self.send(event.text, **modes, place=place, into_turn=True)
+        else:
+            self._composer.put_back(event.text, **modes)
+            self.draft.place = self.draft.place or place
 
     def send(
         self,
@@ -270,6 +285,7 @@ class ChatMessages:
         plan_mode: bool = False,
         goal_mode: bool = False,
         place: QueuePlace | None = None,
+        into_turn: bool = False,
     ) -> None:
         """Send a text with all attachments; it goes to its previous position if it had one."""
         chat, draft = self._shown.state, self.draft
@@ -284,21 +300,30 @@ class ChatMessages:
             place=place,
         )
         self.remember(text)
-        self._run(partial(self._send, self._shown.id, text, plan_mode, attached, extras), "send")
+        sending = partial(self._send, self._shown.id, text, plan_mode, attached, extras, into_turn)
+        self._run(sending, "send")
         self._shown.refresh()
 
     async def _send(
-        self, chat_id: UUID, text: str, plan_mode: bool, attached: list[Attachment], extras: Extras
+        self,
+        chat_id: UUID,
+        text: str,
+        plan_mode: bool,
+        attached: list[Attachment],
+        extras: Extras,
+        into_turn: bool,
     ) -> None:
         shown = self._shown
         send = shown.app_state.outbox.send
         try:
-            await send(shown.replica_id, chat_id, text, plan_mode=plan_mode, extras=extras)
+            sent = await send(shown.replica_id, chat_id, text, plan_mode=plan_mode, extras=extras)
         except ClientError as error:
             why = f"{error} {error.next_step}"
         except OSError as error:
             why = f"{error.strerror}. Free some disk space."
         else:
+            if into_turn and sent is not None and sent.status == Delivery.QUEUED:
+                await steer(shown, chat_id, sent.message_id)
             return
         draft = self._draft(chat_id)
         draft.attachments = attached + draft.attachments
@@ -355,6 +380,8 @@ class ChatMessages:
     def _change_outgoing(self, action: str, message: OutgoingMessage) -> None:
         outbox = self._shown.app_state.outbox
         match action:
+            case "steer" | "join":
+                self._shown.show_problem("The service does not have this message yet.")
             case "resend":
                 self._run(partial(self._resend, message), "send")
             case "up" | "down":
@@ -404,6 +431,14 @@ class ChatMessages:
                 case "up" | "down":
                     if await commands.move_queued(*target, MOVES[action]):
                         self._queue.follow(str(message.id))
+                case "steer":
+                    if await may_steer(self._queue, shown):
+                        await steer(shown, shown.id, message.id)
+                case "join":
+                    if joined := await commands.join_queued(*target):
+                        self._queue.follow(str(joined))
+                    else:
+                        shown.show_problem("There is no message before it to join it to.")
                 case "edit" | "drop" if not await commands.dequeue(*target):
                     shown.show_problem(STARTED)
                 case "edit":

@@ -276,7 +276,9 @@ class MainScreen(CommandScreen):
         """Part of `CommandScreen`."""
         chat = self.pane.chat if self.pane else None
         block = chat.transcript.cursor_block if chat and chat.transcript.has_focus else None
-        return (block.message_id or "") if isinstance(block, UserBlock) else ""
+        if not isinstance(block, UserBlock) or block.steered:
+            return ""
+        return block.message_id or ""
 
     def _inside(self, pane: Widget) -> bool:
         return self.focused is not None and pane in self.focused.ancestors

@@ -261,7 +261,8 @@ def _texts(text: str, role: TextRole, width: int, mark: Line = ()) -> list[Line]
 
 
 def _user(block: UserBlock, look: BlockStyle) -> list[Line]:
-    modes = [n for n, on in (("plan", block.plan_mode), ("goal", block.goal_mode)) if on]
+    marks = (("plan", block.plan_mode), ("goal", block.goal_mode), ("steered", block.steered))
+    modes = [name for name, on in marks if on]
     rows = _message_rows(block, block.text, " ".join(modes), look)
     named = [f"[image: {name}]" for name in block.images]
     named += [f"[file: {name}]" for name in block.uploads]

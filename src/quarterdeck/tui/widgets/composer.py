@@ -141,11 +141,15 @@ class Composer(StyledOnce, HasKeyContext):
     class Submitted(Message):
         """The text should be sent to the agent."""
 
-        def __init__(self, text: str, plan_mode: bool, goal_mode: bool = False) -> None:
+        def __init__(
+            self, text: str, plan_mode: bool, goal_mode: bool = False, steer: bool = False
+        ) -> None:
             super().__init__()
             self.text = text
             self.plan_mode = plan_mode
             self.goal_mode = goal_mode
+            self.steer = steer
+            """Whether to put it into the running turn."""
 
     class Cleared(Message):
         """The user cleared a draft of this text."""
@@ -216,6 +220,9 @@ class Composer(StyledOnce, HasKeyContext):
         match action_id_of(KeyContext.COMPOSER, event.key):
             case "composer.send":
                 self._enter(event)
+            case "composer.steer":
+                self._stop(event)
+                self._submit(steer=True)
             case "" if event.key in ("up", "down") and self.move_at_edge(event.key):
                 self._stop(event)
             case "composer.newline":
@@ -239,9 +246,12 @@ class Composer(StyledOnce, HasKeyContext):
             return
         if self._wants_completion() and self.accept():
             return
+        self._submit()
+
+    def _submit(self, *, steer: bool = False) -> None:
         if self.text.strip() or self.sends_empty:
             # Removed at once: what is typed from here on is another message.
-            self.post_message(self.Submitted(self.written, self.plan_mode, self.goal_mode))
+            self.post_message(self.Submitted(self.written, self.plan_mode, self.goal_mode, steer))
             self.text = ""
             self.plan_mode = self.goal_mode = False
 

@@ -77,6 +77,8 @@ class QueueView(Widget, HasKeyContext, can_focus=True):
         Binding("enter", "act('resend')", "Send again", show=False, id="queue.resend"),
         Binding("e", "act('edit')", "Edit", show=False, id="queue.edit"),
         Binding("d,delete", "act('drop')", "Drop", show=False, id="queue.drop"),
+        Binding("s", "act('steer')", "Steer", show=False, id="queue.steer"),
+        Binding("plus", "act('join')", "Join", show=False, id="queue.join"),
         Binding("K,shift+up", "act('up')", "Earlier", show=False, id="queue.up"),
         Binding("J,shift+down", "act('down')", "Later", show=False, id="queue.down"),
     ]
@@ -84,7 +86,7 @@ class QueueView(Widget, HasKeyContext, can_focus=True):
     cursor: reactive[int] = reactive(0)
 
     class Wanted(Message):
-        """An action on a message: `resend`, `edit`, `drop`, `up` or `down`."""
+        """An action on a message: `resend`, `edit`, `drop`, `steer`, `join`, `up` or `down`."""
 
         def __init__(self, action: str, key: str) -> None:
             super().__init__()
