@@ -27,6 +27,40 @@ def test_the_queue_is_seen_and_changed(deck):
     assert "until test -e go" in deck.qd("replica", "history", "probe").out
 
 
+def test_messages_are_joined_and_steered(deck):
+    busy = "```\ntouch ~/works; while true; do sleep 0.05; done\n```"
+    deck.qd("replica", "interrupt", "probe")
+    assert deck.qd("replica", "send", "probe", busy).code == 0
+    assert (
+        deck.qd("replica", "exec", "probe", "until test -e ~/works; do sleep 0.05; done").code == 0
+    )
+    for word in ("one", "two", "three"):
+        deck.qd("replica", "send", "probe", word)
+    joined = deck.qd("replica", "queue", "join", "probe", "1", "3", "--json").json["queue"]
+    assert [one["message"] for one in joined] == ["one\n\nthree", "two"]
+    assert "Two messages" in deck.qd("replica", "queue", "join", "probe", "1").err
+    rows = deck.qd("replica", "queue", "join", "probe").out.splitlines()
+    assert len(rows) == 2 and "one three two" in rows[1]
+    steered = deck.qd("replica", "queue", "steer", "probe", "1", "--json")
+    assert steered.json == {"interrupted": True, "queue": []}, steered.err
+    assert deck.qd("replica", "wait", "probe").code == 0
+    assert deck.qd("replica", "queue", "steer", "probe", "1").code == 1
+    deck.qd("replica", "exec", "probe", "rm ~/works")
+    deck.qd("replica", "send", "probe", busy)
+    assert (
+        deck.qd("replica", "exec", "probe", "until test -e ~/works; do sleep 0.05; done").code == 0
+    )
+    deck.qd("replica", "send", "probe", "later")
+    sent = deck.qd("replica", "send", "probe", "--steer", "--wait", "now")
+    assert sent.code == 0 and "The turn was interrupted for it" in sent.err
+    idle = deck.qd("replica", "wait", "probe", "--for", "idle")
+    assert idle.code == 0, idle.err
+    sent = deck.qd("replica", "send", "probe", "--steer", "idle")
+    assert (sent.code, "Sent." in sent.err) == (0, True)
+    text = deck.qd("replica", "history", "probe").out
+    assert text.index("now") < text.index("later")
+
+
 def test_an_agent_without_goals_and_no_question(deck):
     assert deck.qd("replica", "goal", "probe").out == "No goal.\n"
     assert deck.qd("replica", "goal", "probe", "--json").json == {"goal": None}

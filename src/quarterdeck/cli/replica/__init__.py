@@ -22,7 +22,7 @@ VERBS = {
     "wait": Verb(f"{_HERE}.waiting", "Wait until a replica needs you.", "wait"),
     "watch": Verb(f"{_HERE}.events", "Print the transcript as it streams.", "watch"),
     "history": Verb(f"{_HERE}.events", "Print a chat's transcript.", "history"),
-    "queue": Verb(f"{_HERE}.conversation", "Show and edit the queue of a chat.", "queue"),
+    "queue": Verb(f"{_HERE}.queue", "Show and edit the queue of a chat.", "queue"),
     "goal": Verb(f"{_HERE}.conversation", "See, set, pause or resume a chat's goal.", "goal"),
     "settings": Verb(
         f"{_HERE}.conversation", "Show or change an agent's mode, model and thinking.", "settings"

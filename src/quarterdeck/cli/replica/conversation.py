@@ -1,15 +1,13 @@
-"""`qd replica send`, `respond`, `interrupt`, `goal`, `rename` and `queue`: talk to an agent."""
+"""`qd replica send`, `respond`, `interrupt`, `goal` and `rename`: talk to an agent."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
 import click
 
-from quarterdeck.cli.clients import with_client
 from quarterdeck.cli.errors import FailedError, UsageError
-from quarterdeck.cli.lookup import find_chat, find_replica, with_replica
+from quarterdeck.cli.lookup import find_chat, with_replica
 from quarterdeck.cli.options import (
     Common,
     chat_option,
@@ -18,7 +16,6 @@ from quarterdeck.cli.options import (
     text_or_stdin,
 )
 from quarterdeck.cli.output import (
-    ago,
     print_json,
     print_message,
     print_success,
@@ -26,8 +23,8 @@ from quarterdeck.cli.output import (
     print_text,
     safe_line,
 )
-from quarterdeck.cli.program import LazyGroup, Verb
 from quarterdeck.cli.replica.events import TurnFilter, event_printer, follow_turn
+from quarterdeck.cli.replica.queue import steered_text
 from quarterdeck.wire.chats import (
     TOKEN_BUDGET_LIMIT,
     Chat,
@@ -36,7 +33,6 @@ from quarterdeck.wire.chats import (
     Delivery,
     Interrupted,
     MessageAccepted,
-    QueuedMessage,
     SendMessage,
     UpdateGoal,
     UpdateSettings,
@@ -48,29 +44,13 @@ if TYPE_CHECKING:
     from quarterdeck.transcript.blocks import QuestionBlock
 
 
-VERBS = {
-    "ls": Verb(__name__, "List the queue in the order to run.", "list_queue"),
-    "rm": Verb(__name__, "Cancel messages that wait.", "remove_queued"),
-    "clear": Verb(__name__, "Cancel everything that waits.", "clear_queue"),
-    "move": Verb(__name__, "Give a message another place.", "move_queued"),
-}
-
-
-@click.group(name="queue", cls=LazyGroup, verbs=VERBS)
-def queue() -> None:
-    """Show and edit the queue of a chat, in every state of the replica.
-
-    MESSAGE is a place in the queue, from 1, or an id or a prefix of one of
-    at least four characters.
-    """
-
-
 @click.command(name="send")
 @chat_option
 @click.option("--agent", metavar="AGENT", help="Its chat; created if there is none.")
 @click.option("--model", metavar="MODEL", help="Its model; default: the chat's last.")
 @click.option("--thinking", metavar="LEVEL", help="Its thinking level; default: the chat's last.")
 @click.option("--plan", is_flag=True, help="Plan mode: propose a plan instead of changes.")
+@click.option("--steer", is_flag=True, help="Put it into the running turn, if there is one.")
 @click.option("--wait", is_flag=True, help="Print the turn and wait for its end.")
 @replica_argument
 @click.argument("message")
@@ -84,11 +64,13 @@ def send(
     model: str | None,
     thinking: str | None,
     plan: bool,
+    steer: bool,
     wait: bool,
 ) -> None:
     """Send a message to the agent; MESSAGE - reads it from stdin.
 
-    A busy chat queues it, a sleeping replica is woken. With --wait the exit code is 1 when the turn
+    A busy chat queues it, a sleeping replica is woken. With --steer a busy agent gets it in its
+    running turn; the turn of an agent that takes none is interrupted. With --wait the exit code is 1 when the turn
     fails or is interrupted; with --json the first line is the answer, each event follows as a line.
     """
     text = text_or_stdin(message)
@@ -103,7 +85,7 @@ def send(
             thinking_level=thinking,
             plan_mode=plan or None,
         )
-        await _send(client, common, replica_id, body, chat, wait)
+        await _send(client, common, replica_id, body, chat, steer, wait)
 
     with_replica(common, replica, work)
 
@@ -114,6 +96,7 @@ async def _send(
     replica_id: UUID,
     body: SendMessage,
     chat: str | None,
+    steer: bool,
     wait: bool,
 ) -> None:
     detail = await client.replicas.get(replica_id)
@@ -122,12 +105,38 @@ async def _send(
     accepted = await client.messages.send(replica_id, body)
     if common.json:
         print_json(accepted)
-    print_message(_delivery_text(accepted))
+    message: UUID | None = accepted.message_id
+    if not steer or accepted.status != Delivery.QUEUED:
+        print_message(_delivery_text(accepted))
+    elif not await _steer(client, replica_id, accepted):
+        message = None  # it is in the turn that runs
     if not wait:
         return
-    following = TurnFilter(replica_id, accepted.chat_id, accepted.message_id, detail.log_index)
+    following = TurnFilter(replica_id, accepted.chat_id, message, detail.log_index)
     with event_printer(common, accepted.chat_id) as show:
         await follow_turn(client, following, show)
+
+
+async def _steer(client: "Client", replica_id: UUID, accepted: MessageAccepted) -> bool:
+    """Put a message into the running turn; return whether it has, or had already, its own turn.
+
+    Raises:
+        ClientError: it was refused, and still waits.
+    """
+    from quarterdeck.client.errors import ConflictError
+
+    chat_id, message_id = accepted.chat_id, accepted.message_id
+    try:
+        answer = await client.messages.steer(replica_id, chat_id, message_id)
+    except ConflictError:
+        queue = await client.messages.queue(replica_id, chat_id)
+        if any(waiting.id == message_id for waiting in queue.queue):
+            print_message(_delivery_text(accepted))
+            raise
+        print_message("Sent; the turn before had just ended.")
+        return True
+    print_message(steered_text(answer))
+    return answer.interrupted
 
 
 def _delivery_text(accepted: MessageAccepted) -> str:
@@ -405,131 +414,3 @@ def rename(common: Common, replica: str, title: str, chat: str | None) -> None:
     if common.json:
         print_json({"chat": renamed})
     print_message("Renamed.")
-
-
-TEXT_WIDTH = 60
-SHORTEST_PREFIX = 4
-"""A shorter number is a position: one after the end must not be treated as an id."""
-
-
-@dataclass(frozen=True)
-class _Queue:
-    """A chat's queue as it was read."""
-
-    replica_id: UUID
-    chat_id: UUID
-    messages: list[QueuedMessage]
-
-    def find(self, wanted: str) -> QueuedMessage:
-        """Return the message at a position, or with an id or a prefix of one.
-
-        Raises:
-            FailedError: there is none.
-            UsageError: a prefix of several.
-        """
-        if wanted.isdecimal() and len(wanted) < SHORTEST_PREFIX:
-            matches = self.messages[int(wanted) - 1 : int(wanted)] if int(wanted) else []
-        elif len(wanted) < SHORTEST_PREFIX:
-            matches = []
-        else:
-            matches = [
-                message for message in self.messages if str(message.id).startswith(wanted.lower())
-            ]
-        if not matches:
-            raise FailedError(
-                f"No message {wanted!r} waits.", "See them with: qd replica queue ls."
-            )
-        if len(matches) > 1:
-            raise UsageError(f"{wanted!r} fits {len(matches)} messages.", "Give the whole id.")
-        return matches[0]
-
-
-async def _read_queue(client: "Client", replica: str, chat: str | None) -> _Queue:
-    """Return the queue of a replica's chat."""
-    replica_id = await find_replica(client, replica)
-    thread = find_chat(await client.replicas.get(replica_id), chat)
-    queue = await client.messages.queue(replica_id, thread.id)
-    return _Queue(replica_id, thread.id, queue.queue)
-
-
-def _print_queue(common: Common, messages: list[QueuedMessage]) -> None:
-    """Print a queue."""
-    if common.json:
-        print_json({"queue": [message.model_dump(mode="json") for message in messages]})
-        return
-    rows = [
-        [str(place), str(message.id)[:8], ago(message.queued_at), _short(message.message)]
-        for place, message in enumerate(messages, 1)
-    ]
-    print_table(["PLACE", "ID", "AGE", "MESSAGE"], rows)
-
-
-def _short(text: str) -> str:
-    line = safe_line(text)
-    return line if len(line) <= TEXT_WIDTH else f"{line[: TEXT_WIDTH - 1]}…"
-
-
-@click.command(name="ls")
-@chat_option
-@replica_argument
-@common_options
-def list_queue(common: Common, replica: str, chat: str | None) -> None:
-    """List the queue, next message first."""
-
-    async def work(client: "Client") -> list[QueuedMessage]:
-        return (await _read_queue(client, replica, chat)).messages
-
-    _print_queue(common, with_client(common, work))
-
-
-@click.command(name="rm")
-@chat_option
-@replica_argument
-@click.argument("messages", metavar="MESSAGE...", nargs=-1, required=True)
-@common_options
-def remove_queued(
-    common: Common, replica: str, messages: tuple[str, ...], chat: str | None
-) -> None:
-    """Cancel queued messages and print the queue. A message that has started is refused."""
-
-    async def work(client: "Client") -> list[QueuedMessage]:
-        waiting = await _read_queue(client, replica, chat)
-        left = waiting.messages
-        for message in dict.fromkeys(waiting.find(queued).id for queued in messages):
-            left = await client.messages.remove_queued(waiting.replica_id, waiting.chat_id, message)
-        return left
-
-    _print_queue(common, with_client(common, work))
-
-
-@click.command(name="clear")
-@chat_option
-@replica_argument
-@common_options
-def clear_queue(common: Common, replica: str, chat: str | None) -> None:
-    """Cancel all queued messages; the running turn continues."""
-
-    async def work(client: "Client") -> list[QueuedMessage]:
-        waiting = await _read_queue(client, replica, chat)
-        return await client.messages.clear_queue(waiting.replica_id, waiting.chat_id)
-
-    _print_queue(common, with_client(common, work))
-
-
-@click.command(name="move")
-@chat_option
-@replica_argument
-@click.argument("message")
-@click.argument("place", type=click.IntRange(1))
-@common_options
-def move_queued(common: Common, replica: str, message: str, place: int, chat: str | None) -> None:
-    """Move a message to a position, from 1, and print the queue."""
-
-    async def work(client: "Client") -> list[QueuedMessage]:
-        waiting = await _read_queue(client, replica, chat)
-        moved = waiting.find(message).id
-        return await client.messages.reorder_queue(
-            waiting.replica_id, waiting.chat_id, moved, place - 1
-        )
-
-    _print_queue(common, with_client(common, work))
