@@ -186,6 +186,8 @@ class SteerableSession(FakeSession):
             case "die":
                 self._interrupted.set()
                 raise AgentDiedError("The agent's process ended with status 9.")
+            case "break":
+                raise ValueError("a fault of the driver")
             case "hold":
                 self.held.set()
                 await self.released.wait()

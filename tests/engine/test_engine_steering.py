@@ -183,6 +183,18 @@ async def test_a_message_that_comes_with_the_agents_death_is_in_the_turn_and_nev
     assert shown(entries, one) == [str(running.message_id)]
 
 
+async def test_a_message_of_unknown_fate_is_in_the_turn_at_its_end(place, agents, message) -> None:
+    _, entries, link, chat = await started(place, agents)
+    running, one = await busy(link, entries, message, chat, "break")
+    with pytest.raises(EngineRefusedError, match="failed at this call"):
+        await link.queue_steer(SteerQueued(chat_id=chat, message_id=one.message_id))
+    await link.chat_interrupt(chat)
+    await entries.wait("chat.turn.completed")
+    assert shown(entries, one) == [str(running.message_id)]
+    assert ran(entries) == [str(running.message_id)]
+    assert (await link.queue_held()).queues == {}
+
+
 async def test_the_end_of_the_turn_waits_for_the_agents_answer(place, agents, message) -> None:
     catalog, entries, link, chat = await started(place, agents)
     running, one = await busy(link, entries, message, chat, "hold")

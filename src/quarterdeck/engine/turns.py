@@ -149,7 +149,6 @@ class ChatRunner:
             text=_with_uploads(message.text, message.uploads or []),
             images=message.images or [],
         )
-
         try:
             async with asyncio.timeout(INTERRUPT_SECONDS):
                 await session.steer(prompt, lambda: turn.take(message))
@@ -431,6 +430,8 @@ class ChatRunner:
     async def _finish(self, turn: RunningTurn, outcome: TurnOutcome) -> None:
         async with turn.steering:
             await self._questions.cancel_all()
+        if self.chat.steering is not None:  # nobody said whether the agent took it
+            turn.take(self.chat.steering)
         for held in self._pieces.flush():
             await self._record(held)
         message, chat = turn.message, self.chat
@@ -446,6 +447,7 @@ class ChatRunner:
         plan = message.plan_mode and planned and outcome.stop_reason == StopReason.END_TURN
         plan_ready = bool(plan or turn.plan_waits) and not more and not chat.queue
         drafts = [
+            *turn.shown(chat),
             turn_events.turn_result(
                 message, outcome, stopped=outcome.error == STOPPED, **self._meter.spent()
             ),
