@@ -16,6 +16,7 @@ async def test_a_message_changes_the_course_of_the_running_turn(place: Place) ->
     session = await place.open()
     turn = asyncio.create_task(session.prompt(prompt("say begun\nwait gate\nsay never")))
     await place.model.waits("gate")
+    await place.heard.until(lambda event: "begun" in str(event.payload))
     taken: list[str] = []
     image = Image(source=Base64Source(type="base64", media_type="image/png", data=PIXEL))
     await session.steer(
