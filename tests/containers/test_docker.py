@@ -20,6 +20,7 @@ from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.errors import ProcessError, SandboxError
 from tests.containers.daemons import BASE, IMAGE, Daemon, DockerEngine, Podman, started
 from tests.containers.deck import Deck
+from tests.containers.losses import lost_in_a_turn, lost_in_sleep
 from tests.support.forked import ForkedPopen
 from tests.support.git import git, make_repository
 from tests.support.waiting import eventually
@@ -121,6 +122,19 @@ async def test_the_life_of_a_replica(deck: Deck, engine: Daemon, repository: Pat
     with engine.client() as client:
         client.post(f"/containers/qd-{id}/kill").raise_for_status()
     assert await deck.running(id, "cat shop/new") == "new\n"
+
+
+async def test_work_is_saved_from_a_lost_volume(
+    deck: Deck, engine: Daemon, repository: Path
+) -> None:
+    async def lose(id: str) -> None:
+        with engine.client() as client:
+            client.delete(f"/containers/qd-{id}?force=true")
+            client.delete(f"/volumes/qd-{id}").raise_for_status()
+
+    environment = await deck.environment(str(repository))
+    await lost_in_sleep(deck, environment, lose)
+    await lost_in_a_turn(deck, environment, lose)
 
 
 LIMITS = """cd /sys/fs/cgroup

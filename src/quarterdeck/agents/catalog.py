@@ -34,6 +34,16 @@ def programs_of(own: Mapping[str, OwnAgent]) -> tuple[str, ...]:
     return tuple(preset.command[0] for preset in presets if not preset.ships_with_us)
 
 
+def saved_patterns() -> list[str]:
+    """Return patterns of the files below the home directory that hold sessions of known agents."""
+    return [
+        pattern.replace("{session}", "*")
+        for preset in load_presets().values()
+        for pattern in (*(preset.sessions or ()), *preset.saved, preset.traps.session_files)
+        if pattern
+    ]
+
+
 def own_keys(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the keys set in an environment as `NAME=KEY`, by the agent that gets them."""
     names = {id: preset.own_key(environment) for id, preset in load_presets().items()}

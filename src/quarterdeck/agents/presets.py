@@ -83,6 +83,7 @@ class Preset(BaseModel):
     logins: tuple[str, ...] = ()
     configurations: tuple[str, ...] = ()
     sessions: tuple[str, ...] | None = None
+    saved: tuple[str, ...] = ()
     version_arguments: tuple[str, ...] = ()
     traps: Quirks = Quirks()
 

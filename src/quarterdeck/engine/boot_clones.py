@@ -2,42 +2,63 @@
 
 They are fetched from the service over git's HTTP protocol: the credentials of sources stay there. A
 clone is made elsewhere and moved into place when it is complete.
+
+On an empty volume the last save (`wire.saves`) is restored as well. The engine's journal, which is
+made after that, says whether it is to be done, or done again.
 """
 
 import asyncio
 import os
 import shutil
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from quarterdeck.engine.dial_home import ServiceAddress
+from quarterdeck.engine.journal import FILE_NAME
 from quarterdeck.local.processes import end_process
 from quarterdeck.wire.dial_home import BootClone, BootConfig, Uncommitted
+from quarterdeck.wire.saves import FILES_REF, PLAIN, SAVED_REF, STASHES, WorkSave, saved_refs
 
 _LAST_LINES = 5
+_SHOWN = 5
+"""Names of files that are shown."""
 
 
 class CloneFailedError(Exception):
     """A repository could not be cloned. The text is git's."""
 
 
-async def make_clones(boot: BootConfig, address: ServiceAddress) -> None:
+async def make_clones(boot: BootConfig, address: ServiceAddress) -> str | None:
     """Make the clones that are missing, and `~/.gitconfig` in a new home directory.
+
+    Returns what was restored from a save, for a person; None when nothing was.
 
     Raises:
         CloneFailedError: git failed.
         OSError: a file cannot be written.
     """
-    parts = Path(boot.config.state_dir) / "clones"
+    state = Path(boot.config.state_dir)
+    parts = state / "clones"
     await asyncio.to_thread(_prepare, Path.home() / ".gitconfig", boot.git_config, parts)
+    journal = state / FILE_NAME
+    save = None if await asyncio.to_thread(journal.exists) else boot.save
+    heads = save.heads if save is not None else {}
     for clone in boot.clones:
         if not await asyncio.to_thread(os.path.lexists, clone.path):
             part = parts / clone.repository_id
             await asyncio.to_thread(part.mkdir, parents=True)
-            await _Clone(part, clone, address, boot.config.secret).make()
+            making = _Clone(part, clone, address, boot.config.secret)
+            await making.make(heads.get(clone.repository_id))
             await asyncio.to_thread(part.rename, clone.path)
+    if save is None:
+        return None
+    part = parts / "files.git"
+    await asyncio.to_thread(part.mkdir, parents=True)
+    await _Files(part, address, boot.config.secret).restore(state.parent)
+    await asyncio.to_thread(shutil.rmtree, part)
+    return restored_text(save, [one.name for one in boot.clones if one.repository_id in heads])
 
 
 def _prepare(identity: Path, git_config: str, parts: Path) -> None:
@@ -47,35 +68,124 @@ def _prepare(identity: Path, git_config: str, parts: Path) -> None:
     shutil.rmtree(parts, ignore_errors=True)
 
 
+def _keep_plain(repository: Path) -> None:
+    (repository / "info").mkdir(exist_ok=True)
+    (repository / "info/attributes").write_text(PLAIN)
+
+
 def _append(path: Path, text: str) -> None:
     with path.open("a") as file:
         file.write(text)
 
 
-class _Clone:
-    def __init__(self, part: Path, clone: BootClone, address: ServiceAddress, secret: str) -> None:
+def restored_text(save: WorkSave, repositories: Sequence[str]) -> str:
+    """Return what a person is told about a restored save."""
+    at = f"{save.at:%Y-%m-%d %H:%M:%S} UTC" if save.at else "an unknown time"
+    what = [*repositories, "the canvas", "the sessions of agents"]
+    text = (
+        f"The replica's files were lost. They were restored from its save of {at}: "
+        f"{', '.join(what[:-1])} and {what[-1]}. What is newer, and what git ignores, was not saved."
+    )
+    if not save.left_out:
+        return text
+    more = "" if len(save.left_out) <= _SHOWN else f" and {len(save.left_out) - _SHOWN} more"
+    return f"{text} Too large for it were: {', '.join(save.left_out[:_SHOWN])}{more}."
+
+
+class _Repository:
+    """git in a directory that is being made, with the service's repositories at hand."""
+
+    umask = -1
+    """Of git; -1: as it is."""
+
+    def __init__(self, part: Path, name: str, address: ServiceAddress, secret: str) -> None:
         self._part = part
-        self._clone = clone
-        self._url = f"{address.url.rstrip('/')}/v1/origin/{quote(clone.repository_id)}"
+        self._name = name
+        self._origin = f"{address.url.rstrip('/')}/v1/origin"
+        self._saved_url = f"{self._origin}/{address.workspace_id}"
         self._environment = _with_headers(address.headers(secret))
 
-    async def make(self) -> None:
-        """Fetch, check out the branch, restore uncommitted changes."""
+    async def _fetch(self, url: str, *refs: str) -> None:
+        fetch = ("fetch", "--quiet", "--no-write-fetch-head", "--update-head-ok", "--no-tags")
+        await self._git(*fetch, url, *refs)
+
+    async def _has(self, name: str) -> bool:
+        return await self._status("rev-parse", "--quiet", "--verify", f"{name}^{{commit}}") == 0
+
+    async def _status(self, *arguments: str) -> int:
+        status, _, _ = await self._run(arguments, b"")
+        return status
+
+    async def _git(self, *arguments: str, data: bytes = b"") -> str:
+        status, output, errors = await self._run(arguments, data)
+        if status != 0:
+            lines = errors.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]
+            raise CloneFailedError("\n".join([f"{self._name} could not be cloned.", *lines]))
+        return output.decode(errors="replace")
+
+    async def _run(self, arguments: tuple[str, ...], data: bytes) -> tuple[int, bytes, bytes]:
+        process = await asyncio.create_subprocess_exec(
+            "git",
+            *("-C", str(self._part)),
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=self._environment,
+            umask=self.umask,
+        )
+        try:
+            output, errors = await process.communicate(data)
+        finally:
+            await end_process(process)
+        assert process.returncode is not None
+        return process.returncode, output, errors
+
+
+class _Files(_Repository):
+    """The saved files of `HOME` and of the engine."""
+
+    umask = 0o077
+
+    def __init__(self, part: Path, address: ServiceAddress, secret: str) -> None:
+        super().__init__(part, "The save", address, secret)
+
+    async def restore(self, top: Path) -> None:
+        """Write them, readable by their owner alone."""
+        await self._git("init", "--quiet", "--bare", "--template=")
+        await self._fetch(self._saved_url, f"+{FILES_REF}:{FILES_REF}")
+        await asyncio.to_thread(_keep_plain, self._part)
+        await self._git("read-tree", FILES_REF)
+        # From the top: of other directories git would write only what is below them.
+        places = ("-C", str(top), f"--git-dir={self._part}", f"--work-tree={top}")
+        await self._git(*places, "checkout-index", "--all", "--force")
+
+
+class _Clone(_Repository):
+    def __init__(self, part: Path, clone: BootClone, address: ServiceAddress, secret: str) -> None:
+        super().__init__(part, clone.name, address, secret)
+        self._clone = clone
+        self._url = f"{self._origin}/{quote(clone.repository_id)}"
+
+    async def make(self, saved_head: str | None) -> None:
+        """Fetch, then check out the branch and uncommitted changes: those of the save, if given."""
         clone = self._clone
         await self._git("init", "--quiet", "--template=")
         refs = ["+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"]
         await self._git("remote", "add", "origin", clone.url)
-        await self._git("fetch", "--quiet", "--no-write-fetch-head", self._url, *refs)
+        await self._fetch(self._url, *refs)
         await asyncio.to_thread(_append, self._part / ".git/config", clone.git_config)
-        if clone.base_commit is None:
-            await self._git("symbolic-ref", "HEAD", f"refs/heads/{clone.branch}")
-            return
-        if not await self._has(clone.base_commit):
-            wanted = ("fetch", "--quiet", "--no-write-fetch-head", self._url, clone.base_commit)
-            await self._git(*wanted)
+        if clone.base_commit is not None and not await self._has(clone.base_commit):
+            await self._fetch(self._url, clone.base_commit)
         head = f"refs/remotes/origin/{clone.default_branch}"
         if await self._has(head):
             await self._git("symbolic-ref", "refs/remotes/origin/HEAD", head)
+        if saved_head is not None:
+            await self._restore_save(saved_head)
+            return
+        if clone.base_commit is None:
+            await self._git("symbolic-ref", "HEAD", f"refs/heads/{clone.branch}")
+            return
         await self._git("checkout", "--quiet", "--no-track", "-b", clone.branch, clone.base_commit)
         if clone.uncommitted is not None:
             await self._restore(clone.uncommitted)
@@ -91,39 +201,28 @@ class _Clone:
             )
         await self._git("update-ref", changes.ref, changes.commit)
         await self._git("read-tree", "-m", "-u", "HEAD", changes.commit)
-        await self._git("read-tree", "HEAD")
+        await self._leave_uncommitted("HEAD")
+
+    async def _restore_save(self, head: str) -> None:
+        """Bring back the refs, what was checked out, and the files as they were."""
+        saved = saved_refs(self._clone.repository_id)
+        await self._fetch(self._saved_url, f"+{saved}/*:refs/*")
+        if head.startswith("refs/"):
+            await self._git("symbolic-ref", "HEAD", head)
+        else:
+            await self._git("update-ref", "--no-deref", "HEAD", head)
+        await self._git("read-tree", "--reset", "-u", SAVED_REF)
+        await self._leave_uncommitted("HEAD" if await self._has("HEAD") else "--empty")
+        stashes = ("for-each-ref", "--sort=-refname", "--format=%(refname) %(subject)", STASHES)
+        for line in (await self._git(*stashes)).splitlines():
+            ref, _, title = line.partition(" ")
+            await self._git("stash", "store", "--quiet", "-m", title, ref)
+            await self._git("update-ref", "-d", ref)
+
+    async def _leave_uncommitted(self, tree: str) -> None:
+        """Take a tree for the index, and leave the files as they are."""
+        await self._git("read-tree", tree)
         await self._status("update-index", "-q", "--refresh")  # 1 says that there are changes
-
-    async def _has(self, name: str) -> bool:
-        return await self._status("rev-parse", "--quiet", "--verify", f"{name}^{{commit}}") == 0
-
-    async def _status(self, *arguments: str) -> int:
-        status, _, _ = await self._run(arguments, b"")
-        return status
-
-    async def _git(self, *arguments: str, data: bytes = b"") -> str:
-        status, output, errors = await self._run(arguments, data)
-        if status != 0:
-            lines = errors.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]
-            raise CloneFailedError("\n".join([f"{self._clone.name} could not be cloned.", *lines]))
-        return output.decode(errors="replace")
-
-    async def _run(self, arguments: tuple[str, ...], data: bytes) -> tuple[int, bytes, bytes]:
-        process = await asyncio.create_subprocess_exec(
-            "git",
-            *("-C", str(self._part)),
-            *arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=self._environment,
-        )
-        try:
-            output, errors = await process.communicate(data)
-        finally:
-            await end_process(process)
-        assert process.returncode is not None
-        return process.returncode, output, errors
 
 
 def _with_headers(headers: Mapping[str, str]) -> dict[str, str]:

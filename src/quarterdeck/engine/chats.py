@@ -35,7 +35,8 @@ class ChatRegistry:
 
     While `held`, turns that were cut off are closed and messages accepted, but nothing is run
     until `release`: cancellations made while there was no engine must arrive first. `extra` returns
-    drafts that go with every change (the engine's counts).
+    drafts that go with every change (the engine's counts). `restored` says what was restored from a
+    save: each chat that had begun before, and its agent, is told.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class ChatRegistry:
         on_turn_end: Callable[[], None],
         extra: Callable[[int, int], list[JournalDraft]],
         held: bool = False,
+        restored: str | None = None,
     ) -> None:
         self._place = place
         self._journal = journal
@@ -56,6 +58,7 @@ class ChatRegistry:
         self._locks: dict[UUID, asyncio.Lock] = {}
         self._deleted = fold.deleted
         self.held = held
+        self._restored = restored
         self._runners = {id: self._runner(state) for id, state in fold.chats.items()}
 
     @property
@@ -107,7 +110,12 @@ class ChatRegistry:
             )
             state = EngineChat(record)
             state.keep_settings()
-            await self._journal.append(turn_events.opened(state), durable=True, refusable=True)
+            parts: list[JournalDraft | JournalNote] = [turn_events.opened(state)]
+            if self._restored and request.last_message_text is not None:
+                state.notices = [self._restored]
+                parts.append(turn_events.restored(state, self._restored))
+                parts.append(turn_events.notices_changed(state))
+            await self._journal.append(*parts, durable=True, refusable=True)
             self._runners[record.id] = self._runner(state)
         await self._publish()
         return record

@@ -163,13 +163,13 @@ async def _serve_in_container(
     try:
         address = ServiceAddress(os.environ[HOME_VARIABLE], os.environ[WORKSPACE_VARIABLE])
         boot = await fetch_boot(address, os.environ.pop(BOOT_VARIABLE))
-        await make_clones(boot, address)
+        restored = await make_clones(boot, address)
     except KeyError as error:
         raise UnusableError(f"{error.args[0]} is not set") from error
     except (NoBootError, CloneFailedError) as error:
         raise UnusableError(str(error)) from error
     dialer = HomeDialer(address, boot.token, run_dir / SOCKET_NAME)
-    await _serve(run_dir, boot.config, catalog, now, dialer.run)
+    await _serve(run_dir, boot.config, catalog, now, dialer.run, restored)
 
 
 async def _serve(
@@ -178,10 +178,11 @@ async def _serve(
     catalog: CatalogFactory | None,
     now: Callable[[], float],
     beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    restored: str | None = None,
 ) -> None:
     """Serve until `shutdown` or a signal; `beside` runs meanwhile, once the socket is there."""
     agents = catalog or (lambda: default_catalog(config.agents))
-    engine = await Engine.open(config, agents, now)
+    engine = await Engine.open(config, agents, now, restored)
     _on_signals(engine.ending)
     server = RpcServer(run_dir, config.secret, engine, now)
     watching, dialing = TaskOwner(), TaskOwner()

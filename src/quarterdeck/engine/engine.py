@@ -192,6 +192,7 @@ class Engine:
         memory: SetupMemory,
         catalog: CatalogFactory,
         now: Callable[[], float],
+        restored: str | None,
     ) -> None:
         workspace = Path(config.workspace_dir)
         state = Path(config.state_dir)
@@ -217,6 +218,7 @@ class Engine:
             workspace=workspace,
         )
         self._config = config
+        self._restored = restored
         self._workspace = workspace
         self._environment = environment
         self._journal = journal
@@ -234,7 +236,13 @@ class Engine:
         self._canvas = CanvasDirectory(Path(environment.get("HOME") or home), state)
         self._terminals = TerminalRegistry(home, environment, self._note_activity)
         self._chats = ChatRegistry(
-            fold, place, journal, self._note_activity, self._counts.news, config.hold_queues
+            fold,
+            place,
+            journal,
+            self._note_activity,
+            self._counts.news,
+            config.hold_queues,
+            restored,
         )
         self._commands = EngineChatCommands(self._chats, journal, place.state_directory)
         self._queue_changes = QueueChanges(self._chats, journal)
@@ -248,10 +256,12 @@ class Engine:
         config: EngineConfig,
         catalog: CatalogFactory,
         now: Callable[[], float] = time.monotonic,
+        restored: str | None = None,
     ) -> "Engine":
         """Read the journal and continue where the last engine of this workspace ended.
 
-        `now` counts seconds; the engine measures with it how long it has been idle.
+        `now` counts seconds; the engine measures with it how long it has been idle. `restored` says
+        what was just restored from a save, for a person.
 
         Raises:
             OSError: the state directory cannot be used.
@@ -265,7 +275,7 @@ class Engine:
         journal = await Journal.open(Path(config.state_dir), visit, config.known_index)
         if journal.lost_end:
             fold.lost_end()
-        return cls(config, journal, fold, memory, catalog, now)
+        return cls(config, journal, fold, memory, catalog, now, restored)
 
     def start(self) -> None:
         """Set the workspace up; then continue the queues and report that the engine is ready."""
@@ -430,7 +440,8 @@ class Engine:
             self._counts.rested(self._config.auto_stop_seconds or 0)
             await self._journal.append(rests(asleep=False))
         if self._journal.lost_lines or self._journal.lost_end:
-            lost = ErrorEvent(code=ErrorCode.INTERNAL_ERROR, message=_loss(self._journal))
+            message = self._restored or _loss(self._journal)
+            lost = ErrorEvent(code=ErrorCode.INTERNAL_ERROR, message=message)
             await self._journal.append(event(EventType.ERROR, lost), durable=True)
         if not await self._boot.run():
             return

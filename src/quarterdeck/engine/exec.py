@@ -158,7 +158,7 @@ async def run_command(
 async def stream_command(
     request: StreamCommand, environment: Mapping[str, str]
 ) -> AsyncGenerator[bytes]:
-    """Run a command without input; yield its output in large parts. It ends with the generator.
+    """Run a command; yield its output in large parts. It ends with the generator.
 
     The stream does not wait for processes that the command leaves in the background.
 
@@ -166,19 +166,17 @@ async def stream_command(
         EngineRefusedError: CONFLICT: it failed or could not be started; `details` has the end of its
             standard error.
     """
-    output, errors = os.pipe(), os.pipe()
+    output, errors, data = os.pipe(), os.pipe(), _in_memory(request.data.encode())
     try:
         process = _start(
-            request.command,
-            request.directory,
-            environment,
-            (subprocess.DEVNULL, output[1], errors[1]),
+            request.command, request.directory, environment, (data, output[1], errors[1])
         )
     except (OSError, ValueError) as error:
         os.close(output[0])
         os.close(errors[0])
         raise _failed(str(error)) from error
     finally:
+        os.close(data)
         os.close(output[1])
         os.close(errors[1])
     tail = Tail(errors[0], _ERROR_BYTES)
@@ -269,10 +267,10 @@ def _start(
     )
 
 
-def _in_memory(script: bytes) -> int:
-    """Return an anonymous file that holds the script, open at its start."""
+def _in_memory(data: bytes) -> int:
+    """Return an anonymous file that holds the data, open at its start."""
     with os.fdopen(os.memfd_create("command"), "wb") as file:
-        file.write(script)
+        file.write(data)
         file.flush()
         file.seek(0)
         return os.dup(file.fileno())

@@ -279,17 +279,23 @@ class CheckoutOperations:
 
     # checkpoints
 
-    async def checkpoint(self, name: str, title: str) -> str:
+    async def checkpoint(self, name: str, title: str, without: Sequence[str] = ()) -> str:
         """Store the work tree, except ignored files, as a commit at `refs/qd/NAME`; return it.
 
         The index and the branches stay as they are.
 
+        Args:
+            without: files that are stored as the index has them.
+
         Raises:
             GitError: git refused.
         """
+        places = [".", *(f":(top,exclude,literal){path}" for path in without)]
+        given = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
         async with own_index(self._path, self._environment) as index:
             variables = {**self._environment, "GIT_INDEX_FILE": str(index)}
-            await run_git(self._path, variables, "add", "--all", seconds=HOOK_SECONDS)
+            data = b"\0".join(map(os.fsencode, places))
+            await run_git(self._path, variables, *given, data=data, seconds=HOOK_SECONDS)
             tree = (await run_git(self._path, variables, "write-tree")).decode().strip()
         head = await self._optional("rev-parse", "--quiet", "--verify", "HEAD")
         parent = ["-p", head] if head else []
@@ -367,7 +373,8 @@ async def keep_checkpoints(
     for repository in repositories:
         checkout = CheckoutOperations(Path(repository.path), environment)
         try:
-            if await _new_bytes(Path(repository.path), environment) > NEW_BYTES:
+            new = await new_files(Path(repository.path), environment)
+            if sum(size for size, _ in new) > NEW_BYTES:
                 logger.warning("%s has too many new bytes for a checkpoint", repository.name)
                 continue
             await checkout.checkpoint(f"{TURNS}/{turn}", title)
@@ -402,11 +409,16 @@ async def list_checkpoints(
     )
 
 
-async def _new_bytes(path: Path, environment: Mapping[str, str]) -> int:
+async def new_files(path: Path, environment: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Return the size and name of each changed and new file.
+
+    Raises:
+        GitError: git refused.
+    """
     listed = ("ls-files", "-z", "--modified", "--others", "--exclude-standard")
     output = await run_git(path, environment, *listed)
     names = [os.fsdecode(name) for name in output.split(b"\0") if name]
-    return await asyncio.to_thread(lambda: sum(_size(path / name) for name in names))
+    return await asyncio.to_thread(lambda: [(_size(path / name), name) for name in names])
 
 
 def _size(path: Path) -> int:

@@ -32,6 +32,7 @@ from quarterdeck.wire.events import (
 from quarterdeck.wire.history import (
     AgentEvent,
     AgentEventType,
+    GitOperationPayload,
     OwnTurnStarted,
     TurnResult,
     UserMessage,
@@ -169,6 +170,17 @@ def session_opened(chat: EngineChat) -> JournalNote:
         "thinkingLevel": chat.thinking_level,
     }
     return note(SESSION_NOTE, data)
+
+
+def restored(chat: EngineChat, text: str) -> JournalDraft:
+    """Return the line of the transcript for files that were restored from a save."""
+    payload = GitOperationPayload(operation="restore", text=text)
+    agent_event = AgentEvent(
+        timestamp=utc_now(),
+        type=AgentEventType.GIT_OPERATION,
+        payload=payload.model_dump(mode="json", by_alias=True),
+    )
+    return delta(chat.record.id, None, agent_event)
 
 
 def notices_changed(chat: EngineChat) -> JournalNote:

@@ -14,7 +14,8 @@ class Home:
     """The directory of one installation and the places in it.
 
     The root and `service` belong to the service's user alone. `workspaces` holds one directory per
-    workspace, `archives` one file per archived workspace, `mirrors` one bare repository per
+    workspace, `archives` one file per archived workspace, `saves` one bare
+    repository per workspace in a container, `mirrors` one bare repository per
     connected repository, `client` files of the cockpit (drafts, unsent messages), `agents` coding
     agents installed by `qd agents install`.
     """
@@ -76,6 +77,10 @@ class Home:
     @property
     def archives(self) -> Path:
         return self.root / "archives"
+
+    @property
+    def saves(self) -> Path:
+        return self.root / "saves"
 
     @property
     def mirrors(self) -> Path:

@@ -42,6 +42,7 @@ from quarterdeck.sandboxes.port import (
     UncommittedCommit,
 )
 from quarterdeck.sandboxes.record import CloneEntry, load_book, store_book
+from quarterdeck.sandboxes.saves import Saves
 from quarterdeck.sandboxes.sources import without_password
 from quarterdeck.sandboxes.switchboard import Switchboard, digest_of, new_token
 from quarterdeck.sandboxes.trees import remove_tree
@@ -197,6 +198,7 @@ class ContainerDriver:
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._reports: dict[str, Progress] = {}
         self.switchboard = Switchboard(self._wanted_digest)
+        self.saved_work = Saves(home, mirrors)
 
     async def _wanted_digest(self, workspace_id: str) -> str | None:
         container = await self._containers.find(workspace_id)
@@ -283,6 +285,7 @@ class ContainerDriver:
                 token=token,
                 clones=self._clones.pop(workspace_id, []),
                 git_config=await git_identity(self._mirrors.git),
+                save=await self.saved_work.newest(workspace_id),
             )
             opening = self.switchboard.keep_boot(workspace_id, boot.model_dump_json(by_alias=True))
             environment = {
@@ -376,6 +379,7 @@ class ContainerDriver:
         async with self._locks[workspace_id]:
             await asyncio.to_thread(remove_tree, places.root)
             await asyncio.to_thread(self._archive(workspace_id).unlink, missing_ok=True)
+        await self.saved_work.remove(workspace_id)
         for kept in (self._locks, self._clones, self._configs, self._reports):
             kept.pop(workspace_id, None)
 

@@ -100,7 +100,7 @@ class OutgoingPushes:
             await self.mirrors.git.run("init", "--quiet", "--bare", "--template=", str(place))
             information = place / "objects" / "info"
             objects = self.mirrors.objects(source.id)
-            await asyncio.to_thread(_write_alternates, information, objects)
+            await asyncio.to_thread(write_alternates, information, objects)
             yield place
         finally:
             await asyncio.to_thread(remove_tree, place)
@@ -194,10 +194,12 @@ def _checked_out(listed: str) -> dict[str, str]:
     return work_trees
 
 
-def _write_alternates(information: Path, objects: Path) -> None:
+def write_alternates(information: Path, *objects: Path) -> None:
+    """Let a repository borrow the objects in some directories; `information` is its `objects/info`."""
     information.mkdir(exist_ok=True)
     # git reads a quoted path like a string of C, of which JSON's are a part.
-    (information / "alternates").write_text(f"{json.dumps(str(objects), ensure_ascii=False)}\n")
+    lines = [f"{json.dumps(str(path), ensure_ascii=False)}\n" for path in objects]
+    (information / "alternates").write_text("".join(lines))
 
 
 def _ignored(line: str) -> None:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol, Self
 
 from quarterdeck.wire.git_state import EngineRepository
+from quarterdeck.wire.saves import SAVES, WorkSave
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,7 @@ _SERVED = (
     *("-c", "transfer.hideRefs=refs", "-c", "transfer.hideRefs=!refs/heads"),
     *("-c", "transfer.hideRefs=!refs/tags", "-c", "transfer.hideRefs=!refs/pull"),
     *("-c", "transfer.hideRefs=!refs/merge-requests", "-c", f"transfer.hideRefs=!{START_REF}"),
+    *("-c", f"transfer.hideRefs=!{SAVES}"),
 )
 """Options under which branches, tags, heads of pull requests and `START_REF` are served."""
 
@@ -427,8 +429,30 @@ class Saves(Protocol):
         ...
 
 
+class SavedWork(Protocol):
+    """Saves of the work in sandboxes whose files are elsewhere (`sandboxes.saves`)."""
+
+    async def known(self, workspace_id: str, sources: Sequence[RepositorySource]) -> list[str]: ...
+
+    async def receive(
+        self,
+        workspace_id: str,
+        sources: Sequence[RepositorySource],
+        output: AsyncGenerator[bytes],
+    ) -> WorkSave: ...
+
+    def upload_pack(
+        self, workspace_id: str, body: bytes | None, protocol: str
+    ) -> AsyncGenerator[bytes]: ...
+
+
 class SandboxDriver(Switchboard, Saves, Protocol):
     """Provisions, starts, finds and destroys sandboxes, each named by its workspace's id."""
+
+    @property
+    def saved_work(self) -> SavedWork | None:
+        """The saves; None where the files of sandboxes are in this installation."""
+        ...
 
     async def isolation(self) -> Isolation:
         """Return how sandboxes are kept apart here (found once, then cached).

@@ -121,6 +121,10 @@ class ProcessDriver:
         """The mirrors of this installation's repositories."""
         return self._mirrors
 
+    @property
+    def saved_work(self) -> None:
+        """Nothing is saved: the files are in this installation."""
+
     def kept_ready(self) -> AbstractAsyncContextManager[None]:
         """Start commands faster within the block, by a process that waits for the next command."""
         return self._runtime.launchers.kept_ready()

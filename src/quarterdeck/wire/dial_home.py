@@ -16,6 +16,7 @@ from pydantic import Field
 
 from quarterdeck.wire.base import CamelRecord
 from quarterdeck.wire.engine import EngineConfig
+from quarterdeck.wire.saves import WorkSave
 
 BOOT_PATH = "/v1/engine/boot"
 LINK_PATH = "/v1/engine/link"
@@ -78,3 +79,6 @@ class BootConfig(CamelRecord):
     clones: list[BootClone] = []
     git_config: str = ""
     """The first content of `~/.gitconfig`."""
+    save: WorkSave | None = None
+    """The last save, without its refs: it is restored where nothing is. `git fetch` reads it from the
+    service like a repository, by the workspace's id."""

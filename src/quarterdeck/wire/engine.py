@@ -173,6 +173,8 @@ class StreamCommand(CamelRecord):
 
     command: Annotated[list[str], Field(min_length=1)]
     directory: str
+    data: str = ""
+    """Its whole input."""
 
 
 class CommandOutput(CamelRecord):

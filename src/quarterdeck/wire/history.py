@@ -209,8 +209,8 @@ class GitOperationPayload(CamelRecord):
     """Payload of `git-operation`: an operation of the service on the repositories (own type)."""
 
     operation: str
-    """`commit`, `update`, `push`, `pull_request`, `merge` (of a pull request), `rewind` or
-    `fork`."""
+    """`commit`, `update`, `push`, `pull_request`, `merge` (of a pull request), `rewind`, `fork` or
+    `restore`."""
     repository: str | None = None
     """Name of the repository; null when it was done to all of them."""
     text: str

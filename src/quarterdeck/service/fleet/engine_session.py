@@ -14,6 +14,7 @@ from quarterdeck.service.environments.warm_pool_rows import POOLED, mark_ready
 from quarterdeck.service.fleet.permissions import keep_permissions
 from quarterdeck.service.fleet.reconcile import settle
 from quarterdeck.service.fleet.runtime import BootMonitor, WorkspaceRuntime, feel_pulse, open_link
+from quarterdeck.service.fleet.saving import keep_saved
 from quarterdeck.service.fleet.transitions import enter_active
 from quarterdeck.service.relay import relay
 from quarterdeck.service.replicas.rows import (
@@ -98,6 +99,7 @@ class EngineSession:
                     group.create_task(
                         self._aside(journal, partial(keep_permissions, self._site, calls))
                     ),
+                    group.create_task(self._aside(journal, partial(keep_saved, self._site))),
                 ]
                 context = self._site.tools.context
                 await relay(journal, context.event_log, row.id, self._stored, self._site.mark.fail)
@@ -129,6 +131,7 @@ class EngineSession:
         await self._open_chats(calls)
         held_back = await settle(self._site, calls)
         self._site.line.put(calls)
+        self._site.unsaved.set()
         await self._site.courier.run(calls, calls.queue_release if held_back else None)
 
     async def _open_chats(self, calls: EngineLink) -> None:
@@ -179,3 +182,4 @@ class EngineSession:
             self._progress.catch_up(self._hello.setup)
         if any(entry.type == EventType.CHAT_TURN_COMPLETED for entry in entries):
             self._site.pulse.turn_ended = True
+            self._site.unsaved.set()

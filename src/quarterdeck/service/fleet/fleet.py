@@ -242,7 +242,8 @@ class Fleet:
     def __init__(self, context: ServiceContext, settings: FleetSettings | None = None) -> None:
         self.settings = settings or FleetSettings()
         slots = asyncio.Semaphore(self.settings.preparing_at_once)
-        self._tools = Dependencies(context, self.settings, slots)
+        saves = asyncio.Semaphore(self.settings.saved_at_once)
+        self._tools = Dependencies(context, self.settings, slots, saves)
         self._supervisors: dict[str, WorkspaceManager] = {}
         self.upkeep = IdleReaper(self._tools, self.of, self.delete)
         self.pools = PoolKeeper(context, self.of, self.delete, self.settings.pool_interval)

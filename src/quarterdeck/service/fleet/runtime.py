@@ -128,11 +128,12 @@ class JournalMark:
 
 @dataclass(frozen=True)
 class Dependencies:
-    """Shared by all workspaces. `slots` bounds how many are prepared at once."""
+    """Shared by all workspaces. `slots` bounds how many are prepared, `saves` how many saved at once."""
 
     context: ServiceContext
     settings: FleetSettings
     slots: asyncio.Semaphore
+    saves: asyncio.Semaphore
 
 
 @dataclass
@@ -166,6 +167,10 @@ class WorkspaceRuntime:
     """Set when its permission policy may have changed in the rows."""
     giving_permissions: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while the engine is given a permission policy."""
+    unsaved: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there may be work that is not saved (`saving`)."""
+    saving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while it is being saved."""
 
     def seen(self) -> None:
         """Note that the engine has just answered."""

@@ -26,6 +26,12 @@ class FleetSettings:
     """Within this an engine must answer a call without its own limit."""
     drain_limit: float = 15.0
     """How long a stopping engine may take to end its turns and send its journal."""
+    saved_at_once: int = 4
+    """More of them would only slow each other down."""
+    save_limit: float = 600.0
+    """How long saving a replica's work may take."""
+    last_save_limit: float = 60.0
+    """The same before it is put to sleep."""
     heartbeat: float = 15.0
     """Between two queries of the engine's status."""
     backoff: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)

@@ -21,6 +21,7 @@ from quarterdeck.service.fleet.runtime import (
     open_link,
     unreachable,
 )
+from quarterdeck.service.fleet.saving import save_now
 from quarterdeck.service.fleet.transitions import (
     RESTING,
     enter_archived,
@@ -307,6 +308,7 @@ class WorkspaceManager:
         if self._life is None or link is None:
             return
         life, task = self._life
+        await save_now(self._site, self._tools.settings.last_save_limit)
         life.ending = True
         try:
             async with asyncio.timeout(self._tools.settings.link_limit):

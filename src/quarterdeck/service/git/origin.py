@@ -8,7 +8,7 @@ The credentials stay with the service.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from sqlalchemy import Connection
 
@@ -68,9 +68,14 @@ class RepositoryOrigin:
     ) -> StartedStream:
         """Serve one request of a fetch; the first one reads the source.
 
+        The id of the workspace names the save of its work.
+
         Raises:
             ApiError: as `refs`.
         """
+        driver = await self._context.driver(self._row.id)
+        if repository == self._row.id and driver.saved_work is not None:
+            return await _started(driver.saved_work.upload_pack(repository, body, protocol))
         source = self._cloned(repository)
         if source is None:
             source = await self._operations.source(repository)
@@ -78,11 +83,7 @@ class RepositoryOrigin:
                 await self.refs(repository)
         if body is not None and (numbers := _pull_requests(body)):
             await self._context.sources.fetch_pull_requests(source, numbers)
-        parts = self._context.sources.upload_pack(source, body, protocol)
-        try:
-            return StartedStream(await anext(parts, b""), parts)
-        except SandboxError as error:
-            raise ApiError(ErrorCode.CONFLICT, str(error), error.details) from error
+        return await _started(self._context.sources.upload_pack(source, body, protocol))
 
     def _cloned(self, repository_id: str) -> RepositorySource | None:
         """Return the source of an id: an engine in a container names it so to make its clone.
@@ -141,6 +142,13 @@ class RepositoryOrigin:
             )
         elif choice.option_id != ONCE:
             raise ApiError(ErrorCode.FORBIDDEN, "The person who was asked did not allow the push.")
+
+
+async def _started(parts: AsyncGenerator[bytes]) -> StartedStream:
+    try:
+        return StartedStream(await anext(parts, b""), parts)
+    except SandboxError as error:
+        raise ApiError(ErrorCode.CONFLICT, str(error), error.details) from error
 
 
 def _policy_of(connection: Connection, row: WorkspaceRow) -> str:

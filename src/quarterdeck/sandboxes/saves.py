@@ -1,0 +1,184 @@
+"""Saves of replicas whose files are not on this machine (`wire.saves`), in `saves/WORKSPACE.git`.
+
+engine.saving -> pack -> the save (alternates: the mirrors of its repositories)
+
+What an agent wrote is checked while it arrives, as when it is pushed. All refs change at once.
+"""
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterable, Collection, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.git import SourceGitError
+from quarterdeck.sandboxes.mirrors import Mirrors
+from quarterdeck.sandboxes.outgoing import write_alternates
+from quarterdeck.sandboxes.port import RepositorySource
+from quarterdeck.sandboxes.trees import remove_tree
+from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.saves import FILES_REF, HEADER_REF, WorkSave, saved_refs
+
+HEADER_BYTES = 16 << 20
+"""Most bytes of the first line."""
+MOST_PACKS = 20
+"""With more of them, what is not needed any more is removed."""
+TIDY_SECONDS = 900.0
+_OBJECT = re.compile(r"[0-9a-f]{40}")
+_TIDY = (
+    *("-c", "pack.threads=1", "-c", "pack.windowMemory=256m", "-c", "core.bigFileThreshold=64m"),
+    *("gc", "--quiet", "--prune=now"),
+)
+
+
+class Saves:
+    """All saves of an installation; `SavedWork` of the port."""
+
+    def __init__(self, home: Home, mirrors: Mirrors) -> None:
+        self._home = home
+        self._mirrors = mirrors
+        self._git = mirrors.git
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def _path(self, workspace_id: str) -> Path:
+        return self._home.saves / f"{workspace_id}.git"
+
+    async def known(self, workspace_id: str, sources: Sequence[RepositorySource]) -> list[str]:
+        """Return commits whose objects need not be sent.
+
+        Raises:
+            SandboxError: the save is damaged.
+        """
+        mirrors = [self._mirrors.path(source.id) for source in sources]
+        known: set[str] = set()
+        for path in (self._path(workspace_id), *mirrors):
+            if await asyncio.to_thread(path.is_dir):
+                try:
+                    known |= {one for kind, one, _ in await self._refs(path) if kind == "commit"}
+                except SourceGitError as e:
+                    raise SandboxError(f"{path} is damaged.", str(e)) from e
+        return sorted(known)
+
+    async def receive(
+        self,
+        workspace_id: str,
+        sources: Sequence[RepositorySource],
+        output: AsyncGenerator[bytes],
+    ) -> WorkSave:
+        """Store the output of `engine.saving`; return what it says.
+
+        Raises:
+            SandboxError: it is damaged or too large, or the disk is full. The earlier save stays.
+        """
+        place = self._path(workspace_id)
+        async with self._locks[workspace_id], aclosing(output):
+            try:
+                await self._prepare(place, sources)
+                work, rest = await _header(output)
+                await self._git.index_pack(place, rest)
+                await self._store(place, work, {source.id for source in sources})
+                if len(list(place.glob("objects/pack/*.pack"))) > MOST_PACKS:
+                    await self._git.run(*_TIDY, directory=place, seconds=TIDY_SECONDS)
+            except SourceGitError as e:
+                raise SandboxError("The replica's work cannot be saved.", str(e)) from e
+            except OSError as e:
+                raise SandboxError("The save cannot be written.", str(e)) from e
+        return work
+
+    async def newest(self, workspace_id: str) -> WorkSave | None:
+        """Return the last save of a workspace."""
+        place = self._path(workspace_id)
+        if not await asyncio.to_thread(place.is_dir):
+            return None
+        try:
+            text = await self._git.run("cat-file", "blob", HEADER_REF, directory=place)
+            return WorkSave.model_validate_json(text)
+        except (SourceGitError, ValidationError):
+            return None  # the first one was not finished
+
+    async def upload_pack(
+        self, workspace_id: str, body: bytes | None, protocol: str
+    ) -> AsyncGenerator[bytes]:
+        """Serve one request of a fetch from a save.
+
+        Raises:
+            SandboxError: there is none.
+        """
+        try:
+            running = self._git.upload_pack(self._path(workspace_id), body, protocol)
+            async with aclosing(running) as parts:
+                async for part in parts:
+                    yield part
+        except SourceGitError as e:
+            raise SandboxError("The replica's save cannot be read.", str(e)) from e
+
+    async def remove(self, workspace_id: str) -> None:
+        """Remove the save of a workspace."""
+        async with self._locks.pop(workspace_id, asyncio.Lock()):
+            await asyncio.to_thread(remove_tree, self._path(workspace_id))
+
+    async def _prepare(self, place: Path, sources: Sequence[RepositorySource]) -> None:
+        if not await asyncio.to_thread((place / "HEAD").exists):
+            await asyncio.to_thread(self._home.saves.mkdir, mode=0o700, exist_ok=True)
+            await self._git.run("init", "--quiet", "--bare", "--template=", str(place))
+        objects = [self._mirrors.objects(source.id) for source in sources]
+        there = [path for path in objects if path.is_dir()]
+        await asyncio.to_thread(write_alternates, place / "objects/info", *there)
+
+    async def _store(self, place: Path, work: WorkSave, repositories: Collection[str]) -> None:
+        """Let all refs name what was received."""
+        earlier = await self.newest(place.stem)
+        kept = {saved_refs(id) for id in work.failed}
+        if earlier is not None:
+            failed = {id: head for id, head in earlier.heads.items() if id in work.failed}
+            work.heads = {**failed, **work.heads}
+        owned = (*(f"{saved_refs(id)}/" for id in repositories), FILES_REF)
+        for ref, object in work.refs.items():
+            if not ref.startswith(owned) or not _OBJECT.fullmatch(object):
+                raise SandboxError("The replica's work cannot be saved.", f"{ref}: {object}")
+        work.at = utc_now()
+        header = work.model_copy(update={"refs": {}}).model_dump_json(by_alias=True).encode()
+        stored = ("hash-object", "-w", "--stdin")
+        written = await self._git.run(*stored, directory=place, data=header)
+        wanted = {**work.refs, HEADER_REF: written}
+        old = [ref for _, _, ref in await self._refs(place) if ref not in wanted]
+        gone = [ref for ref in old if not ref.startswith(tuple(f"{one}/" for one in kept))]
+        lines = [
+            *(f"delete {ref}\0\0" for ref in gone),
+            *(f"update {ref}\0{object}\0\0" for ref, object in wanted.items()),
+        ]
+        changed = ("update-ref", "-z", "--stdin")
+        await self._git.run(*changed, directory=place, data="".join(lines).encode())
+
+    async def _refs(self, path: Path) -> list[tuple[str, str, str]]:
+        """Return type, object and name of each ref."""
+        listed = ("for-each-ref", "--format=%(objecttype) %(objectname) %(refname)")
+        lines = (await self._git.run(*listed, directory=path)).splitlines()
+        return [(kind, object, name) for kind, object, name in (one.split(" ", 2) for one in lines)]
+
+
+async def _header(output: AsyncIterable[bytes]) -> tuple[WorkSave, AsyncIterable[bytes]]:
+    """Return the first line, and the pack that follows it."""
+    head = b""
+    async for chunk in output:
+        head += chunk
+        line, found, start = head.partition(b"\n")
+        if found:
+            try:
+                return WorkSave.model_validate_json(line), _from(start, output)
+            except ValidationError as e:
+                raise SandboxError("What the replica sent cannot be read.", str(e)) from e
+        if len(head) > HEADER_BYTES:
+            break
+    raise SandboxError("The replica sent no save.")
+
+
+async def _from(start: bytes, rest: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    yield start
+    async for chunk in rest:
+        yield chunk

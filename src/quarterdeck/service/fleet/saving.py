@@ -1,0 +1,79 @@
+"""Saves a replica's work in this installation, where its files are elsewhere.
+
+engine.saving -> the engine's link -> `SavedWork`: when the engine is reached, after each turn, and
+before it is put to sleep. So with its files at most the running turn is lost.
+"""
+
+import asyncio
+import json
+import logging
+
+from quarterdeck.engine.link import EngineError
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.port import RepositorySource, SandboxDriver, SavedWork
+from quarterdeck.service.fleet.runtime import WorkspaceRuntime, append_error, open_link
+from quarterdeck.wire.engine import StreamCommand
+from quarterdeck.wire.saves import SaveCall
+
+REASON_LENGTH = 500
+
+log = logging.getLogger(__name__)
+
+
+async def keep_saved(site: WorkspaceRuntime) -> None:
+    """Save the work whenever there may be something new; never return."""
+    reported = False
+    while True:
+        await site.unsaved.wait()
+        failure = await save_now(site, site.tools.settings.save_limit)
+        if failure is None:
+            reported = False
+        elif not reported:
+            reported = await append_error(
+                site,
+                "The replica's work could not be saved on the service's machine, and is only on its"
+                f" volume: {failure[:REASON_LENGTH]}. The next turn tries again.",
+            )
+
+
+async def save_now(site: WorkspaceRuntime, seconds: float) -> str | None:
+    """Save the work; return why that failed, or None. Nothing is done where the files are here."""
+    driver = await site.driver()
+    saves = driver.saved_work
+    site.unsaved.clear()
+    if saves is None:
+        return None
+    try:
+        async with asyncio.timeout(seconds), site.saving, site.tools.saves:
+            await _save(site, driver, saves)
+    except (EngineError, SandboxError, TimeoutError) as e:
+        log.warning("The work of %s was not saved: %s", site.id, e)
+        details = getattr(e, "details", None)
+        return f"{e or 'it took too long'}{f' ({details.strip()})' if details else ''}"
+    return None
+
+
+async def _save(site: WorkspaceRuntime, driver: SandboxDriver, saves: SavedWork) -> None:
+    row = await site.row()
+    sources = [RepositorySource.from_json(one) for one in json.loads(row.repositories_json)]
+    layout = await driver.layout(site.id)
+    call = SaveCall(
+        repositories=await driver.repositories(site.id, sources),
+        state_dir=layout.state_dir,
+        known=await saves.known(site.id, sources),
+    )
+    request = StreamCommand(
+        command=[*layout.interpreter, "-m", "quarterdeck.engine.saving"],
+        directory=layout.workspace_dir,
+        data=call.model_dump_json(by_alias=True),
+    )
+    secret = site.tools.context.vault.unseal(row.id, row.engine_secret_sealed)
+    link = await open_link(site, secret)
+    try:
+        work = await saves.receive(site.id, sources, link.command_output(request))
+    finally:
+        await link.close()
+    if work.left_out or work.failed:
+        log.info(
+            "The save of %s lacks files %s, repositories %s", site.id, work.left_out, work.failed
+        )

@@ -1,0 +1,106 @@
+"""Saves of work in containers, and what is restored from them when a volume is lost."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.containers.deck import Deck
+from tests.containers.losses import (
+    block,
+    ended,
+    history,
+    lost_in_a_turn,
+    lost_in_sleep,
+    rest,
+    save_of,
+    until_saved,
+    wake,
+)
+from tests.containers.processes import ProcessContainers
+from tests.support.git import git, make_repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "shop")
+
+
+async def test_a_volume_that_is_lost_in_sleep_is_restored(deck: Deck, repository: Path) -> None:
+    await lost_in_sleep(deck, await deck.environment(str(repository)), deck.containers.destroy)
+
+
+async def test_a_volume_that_is_lost_in_a_turn_is_restored(deck: Deck, repository: Path) -> None:
+    await lost_in_a_turn(deck, await deck.environment(str(repository)), deck.containers.destroy)
+
+
+async def test_a_save_that_fails_is_told_and_made_later(deck: Deck, repository: Path) -> None:
+    id = await deck.create(await deck.environment(str(repository)))
+    await until_saved(deck, id, "README", "A shop.\nOpen.\n")
+    objects = save_of(deck, id) / "objects"
+    aside = objects.rename(objects.with_name("aside"))
+    headers = {"Last-Event-ID": "0"}
+    async with deck.client.stream("GET", f"/v1/replica/{id}/events", headers=headers) as events:
+        await deck.post(f"/v1/replica/{id}/messages", block("echo turn > turn"))
+        async for line in events.aiter_lines():
+            if "could not be saved" in line:
+                break
+    aside.rename(objects)
+    await deck.post(f"/v1/replica/{id}/messages", block("echo again > again"))
+    await until_saved(deck, id, "again", "again\n")
+
+
+async def test_a_restore_that_was_cut_off_is_done_again(deck: Deck, repository: Path) -> None:
+    containers = deck.containers
+    assert isinstance(containers, ProcessContainers)
+    id = await deck.create(await deck.environment(str(repository)))
+    await deck.post(f"/v1/replica/{id}/messages", block("echo turn > turn"))
+    await ended(deck, id, 1)
+    await rest(deck, id)
+    place = containers.place(id)
+    # As far as it came: the repository is there, the engine's files are not.
+    (place / "state" / "journal.jsonl").unlink()
+    for path in (place / "state" / "agents").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    await wake(deck, id)
+    assert [*(place / "state" / "agents").rglob("session*")]
+    (note,) = await history(deck, id, "git-operation")
+    assert "restored" in note["text"]
+
+
+async def test_a_save_is_bounded(
+    deck: Deck, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is no longer needed is removed, and what is too large is left out and named."""
+    monkeypatch.setattr("quarterdeck.sandboxes.saves.MOST_PACKS", 1)
+    id = await deck.create(await deck.environment(str(repository)))
+    await deck.run(id, "cd shop && truncate -s 210M large && echo small > small")
+    await deck.run(id, "mkdir -p ~/.quarterdeck/canvas && cd ~/.quarterdeck/canvas && echo 1 > one")
+    await deck.run(id, "truncate -s 70M ~/.quarterdeck/canvas/two")
+    for number in range(3):
+        await deck.post(f"/v1/replica/{id}/messages", block(f"echo {number} > number"))
+        await ended(deck, id, number + 1)
+        await until_saved(deck, id, "number", f"{number}\n")
+    await rest(deck, id)
+    assert len([*save_of(deck, id).glob("objects/pack/*.pack")]) <= 2
+    assert int(git(save_of(deck, id), "count-objects").split()[0]) < 100
+    await deck.containers.destroy(id)
+    await wake(deck, id)
+    assert sorted((await deck.run(id, "ls shop")).split()) == ["README", "number", "small"]
+    assert (await deck.run(id, "ls ~/.quarterdeck/canvas")).split() == ["one"]
+    (note,) = await history(deck, id, "git-operation")
+    assert "shop/large" in note["text"] and "canvas/two" in note["text"]
+
+
+async def test_a_replica_reads_no_save_but_its_own(deck: Deck, repository: Path) -> None:
+    environment = await deck.environment(str(repository))
+    one, other = await deck.create(environment), await deck.create(environment)
+    for id in (one, other):
+        await until_saved(deck, id, "README", "A shop.\nOpen.\n")
+    ask = (
+        "curl -sS -o /dev/null -w '%{http_code} '"
+        ' -H "Authorization: Bearer $QD_ENGINE_SECRET" -H "X-Workspace-Id: $QD_WORKSPACE_ID"'
+        " $QD_URL/v1/origin/{}/info/refs?service=git-upload-pack;"
+    )
+    asked = await deck.run(one, "".join(ask.replace("{}", id) for id in (one, other)))
+    assert asked.split() == ["200", "404"]
