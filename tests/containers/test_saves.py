@@ -1,5 +1,6 @@
 """Saves of work in containers, and what is restored from them when a volume is lost."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,12 @@ async def test_a_restore_that_was_cut_off_is_done_again(deck: Deck, repository: 
     assert [*(place / "state" / "agents").rglob("session*")]
     (note,) = await history(deck, id, "git-operation")
     assert "restored" in note["text"]
+    # The agent reads it before the next message.
+    lines = (place / "state" / "journal.jsonl").read_text().splitlines()
+    notices = [
+        json.loads(line[1:])["data"] for line in lines if line.startswith('#{"kind":"notices"')
+    ]
+    assert [one["notices"] for one in notices] == [[note["text"]]]
 
 
 async def test_a_save_is_bounded(

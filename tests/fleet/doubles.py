@@ -42,6 +42,8 @@ AHEAD = "ahead"
 class DoubleDriver:
     """Keeps what it knows in files, so that a later one finds the same engines."""
 
+    saved_work = None
+
     def __init__(self, root: Path) -> None:
         self.root = root
         self.calls: Counter[str] = Counter()

@@ -22,13 +22,14 @@ from quarterdeck.sandboxes.outgoing import write_alternates
 from quarterdeck.sandboxes.port import RepositorySource
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.base import utc_now
-from quarterdeck.wire.saves import FILES_REF, HEADER_REF, WorkSave, saved_refs
+from quarterdeck.wire.saves import FILES_REF, HEADER_REF, SAVED_REF, WorkSave, saved_refs
 
 HEADER_BYTES = 16 << 20
 """Most bytes of the first line."""
 MOST_PACKS = 20
 """With more of them, what is not needed any more is removed."""
 TIDY_SECONDS = 900.0
+_SAVED = SAVED_REF.removeprefix("refs/")
 _OBJECT = re.compile(r"[0-9a-f]{40}")
 _TIDY = (
     *("-c", "pack.threads=1", "-c", "pack.windowMemory=256m", "-c", "core.bigFileThreshold=64m"),
@@ -49,7 +50,7 @@ class Saves:
         return self._home.saves / f"{workspace_id}.git"
 
     async def known(self, workspace_id: str, sources: Sequence[RepositorySource]) -> list[str]:
-        """Return commits whose objects need not be sent.
+        """Return what need not be sent, with all that it consists of.
 
         Raises:
             SandboxError: the save is damaged.
@@ -59,9 +60,12 @@ class Saves:
         for path in (self._path(workspace_id), *mirrors):
             if await asyncio.to_thread(path.is_dir):
                 try:
-                    known |= {one for kind, one, _ in await self._refs(path) if kind == "commit"}
+                    refs = await self._refs(path)
                 except SourceGitError as e:
                     raise SandboxError(f"{path} is damaged.", str(e)) from e
+                known |= {one for kind, one, _ in refs if kind in ("commit", "tree")}
+                # The next save does not descend from this one: its files have to be named.
+                known |= {f"{one}^{{tree}}" for _, one, name in refs if name.endswith(f"/{_SAVED}")}
         return sorted(known)
 
     async def receive(
@@ -139,7 +143,7 @@ class Saves:
             work.heads = {**failed, **work.heads}
         owned = (*(f"{saved_refs(id)}/" for id in repositories), FILES_REF)
         for ref, object in work.refs.items():
-            if not ref.startswith(owned) or not _OBJECT.fullmatch(object):
+            if not ref.startswith(owned) or "\0" in ref or not _OBJECT.fullmatch(object):
                 raise SandboxError("The replica's work cannot be saved.", f"{ref}: {object}")
         work.at = utc_now()
         header = work.model_copy(update={"refs": {}}).model_dump_json(by_alias=True).encode()

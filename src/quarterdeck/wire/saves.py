@@ -38,7 +38,7 @@ class SaveCall(CamelRecord):
     repositories: list[EngineRepository]
     state_dir: str
     known: list[str] = []
-    """Commits that the save, or what it borrows from, has already."""
+    """Commits and trees that the save, or what it borrows from, has already."""
 
 
 class WorkSave(CamelRecord):

@@ -74,6 +74,5 @@ async def _save(site: WorkspaceRuntime, driver: SandboxDriver, saves: SavedWork)
     finally:
         await link.close()
     if work.left_out or work.failed:
-        log.info(
-            "The save of %s lacks files %s, repositories %s", site.id, work.left_out, work.failed
-        )
+        numbers = len(work.left_out), len(work.failed)
+        log.info("The save of %s lacks %d files, %d repositories", site.id, *numbers)

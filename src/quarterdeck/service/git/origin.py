@@ -73,9 +73,10 @@ class RepositoryOrigin:
         Raises:
             ApiError: as `refs`.
         """
-        driver = await self._context.driver(self._row.id)
-        if repository == self._row.id and driver.saved_work is not None:
-            return await _started(driver.saved_work.upload_pack(repository, body, protocol))
+        if repository == self._row.id:
+            saves = (await self._context.driver(repository)).saved_work
+            if saves is not None:
+                return await _started(saves.upload_pack(repository, body, protocol))
         source = self._cloned(repository)
         if source is None:
             source = await self._operations.source(repository)
