@@ -85,10 +85,12 @@ async def lost_in_sleep(deck: Deck, environment: str, lose: Lose) -> None:
     await ended(deck, id, 1)
     before = await deck.run(id, STATE)
     assert all(text in before for text in ("?? new", " M README", "own", "stash@{1}", "+edited"))
+    checkpoints = (await deck.get(f"/v1/replica/{id}/checkpoints"))["checkpoints"]
     await rest(deck, id)
     await lose(id)
     await wake(deck, id)
     assert await deck.run(id, STATE) == before
+    assert (await deck.get(f"/v1/replica/{id}/checkpoints"))["checkpoints"] == checkpoints != []
     assert "ignored" not in (await deck.run(id, "ls shop")).split()
     assert (await deck.get(f"/v1/replica/{id}/canvas/plan.md"))["content"] == "a plan\n"
     (note,) = await history(deck, id, "git-operation")
