@@ -24,7 +24,7 @@ SCREENS = (
     Screen("help", ("question_mark",), ("Create a replica",)),
     Screen("confirm", ("escape", "d"), ("Delete fix-login",), on=True),
     Screen("create", ("escape", "n"), ("New replica", "Codex"), on=True),
-    Screen("chat", ("enter",), ("pytest -q", "Then write a test")),
+    Screen("chat", ("enter",), ("git push", "Then write a test")),
     Screen("changes", ("escape", "3"), ("[3 Changes]", "login.py"), on=True),
     Screen("files", ("escape", "4"), ("46 files", "basket.py"), on=True),
     Screen("file", (*"bask", "enter"), ("What is bought",), on=True),
