@@ -18,7 +18,9 @@ from tests.sandboxes.conftest import ENGINE, Bench
 ROOT = Path(__file__).parents[2]
 AGENTS = ROOT / ".venv/agents/bin"
 PINNED = json.loads(Path(__file__).with_name("package.json").read_text())["dependencies"]
-NAMES = ("codex", "opencode")
+PACKAGES = {"codex": "codex-bin", "opencode": "opencode-linux-x64"}
+"""The packages of agents that have presets."""
+NAMES = tuple(PACKAGES)
 
 INSTRUCTIONS = "Speak of nothing but pears."
 SKILL = "---\nname: pear-peeling\ndescription: How a pear is peeled here.\n---\nFrom its top.\n"
@@ -61,8 +63,8 @@ async def set_up(inside) -> None:
 
 
 async def test_the_pinned_agents_run_where_only_they_are_seen(inside) -> None:
-    for name, pin in zip(NAMES, PINNED.values(), strict=True):
-        (version,) = re.findall(r"\d+\.\d+\.\d+", pin)
+    for name, package in PACKAGES.items():
+        (version,) = re.findall(r"\d+\.\d+\.\d+", PINNED[package])
         assert version in await inside(f"{name} --version 2>/dev/null")
 
 
