@@ -58,7 +58,7 @@ def shoot(studio: Studio) -> None:
         program.type(ESCAPE)  # all of the list again
         program.wait_for("old-idea")
         program.type("?")
-        program.wait_for("Tabs of a replica")
+        program.wait_for("Create a replica")
         picture(program, "help")
     with studio.cockpit(120, 40) as program:
         review(program)

@@ -40,6 +40,7 @@ GROUPS = (
     "history",
     "hooks",
     "messages",
+    "permissions",
     "previews",
     "replicas",
     "repositories",
