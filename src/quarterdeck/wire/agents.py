@@ -139,6 +139,7 @@ NO_PROVIDERS = frozenset(
         "organization",
         "origin",
         "organizations",
+        "mcp",
         "previews",
         "replica",
         "search",
