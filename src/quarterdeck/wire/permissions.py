@@ -26,14 +26,7 @@ class PermissionPolicy(StrEnum):
     """Everything that no rule rejects."""
 
 
-def _check_pattern(pattern: str) -> str:
-    CommandRule(True, pattern)
-    return pattern
-
-
-Pattern = Annotated[
-    str, Field(min_length=1, max_length=LONGEST_PATTERN), AfterValidator(_check_pattern)
-]
+Pattern = Annotated[str, Field(min_length=1, max_length=LONGEST_PATTERN)]
 
 
 class PermissionRule(Body):
@@ -69,7 +62,14 @@ class PermissionRule(Body):
         return cls(action=action, pattern=pattern.strip())
 
 
-Rules = Annotated[list[PermissionRule], Field(max_length=MOST_RULES)]
+def _check_rules(rules: list[PermissionRule]) -> list[PermissionRule]:
+    for rule in rules:
+        CommandRule(True, rule.pattern)
+    return rules
+
+
+Rules = Annotated[list[PermissionRule], Field(max_length=MOST_RULES), AfterValidator(_check_rules)]
+"""Rules of a request. Those of an answer are not checked: a newer service may know other patterns."""
 
 
 class Permissions(Record):
