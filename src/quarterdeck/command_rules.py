@@ -269,7 +269,7 @@ def _loose_words(part: str) -> Iterator[str]:
     skips = False
     for text in _LOOSE_WORD.findall(part):
         if text[0] in "<>":
-            skips = True  # the word behind it is a file
+            skips = True  # the next word is a file
         elif skips:
             skips = False
         elif word := text.translate(_UNQUOTED):
