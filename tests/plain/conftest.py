@@ -31,7 +31,7 @@ class Shop(Installation):
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+def open_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     base = tmp_path_factory.mktemp("plain")
     repository = base / "shop"
     repository.mkdir()
@@ -49,9 +49,21 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         try:
             yield here
         finally:
-            for record in here.qd("replica", "ls", "--json").json["replicas"]:
-                here.qd("replica", "rm", "--yes", record["id"])
             here.qd("stop")
+
+
+@pytest.fixture
+def shop(open_shop: Shop) -> Iterator[Shop]:
+    """The service without a replica, and the repository as it was at first."""
+    yield open_shop
+    records = open_shop.qd("replica", "ls", "--json").json["replicas"]
+    if records:
+        gone = open_shop.qd("replica", "rm", "--yes", *(record["id"] for record in records))
+        assert gone.code == 0, gone.err
+    git = ["git", "-C", str(open_shop.repository)]
+    branches = ["for-each-ref", "--format=delete %(refname)", "refs/heads/qd"]
+    refs = subprocess.run([*git, *branches], check=True, capture_output=True)
+    subprocess.run([*git, "update-ref", "--stdin"], check=True, input=refs.stdout)
 
 
 class Talk:
