@@ -69,7 +69,7 @@ async def ensure_service(home: Home, report: Callable[[str], None]) -> None:
 
 
 def service_starter(target: Target) -> Callable[[], Awaitable[str | None]] | None:
-    """Return a function that restarts the embedded service; None for a service elsewhere."""
+    """Return a function that restarts the embedded service; None for a remote service."""
     if not target.embedded:
         return None
 

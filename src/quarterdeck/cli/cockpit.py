@@ -211,7 +211,7 @@ def open_cockpit(common: Common) -> int:
 
     Raises:
         UsageError: there is no terminal, or it does not support control sequences.
-        ConfigError: there is no key for a service elsewhere.
+        ConfigError: there is no key for the remote service.
     """
     if common.json:
         raise UsageError("The cockpit has no JSON form.", "Use a command: qd --help lists them.")

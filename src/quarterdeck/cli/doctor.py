@@ -443,7 +443,7 @@ OTHERS_MAY_PASS = 0o066
 
 
 async def check_installation(target: Target) -> AsyncGenerator[Finding]:
-    """Check the home, the service, its socket and its key; or a service elsewhere."""
+    """Check the home, the service, its socket and its key; or a remote service."""
     if not target.embedded:
         yield await _remote_service(target)
         return

@@ -17,7 +17,7 @@ def open_plain_cockpit(common: Common) -> int:
 
     Raises:
         UsageError: JSON is wanted.
-        ConfigError: there is no key for a service elsewhere.
+        ConfigError: there is no key for the remote service.
     """
     if common.json:
         raise UsageError("The cockpit has no JSON form.", "Use a command: qd --help lists them.")

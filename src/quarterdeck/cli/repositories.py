@@ -36,11 +36,11 @@ def repo() -> None:
 def find_repository_url(wanted: str | None, target: Target) -> str | None:
     """Return the URL of a repository, by default of the one that the current directory is in.
 
-    A local path becomes absolute. For a service elsewhere it becomes the URL of its origin, which is
+    A local path becomes absolute. For a remote service it becomes the URL of its origin, which is
     all that such a service can reach.
 
     Raises:
-        UsageError: a service elsewhere cannot reach the path.
+        UsageError: a remote service cannot reach the path.
     """
     if wanted is not None and not Path(wanted).exists():
         return wanted

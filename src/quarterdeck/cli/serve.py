@@ -149,7 +149,7 @@ def serve(
     that has the replica.
     """
     if common.profile:
-        raise UsageError("--profile names a service elsewhere; serve runs one here.")
+        raise UsageError("--profile names a remote service; serve starts one on this machine.")
     home = find_home()
     listeners = [_home_listener(home), *map(parse_address, addresses)]
     if not background:

@@ -184,7 +184,7 @@ def find_target_with_key(profile: str | None) -> Target:
     """Return the service for a cockpit.
 
     Raises:
-        ConfigError: there is no key for a service elsewhere.
+        ConfigError: there is no key for the remote service.
     """
     target = find_target(profile)
     if not target.embedded and target.key is None:

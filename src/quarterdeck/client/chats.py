@@ -191,7 +191,7 @@ class MessagesApi:
         return await self._change("PATCH", replica_id, chat_id, "/reorder", body)
 
     async def steer(self, replica_id: UUID, chat_id: UUID, message_id: UUID) -> SteerAnswer:
-        """Put a queued message into the running turn; an agent that takes none is interrupted.
+        """Put a queued message into the running turn, or interrupt the turn to run it next.
 
         Raises:
             ConflictError: it has started, no turn runs, a question is open, or the turn cannot take

@@ -79,7 +79,7 @@ def _append(path: Path, text: str) -> None:
 
 
 def restored_text(save: WorkSave, repositories: Sequence[str]) -> str:
-    """Return what a person is told about a restored save."""
+    """Return the notice about files that were restored from a save."""
     at = f"{save.at:%Y-%m-%d %H:%M:%S} UTC" if save.at else "an unknown time"
     what = [*repositories, "the canvas", "the sessions of agents"]
     text = (

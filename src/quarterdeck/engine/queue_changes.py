@@ -28,8 +28,8 @@ class QueueChanges:
     async def steer(self, call: SteerQueued) -> Steered:
         """Put a message into the running turn.
 
-        The turn of an agent that takes none is interrupted, and the message is the next one; a goal
-        that the turn worked towards stays active.
+        If the agent cannot take messages during a turn, the turn is interrupted and the message is
+        the next one; a goal that the turn worked towards stays active.
 
         Raises:
             EngineRefusedError: NOT_FOUND; CONFLICT: no turn runs, a question is open, or the turn

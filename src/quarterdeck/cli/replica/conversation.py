@@ -69,9 +69,10 @@ def send(
 ) -> None:
     """Send a message to the agent; MESSAGE - reads it from stdin.
 
-    A busy chat queues it, a sleeping replica is woken. With --steer a busy agent gets it in its
-    running turn; the turn of an agent that takes none is interrupted. With --wait the exit code is 1 when the turn
-    fails or is interrupted; with --json the first line is the answer, each event follows as a line.
+    A busy chat queues it, a sleeping replica is woken. With --steer a busy agent gets it during its
+    turn; the turn is interrupted if the agent cannot take messages during a turn. With --wait the
+    exit code is 1 when the turn fails or is interrupted; with --json the first line is the answer,
+    each event follows as a line.
     """
     text = text_or_stdin(message)
     if not text.strip():
