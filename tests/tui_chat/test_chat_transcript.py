@@ -117,7 +117,7 @@ async def test_the_place_is_counted_and_the_search_goes_round(frozen: FrozenCock
         await eventually(lambda: "not found" in screen_text(frozen))
 
 
-async def test_the_line_of_the_turn_follows_the_plan(frozen: FrozenCockpit) -> None:
+async def test_the_head_line_follows_the_plan(frozen: FrozenCockpit) -> None:
     state = frozen.add("alpha", processing=True)
     story = Story().user("go")
     said(state, story.events)

@@ -1,10 +1,14 @@
 """The view on a screen: what is seen, where the reader is, what it tells."""
 
+from datetime import timedelta
+
 import pytest
 
+from quarterdeck.transcript.apply import OWN_TURN
 from quarterdeck.transcript.blocks import MessageBlock, ToolBlock, UserBlock
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.transcript_view import TranscriptView
+from quarterdeck.tui.transcript_view.layout import clock
 from tests.support.shown import shown_strips
 from tests.tui_transcript.view_app import (
     START,
@@ -50,9 +54,11 @@ async def test_the_reader_is_never_moved() -> None:
         assert app.view.new_below == 0 and app.told[-1] == 0 and app.view.following
 
 
-async def test_older_pages_are_asked_for_once_and_keep_the_place() -> None:
+@pytest.mark.parametrize("speaker", ["", "Codex"])
+async def test_older_pages_are_asked_for_once_and_keep_the_place(speaker: str) -> None:
     events = talk(60)
     app = Host(*events[100:])
+    app.view.show_speaker(speaker)
     async with app.run_test(size=(60, 20)) as pilot:
         app.view.has_older = True
         await settle(pilot)
@@ -65,11 +71,40 @@ async def test_older_pages_are_asked_for_once_and_keep_the_place() -> None:
         before = app.seen()
         app.view.refresh_change(app.view.transcript.prepend(events[:100]))
         await settle(pilot)
-        # The first block got a blank before it, and its own text stays where it was.
+        # The first block got a blank and a heading before it, and its own text stays where it was.
         assert app.seen() == before
         await pilot.press("home")
         await settle(pilot)
         assert "prompt 0" in app.seen()[1] and app.told == ["older", "older"]
+
+
+async def test_the_agents_name_stands_above_what_it_says_after_another() -> None:
+    own = event("user-message", 60, messageId="m1", text="and now", steered=True)
+    app = Host(
+        user(0),
+        event("agent_thought_chunk", 1, content={"type": "text", "text": "hm"}),
+        event("agent_message_chunk", 2, content={"type": "text", "text": "first"}),
+        own,
+        event("agent_message_chunk", 120, content={"type": "text", "text": "second"}),
+        event("turn-result", 130, messageId="m0", stopReason="end_turn"),
+        event("turn-started", 180, messageId="m2", origin="agent"),
+    )
+    async with app.run_test(size=(60, 24)) as pilot:
+        app.view.show_speaker("Codex")
+        await settle(pilot)
+        clocks = [clock(START + timedelta(minutes=minute)) for minute in range(3)]
+        rows = [row for row in app.seen() if row and not row.startswith("\u2500")]
+        assert rows == [
+            *(f"You {clocks[0]}", "prompt 0"),
+            *(f"Codex {clocks[0]}", "\u25b8 hm", "first"),
+            *(f"You {clocks[1]} steered", "and now"),
+            *(f"Codex {clocks[2]}", "second"),
+            f"\u00b7 {OWN_TURN}",
+        ]
+        app.add(say("more", "other"))
+        await settle(pilot)
+        shown = [row for row in app.seen() if row][-3:]
+        assert shown == [f"\u00b7 {OWN_TURN}", f"Codex {clocks[0]}", "more"]
 
 
 async def test_a_message_cut_by_the_page_keeps_the_place() -> None:

@@ -18,7 +18,7 @@ START = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 def event(kind: str, at: int = 0, /, **payload: Any) -> AgentEvent:
     when = START + timedelta(seconds=at)
-    if kind in ("user-message", "turn-result") or kind.startswith("acp-"):
+    if kind in ("user-message", "turn-started", "turn-result") or kind.startswith("acp-"):
         return AgentEvent(timestamp=when, type=kind, payload=payload)
     update = {"sessionUpdate": kind, **payload}
     return AgentEvent(timestamp=when, type="acp-session_update", payload=update)

@@ -12,7 +12,7 @@ from uuid import UUID
 from quarterdeck.client.errors import ConflictError, NotFoundError
 from quarterdeck.store.disk import OutgoingMessage
 from quarterdeck.store.signals import ChatChange, ListChanged, ReplicaChanged
-from quarterdeck.transcript.blocks import QuestionBlock, UserBlock
+from quarterdeck.transcript.blocks import PlanState, QuestionBlock, UserBlock
 from quarterdeck.transcript.fold import BlockChanges as TranscriptFold
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.wire.chats import (
@@ -140,6 +140,15 @@ class ChatState:
         if self.record.plan_ready is not None:
             return self.record.plan_ready
         return self._shows_plan()
+
+    @property
+    def plan_progress(self) -> tuple[int, int]:
+        """Done steps and all steps of the running turn's plan; no steps without one."""
+        plan = self.transcript.turn.plan if self.transcript else None
+        if plan is None or not self.record.processing:
+            return (0, 0)
+        done = sum(entry.state is PlanState.COMPLETED for entry in plan.entries)
+        return (done, len(plan.entries))
 
     @property
     def open_questions(self) -> list[QuestionBlock]:

@@ -22,6 +22,7 @@ class TextRole(StrEnum):
 
     TEXT = "text"
     USER = "user"
+    AGENT = "agent"
     PROMPT = "prompt"
     DIM = "dim"
     HEADING = "heading"
@@ -270,6 +271,7 @@ ROLE_COMPONENTS: Final[set[str]] = {f"transcript--{role}" for role in TextRole}
 _ROLE_LOOKS: Final = """
 {widget} > .transcript--text {{ color: $foreground; }}
 {widget} > .transcript--user {{ color: $text-primary; }}
+{widget} > .transcript--agent {{ color: $text-secondary; }}
 {widget} > .transcript--prompt {{ color: $foreground; }}
 {widget} > .transcript--dim {{ color: $text-muted; }}
 {widget} > .transcript--heading {{ color: $text-primary; }}

@@ -23,6 +23,7 @@ from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.transcript.export import markdown_of, plain_lines
 from quarterdeck.transcript.fold import Transcript
+from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, bindings
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.host_services import ask_for_file, attached_words
@@ -280,7 +281,7 @@ class ChatPane(Vertical, TakesKeys):
                     self._older_taken.set()
         chat, replica = self.chat, self.shown.replica
         if chat is not None and replica is not None:
-            self._show_turn(chat, replica)  # the plan of the turn may have advanced
+            self._show_turn(chat, replica)  # the agent may have noted a state
             self._show_question(chat)
 
     def _load_transcript(self) -> None:
@@ -306,6 +307,7 @@ class ChatPane(Vertical, TakesKeys):
             if replica.chat_to_show is not None:  # it was deleted, here or elsewhere
                 self.show_chat(replica.chat_to_show.id)
             return
+        self.transcript.show_speaker(one_line(chat.record.provider))
         chats = self._all_chats
         self._chats.display = len(chats) > 1
         self._chats.show([chat_tab(known) for known in chats], str(chat.id))

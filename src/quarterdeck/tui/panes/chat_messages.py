@@ -16,7 +16,7 @@ from quarterdeck.store.disk import OutgoingMessage
 from quarterdeck.store.drafts import DraftKeeper, PromptHistory
 from quarterdeck.store.outbox import Extras, QueuePlace
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.transcript.blocks import PlanState, QuestionBlock, duration_text
+from quarterdeck.transcript.blocks import QuestionBlock, duration_text
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.host_services import Attachment, FileRead, images_among
@@ -83,7 +83,7 @@ def turn_words(chat: ChatState, status: str) -> str:
         since = chat.turn_started_at
         at = f" since {since.astimezone():%H:%M:%S}" if since else ""
         doing = one_line(chat.noted_state) or "working"
-        return f"● {doing}{at}{plan_words(chat)} " + keyed("({composer.interrupt} interrupts)")
+        return f"● {doing}{at} " + keyed("({composer.interrupt} interrupts)")
     return "○ idle"
 
 
@@ -93,15 +93,6 @@ def chat_tab(chat: ChatState) -> Tab:
     mark = "▲ " if needs_you else "● " if chat.record.processing else ""
     label = mark + (one_line(chat.record.title or "") or one_line(chat.record.provider))
     return Tab(str(chat.id), label, needs_you=needs_you)
-
-
-def plan_words(chat: ChatState) -> str:
-    """Return the progress of the running turn's plan; empty without one."""
-    plan = chat.transcript.turn.plan if chat.transcript else None
-    if plan is None or not plan.entries or not chat.record.processing:
-        return ""
-    done = sum(entry.state is PlanState.COMPLETED for entry in plan.entries)
-    return f" · plan {done}/{len(plan.entries)}"
 
 
 def goal_words(goal: ChatGoal) -> str:

@@ -59,13 +59,14 @@ class ReplicaPane(Vertical):
         self._host = host
         self.replica_id = replica_id
         self.tab = CHAT
+        self._head = HeadLine()
         self._chat_made = asyncio.Event()
         self._tabs = Switcher(initial="note")
         self.parts_ready = asyncio.Event()
         """Set when its first parts exist: until then nothing else may show or remove any."""
 
     def compose(self) -> ComposeResult:
-        yield HeadLine()
+        yield self._head
         yield Static(id="unisolated", markup=False)
         yield TabBar(id="tabs")
         with self._tabs:
@@ -96,7 +97,7 @@ class ReplicaPane(Vertical):
         state = self._app_state.replicas.get(self.replica_id)
         if state is None or not self.query(HeadLine):  # closed before its parts were created
             return
-        self.query_one(HeadLine).show(state)
+        self.show_head()
         self._show_tabs()
         reason = self.query_one("#unisolated", Static)
         reason.display = state.unisolated is not None
@@ -114,6 +115,12 @@ class ReplicaPane(Vertical):
             pane.id = CHAT
             if await self._tabs.bring(pane, show=self.tab == CHAT):
                 self._chat_made.set()
+
+    def show_head(self) -> None:
+        """Show the head line as the store has the replica."""
+        state = self._app_state.replicas.get(self.replica_id)
+        if state is not None:
+            self._head.show(state)
 
     def _show_tabs(self) -> None:
         state = self._app_state.replicas.get(self.replica_id)
@@ -382,6 +389,8 @@ class ReplicaHolder(Vertical):
                 await pane.show_state()
             if frame.connection and self._app_state.online:
                 pane.come_online()
+            if frame.folds:
+                pane.show_head()  # the plan of the turn may have advanced
             if (chat := pane.chat) is None:
                 return
             chat.take([change for change in frame.folds if change.chat_id == chat.chat_id])

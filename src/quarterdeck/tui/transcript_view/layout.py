@@ -1,5 +1,6 @@
 """Lay out a block as rows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -161,17 +162,28 @@ _CHECKS = {
 
 @dataclass(frozen=True, slots=True)
 class BlockStyle:
-    """How to draw a block, besides its own content."""
+    """How to draw a block, besides its own content.
+
+    `speaker`: the agent's name, where the block is the first of what the agent says.
+    """
 
     width: int
     shape: BlockShape = BlockShape.FOLDED
     gap: bool = False
+    speaker: str = ""
     working_since: datetime | None = None
+
+    @property
+    def lead(self) -> int:
+        """Rows before the block's own."""
+        return self.gap + bool(self.speaker)
 
 
 def rows_of(block: Block, look: BlockStyle, tool: ToolBlock | None, prose: Prose) -> list[Line]:
     """Return all rows of a block. `tool`: the call that a question is about."""
     rows = _content(block, look, tool, prose)
+    if look.speaker:
+        rows = [fit(_heading(look.speaker, TextRole.AGENT, block), look.width), *rows]
     if look.gap:
         rows = [(), *rows]
     if look.working_since is not None:
@@ -192,6 +204,27 @@ def has_gap(block: Block, before: Block) -> bool:
 
 def _is_compact(block: Block) -> bool:
     return isinstance(block, ToolBlock | ThoughtBlock | NoteBlock)
+
+
+def begins_reply(blocks: Sequence[Block], index: int) -> bool:
+    """Return whether the block at an index is the first of what the agent says after something else.
+
+    At the first of all it is not known: what came before may be on an older page.
+    """
+    if not _is_of_agent(blocks[index]):
+        return False
+    before = index - 1
+    while before >= 0 and isinstance(blocks[before], NoteBlock):
+        before -= 1
+    return before >= 0 and not _is_of_agent(blocks[before])
+
+
+def _is_of_agent(block: Block) -> bool:
+    return not isinstance(block, UserBlock | EchoBlock | ResultBlock | NoteBlock)
+
+
+def _heading(name: str, role: TextRole, block: Block) -> Line:
+    return (Span(name, role, Emphasis.BOLD), Span(f" {clock(block.at)}", TextRole.DIM))
 
 
 def clock(at: datetime) -> str:
@@ -272,10 +305,7 @@ def _user(block: UserBlock, look: BlockStyle) -> list[Line]:
 
 
 def _message_rows(block: Block, text: str, modes: str, look: BlockStyle) -> list[Line]:
-    head: Line = (
-        Span("You", TextRole.USER, Emphasis.BOLD),
-        Span(f" {clock(block.at)}", TextRole.DIM),
-    )
+    head = _heading("You", TextRole.USER, block)
     if modes:
         head += (Span(f" {modes}", TextRole.WARNING),)
     bar = line("\u258e ", TextRole.USER)

@@ -132,6 +132,11 @@ class TranscriptView(ScrollView, can_focus=True):
         """The transcript that is shown."""
         return self._reader.transcript
 
+    def show_speaker(self, name: str) -> None:
+        """Set the agent's name, which stands above what it says."""
+        if self._reader.show_speaker(name):
+            self.refresh()
+
     def show_calls(self, calls: str) -> None:
         """Set what ended tool calls show: `folded`, `edits` or `output`."""
         self._reader.show_calls(calls)

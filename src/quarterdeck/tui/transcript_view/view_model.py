@@ -16,7 +16,7 @@ from quarterdeck.transcript.blocks import Block, MessageBlock, QuestionBlock, To
 from quarterdeck.transcript.fold import BlockChanges, Transcript
 from quarterdeck.tui.kit.spans import Line, Span, SpanPainter
 from quarterdeck.tui.transcript_view.blocks import BlockShape, Shapes, can_open
-from quarterdeck.tui.transcript_view.layout import BlockStyle, guess, has_gap, rows_of
+from quarterdeck.tui.transcript_view.layout import BlockStyle, begins_reply, guess, has_gap, rows_of
 from quarterdeck.tui.transcript_view.markdown import Prose
 from quarterdeck.tui.transcript_view.viewport import Heights, Viewport
 
@@ -119,6 +119,7 @@ class TranscriptReader:
         self.viewport = Viewport(self._measure)
         self.cursor: int | None = None
         self.working_since: datetime | None = None
+        self._speaker = ""
         self._width = 2
         self._shapes = Shapes()
         self._below: set[int] = set()
@@ -245,6 +246,14 @@ class TranscriptReader:
         """The blocks that the user opened or folded."""
         return self._shapes.wanted
 
+    def show_speaker(self, name: str) -> bool:
+        """Set the agent's name above what it says, empty for none; return whether it is another."""
+        if name == self._speaker:
+            return False
+        self._speaker = name
+        self._guess_all()
+        return True
+
     def show_calls(self, calls: str) -> None:
         """Set what ended calls show; see `natural`."""
         if calls != self._shapes.calls:
@@ -267,6 +276,7 @@ class TranscriptReader:
             width=self._width,
             shape=self._shapes.of(block),
             gap=gap,
+            speaker=self._speaker if begins_reply(blocks, index) else "",
             working_since=self.working_since if index == len(blocks) - 1 else None,
         )
 
@@ -346,7 +356,7 @@ class TranscriptReader:
             return
         viewport = self.viewport
         viewport.index, viewport.offset = index, 0
-        viewport.move((self._measure(index) if at_end else self.look(index).gap) - row)
+        viewport.move((self._measure(index) if at_end else self.look(index).lead) - row)
 
     def _live(self) -> frozenset[int]:
         """Return the calls whose rows are being read."""
@@ -377,6 +387,6 @@ class TranscriptReader:
         blocks = self.transcript.blocks
         heights = self.viewport.heights
         return [
-            _VisibleBlock(blocks[index].id, row + self.look(index).gap, row + heights[index])
+            _VisibleBlock(blocks[index].id, row + self.look(index).lead, row + heights[index])
             for index, row in self.viewport.rows()
         ]

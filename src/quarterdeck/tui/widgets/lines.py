@@ -47,13 +47,26 @@ def changes_of(state: ReplicaState) -> str:
 
 
 def facts_of(state: ReplicaState) -> list[str]:
-    """Return changed lines, agent, context, cost, branch and its distance, the most important first."""
-    context = state.context_percent
+    """Return what a replica's head line says besides its name, the most important first.
+
+    Changed lines, agent, context, cost, plan, goal, branch and its distance.
+    """
+    context, chat = state.context_percent, state.chat_to_show
     facts = [
         *(changes_of(state), state.agent, f"ctx {context}%" if context is not None else ""),
-        *(_cost_of(state.chat_to_show), state.branch, distance_of(state)),
+        *(_cost_of(chat), _plan_of(chat), _goal_of(chat), state.branch, distance_of(state)),
     ]
     return [one_line(fact) for fact in facts if fact]
+
+
+def _plan_of(chat: ChatState | None) -> str:
+    done, steps = chat.plan_progress if chat else (0, 0)
+    return f"plan {done}/{steps}" if steps else ""
+
+
+def _goal_of(chat: ChatState | None) -> str:
+    goal = chat.record.goal if chat else None
+    return f"goal {goal.status.replace('_', ' ')}" if goal else ""
 
 
 def _cost_of(chat: ChatState | None) -> str:
