@@ -134,6 +134,11 @@ async def test_one_agent_commands_another(shop: Deck, connect: Connect, name: st
             client, "wait", replica=name, message=last["message_id"], timeout_seconds=1
         )
         assert still == {"state": "working", "timed_out": True}
+        steered = await call(
+            client, "send_message", replica=name, message="now this", chat=chat, steer=True
+        )
+        ended = await call(client, "wait", replica=name, message=steered["message_id"])
+        assert ended["state"] == "done"
 
 
 async def test_errors_name_the_next_step(shop: Deck) -> None:

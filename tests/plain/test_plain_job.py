@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+from uuid import uuid4
 
 import pytest
 
@@ -82,6 +83,29 @@ def test_the_whole_job_by_pipes(shop: Shop) -> None:
     assert (record["name"], record["status"]) == ("fix", "active")
 
 
+def test_messages_are_joined_and_go_into_the_turn(shop: Shop) -> None:
+    with shop.plain() as talk:
+        talk.until("Type help")
+        create(talk, "turn", "wait here")
+        talk.until("scripted: Waiting.")
+        talk.type("join", "steer")
+        talk.until("Fewer than two messages wait.")
+        talk.until("No message waits.")
+        talk.type("first", "second", "join")
+        talk.until("Joined 2 messages to one.")
+        talk.type("status", "steer third", "no")
+        asked = talk.until("yes or no:")
+        queued = asked.index("Queued: first")
+        assert asked[queued + 1 : queued + 3] == ["", "second"]
+        talk.until("Canceled.")
+        talk.type("steer third", "yes")
+        talk.until("Interrupted.")
+        talk.until("scripted: You said: third.")
+        talk.until("You: first")
+        talk.type("wait", "quit")
+        assert talk.finish() == 0
+
+
 def test_news_of_others_and_the_way_to_them(shop: Shop) -> None:
     with shop.plain() as talk:
         talk.until("Type help")
@@ -133,6 +157,29 @@ def test_what_is_no_command_is_a_message_but_no_slip_is(shop: Shop) -> None:
         said = talk.until("needs you")
         assert said[said.index("You: two") + 1] == "lines"
         assert talk.finish() == 0
+
+
+def test_environment_and_model_are_asked_for_where_there_is_a_choice(shop: Shop) -> None:
+    url = str(shop.repository)
+    if all(known["url"] != url for known in shop.qd("repo", "ls", "--json").json["repositories"]):
+        assert shop.qd("repo", "add", url).code == 0
+    first, second = uuid4().hex, uuid4().hex
+    for name in (first, second):
+        assert shop.qd("env", "create", name, "--repository", "shop").code == 0
+    with shop.plain() as talk:
+        talk.until("Type help")
+        talk.type("new", "", "third", second, "scripted", "chosen", "hello", ".")
+        said = talk.until("Opened chosen")
+        assert "Environment, by number or name (Enter for the usual one):" in said
+        assert "There is no environment third." in said
+        talk.type("wait", "quit")
+        assert talk.finish() == 0
+    (record,) = shop.qd("replica", "ls", "--json").json["replicas"]
+    chosen = shop.qd("env", "show", second, "--json").json
+    assert record["environment_id"] == chosen["environment"]["id"]
+    assert shop.qd("replica", "rm", "--yes", "chosen").code == 0
+    for name in (first, second):
+        assert shop.qd("env", "rm", "--yes", name).code == 0
 
 
 def test_a_plan_is_approved(shop: Shop) -> None:

@@ -24,7 +24,7 @@ from quarterdeck.store.creation import CreationRequest, create
 from quarterdeck.transcript.blocks import QuestionBlock
 from quarterdeck.transcript.export import plain_lines
 from quarterdeck.transcript.fold import Transcript
-from quarterdeck.wire.chats import MessageAccepted, SendMessage
+from quarterdeck.wire.chats import Delivery, MessageAccepted, SendMessage
 from quarterdeck.wire.git import Against
 from quarterdeck.wire.history import AgentEventType
 from quarterdeck.wire.previews import LAST_PORT, Preview
@@ -183,6 +183,13 @@ class ReplicaTools:
         plan_mode: Annotated[
             bool, Field(description="Let the agent propose a plan instead of changes.")
         ] = False,
+        steer: Annotated[
+            bool,
+            Field(
+                description="Put it into the running turn. The turn is interrupted if the agent "
+                "cannot take messages during a turn."
+            ),
+        ] = False,
     ) -> MessageAccepted:
         """Send a message to an agent. A busy chat queues it; a sleeping replica is woken."""
         body = SendMessage(
@@ -192,7 +199,10 @@ class ReplicaTools:
             replica_id = await find_replica(client, replica)
             if chat is not None:
                 body.chat_id = find_chat(await client.replicas.get(replica_id), chat).id
-            return await client.messages.send(replica_id, body)
+            accepted = await client.messages.send(replica_id, body)
+            if steer and accepted.status == Delivery.QUEUED:
+                await client.messages.steer(replica_id, accepted.chat_id, accepted.message_id)
+            return accepted
 
     async def read_history(
         self,

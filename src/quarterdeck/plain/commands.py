@@ -22,6 +22,7 @@ from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.blocks import QuestionBlock, ToolBlock
 from quarterdeck.transcript.text import name_line, one_line
+from quarterdeck.wire.chats import Delivery
 
 
 class QuitError(Exception):
@@ -231,6 +232,57 @@ async def _say(session: Session, rest: str) -> None:
         await session.send(text)
 
 
+async def _steer(session: Session, rest: str) -> None:
+    """Send a message into the running turn; without a text, the first one that waits."""
+    replica, chat = session.replica, session.chat
+    if replica is None or chat is None:
+        return
+    queue = [] if rest else await session.app_state.chat_commands.read_queue(replica.id, chat.id)
+    if not rest and not queue:
+        session.say("No message waits. To send one into the running turn: steer and the message.")
+        return
+    if chat.record.processing and not await _may_steer(session, chat.record.provider):
+        raise CanceledError
+    if not rest:
+        message_id = queue[0].id
+    else:
+        sent = await session.send(rest)
+        if sent is None or sent.status != Delivery.QUEUED:
+            return
+        message_id = sent.message_id
+    await session.app_state.chat_commands.steer(replica.id, chat.id, message_id)
+
+
+async def _may_steer(session: Session, provider: str) -> bool:
+    agents = await session.app_state.chat_commands.agents()
+    agent = next((one for one in agents if one.id == provider), None)
+    if agent is not None and agent.supports_steer:
+        return True
+    name = one_line(agent.name if agent else provider)
+    with session.dialog():
+        answer = await session.ask(
+            f"{name} takes no messages while it works. Interrupt its turn and send this next? "
+            "yes or no:"
+        )
+    return answer == "yes"
+
+
+async def _join(session: Session, _: str) -> None:
+    """Join the messages that wait to one."""
+    replica, chat = session.replica, session.chat
+    if replica is None or chat is None:
+        return
+    commands = session.app_state.chat_commands
+    waiting = await commands.read_queue(replica.id, chat.id)
+    if len(waiting) < 2:
+        session.say("Fewer than two messages wait.")
+        return
+    await commands.join_queued(replica.id, chat.id)
+    for message in waiting:
+        session.forget(str(message.id))
+    session.say(f"Joined {len(waiting)} messages to one.")
+
+
 def _question(session: Session) -> QuestionBlock | None:
     question = next(iter(session.chat.open_questions), None) if session.chat else None
     if question is None:
@@ -348,6 +400,12 @@ COMMANDS = {
     "answer": Command(_answer, "answer the question that waits.", Takes.ANSWER),
     "reject": Command(_reject, "reject it, and tell the agent why.", Takes.REASON),
     "accept": Command(_accept, "approve the plan that waits."),
+    "steer": Command(
+        _steer,
+        "send a message into the running turn; without a text, the first one that waits.",
+        Takes.TEXT,
+    ),
+    "join": Command(_join, "join the messages that wait to one."),
     "interrupt": Command(_interrupt, "stop the running turn."),
     "wait": Command(_wait, "until the turn is over or the agent asks."),
     "earlier": Command(_earlier, "read what came before."),

@@ -1,19 +1,29 @@
 """Create a replica by answering questions."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol, TypeVar
+from uuid import UUID
 
 from quarterdeck.local.repository import CheckoutError, LocalRepository
 from quarterdeck.plain.session import FIRST, Session
-from quarterdeck.store.creation import CreationRequest, choices, create
+from quarterdeck.store.creation import (
+    CreationChoices,
+    CreationRequest,
+    choices,
+    create,
+    models_of,
+)
 from quarterdeck.transcript.text import one_line
 from quarterdeck.wire.agents import BUILTIN, Agent
+from quarterdeck.wire.environments import Environment
 from quarterdeck.wire.replicas import UNCOMMITTED_LIMIT
 
 
 async def create_replica(session: Session, _: str) -> None:
-    """Ask for repository, agent, name and prompt, create the replica and open it."""
+    """Ask for what a replica starts with, create it and open it."""
     app_state = session.app_state
     with session.dialog():
         session.say("New replica. Type cancel to leave.")
@@ -30,7 +40,8 @@ async def create_replica(session: Session, _: str) -> None:
 
 
 async def _ask_request(session: Session) -> CreationRequest:
-    agents = (await choices(session.app_state.client)).agents
+    client = session.app_state.client
+    offered = await choices(client)
     here = session.here.repository
     hint = f"Enter for {one_line(here)}, - for none" if here else "Enter for none"
     typed = await session.ask(f"Repository, a path or git URL ({hint}):")
@@ -38,12 +49,22 @@ async def _ask_request(session: Session) -> CreationRequest:
     request = CreationRequest(repository_url=url)
     if url is not None:
         request = await _started(session, request, url)
-    agent = await _ask_agent(session, [agent for agent in agents if agent.available])
+    environment = await _ask_environment(session, offered, url)
+    agent = await _ask_agent(session, [agent for agent in offered.agents if agent.available])
+    models = await models_of(client, agent) if agent else []
+    model = await _ask_model(session, models) if models else None
     name = await session.ask("Name (Enter for one made from the prompt):")
     while any(map(str.isspace, name)):
         name = await session.ask("Names cannot contain spaces; use - instead. Name:")
     message = await session.ask_text(_prompt_question(session))
-    return replace(request, agent=agent, name=name or None, message=message or session.unsent)
+    return replace(
+        request,
+        environment_id=environment and environment.id,
+        agent=agent,
+        model=model,
+        name=name or None,
+        message=message or session.unsent,
+    )
 
 
 def _prompt_question(session: Session) -> str:
@@ -88,14 +109,48 @@ async def _ask_agent(session: Session, agents: list[Agent]) -> str | None:
     if len(agents) == 1:
         session.say(f"Agent: {one_line(first.name)}.")
         return first.id
-    session.say(*(f"{number}. {one_line(agent.name)}" for number, agent in enumerate(agents, 1)))
-    while True:
-        typed = await session.ask(f"Agent, by number or name (Enter for {one_line(first.name)}):")
-        if not typed:
-            return first.id
-        if typed.isdecimal() and 0 < int(typed) <= len(agents):
-            return agents[int(typed) - 1].id
-        named = [one for one in agents if typed.casefold() in (one.id, one.name.casefold())]
+    chosen = await _choose(session, "agent", agents, one_line(first.name))
+    return chosen.id if chosen else first.id
+
+
+async def _ask_environment(
+    session: Session, offered: CreationChoices, url: str | None
+) -> Environment | None:
+    """Return an environment that puts the repository into the replica; None for the usual one."""
+    fitting = offered.of_repository(url) if url else offered.unbound
+    if len(fitting) < 2:
+        return None
+    return await _choose(session, "environment", fitting, "the usual one")
+
+
+class _Named(Protocol):
+    @property
+    def id(self) -> UUID | str: ...
+    @property
+    def name(self) -> str: ...
+
+
+_Choice = TypeVar("_Choice", bound=_Named)
+
+
+async def _choose(
+    session: Session, what: str, choices: Sequence[_Choice], usual: str
+) -> _Choice | None:
+    """Return what was chosen by its number, name or id; None for the usual one."""
+    session.say(*(f"{number}. {one_line(one.name)}" for number, one in enumerate(choices, 1)))
+    while typed := await session.ask(
+        f"{what.capitalize()}, by number or name (Enter for {usual}):"
+    ):
+        if typed.isdecimal() and 0 < int(typed) <= len(choices):
+            return choices[int(typed) - 1]
+        named = [one for one in choices if typed.casefold() in (str(one.id), one.name.casefold())]
         if named:
-            return named[0].id
-        session.say(f"There is no agent {typed}.")
+            return named[0]
+        session.say(f"There is no {what} {typed}.")
+    return None
+
+
+async def _ask_model(session: Session, known: Sequence[str]) -> str | None:
+    """Return a model, also one that is not known here; None for the agent's default."""
+    session.say(f"Models: {', '.join(map(one_line, known))}.")
+    return await session.ask("Model (Enter for the agent's default):") or None

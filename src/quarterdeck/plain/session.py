@@ -340,11 +340,14 @@ class Session:
 
     # messages
 
-    async def send(self, text: str, *, approves: bool = False) -> None:
+    async def send(self, text: str, *, approves: bool = False) -> MessageAccepted | None:
         """Send a message to the open chat; while a plan waits it asks for another one.
 
         Args:
             approves: it approves the plan instead.
+
+        Returns:
+            The service's answer; None when there is none yet, which is said.
 
         Raises:
             ClientError: the service refused it.
@@ -352,7 +355,7 @@ class Session:
         """
         replica, chat = self.replica, self.chat
         if replica is None or chat is None:
-            return
+            return None
         outbox = self.app_state.outbox
         accepted = await outbox.send(
             replica.id,
@@ -368,10 +371,15 @@ class Session:
             self.say("The connection broke: the message may not have arrived. Type resend or drop.")
         else:
             self.say("Not connected: the message is kept, and sent when the connection is back.")
+        return accepted
 
     def expect(self, message_id: str) -> None:
         """Note a message whose turn is still to come."""
         self._pending[message_id] = False
+
+    def forget(self, message_id: str) -> None:
+        """Note that a message will have no turn of its own."""
+        self._pending.pop(message_id, None)
 
     def is_settled(self) -> bool:
         """Whether nothing goes on in the open chat, or it needs the person."""

@@ -379,24 +379,35 @@ class ChatCommands:
         try:
             queue = (await messages.steer(replica_id, chat_id, message_id)).queue
         except (ConflictError, NotFoundError):
-            queue = (await messages.queue(replica_id, chat_id)).queue
-            self._take_queue(replica_id, chat_id, queue)
+            queue = await self.read_queue(replica_id, chat_id)
             if any(entry.id == message_id for entry in queue):
                 raise
         else:
             self._take_queue(replica_id, chat_id, queue)
 
+    async def read_queue(self, replica_id: UUID, chat_id: UUID) -> list[QueuedMessage]:
+        """Return the messages that wait, also those whose events have not come yet."""
+        queue = (await self._owner.client.messages.queue(replica_id, chat_id)).queue
+        self._take_queue(replica_id, chat_id, queue)
+        return queue
+
     async def join_queued(
-        self, replica_id: UUID, chat_id: UUID, message: QueuedMessage
+        self, replica_id: UUID, chat_id: UUID, message: QueuedMessage | None = None
     ) -> UUID | None:
-        """Join a queued message to the one before it; return the new one, None without one before."""
+        """Join a queued message to the one before it, or all that wait.
+
+        Returns:
+            The new message; None when there is none before.
+        """
         chat = self._owner.chat(replica_id, chat_id)
         order = [entry.id for entry in chat.queue] if chat else []
-        place = order.index(message.id) if message.id in order else 0
-        if not place:
-            return None
-        messages = self._owner.client.messages
-        queue = await messages.join(replica_id, chat_id, [order[place - 1], message.id])
+        parts: list[UUID] | None = None
+        if message is not None:
+            place = order.index(message.id) if message.id in order else 0
+            if not place:
+                return None
+            parts = [order[place - 1], message.id]
+        queue = await self._owner.client.messages.join(replica_id, chat_id, parts)
         self._take_queue(replica_id, chat_id, queue)
         return next((entry.id for entry in queue if entry.id not in order), None)
 

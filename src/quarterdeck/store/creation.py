@@ -87,6 +87,15 @@ class CreationChoices:
         ids = {entry.id for entry in self.repositories if entry.url == url}
         return [entry for entry in self.environments if entry.repository_id in ids]
 
+    @property
+    def unbound(self) -> list[Environment]:
+        """The environments without a repository."""
+        return [
+            entry
+            for entry in self.environments
+            if entry.repository_id is None and entry.repository_set_id is None
+        ]
+
 
 async def choices(client: "Client") -> CreationChoices:
     """Read the choices of the dialog.
