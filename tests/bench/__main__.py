@@ -7,6 +7,7 @@ from tests.bench.automations import automation_rows
 from tests.bench.chats import chat_rows
 from tests.bench.cockpit import cockpit_rows
 from tests.bench.codex import codex_rows
+from tests.bench.containers import container_rows
 from tests.bench.events import event_rows
 from tests.bench.fan_out import fan_out_rows
 from tests.bench.files import file_rows
@@ -42,6 +43,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "git": _inside(git_rows),
     "pools": _inside(pool_rows),
     "replicas": replica_rows,
+    "containers": container_rows,
     "files": file_rows,
     "codex": codex_rows,
 }

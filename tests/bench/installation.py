@@ -75,11 +75,13 @@ def make_repository(path: Path, files: int) -> None:
 
 @contextmanager
 def installation(
-    files: int = 20, config: Callable[[Installation], str] | None = None
+    files: int = 20,
+    config: Callable[[Installation], str] | None = None,
+    before: tuple[str, ...] = (),
 ) -> Generator[Installation]:
     """Makes an installation with a running service, and leaves nothing behind.
 
-    `config` gives what stands in its configuration file.
+    `config` gives what stands in its configuration file. `before`: the command that runs the service.
     """
     directory = Path(tempfile.mkdtemp(prefix="qd-bench-"))
     made = Installation(directory, directory / "home", directory / "repository")
@@ -88,7 +90,9 @@ def installation(
         made.home.mkdir(mode=0o700)
         (made.home / "config.toml").write_text(config(made))
     log = (directory / "serve.log").open("wb")
-    service = subprocess.Popen([*QD, "serve"], env=made.environment, stderr=log, stdout=log)
+    service = subprocess.Popen(
+        [*before, *QD, "serve"], env=made.environment, stderr=log, stdout=log
+    )
     try:
         _wait_until_ready(made)
         yield made
