@@ -1,22 +1,29 @@
 """Routes are found as the framework would find them, which tries one after the other."""
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
-from fastapi.routing import iter_route_contexts
+from fastapi.routing import RouteContext, iter_route_contexts
 from starlette.routing import BaseRoute, Match
 
 from quarterdeck.service.app import ROUTES
 from quarterdeck.service.routing import RouteTrie
 
-TEMPLATES = sorted({context.path or "" for context in iter_route_contexts(ROUTES)})
 FILLINGS = ("7d1f6e0a-9a3b-4c5d-8e7f-001122334455", "global", "repositories", "a b", "a/b")
 STRANGE = ("", "/", "//", "/v1", "/v1/", "/v1//replica", "/nowhere", "/v1/replica/", "v1/replica")
 
 
+@cache
+def contexts() -> list[tuple[BaseRoute, RouteContext]]:
+    return [(route, one) for route in ROUTES for one in iter_route_contexts([route])]
+
+
+@cache
 def paths() -> list[str]:
-    found = [re.sub(r"\{[^}]*\}", filling, path) for path in TEMPLATES for filling in FILLINGS]
+    templates = sorted({context.path or "" for _, context in contexts()})
+    found = [re.sub(r"\{[^}]*\}", filling, path) for path in templates for filling in FILLINGS]
     return sorted({*found, *(f"{path}/" for path in found), *STRANGE})
 
 
@@ -24,20 +31,18 @@ def scope_of(method: str, path: str) -> dict[str, Any]:
     return {"type": "http", "method": method, "path": path, "root_path": "", "path_params": {}}
 
 
-CONTEXTS = [(route, one) for route in ROUTES for one in iter_route_contexts([route])]
-
-
 def one_after_the_other(method: str, path: str) -> tuple[Match, BaseRoute | None, Any]:
     """Which route answers when each is tried, and those after the first only if of its path."""
     same = None
     other: tuple[Match, BaseRoute | None, Any] = Match.NONE, None, {}
-    for route, context in CONTEXTS:
-        if context.matches(scope_of(method, path))[0] is Match.NONE:
+    for route, context in contexts():
+        match, matched = context.matches(scope_of(method, path))
+        if match is Match.NONE:
             continue
         template = re.sub(r"\{[^}]*\}", "{}", context.path or "")
         same = same or template
-        if template == same and context.matches(scope_of(method, path))[0] is Match.FULL:
-            return Match.FULL, route, context.matches(scope_of(method, path))[1]
+        if template == same and match is Match.FULL:
+            return Match.FULL, route, matched
         if template == same:
             other = Match.PARTIAL, None, {}
     return other
