@@ -23,6 +23,7 @@ from quarterdeck.wire.terminals import (
     TerminalOutput,
     TerminalReplay,
 )
+from tests.support.visible import text_rows
 
 
 @dataclass
@@ -146,7 +147,7 @@ async def test_vim_draws_and_writes_a_file(place, keys, wait_until, require_tool
             nonlocal fed
             stream.feed(re.sub(r"\x1b\[[>?][\d;]*[mcu]|\x1bP.*?\x1b\\", "", watch.text[fed:]))
             fed = len(watch.text)
-            return any(text in line for line in screen.display)
+            return any(text in line for line in text_rows(screen))
 
         await press("vim -u NONE -N new.txt\r")
         await wait_until(lambda: shows("new.txt"))

@@ -15,6 +15,8 @@ from typing import Self
 
 import pyte
 
+from tests.support.visible import text_rows
+
 READ = 65_536
 
 
@@ -82,7 +84,7 @@ class Program:
         shown = len(self.raw), self.screen.columns, self.screen.lines
         if shown != self._shown:  # whoever waits asks again and again
             self._shown = shown
-            self._text = "\n".join(line.rstrip() for line in self.screen.display)
+            self._text = "\n".join(line.rstrip() for line in text_rows(self.screen))
         return self._text
 
     def type(self, keys: str) -> None:

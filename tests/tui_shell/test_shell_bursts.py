@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.program import Program
+from tests.support.visible import text_rows
 from tests.tui_shell.live import Installation
 
 SLOW = """
@@ -59,7 +60,7 @@ def program(live_service: Installation, request: pytest.FixtureRequest) -> Itera
 
 def shown(program: Program) -> str:
     """The replica beside the list."""
-    return program.screen.display[1].partition("│")[2].split()[0]
+    return text_rows(program.screen)[1].partition("│")[2].split()[0]
 
 
 def test_bursts_go_where_they_were_meant(program: Program) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyte
 import pytest
 
-from tests.support.visible import visible_rows
+from tests.support.visible import text_rows, visible_rows
 
 _HERE = Path(__file__).parent
 
@@ -62,11 +62,11 @@ class Session:
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                raise AssertionError("not seen:\n" + "\n".join(self.screen.display))
+                raise AssertionError("not seen:\n" + "\n".join(text_rows(self.screen)))
             self.read(0.05)
 
     def wait_text(self, text: str) -> None:
-        self.wait(lambda: any(text in row for row in self.screen.display))
+        self.wait(lambda: any(text in row for row in text_rows(self.screen)))
 
     def wait_quiet(self, seconds: float = 0.3) -> None:
         while self.read(seconds):

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.visible import text_rows
+
 SCRIPT = "frames_app.py"
 Start = Callable[..., Any]
 
@@ -119,34 +121,29 @@ def test_after_a_suspension_everything_is_drawn_again(twin: Twin) -> None:
 def test_bytes_of_one_key(open_session: Start) -> None:
     session = open_session(SCRIPT)
     session.wait_text("mark 0")
-    session.wait_quiet()
-    session.send(DOWN)
-    session.wait_quiet()
-    assert bytes_of(session, DOWN) <= 600
-    session.send(TAB)
-    session.wait_quiet()
-    session.send("a")
-    session.wait_quiet()
-    assert bytes_of(session, "b") <= 300
-    assert bytes_of(session, "") == 0
+    drawn(session, DOWN, 1)
+    assert drawn(session, DOWN, 2) <= 600
+    drawn(session, f"{TAB}a", 3)
+    assert drawn(session, "b", 4) <= 300
+    assert not session.read(0.5)
 
 
 def test_frames_are_synchronized_where_the_terminal_can(open_session: Start) -> None:
     session = open_session(SCRIPT)
     session.wait_text("mark 0")
-    session.send("\x1b[?2026;2$y")
-    session.wait_quiet()
+    drawn(session, "\x1b[?2026;2$y", 1)
     before = len(session.output)
     session.send(DOWN)
-    session.wait_quiet()
-    frame = session.output[before:]
-    assert frame.startswith(b"\x1b[?2026h") and frame.endswith(b"\x1b[?2026l")
+    session.wait(lambda: session.output[before:].endswith(b"\x1b[?2026l"))
+    assert session.output[before:].startswith(b"\x1b[?2026h")
 
 
-def bytes_of(session: Any, key: str) -> int:
+def drawn(session: Any, keys: str, mark: int) -> int:
+    """Bytes that come for the keys and for the mark behind them, with which all is drawn."""
     before = len(session.output)
-    session.send(key) if key else None
-    session.wait_quiet(0.5)
+    session.send(keys + MARK)
+    session.wait_text(f"mark {mark}")
+    session.wait_quiet(0.1)
     return len(session.output) - before
 
 
@@ -159,7 +156,7 @@ def test_what_moved_is_drawn_where_it_is(open_session: Start, switch: str) -> No
     session.send("m")
     session.wait_text("more")
     session.wait_quiet()
-    rows = [row.rstrip() for row in session.screen.display]
+    rows = [row.rstrip() for row in text_rows(session.screen)]
     top = rows.index(next(row for row in rows if row.startswith("╭")))
     width = len(rows[top])
     assert [row[:12].rstrip("─│ ") for row in rows[top:]] == [
