@@ -43,6 +43,8 @@ class Installation:
 
     home: Path
     environment: dict[str, str]
+    kept: tuple[str, ...] = ()
+    """The names of the replicas that all tests of a module share."""
 
     def qd(
         self, *arguments: str, stdin: str = "", cwd: Path | None = None, **variables: str
@@ -56,6 +58,12 @@ class Installation:
             cwd=cwd or self.home.parent,
         )
         return Ended(done.returncode, done.stdout, done.stderr)
+
+    def forget_others(self) -> None:
+        """Removes the replicas that a failed try of a test left: their names are taken."""
+        for record in self.qd("replica", "ls", "--json").json["replicas"]:
+            if record["name"] not in self.kept:
+                self.qd("replica", "rm", "--yes", record["id"])
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return forked.ForkedPopen(
@@ -113,6 +121,14 @@ def service(installation: Installation) -> Iterator[Installation]:
         yield installation
 
 
+@pytest.fixture(autouse=True)
+def _from_the_start(request: pytest.FixtureRequest) -> None:
+    """A test that failed and is run again finds the service of its module as the first try did."""
+    if getattr(request.node, "execution_count", 1) > 1:
+        for name in {"deck", "scripted", "shop"} & set(request.fixturenames):
+            request.getfixturevalue(name).forget_others()
+
+
 @dataclass
 class Deck(Installation):
     """A running service, a repository, and one active replica of it named `probe`."""
@@ -133,7 +149,7 @@ def deck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deck]:
     (repository / "README").write_text("A shop.\n")
     commit_files(repository)
     plain = new_installation(base / "home")
-    made = Deck(plain.home, plain.environment, repository)
+    made = Deck(plain.home, plain.environment, ("probe",), repository)
     with serving(made):
         try:
             created = made.qd("replica", "create", "--name", "probe", "--wait", cwd=repository)

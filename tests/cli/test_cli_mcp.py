@@ -42,7 +42,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deck]:
     plain.home.mkdir()
     table = f'[agents.scripted]\nname = "Scripted"\ncommand = ["{program}"]\n'
     (plain.home / "config.toml").write_text(table)
-    made = Deck(plain.home, plain.environment, repository)
+    made = Deck(plain.home, plain.environment, (), repository)
     with serving(made):
         try:
             yield made

@@ -38,6 +38,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]
     program.write_text(f"#!{sys.executable} -IS\n{AGENT.read_text()}")
     program.chmod(0o755)
     made = new_installation(base / "home")
+    made.kept = tuple(ORDERS)
     made.home.mkdir()
     table = f'[agents.scripted]\nname = "Scripted"\ncommand = ["{program}"]\n'
     (made.home / "config.toml").write_text(table)

@@ -26,9 +26,16 @@ def _made() -> Iterator[tuple[Installation, str]]:
 
 
 @pytest.fixture
-def deck(_made: tuple[Installation, str], require_tool: Callable[[str], str]) -> Installation:
+def deck(
+    _made: tuple[Installation, str], require_tool: Callable[[str], str]
+) -> Iterator[Installation]:
     require_tool("bwrap")
-    return _made[0]
+    made, probe = _made
+    yield made
+    made.revive()
+    for replica in made.get("/v1/replica?limit=100")["replicas"]:
+        if replica["id"] != probe:  # of a test that failed, whose next try needs its name
+            made.delete(replica["id"])
 
 
 @pytest.fixture
