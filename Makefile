@@ -1,5 +1,7 @@
-# make run    the cockpit          make test    the whole suite
-# make check  lint, types, imports make bench   speed and memory, as a table
+# make run    the cockpit
+# make test   the suite in under ten minutes on two cores; make test-all also the long tests, as CI does
+# make check  lint, types, imports
+# make bench  speed and memory, as a table
 # make agents the coding agents that tests drive for real, from npm into .venv/agents
 # make shots  the screenshots of the README, from the running program
 # make fuzz   damaged input for every parser, an hour long, or ARGS=seconds
@@ -23,16 +25,16 @@ NPM    := npm install --prefix $(AGENTS) --ignore-scripts --no-audit --no-fund -
 # The directory in which the cockpit is opened: where the user stands, which make -C does not change.
 run: export QD_FROM = $(value PWD)
 
-.PHONY: run test agents check format bench shots fuzz storm soak dist lock clean
+.PHONY: run test test-all agents check format bench shots fuzz storm soak dist lock clean
 
 run: .venv/.run
 	@qd="$$PWD/$(BIN)/qd"; [ ! -d "$$QD_FROM" ] || cd "$$QD_FROM"; \
 	unset QD_FROM MAKEFLAGS MFLAGS MAKELEVEL MAKE_TERMOUT MAKE_TERMERR; exec "$$qd"
 
-test: .venv/.test
+test test-all: .venv/.test
 	@if command -v npm >/dev/null || [ "$$CI" = true ]; then $(MAKE) --no-print-directory agents; fi
-	@$(BIN)/python -m compileall -q src tests
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m compileall -q -x /test_ src tests
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(if $(filter test-all,$@),--long) $(ARGS)
 
 agents: $(AGENTS)/.done
 

@@ -9,6 +9,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,13 +27,22 @@ settings.load_profile("loaded")
 
 
 DATABASES = ("sqlite", "postgresql")
-LONGEST = ("test_storm.py", "test_codex_in_workspaces.py", "test_every_screen.py")
+LONGEST = (
+    "test_storm.py",
+    "test_codex_in_workspaces.py",
+    "test_every_screen.py",
+    "test_sandboxes_root.py",
+    "test_git_kills.py",
+)
 """Files that take over a minute."""
 LONG = {"cli", "containers", "end_to_end", "git", "plain", "real_agents", "sandboxes", "system"}
 """Directories with most of the other files that take long."""
+LARGER = {(120, 40), (200, 60)}
+"""Sizes of pictures beside 80 by 24."""
 YOUNG_OBJECTS = 50_000
 """The garbage of finished tests is collected when so many objects have been made."""
 LONGEST_ID = 40
+TOLD = pytest.StashKey[dict[str, Any]]()
 PROGRAM = Path(quarterdeck.__file__).parent
 
 MEMORY = Path("/dev/shm")
@@ -81,14 +91,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run also the tests marked `one_database` on PostgreSQL",
     )
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="run also the tests marked `long`, those of storage on PostgreSQL and pictures in larger "
+        "sizes; so does whoever names files or directories",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the program once.
+    """Decide whether long tests are run, and compile the program once.
 
     Engines and agents read it in sandboxes, where they cannot keep what they compiled, and who sets
     PYTHONDONTWRITEBYTECODE has every program that a test starts compile all that it reads.
     """
+    config.option.long |= (
+        config.args_source is pytest.Config.ArgsSource.ARGS
+        or config.getoption("--update-snapshots")
+        or "long" in config.option.markexpr
+    )
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(PROGRAM, quiet=1)
 
@@ -118,7 +139,7 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.hookimpl(trylast=True)  # after they were put in random order
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts the longest files first, so that none begins when all others are done; leaves out the
-    second database where the marker says that it can tell nothing new.
+    second database where the marker says that it can tell nothing new, and long tests.
     """
     tests = Path(__file__).parent
     items.sort(
@@ -127,17 +148,38 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.path.relative_to(tests).parts[0] not in LONG,
         )
     )
-    if config.getoption("--both-databases"):
-        return
-    second = {item for item in items if item.get_closest_marker("one_database") and _second(item)}
-    if second:
-        config.hook.pytest_deselected(items=[item for item in items if item in second])
-        items[:] = [item for item in items if item not in second]
+    if not config.getoption("--both-databases"):
+        _leave_out(
+            config, items, lambda item: item.get_closest_marker("one_database") and _second(item)
+        )
+    if not config.getoption("--long"):
+        left = _leave_out(config, items, _is_long)
+        getattr(config, "workeroutput", config.stash.setdefault(TOLD, {}))["long"] = left
+
+
+def _leave_out(
+    config: pytest.Config, items: list[pytest.Item], which: Callable[[pytest.Item], object]
+) -> int:
+    left = {item for item in items if which(item)}
+    if left:
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
+    return len(left)
 
 
 def _second(item: pytest.Item) -> bool:
+    return _given(item, "database_kind") == "postgresql"
+
+
+def _is_long(item: pytest.Item) -> bool:
+    """By its mark, or as the same again: on the second database, or in a size with more room."""
+    larger = item.path.stem.endswith("_snapshots") and _given(item, "size") in LARGER
+    return larger or _second(item) or item.get_closest_marker("long") is not None
+
+
+def _given(item: pytest.Item, parameter: str) -> object:
     callspec = getattr(item, "callspec", None)
-    return callspec is not None and callspec.params.get("database_kind") == "postgresql"
+    return None if callspec is None else callspec.params.get(parameter)
 
 
 @pytest.fixture(scope="session")
@@ -146,9 +188,19 @@ def require_tool() -> Callable[[str], str]:
     return require
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """What a process of tests has told, each the same."""
+    node.config.stash.setdefault(TOLD, {}).update(getattr(node, "workeroutput", {}))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     lines = left_out(str(report.longrepr[2]) for report in skipped)
+    if long := config.stash.get(TOLD, {}).get("long"):
+        lines.append(f"{long} long tests were left out. To run them too: make test-all")
     if lines:
         terminalreporter.section("left out")
         for line in lines:

@@ -1,5 +1,10 @@
 """What a machine lacks is told, with the remedy, and is a failure under CI."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.support.tools import left_out, require
@@ -22,3 +27,31 @@ def test_a_missing_program_is_a_failure_under_ci(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(pytest.skip.Exception, match="no-such-program is not installed"):
         require("no-such-program")
     assert require("sh").endswith("/sh")
+
+
+@pytest.mark.parametrize(
+    ("words", "runs"),
+    [
+        (("-n0",), False),
+        (("-n0", "--long"), True),
+        pytest.param(("-n1",), False, marks=pytest.mark.long),
+        pytest.param(("-n0", "-m", "long"), True, marks=pytest.mark.long),
+        pytest.param(("-n0", "tests/containers"), True, marks=pytest.mark.long),
+    ],
+)
+def test_long_tests_are_left_out_and_said_unless_they_are_asked_for(
+    words: tuple[str, ...], runs: bool
+) -> None:
+    """Of one directory, which stands for all of them."""
+    one = "test_it_outlives_the_service_and_the_engine"
+    asked = ("-q", "--collect-only", "-k", one, "-o", "testpaths=tests/containers")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *asked, *words],
+        cwd=Path(__file__).parents[2],
+        env={name: os.environ[name] for name in os.environ if not name.startswith("PYTEST_")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = "2 long tests were left out. To run them too: make test-all" in done.stdout
+    assert (told, f"{one}[" in done.stdout) == (not runs, runs), done.stdout + done.stderr

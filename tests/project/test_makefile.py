@@ -76,7 +76,8 @@ def clone(tmp_path: Path) -> Clone:
     ("target", "called"),
     [
         ("run", "qd "),
-        ("test", "python -m pytest"),
+        ("test", "python -m pytest\n"),
+        ("test-all", "python -m pytest --long"),
         ("agents", "npm install --prefix .venv/agents"),
         ("check", "lint-imports --no-logo"),
         ("format", "ruff format ."),
