@@ -152,6 +152,7 @@ async def test_an_interrupt_kills_the_whole_tree(builtin, heard, workspace, gone
     assert (await session.prompt(message("true"))).stop_reason == StopReason.END_TURN
 
 
+@pytest.mark.long
 async def test_the_background_goes_on_until_the_session_closes(
     builtin, heard, workspace, gone
 ) -> None:
@@ -165,6 +166,7 @@ async def test_the_background_goes_on_until_the_session_closes(
     assert await gone(pid)
 
 
+@pytest.mark.long
 async def test_a_killed_agent_takes_its_blocks_along_and_is_reloaded(
     builtin, heard, spec, workspace, gone, appears
 ) -> None:
@@ -227,6 +229,7 @@ async def test_an_unusable_state_directory_is_told(builtin, spec, tmp_path) -> N
         await builtin(replace(spec, state_directory=str(tmp_path / "file")))
 
 
+@pytest.mark.long
 async def test_all_it_says_fits_the_models_of_the_protocol(builtin, heard, workspace) -> None:
     from acp.schema import SessionNotification
 

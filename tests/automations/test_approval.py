@@ -79,6 +79,7 @@ async def test_a_strangers_fork_gets_nothing_before_it_is_approved(hosting: Host
     assert (again.status_code, again.json()["code"]) == (409, "CONFLICT")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("payload", "waits"),
     [
@@ -145,6 +146,7 @@ async def test_trust_in_all_asks_nobody(hosting: Hosting) -> None:
     assert not (await newest(hosting.office, made))["awaiting_approval"]
 
 
+@pytest.mark.long
 async def test_trust_in_the_approved_asks_once_for_each_author(hosting: Hosting) -> None:
     office = hosting.office
     made = await office.create(triggers=[OPENED], trust="approved")
@@ -164,6 +166,7 @@ async def test_trust_in_the_approved_asks_once_for_each_author(hosting: Hosting)
     assert await opened(6)
 
 
+@pytest.mark.long
 async def test_a_retry_of_what_nobody_approved_waits_again(hosting: Hosting) -> None:
     office = hosting.office
     made = await office.create(triggers=[OPENED], prompt="wait")
@@ -183,6 +186,7 @@ async def test_a_retry_of_what_nobody_approved_waits_again(hosting: Hosting) -> 
     assert (await decide(office, again, "retry")).json()["workspace_id"] is not None
 
 
+@pytest.mark.long
 async def test_what_waits_for_approval_holds_nothing_up(hosting: Hosting) -> None:
     office = hosting.office
     made = await office.create(

@@ -233,6 +233,7 @@ async def test_a_personal_environment_serves_no_shared_automation(office: Office
     assert (await client.post("/v1/automations", json=body, headers=owner)).status_code == 201
 
 
+@pytest.mark.long
 async def test_changes_are_told_and_told_again_from_a_place(office: Office) -> None:
     after = await office.runner.watch.newest()
     made = await office.create(triggers=[SCHEDULE])

@@ -39,6 +39,7 @@ async def test_a_replica_put_to_rest_ends_its_run_without_a_failure(
     assert (result["stopReason"], result["stopped"]) == ("failed", True)
 
 
+@pytest.mark.long
 async def test_an_interrupted_turn_ends_its_run_without_a_failure(office: Office) -> None:
     made, run, workspace = await begun(office)
     [chat] = (await office.world.get(workspace))["chats"]
@@ -47,6 +48,7 @@ async def test_an_interrupted_turn_ends_its_run_without_a_failure(office: Office
     assert (ended["reason"], ended["error"]) == ("interrupted", "Its turn was interrupted.")
 
 
+@pytest.mark.long
 async def test_a_canceled_run_is_interrupted_in_its_engine(office: Office) -> None:
     made, run, workspace = await begun(office)
     path = f"/v1/automations/{made}/executions/{run}/cancel"

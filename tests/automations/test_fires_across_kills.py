@@ -193,6 +193,7 @@ def database_kind(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
+@pytest.mark.long
 async def test_no_fire_is_lost_or_doubled(database_kind: str, database_url: str) -> None:
     with TemporaryDirectory(prefix="qd-") as directory:
         root = Path(directory)

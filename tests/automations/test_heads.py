@@ -60,6 +60,7 @@ async def test_an_event_of_host_a_begins_at_its_commit(hosting: Hosting) -> None
     assert CHECKED_OUT in said
 
 
+@pytest.mark.long
 async def test_a_comment_of_host_a_begins_at_the_ref(hosting: Hosting) -> None:
     repository = await hosting.connect("https://host-a.example/harbor/pier.git")
     environment = await bound(hosting, repository)
@@ -70,6 +71,7 @@ async def test_a_comment_of_host_a_begins_at_the_ref(hosting: Hosting) -> None:
     assert start == StartPoint((PULL,))
 
 
+@pytest.mark.long
 async def test_an_event_of_host_b_begins_at_its_commit(hosting: Hosting) -> None:
     environment = await bound(hosting, await hosting.connect(URL_B))
     made = await hosting.office.create(
@@ -81,6 +83,7 @@ async def test_an_event_of_host_b_begins_at_its_commit(hosting: Hosting) -> None
     assert CHECKED_OUT in said
 
 
+@pytest.mark.long
 async def test_a_run_by_hand_looks_for_both_refs(hosting: Hosting) -> None:
     environment = await bound(hosting, await hosting.connect("https://other.example/sea/chart"))
     made = await hosting.office.create(environment_id=environment)
@@ -90,6 +93,7 @@ async def test_a_run_by_hand_looks_for_both_refs(hosting: Hosting) -> None:
     assert CHECKED_OUT in said
 
 
+@pytest.mark.long
 async def test_a_repository_of_this_machine_need_have_no_pull_requests(hosting: Hosting) -> None:
     environment = await bound(hosting, await hosting.connect("/srv/chart"))
     made = await hosting.office.create(environment_id=environment)
@@ -99,6 +103,7 @@ async def test_a_repository_of_this_machine_need_have_no_pull_requests(hosting: 
     assert CHECKED_OUT not in said
 
 
+@pytest.mark.long
 async def test_another_repository_begins_at_its_default_branch(hosting: Hosting) -> None:
     other = await hosting.connect("https://host-a.example/harbor/quay")
     environment = await bound(hosting, other)
@@ -125,6 +130,7 @@ async def test_a_run_whose_head_cannot_be_had_has_failed(hosting: Hosting) -> No
     assert PULL in ended["error"]
 
 
+@pytest.mark.long
 async def test_a_run_begins_at_the_base_of_its_automation(hosting: Hosting) -> None:
     repository = await hosting.connect("https://host-a.example/harbor/pier.git")
     environment = await bound(hosting, repository)

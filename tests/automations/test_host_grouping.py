@@ -99,6 +99,7 @@ async def user_messages(world: World, workspace_id: str) -> list[str]:
     return [one["payload"]["text"] for one in events if one["type"] == "user-message"]
 
 
+@pytest.mark.long
 async def test_another_pull_request_has_a_workspace_of_its_own(hosting: Hosting) -> None:
     made = await automation(hosting)
     one = await first(hosting, made)
@@ -106,6 +107,7 @@ async def test_another_pull_request_has_a_workspace_of_its_own(hosting: Hosting)
     assert two["workspace_id"] != one["workspace_id"]
 
 
+@pytest.mark.long
 async def test_without_grouping_each_event_has_its_own(hosting: Hosting) -> None:
     triggers = [trigger("pull_request.opened"), trigger("pull_request.synchronize")]
     made = await automation(hosting, triggers=triggers)
@@ -113,12 +115,14 @@ async def test_without_grouping_each_event_has_its_own(hosting: Hosting) -> None
     assert (await later(hosting, made))["workspace_id"] != one["workspace_id"]
 
 
+@pytest.mark.long
 async def test_an_event_that_groups_joins_one_that_does_not(hosting: Hosting) -> None:
     made = await automation(hosting, triggers=[trigger("pull_request.opened"), GROUPED[1]])
     one = await first(hosting, made)
     assert (await later(hosting, made))["workspace_id"] == one["workspace_id"]
 
 
+@pytest.mark.long
 async def test_events_at_once_are_one_workspace(hosting: Hosting) -> None:
     made = await automation(hosting)
     pushes = [pull_request("synchronize", title=f"Push {n}") for n in range(4)]
@@ -134,6 +138,7 @@ async def test_events_at_once_are_one_workspace(hosting: Hosting) -> None:
     assert await hosting.begun(made) == 5
 
 
+@pytest.mark.long
 async def test_one_that_came_first_and_is_not_started_yet_is_waited_for(hosting: Hosting) -> None:
     made = await automation(hosting)
     office = hosting.office
@@ -153,6 +158,7 @@ async def test_one_that_came_first_and_is_not_started_yet_is_waited_for(hosting:
     assert two["workspace_id"] == one["workspace_id"]
 
 
+@pytest.mark.long
 async def test_one_that_is_still_being_made_is_joined(hosting: Hosting) -> None:
     made = await automation(hosting)
     world = hosting.office.world
@@ -166,6 +172,7 @@ async def test_one_that_is_still_being_made_is_joined(hosting: Hosting) -> None:
     await hosting.office.reach(made["id"], two["id"], "completed")
 
 
+@pytest.mark.long
 async def test_one_that_ended_well_is_joined_while_its_workspace_is_active(
     hosting: Hosting,
 ) -> None:
@@ -176,6 +183,7 @@ async def test_one_that_ended_well_is_joined_while_its_workspace_is_active(
     await hosting.office.reach(made["id"], two["id"], "completed")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", ["sleep", "archive", "delete", "delete its chat"])
 async def test_a_workspace_that_rests_or_is_gone_is_not_joined(hosting: Hosting, step: str) -> None:
     made = await automation(hosting, prompt="Look.")
@@ -195,6 +203,7 @@ async def test_a_workspace_that_rests_or_is_gone_is_not_joined(hosting: Hosting,
     await hosting.office.reach(made["id"], two["id"], "completed")
 
 
+@pytest.mark.long
 async def test_a_workspace_that_fails_in_its_run_is_not_joined(hosting: Hosting) -> None:
     made = await automation(hosting)
     one = await first(hosting, made)
@@ -207,6 +216,7 @@ async def test_a_workspace_that_fails_in_its_run_is_not_joined(hosting: Hosting)
     assert (await later(hosting, made))["workspace_id"] != id
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", [{"agent_provider": "gemini"}, {"workspace_size": "large"}])
 async def test_an_automation_that_was_changed_has_a_new_workspace(
     hosting: Hosting, change: dict[str, Any]
@@ -222,6 +232,7 @@ async def test_an_automation_that_was_changed_has_a_new_workspace(
     assert three["workspace_id"] == two["workspace_id"]
 
 
+@pytest.mark.long
 async def test_a_retry_has_a_workspace_of_its_own(hosting: Hosting) -> None:
     made = await automation(hosting)
     one = await first(hosting, made)

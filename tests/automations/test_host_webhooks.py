@@ -95,6 +95,7 @@ FORGED: list[dict[str, str]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.one_database
 @pytest.mark.parametrize("headers", FORGED, ids=range(len(FORGED)))
 async def test_a_forged_call_is_refused(hosting: Hosting, headers: dict[str, str]) -> None:
@@ -173,6 +174,7 @@ async def test_bodies_that_cannot_be_taken(hosting: Hosting) -> None:
     assert (await hosting.call(A, odd, signed(odd))).status_code == 202
 
 
+@pytest.mark.long
 @pytest.mark.one_database
 async def test_what_no_text_can_hold_reaches_the_prompt_escaped(hosting: Hosting) -> None:
     made = await hosting.office.create(triggers=[OPENED])
@@ -256,6 +258,7 @@ async def test_a_signed_webhook_is_taken_once_by_its_id(hosting: Hosting) -> Non
     assert await hosting.begun(made) == 2
 
 
+@pytest.mark.long
 @pytest.mark.one_database
 async def test_a_burst_is_one_run(hosting: Hosting) -> None:
     made = await hosting.office.create(

@@ -103,6 +103,7 @@ async def test_a_body_over_the_limit_is_refused(office: Office) -> None:
     assert len(await office.runs(made["id"])) == 1
 
 
+@pytest.mark.long
 async def test_a_burst_makes_one_run_of_the_newest_payload(office: Office) -> None:
     made = await office.create(triggers=[CUSTOM], debounce_seconds=60)
     for number in range(20):
@@ -118,6 +119,7 @@ async def test_a_burst_makes_one_run_of_the_newest_payload(office: Office) -> No
     assert len(await office.runs(made["id"])) == 2
 
 
+@pytest.mark.long
 async def test_what_waits_starts_first_when_the_debounce_is_cleared(office: Office) -> None:
     made = await office.create(triggers=[CUSTOM], debounce_seconds=600)
     await call(office, made["webhook_token"], {"n": 1})
@@ -130,6 +132,7 @@ async def test_what_waits_starts_first_when_the_debounce_is_cleared(office: Offi
     assert first["config"]["workspace_size"] == "large", "that with which it was begun"
 
 
+@pytest.mark.long
 async def test_a_burst_that_does_not_end_is_let_through(office: Office) -> None:
     made = await office.create(triggers=[CUSTOM], debounce_seconds=60)
     for number in range(70):

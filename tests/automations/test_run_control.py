@@ -77,6 +77,7 @@ async def test_a_canceled_run_has_failed_and_its_turn_is_stopped(office: Office)
     ] == ended
 
 
+@pytest.mark.long
 async def test_a_run_that_is_canceled_before_it_runs_leaves_nothing_to_run(office: Office) -> None:
     made = await office.create()
     office.world.driver.gate = asyncio.Event()
@@ -100,6 +101,7 @@ async def test_a_run_that_is_canceled_before_it_runs_leaves_nothing_to_run(offic
     assert await office.world.events(run["workspace_id"], "chat.turn.started") == []
 
 
+@pytest.mark.long
 async def test_a_run_that_waits_is_canceled(office: Office) -> None:
     made = await office.create(concurrency=1, prompt="wait")
     first, second = [await office.trigger(made["id"]) for _ in range(2)]
@@ -108,6 +110,7 @@ async def test_a_run_that_waits_is_canceled(office: Office) -> None:
     await office.reach(made["id"], first["execution_id"], "running")
 
 
+@pytest.mark.long
 async def test_the_stop_outlives_the_service(office: Office) -> None:
     made, run = await begun(office)
     await cancel(office, made["id"], run["execution_id"])

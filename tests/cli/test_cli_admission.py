@@ -25,6 +25,7 @@ def ask(installation, url):
     return httpx.get(f"{url}/v1/agents", headers={"Authorization": f"Bearer {key}"})
 
 
+@pytest.mark.long
 def test_a_bound_of_requests_from_the_option_before_the_file(installation):
     installation.home.mkdir(mode=0o700)
     (installation.home / "config.toml").write_text("[service]\nrequests_per_minute = 1\n")

@@ -40,6 +40,7 @@ def test_the_owner_gets_a_token_at_once(service):
         assert get(service, "/v1/replica", token, **named).status_code == 200
 
 
+@pytest.mark.long
 def test_who_one_is(service):
     whoami = service.qd("auth", "whoami")
     assert whoami.code == 0
@@ -53,6 +54,7 @@ def test_who_one_is(service):
     assert [one["name"] for one in own["organizations"]] == ["Local"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [[], ["--organization"]])
 def test_keys_are_made_listed_and_taken_away(service, options):
     made = service.qd("keys", "create", *options, "laptop")
@@ -71,6 +73,7 @@ def test_keys_are_made_listed_and_taken_away(service, options):
     assert get(service, "/v1/agents", key).status_code == 401
 
 
+@pytest.mark.long
 def test_two_keys_of_one_name_need_the_id(service):
     first = service.qd("keys", "create", "same", "--json").json["api_key"]
     service.qd("keys", "create", "same")
@@ -80,6 +83,7 @@ def test_two_keys_of_one_name_need_the_id(service):
     assert "same" not in service.qd("keys", "ls").out
 
 
+@pytest.mark.long
 def test_a_device_elsewhere_waits_for_the_owner(elsewhere):
     process = elsewhere.start("auth", "token", "--profile", "far", "--json")
     approved = approve(elsewhere, process)
@@ -89,6 +93,7 @@ def test_a_device_elsewhere_waits_for_the_owner(elsewhere):
     assert get(elsewhere, "/v1/user/profile", json.loads(out)["access_token"]).status_code == 200
 
 
+@pytest.mark.long
 def test_a_device_that_is_turned_away_fails(elsewhere):
     process = elsewhere.start("auth", "token", "--profile", "far")
     assert approve(elsewhere, process, "--deny").code == 0
@@ -97,6 +102,7 @@ def test_a_device_that_is_turned_away_fails(elsewhere):
     assert "access_denied" in err
 
 
+@pytest.mark.long
 def test_login_keeps_a_key_for_the_profile_and_logout_takes_it_away(elsewhere):
     assert elsewhere.qd("replica", "ls", "--profile", "far").code == 1
     process = elsewhere.start("auth", "login", "--profile", "far", "--name", "here", "--json")

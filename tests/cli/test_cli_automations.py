@@ -125,6 +125,7 @@ def test_what_is_wrong_is_named(refused, tmp_path: Path):
     assert refused("run", "x", "--pr", "shop")[0] == 2
 
 
+@pytest.mark.long
 def test_a_file_makes_one_and_changes_what_it_names(qd, refused):
     text = """
         name = "review"
@@ -175,6 +176,7 @@ def editor(tmp_path: Path, script: str) -> str:
     return f"{shlex.quote(sys.executable)} {shlex.quote(str(path))}"
 
 
+@pytest.mark.long
 def test_an_editor_sends_what_was_changed(qd, refused, deck, tmp_path: Path):
     qd("create", "nightly", *NINE, "--env", "global", "--prompt", "One\nTwo", "--model", "m")
     opened = editor(
@@ -200,6 +202,7 @@ def test_an_editor_sends_what_was_changed(qd, refused, deck, tmp_path: Path):
     assert refused("edit", "nightly", VISUAL="false")[0] == 2
 
 
+@pytest.mark.long
 def test_every_setting_is_given_shown_and_cleared(qd, refused, tmp_path: Path):
     secret = tmp_path / "secret"
     secret.write_text("a secret of its own\n")
@@ -259,6 +262,7 @@ def test_every_setting_is_given_shown_and_cleared(qd, refused, tmp_path: Path):
     assert refused("edit", "all", "--concurrency", "0")[0] == 2
 
 
+@pytest.mark.long
 def test_the_line_that_calls_a_webhook_works(qd, refused, require_tool, tmp_path: Path):
     for tool in ("curl", "openssl"):
         require_tool(tool)
@@ -284,6 +288,7 @@ def test_the_line_that_calls_a_webhook_works(qd, refused, require_tool, tmp_path
     assert refused("rotate", "none")[0] == 1
 
 
+@pytest.mark.long
 def test_one_that_the_service_switched_off_is_not_failing(qd):
     qd("create", "broken", "--env", "global", "--prompt", FAILS)
     for _ in range(5):
@@ -298,6 +303,7 @@ def test_one_that_the_service_switched_off_is_not_failing(qd):
     assert line.split()[1] == "off"
 
 
+@pytest.mark.long
 def test_a_failing_block_fails_the_run_that_is_followed(qd, deck):
     qd("create", "broken", "--env", "global", "--prompt", FAILS)
     ended = deck.qd("automation", "run", "broken", "--follow")
@@ -308,6 +314,7 @@ def test_a_failing_block_fails_the_run_that_is_followed(qd, deck):
     assert "exit code 3" in run["error"]
 
 
+@pytest.mark.long
 def test_a_run_is_canceled(qd, refused):
     qd("create", "long", "--env", "global", "--prompt", "```sh\nsleep 600\n```")
     run = json.loads(qd("run", "long", "--json"))
@@ -318,6 +325,7 @@ def test_a_run_is_canceled(qd, refused):
     assert refused("approve", "long", run["execution_id"])[0] == 1
 
 
+@pytest.mark.long
 def test_a_run_for_a_pull_request_begins_at_its_head(qd, deck):
     head = git(deck.repository, "commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "From a fork")
     git(deck.repository, "update-ref", "refs/pull/7/head", head)
@@ -327,6 +335,7 @@ def test_a_run_for_a_pull_request_begins_at_its_head(qd, deck):
     assert ended.code == 0, ended.err
 
 
+@pytest.mark.long
 def test_a_run_is_followed_to_its_end_and_seen(qd, deck):
     qd("create", "hourly", "--env", "global", "--prompt", RUNS, "--disabled")
     ended = deck.qd("automation", "run", "hourly", "--payload", '{"n": null}', "--follow")
@@ -347,6 +356,7 @@ def test_a_run_is_followed_to_its_end_and_seen(qd, deck):
     assert "gone" in qd("runs", "hourly", "--limit", "1")
 
 
+@pytest.mark.long
 def test_a_run_that_fails_ends_with_one_and_is_retried(qd, refused, deck):
     qd("create", "broken", "--env", "global", "--prompt", "```sh\nsleep 600\n```")
     assert refused("retry", "broken") == (1, "qd: No run of broken has failed.\n")
@@ -371,6 +381,7 @@ def test_a_run_that_fails_ends_with_one_and_is_retried(qd, refused, deck):
     assert refused("retry", "broken", ended.out.strip())[0] == 1
 
 
+@pytest.mark.long
 def test_without_an_environment_it_works_on_the_repository_that_is_named(qd, refused, deck):
     made = deck.repository
     qd("create", "here", "--prompt", "Look.", "--repo", str(made))

@@ -54,6 +54,7 @@ def test_everything_is_kept_in_the_database_that_was_named(
     again.communicate(timeout=60)
 
 
+@pytest.mark.long
 def test_a_database_of_another_installation_is_refused(
     installation, database_url: str, tmp_path: Path
 ):
@@ -72,6 +73,7 @@ def test_a_database_of_another_installation_is_refused(
     first.communicate(timeout=60)
 
 
+@pytest.mark.long
 def test_a_copy_of_a_home_that_is_served_is_refused(
     installation, database_url: str, tmp_path: Path
 ):
@@ -98,6 +100,7 @@ def test_a_database_that_cannot_be_used_is_told_without_its_password(installatio
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.long
 def test_a_service_whose_database_is_away_runs_and_says_so(installation):
     programs = find_programs()
     if programs is None:

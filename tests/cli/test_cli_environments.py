@@ -66,6 +66,7 @@ def test_an_environment_from_the_command_line(qd, refused):
     assert len(json.loads(qd("env", "ls", "--json"))["environments"]) == 1
 
 
+@pytest.mark.long
 def test_parts_from_the_command_line(qd, refused, tmp_path):
     qd("env", "create", "web")
     dotenv = tmp_path / ".env"
@@ -119,6 +120,7 @@ def test_parts_from_the_command_line(qd, refused, tmp_path):
         assert refused("env", kind, "rm", "web", name)[0] == 1
 
 
+@pytest.mark.long
 def test_keys_of_providers_from_the_command_line(service, qd, refused):
     key = "sk-1234567890-abcdefgh"
     ended = service.qd("credentials", "set", "gemini", "--organization", stdin=f"{key}\n")
@@ -138,6 +140,7 @@ def test_keys_of_providers_from_the_command_line(service, qd, refused):
     assert refused("credentials", "set", "gemini", stdin="")[0] == 2
 
 
+@pytest.mark.long
 def test_repositories_and_sets_from_the_command_line(qd, refused, tmp_path: Path):
     for name in ("one", "two"):
         subprocess.run(["git", "init", "-qb", "main", str(tmp_path / name)], check=True)
@@ -193,6 +196,7 @@ def test_what_is_no_dotenv(text, line):
         read_dotenv(text)
 
 
+@pytest.mark.long
 def test_show_names_what_an_environment_is_bound_to(qd, tmp_path):
     for name in ("shop", "till"):
         repository = tmp_path / name

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 
 def test_put_ls_and_get(deck: Any, tmp_path: Path) -> None:
     plan = tmp_path / "plan.md"
@@ -39,6 +41,7 @@ def test_what_is_no_text_goes_to_disk_only(deck: Any, tmp_path: Path) -> None:
     assert deck.qd("replica", "canvas", "put", "probe", str(tmp_path / "none")).code == 2
 
 
+@pytest.mark.long
 def test_search_and_cat(deck: Any) -> None:
     assert deck.qd("replica", "exec", "probe", "--", "echo new > shop/new.txt").code == 0
     found = deck.qd("replica", "files", "search", "probe", "--refresh")
@@ -55,6 +58,7 @@ def test_search_and_cat(deck: Any) -> None:
     assert deck.qd("replica", "files", "cat", "probe", "README").code == 2
 
 
+@pytest.mark.long
 def test_an_upload_for_one_that_sleeps(deck: Any, tmp_path: Path) -> None:
     assert deck.qd("replica", "create", "--name", "dozing", "--wait").code == 0
     assert deck.qd("replica", "sleep", "dozing").code == 0

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 DRAWING = {"textual", "rich", "pygments", "fastapi", "starlette", "uvicorn", "sqlalchemy", "mcp"}
 
 RUN = """
@@ -66,6 +68,7 @@ LINES = [
 ]
 
 
+@pytest.mark.long
 def test_a_verb_that_does_not_draw_loads_nothing_that_draws(service):
     words = [[word.replace("@", " ") for word in line.split()] for line in LINES]
     for line, (modules, code) in zip(LINES, loaded(service, *words), strict=True):

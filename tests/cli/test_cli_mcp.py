@@ -141,6 +141,7 @@ async def test_one_agent_commands_another(shop: Deck, connect: Connect, name: st
         assert ended["state"] == "done"
 
 
+@pytest.mark.long
 async def test_errors_name_the_next_step(shop: Deck) -> None:
     async with connected(shop) as client:
         unknown = await refusal(client, "get_replica", replica="nobody")
@@ -159,6 +160,7 @@ async def test_errors_name_the_next_step(shop: Deck) -> None:
         assert "key" in denied and "Traceback" not in denied
 
 
+@pytest.mark.long
 async def test_a_service_that_starts_later_is_found(installation: Installation) -> None:
     async with connected(installation) as client:
         assert "Start it with: qd serve" in await refusal(client, "list_replicas")
@@ -184,6 +186,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.long
 def test_inside_a_replica_it_has_the_rights_of_the_replica(shop: Deck) -> None:
     created = shop.qd("replica", "create", "--name", "within", "--env", "global", "--wait")
     assert created.code == 0, created.err
@@ -196,6 +199,7 @@ def test_inside_a_replica_it_has_the_rights_of_the_replica(shop: Deck) -> None:
     assert (listing, sending) == ("list_replicas True", "send_message True")
 
 
+@pytest.mark.long
 def test_a_service_loads_the_protocol_with_the_first_request() -> None:
     script = (
         "import sys, quarterdeck.cli.serve, quarterdeck.cli.mcp_http, quarterdeck.service.server\n"

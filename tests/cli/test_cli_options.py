@@ -100,6 +100,7 @@ def test_a_shell_completes_commands_and_options(installation):
     assert complete(installation, "qd config se") == ["set"]
 
 
+@pytest.mark.long
 def test_a_shell_completes_names_from_the_service(service):
     for name in ("alpha", "alphabet", "beta"):
         assert service.qd("replica", "create", "--name", name).code == 0
@@ -119,6 +120,7 @@ def test_a_shell_completes_names_from_the_service(service):
         service.qd("replica", "rm", "--yes", name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "variables",
     [
@@ -131,6 +133,7 @@ def test_names_are_not_completed_and_nothing_is_said_without_a_service(installat
     assert complete(installation, "qd replica show al", **variables) == []
 
 
+@pytest.mark.long
 def test_completing_asks_no_person_for_a_key(installation, tmp_path):
     installation.home.mkdir()
     asked = tmp_path / "asked"
@@ -140,6 +143,7 @@ def test_completing_asks_no_person_for_a_key(installation, tmp_path):
     assert not asked.exists()
 
 
+@pytest.mark.long
 def test_a_service_that_does_not_answer_is_not_waited_for(installation, silent):
     assert complete(installation, "qd replica show al", QD_URL=silent, QD_API_KEY="k") == []
 

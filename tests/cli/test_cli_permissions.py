@@ -45,6 +45,7 @@ def test_the_policy_of_a_replica(qd, service) -> None:
     qd("env", "rm", "-y", "careful")
 
 
+@pytest.mark.long
 def test_the_rules_of_an_environment(qd) -> None:
     qd("env", "create", "ruled", "--allow", "npm test *")
     changed = qd("env", "edit", "ruled", "--allow", "ls", "--reject", "git push", "--json")

@@ -73,6 +73,7 @@ def reach(installation: Installation, name: str, state: str, message: str | None
         time.sleep(pause)
 
 
+@pytest.mark.long
 def test_ls_shows_the_state_that_a_person_sees(scripted):
     for name, (message, state) in ORDERS.items():
         reach(scripted, name, state, message)
@@ -117,6 +118,7 @@ def test_the_only_open_question_is_answered_without_its_id(scripted):
         assert none.code == 1 and "No question is open" in none.err
 
 
+@pytest.mark.long
 def test_of_several_open_questions_one_has_to_be_named(scripted):
     reach(scripted, "hurt", "asking", "ask 2")
     refused = scripted.qd("replica", "respond", "hurt", "--option", "yes")
@@ -131,6 +133,7 @@ def test_of_several_open_questions_one_has_to_be_named(scripted):
     reach(scripted, "hurt", "done")
 
 
+@pytest.mark.long
 def test_a_script_waits_until_it_is_needed(scripted: Installation) -> None:
     def waited(name: str, *options: str) -> tuple[int, str]:
         ended = scripted.qd("replica", "wait", name, *options)
@@ -183,6 +186,7 @@ async def test_a_turn_that_begins_between_two_requests_is_waited_for() -> None:
     )
 
 
+@pytest.mark.long
 def test_changes_of_state_are_watched(scripted: Installation) -> None:
     reach(scripted, "over", "done", "hello")
     watching = scripted.start("replica", "ls", "--watch", "--json")
@@ -207,6 +211,7 @@ def test_changes_of_state_are_watched(scripted: Installation) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.long
 def test_an_open_question_and_its_options_are_watched(scripted: Installation) -> None:
     reach(scripted, "over", "done", "hello")
     earlier = scripted.qd("replica", "history", "over").out.count("> ask\n")
@@ -227,6 +232,7 @@ def test_an_open_question_and_its_options_are_watched(scripted: Installation) ->
     assert "Traceback" not in err
 
 
+@pytest.mark.long
 def test_settings_of_an_agent_are_shown_and_changed(scripted):
     # Another test leaves it asleep: a message wakes it.
     assert scripted.qd("replica", "send", "over", "hello", "--wait").code == 0

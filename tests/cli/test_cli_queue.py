@@ -1,5 +1,7 @@
 """The verbs on what waits, on goals, questions and history: the real program, service and engine."""
 
+import pytest
+
 BUSY = "```\nuntil test -e go; do sleep 0.05; done; rm go\n```"
 
 
@@ -28,6 +30,7 @@ def test_the_queue_is_seen_and_changed(deck):
     assert "until test -e go" in deck.qd("replica", "history", "probe").out
 
 
+@pytest.mark.long
 def test_messages_are_joined_and_steered(deck):
     busy = "```\ntouch ~/works; while true; do sleep 0.05; done\n```"
     deck.qd("replica", "interrupt", "probe")
@@ -62,6 +65,7 @@ def test_messages_are_joined_and_steered(deck):
     assert text.index("now") < text.index("later")
 
 
+@pytest.mark.long
 def test_an_agent_without_goals_and_no_question(deck):
     assert deck.qd("replica", "goal", "probe").out == "No goal.\n"
     assert deck.qd("replica", "goal", "probe", "--json").json == {"goal": None}

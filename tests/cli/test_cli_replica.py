@@ -35,6 +35,7 @@ def test_ls_show_and_prefixes(deck):
     assert "status      active" in text and "shop on qd/probe" in text
 
 
+@pytest.mark.long
 def test_create_connects_the_repository_where_one_stands(deck):
     made = deck.qd("replica", "create", "-m", "Fix the *login* time-out!", cwd=deck.repository)
     assert (made.code, made.out) == (0, "fix-the-login-time\n")
@@ -46,6 +47,7 @@ def test_create_connects_the_repository_where_one_stands(deck):
         assert deck.qd("replica", "rm", "--yes", name).code == 0
 
 
+@pytest.mark.long
 def test_an_ambiguous_prefix_names_the_candidates(deck):
     for name in ("twin-one", "twin-two"):
         assert deck.qd("replica", "create", "--name", name).code == 0
@@ -93,6 +95,7 @@ def test_exec(deck):
     assert stopped.code == 1 and "after 1 seconds" in stopped.err
 
 
+@pytest.mark.long
 def test_nothing_printed_obeys_as_a_control_sequence(deck):
     plain = deck.qd("replica", "exec", "probe", "--", HOSTILE)
     assert plain.out == "red\nend\n" or ("red" in plain.out and "end" in plain.out)
@@ -123,6 +126,7 @@ def test_send_from_stdin_is_followed_to_its_end(deck):
     assert indexes == list(range(indexes[0], indexes[0] + len(indexes)))
 
 
+@pytest.mark.long
 def test_chats_are_searched(deck):
     sent = deck.qd("replica", "send", "probe", "--wait", "a time-out in the haystack")
     assert sent.code == 0, sent.err
@@ -142,6 +146,7 @@ def test_chats_are_searched(deck):
     assert refused.code == 2 or "nothing to search for" in refused.err
 
 
+@pytest.mark.long
 def test_watch_prints_what_was_and_goes_on(deck):
     deck.qd("replica", "send", "probe", "```\necho earlier\n```", "--wait")
     once = deck.qd("replica", "watch", "probe", "--once")
@@ -160,6 +165,7 @@ def test_watch_prints_what_was_and_goes_on(deck):
         assert process.returncode == 130
 
 
+@pytest.mark.long
 def test_sleep_wake_and_a_message_that_wakes(deck):
     made = deck.qd("replica", "create", "--name", "sleeper", "--wait", cwd=deck.repository)
     assert made.code == 0, made.err
@@ -180,6 +186,7 @@ def statuses(deck, *names):
     return [next(one["status"] for one in found if one["name"] == name) for name in names]
 
 
+@pytest.mark.long
 def test_several_replicas_sleep_wake_and_are_archived_in_one_command(deck):
     names = ("several-one", "several-two")
     for name in names:
@@ -201,6 +208,7 @@ def test_several_replicas_sleep_wake_and_are_archived_in_one_command(deck):
     assert deck.qd("replica", "rm", "--yes", *names).code == 0
 
 
+@pytest.mark.long
 def test_one_that_is_refused_does_not_keep_the_others_back(deck):
     assert deck.qd("replica", "create", "--name", "willing", "--wait").code == 0
     # Its repository was removed after it was connected, so it fails and cannot be put to sleep.
@@ -254,6 +262,7 @@ def attach(deck, directory, *arguments):
     return Program(["sh", "-c", script], environment=deck.environment, directory=directory)
 
 
+@pytest.mark.long
 def test_attach_is_a_real_terminal_and_gives_the_tty_back(deck, tmp_path):
     with attach(deck, tmp_path, "--new", "--json") as program:
         program.wait_for("Ctrl+] detaches")
@@ -292,6 +301,7 @@ def test_attach_is_a_real_terminal_and_gives_the_tty_back(deck, tmp_path):
         assert "status 4" in program.text
 
 
+@pytest.mark.long
 def test_attach_restores_the_tty_when_it_is_ended(deck, tmp_path):
     with attach(deck, tmp_path, "--new") as program:
         program.wait_for("Ctrl+] detaches")

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 
 from quarterdeck import __version__
 
@@ -52,6 +53,7 @@ def test_another_service_on_one_home_is_refused(service):
     assert "Traceback" not in second.err
 
 
+@pytest.mark.long
 def test_a_port_in_use_is_refused(service, tmp_path):
     port = service.environment["QD_TEST_URL"].rpartition(":")[2]
     other = service.qd(
@@ -112,6 +114,7 @@ def _serves_until_interrupted(installation, *arguments):
     return bool(told and json.loads(told)["ready"]), err
 
 
+@pytest.mark.long
 def test_a_lost_master_key_is_replaced_on_request_only(installation):
     assert _serves_until_interrupted(installation)[0]
     key = installation.home / "service" / "master.key"
@@ -126,6 +129,7 @@ def test_a_lost_master_key_is_replaced_on_request_only(installation):
     assert _serves_until_interrupted(installation)[0]
 
 
+@pytest.mark.long
 def test_several_at_once_start_one_service_that_outlives_them(installation):
     def ensure(_):
         done = subprocess.run(
@@ -152,6 +156,7 @@ def test_several_at_once_start_one_service_that_outlives_them(installation):
     assert "sk_" not in log.read_text()
 
 
+@pytest.mark.long
 def test_a_killed_service_is_started_again(installation):
     async def check():
         from quarterdeck.cli.background import answers, ensure_service, running_pid
@@ -177,6 +182,7 @@ def test_a_killed_service_is_started_again(installation):
         os.environ.update(before)
 
 
+@pytest.mark.long
 def test_a_service_that_cannot_start_says_why(installation):
     installation.home.mkdir()
     (installation.home / "service").mkdir()
@@ -192,6 +198,7 @@ def test_a_service_that_cannot_start_says_why(installation):
     assert "cannot be read" in ended.stderr
 
 
+@pytest.mark.long
 def test_a_directory_named_like_the_package_is_not_imported(installation, tmp_path: Path):
     trap = tmp_path / "trap" / "quarterdeck"
     trap.mkdir(parents=True)

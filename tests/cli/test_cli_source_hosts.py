@@ -135,6 +135,7 @@ def checks(installation, **variables):
     return found
 
 
+@pytest.mark.long
 def test_doctor_says_which_are_set_up(installation):
     installation.home.mkdir(mode=0o700)
     assert [one["message"] for one in checks(installation)["host-a"]] == ["not set up"]

@@ -31,6 +31,7 @@ def kill(installation):
     os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_a_turn_is_followed_through_a_killed_service(deck):
     slow = "```\nfor n in $(seq 40); do echo line-$n; sleep 0.1; done\n```"
     follower = deck.start("replica", "watch", "probe", "--json", "--after", "0")
@@ -54,6 +55,7 @@ def test_a_turn_is_followed_through_a_killed_service(deck):
     follower.communicate(timeout=60)
 
 
+@pytest.mark.long
 def test_an_attached_terminal_goes_on_through_a_killed_service(deck):
     argv = [*deck.argv, "replica", "attach", "probe", "--new"]
     with Program(argv, environment=deck.environment) as program:

@@ -56,6 +56,7 @@ async def test_a_replica_works_over_its_connections(deck: Deck, repository: Path
     assert len(await deck.in_terminal(id, "head -c 3000000 /dev/zero | tr '\\0' x")) >= 3_000_000
 
 
+@pytest.mark.long
 async def test_a_preview_goes_over_them(deck: Deck, tmp_path: Path) -> None:
     id = await deck.create(await deck.environment())
     (tmp_path / "server.py").write_text(SERVER)
@@ -88,6 +89,7 @@ async def test_a_preview_goes_over_them(deck: Deck, tmp_path: Path) -> None:
         await eventually(gone, "the end of the program")
 
 
+@pytest.mark.long
 async def test_the_configuration_is_given_out_once(deck: Deck, repository: Path) -> None:
     containers = deck.containers
     assert isinstance(containers, ProcessContainers)
@@ -144,6 +146,7 @@ async def test_strangers_are_refused(deck: Deck) -> None:
     assert await refused(deck, other, token) == 503
 
 
+@pytest.mark.long
 async def test_a_new_container_ends_the_connections_of_the_earlier_one(deck: Deck) -> None:
     containers = deck.containers
     assert isinstance(containers, ProcessContainers)
@@ -156,6 +159,7 @@ async def test_a_new_container_ends_the_connections_of_the_earlier_one(deck: Dec
     writer.close()
 
 
+@pytest.mark.long
 async def test_a_service_that_was_restarted_takes_its_engines_over(deck: Deck) -> None:
     id = await deck.create(await deck.environment())
     await deck.run(id, "echo kept > note; (sleep 1; echo later >> note) &")
@@ -169,6 +173,7 @@ async def test_a_service_that_was_restarted_takes_its_engines_over(deck: Deck) -
     assert len(deck.containers.launches) == 1  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 async def test_a_container_that_ended_is_started_again_with_its_files(deck: Deck) -> None:
     containers = deck.containers
     assert isinstance(containers, ProcessContainers)
@@ -180,6 +185,7 @@ async def test_a_container_that_ended_is_started_again_with_its_files(deck: Deck
     assert first.digest != second.digest
 
 
+@pytest.mark.long
 async def test_a_line_that_was_cut_loses_nothing(deck: Deck) -> None:
     """Every connection breaks while a turn runs, and the container engine does not answer either."""
     containers = deck.containers
@@ -211,6 +217,7 @@ async def test_a_line_that_was_cut_loses_nothing(deck: Deck) -> None:
     assert len(containers.launches) == 1
 
 
+@pytest.mark.long
 async def test_a_container_that_cannot_boot_says_why(deck: Deck, repository: Path) -> None:
     environment = await deck.environment(str(repository))
     deck.driver.switchboard.open_boot = lambda workspace_id, token: None  # type: ignore[method-assign]
@@ -220,6 +227,7 @@ async def test_a_container_that_cannot_boot_says_why(deck: Deck, repository: Pat
     assert "ended at once" in error and "refuses the token of this start (403)" in error
 
 
+@pytest.mark.long
 async def test_a_damaged_archive_is_left_alone(deck: Deck) -> None:
     id = await deck.create(await deck.environment())
     await deck.run(id, "echo kept > note")

@@ -25,6 +25,8 @@ from tests.support.forked import ForkedPopen
 from tests.support.git import git, make_repository
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.long
+
 PROGRAM = (sys.executable, "-I", "-m", "quarterdeck")
 
 

@@ -30,10 +30,12 @@ async def test_a_volume_that_is_lost_in_sleep_is_restored(deck: Deck, repository
     await lost_in_sleep(deck, await deck.environment(str(repository)), deck.containers.destroy)
 
 
+@pytest.mark.long
 async def test_a_volume_that_is_lost_in_a_turn_is_restored(deck: Deck, repository: Path) -> None:
     await lost_in_a_turn(deck, await deck.environment(str(repository)), deck.containers.destroy)
 
 
+@pytest.mark.long
 async def test_a_save_that_fails_is_told_and_made_later(deck: Deck, repository: Path) -> None:
     id = await deck.create(await deck.environment(str(repository)))
     await until_saved(deck, id, "README", "A shop.\nOpen.\n")
@@ -50,6 +52,7 @@ async def test_a_save_that_fails_is_told_and_made_later(deck: Deck, repository: 
     await until_saved(deck, id, "again", "again\n")
 
 
+@pytest.mark.long
 async def test_a_restore_that_was_cut_off_is_done_again(deck: Deck, repository: Path) -> None:
     containers = deck.containers
     assert isinstance(containers, ProcessContainers)
@@ -75,6 +78,7 @@ async def test_a_restore_that_was_cut_off_is_done_again(deck: Deck, repository: 
     assert [one["notices"] for one in notices] == [[note["text"]]]
 
 
+@pytest.mark.long
 async def test_a_save_is_bounded(
     deck: Deck, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +103,7 @@ async def test_a_save_is_bounded(
     assert "shop/large" in note["text"] and "canvas/two" in note["text"]
 
 
+@pytest.mark.long
 async def test_a_replica_reads_no_save_but_its_own(deck: Deck, repository: Path) -> None:
     environment = await deck.environment(str(repository))
     one, other = await deck.create(environment), await deck.create(environment)

@@ -8,6 +8,7 @@ from tests.end_to_end.test_main_job import ESCAPE, wait_for_keys
 pytestmark = pytest.mark.end_to_end
 
 
+@pytest.mark.long
 def test_they_do_what_they_say_and_write_nothing(place: Place) -> None:
     place.serve()
     place.qd("replica", "create", "--name", "alpha", "--wait")

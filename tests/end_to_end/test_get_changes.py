@@ -52,6 +52,7 @@ def test_the_branch_is_fetched_and_the_changes_are_applied(place: Place) -> None
         assert program.finish() == 0
 
 
+@pytest.mark.long
 def test_work_on_a_feature_branch_goes_to_a_remote_over_ssh(
     place: Place, tmp_path: Path, require_tool: Callable[[str], str]
 ) -> None:

@@ -66,6 +66,7 @@ def turns_on(program: Program) -> list[int]:
     return [int(one) for one in re.findall(r"turn-(\d+)", program.text)]
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_events(installation: Installation) -> None:
     replica = asyncio.run(one_asleep(installation, "long", "```sh\necho turn-0\n```"))
     last = repeat_turn(installation, replica)

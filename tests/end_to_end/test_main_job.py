@@ -101,6 +101,7 @@ def test_a_day_of_work_survives_everything(place: Place) -> None:
         program.wait(lambda: program.text.count("it works now") >= 1, 20)
 
 
+@pytest.mark.long
 def test_a_killed_service_is_seen_and_comes_back(place: Place) -> None:
     with place.cockpit() as program:
         create(
@@ -118,6 +119,7 @@ def test_a_killed_service_is_seen_and_comes_back(place: Place) -> None:
     assert "active" in shown
 
 
+@pytest.mark.long
 def test_a_name_with_white_space_is_refused_beside_its_field(place: Place) -> None:
     with place.cockpit(80, 24) as program:
         program.wait_for("online", 30)
@@ -133,6 +135,7 @@ def test_a_name_with_white_space_is_refused_beside_its_field(place: Place) -> No
         assert "two words" in program.text
 
 
+@pytest.mark.long
 def test_a_repository_that_is_none_is_refused_beside_its_field(place: Place) -> None:
     with place.cockpit(80, 24) as program:
         program.wait_for("online", 30)

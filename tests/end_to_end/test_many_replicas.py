@@ -65,6 +65,7 @@ def listed(program: Program) -> list[str]:
     return [part[1] for part in words if len(part) > 1 and part[1].startswith("one-")]
 
 
+@pytest.mark.long
 def test_five_hundred_replicas(installation: Installation) -> None:
     asyncio.run(one_asleep(installation, "one-000"))
     copy_rows(installation, 1, FEW)

@@ -9,7 +9,7 @@ from tests.end_to_end.conftest import Place
 from tests.end_to_end.test_main_job import CTRL_S, ESCAPE, wait_for_keys
 from tests.support.program import Program
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.long]
 
 CTRL_O = "\x0f"
 WORDS = "killed was killed (SIGKILL)"
@@ -71,6 +71,7 @@ def test_of_files_and_changes(place: Place, killed: None) -> None:
         assert "lost" not in program.text
 
 
+@pytest.mark.long
 def test_of_a_form_and_a_hook(place: Place, killed: None) -> None:
     place.serve()
     place.qd("env", "create", "bakery")

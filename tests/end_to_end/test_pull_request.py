@@ -13,6 +13,7 @@ CTRL_S = "\x13"
 MESSAGE = "```sh\ntouch fixed\ngit add fixed\ngit commit -qm Fixed\n```"
 
 
+@pytest.mark.long
 def test_a_red_pull_request_is_made_green_and_merged(place: Place) -> None:
     with HostsDouble.running() as hosts:
         served = place.repository.parent / "served"

@@ -26,6 +26,7 @@ def over(line: CutLine, place: Place) -> Program:
     return place.cockpit(120, 40)
 
 
+@pytest.mark.long
 def test_four_replicas_stream_through_a_cut_line_and_a_resize(place: Place) -> None:
     place.serve()
     for name in NAMES:
@@ -65,6 +66,7 @@ def test_four_replicas_stream_through_a_cut_line_and_a_resize(place: Place) -> N
         assert lines == [str(number) for number in range(1, int(count[1]) + 1)], name
 
 
+@pytest.mark.long
 def test_a_message_of_a_megabyte_is_pasted_and_arrives_whole(place: Place) -> None:
     words = (f"word{number:06d}" + " \r"[number % 8 == 7] for number in range(90_000))
     body = "".join(words)

@@ -11,7 +11,7 @@ from tests.end_to_end.test_rough_day import over
 from tests.support.cut_line import CutLine
 from tests.support.program import Program
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(300), pytest.mark.long]
 
 BACK_TAB, ESCAPE, CTRL_S = "\x1b[Z", "\x1b", "\x13"
 AGENT = Path(__file__).with_name("careful.py")

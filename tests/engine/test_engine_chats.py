@@ -325,6 +325,7 @@ async def test_the_chosen_model_outlives_the_engine(place, agents, message):
     assert spoken(again, chat) == ["a"]
 
 
+@pytest.mark.long
 async def test_a_killed_engine_closes_its_turn_and_goes_on_with_the_queue(place, agents, message):
     program = (agents.__file__, str(place.run_dir))
     engine = await place.spawn(program=program)

@@ -50,6 +50,7 @@ async def test_idle_it_is_small_and_still(place):
     assert wakeups(engine.pid) - before[1] <= 1
 
 
+@pytest.mark.long
 async def test_the_socket_and_lock_are_the_owners_alone(place):
     await place.spawn()
     assert (place.run_dir / "engine.sock").stat().st_mode & 0o777 == 0o600
@@ -61,6 +62,7 @@ async def test_the_socket_and_lock_are_the_owners_alone(place):
     ]
 
 
+@pytest.mark.long
 async def test_of_many_starters_one_serves(place, wait_until):
     place.configure()
     argv = [sys.executable, "-I", "-m", "quarterdeck.engine", "--run-dir", str(place.run_dir)]
@@ -76,6 +78,7 @@ async def test_of_many_starters_one_serves(place, wait_until):
             await asyncio.to_thread(starter.wait)
 
 
+@pytest.mark.long
 async def test_a_signal_ends_it_and_everything_in_it(place, wait_until):
     engine = await place.spawn()
     link = await place.link()
@@ -96,6 +99,7 @@ def read(path: Path) -> str:
     return path.read_text().strip() if path.exists() else ""
 
 
+@pytest.mark.long
 async def test_a_configuration_that_is_none_is_told_without_its_secret(place):
     place.configure()
     (place.run_dir / "engine.json").write_text('{"secret": "hidden-words"}')
@@ -105,6 +109,7 @@ async def test_a_configuration_that_is_none_is_told_without_its_secret(place):
     assert "workspaceId" in done.stderr and "hidden-words" not in done.stderr
 
 
+@pytest.mark.long
 async def test_the_service_side_stays_light():
     code = (
         "import sys; import quarterdeck.engine.link; "
@@ -128,6 +133,7 @@ sys.exit(run(Path(sys.argv[1]), FakeCatalog()))
 """
 
 
+@pytest.mark.long
 async def test_a_full_disk_refuses_messages_holds_agents_and_loses_nothing(
     place, message, wait_until, require_tool
 ):
@@ -164,6 +170,7 @@ async def test_a_full_disk_refuses_messages_holds_agents_and_loses_nothing(
     assert (await link.status()).journal_fault is None
 
 
+@pytest.mark.long
 async def test_it_leads_a_process_group_of_its_own(place):
     engine = await place.spawn()
     assert engine.poll() is None

@@ -110,6 +110,7 @@ def asked(directory: Path, script: str) -> StreamCommand:
     return StreamCommand(command=["/bin/sh", "-c", script], directory=str(directory))
 
 
+@pytest.mark.long
 async def test_a_stream_has_all_bytes_in_little_memory(place, tmp_path: Path):
     engine = await place.spawn()
     link = await place.link()
@@ -125,12 +126,14 @@ async def test_a_stream_has_all_bytes_in_little_memory(place, tmp_path: Path):
     assert peak(engine.pid) - before < 10_000  # KiB
 
 
+@pytest.mark.long
 async def test_a_streamed_command_has_a_directory_and_no_input(place, tmp_path: Path):
     await place.spawn()
     parts = (await place.link()).command_output(asked(tmp_path, "pwd; cat"))
     assert [part async for part in parts] == [f"{tmp_path}\n".encode()]
 
 
+@pytest.mark.long
 async def test_a_stream_that_nobody_reads_stops_its_command(place, tmp_path: Path, wait_until):
     engine = await place.spawn()
     link = await place.link()
@@ -148,6 +151,7 @@ async def test_a_stream_that_nobody_reads_stops_its_command(place, tmp_path: Pat
         await wait_until(lambda pid=pid: not alive(pid))
 
 
+@pytest.mark.long
 async def test_a_failed_command_says_why(place, tmp_path: Path):
     place.environment["ONLY_CONFIGURED"] = "1"
     await place.spawn()

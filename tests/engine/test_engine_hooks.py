@@ -111,6 +111,7 @@ async def test_warm_hooks_run_once_and_start_hooks_at_each_boot(place: Place) ->
     assert ran.count("s") == 3
 
 
+@pytest.mark.long
 async def test_a_warm_hook_that_was_cut_off_runs_again_and_those_before_it_do_not(
     place: Place,
 ) -> None:
@@ -237,6 +238,7 @@ async def test_messages_wait_until_the_hooks_are_done(place: Place, agents, mess
     assert entries.types().index("hooks.completed") < entries.types().index("chat.turn.started")
 
 
+@pytest.mark.long
 async def test_a_held_workspace_waits_for_its_owner(place: Place) -> None:
     place.setup = Setup(
         hooks=[hook("warm", "w", "touch $HOME/w"), hook("start", "s", "echo s >> $HOME/s")],

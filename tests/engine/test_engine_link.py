@@ -104,6 +104,7 @@ async def test_an_engine_that_talks_nonsense_is_a_protocol_error():
             await EngineLink.open(*streams, "x")
 
 
+@pytest.mark.long
 async def test_many_links_see_the_same_journal(place, agents, message, wait_until):
     await place.start(agents.FakeCatalog())
     followers = [await place.entries() for _ in range(40)]
@@ -120,6 +121,7 @@ async def test_many_links_see_the_same_journal(place, agents, message, wait_unti
     assert shortest > 300 and all(seen[:shortest] == list(range(1, shortest + 1)) for seen in ids)
 
 
+@pytest.mark.long
 async def test_a_large_message_passes_both_ways(place, agents, message):
     await place.start(agents.FakeCatalog())
     entries, link = await place.entries(), await place.link()
@@ -136,6 +138,7 @@ async def test_a_large_message_passes_both_ways(place, agents, message):
     assert refused.value.code == "PAYLOAD_TOO_LARGE"
 
 
+@pytest.mark.long
 async def test_a_call_that_is_given_up_at_the_end_leaves_nothing_unheard(place):
     process = await place.spawn()
     link = await place.link()

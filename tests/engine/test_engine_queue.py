@@ -113,6 +113,7 @@ async def test_a_killed_engine_remembers_the_queue(place, agents, message) -> No
     assert ran(again) == [str(id) for id in expected]
 
 
+@pytest.mark.long
 async def test_held_queues_wait_for_their_release(place, agents, message) -> None:
     program = (agents.__file__, str(place.run_dir))
     engine = await place.spawn(program=program)

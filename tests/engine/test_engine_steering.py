@@ -240,6 +240,7 @@ async def test_an_engine_killed_between_shows_the_message_in_the_turn_and_never_
     assert (await link.queue_held()).queues == {}
 
 
+@pytest.mark.long
 async def test_a_killed_engine_remembers_what_was_steered_or_refused(
     place, agents, message
 ) -> None:
@@ -309,6 +310,7 @@ async def test_messages_are_joined_to_one_in_the_place_of_the_first(place, agent
     assert catalog.fake.sessions[0].prompts[-1].text == "say two\n\nsay three"
 
 
+@pytest.mark.long
 async def test_a_killed_engine_remembers_what_was_joined(place, agents, message) -> None:
     program = (agents.__file__, str(place.run_dir))
     engine = await place.spawn(program=program)

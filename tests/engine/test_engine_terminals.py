@@ -158,6 +158,7 @@ async def test_vim_draws_and_writes_a_file(place, keys, wait_until, require_tool
         await wait_until(lambda: written.exists() and written.read_text() == "hello from vim\n")
 
 
+@pytest.mark.long
 async def test_a_flood_stops_at_ctrl_c(place, keys, wait_until):
     await place.start()
     link, session = await opened(place)
@@ -205,6 +206,7 @@ async def probe(place, session: UUID) -> int:
     raise AssertionError
 
 
+@pytest.mark.long
 async def test_a_stalled_viewer_stops_nobody_and_gets_a_replay(
     place, keys, wait_until, monkeypatch: pytest.MonkeyPatch
 ):

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import pytest
 
 from quarterdeck.service.repositories.rows import needed_repositories
 from tests.fleet.conftest import World
@@ -81,6 +82,7 @@ async def test_a_personal_environment_makes_its_users_replicas(world: World) -> 
     await world.reach(replica["id"], "active")
 
 
+@pytest.mark.long
 async def test_who_may_delete_a_replica(world: World) -> None:
     """One's own, one that is nobody's, and as an admin any."""
     people = await settle(world.context)

@@ -32,6 +32,7 @@ async def client(scripted: World) -> AsyncIterator[Client]:
     await asyncio.gather(running, return_exceptions=True)
 
 
+@pytest.mark.long
 async def test_queue_goal_and_the_end_of_a_chat(scripted: World, client: Client) -> None:
     made = UUID(await scripted.create())
     first = await client.messages.send(made, SendMessage(message="wait"))

@@ -56,6 +56,7 @@ async def works(world: World) -> bool:
     return (await world.client.get("/v1/replica")).status_code == 200
 
 
+@pytest.mark.long
 async def test_what_is_told_while_it_is_away(
     world: World, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -9,7 +9,7 @@ from tests.fleet.conftest import World
 from tests.fleet.doubles import DoubleDriver
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.one_database
+pytestmark = [pytest.mark.one_database, pytest.mark.long]
 
 
 async def test_a_replica_keeps_the_driver_that_made_it(world: World) -> None:

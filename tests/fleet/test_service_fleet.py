@@ -62,6 +62,7 @@ async def test_the_status_tells_what_is_being_done(world: World) -> None:
     assert "message" not in status and "error" not in status
 
 
+@pytest.mark.long
 async def test_sleep_and_wake(world: World) -> None:
     made = await world.create(message="first")
     assert (await world.post(made, "/sleep")).json() == {"success": True}
@@ -76,6 +77,7 @@ async def test_sleep_and_wake(world: World) -> None:
     assert await world.states(made) == ["preparing", "active", "sleeping", "preparing", "active"]
 
 
+@pytest.mark.long
 async def test_sleeping_keeps_everything_the_engine_journaled(world: World) -> None:
     made = await world.create()
     sent = await world.send(made, "wait for ever")
@@ -102,6 +104,7 @@ async def test_a_sleep_that_cannot_stop_the_sandbox_leaves_it_active(world: Worl
     await world.done(made, sent["message_id"])
 
 
+@pytest.mark.long
 async def test_a_message_accepted_while_falling_asleep_wakes_again(world: World) -> None:
     made = await world.create()
     await world.send(made, "wait")
@@ -144,6 +147,7 @@ async def test_delete_while_preparing(world: World) -> None:
     assert not world.driver.place(made).exists()
 
 
+@pytest.mark.long
 async def test_files_that_cannot_be_removed_are_removed_at_the_next_start(world: World) -> None:
     made = await world.create()
     world.driver.destroy_error = SandboxError("A file is held.")
@@ -215,6 +219,7 @@ async def test_an_engine_that_does_not_start_is_an_error(world: World) -> None:
     assert (await world.reach(made, "error"))["error"] == "The engine did not come up.\nTraceback"
 
 
+@pytest.mark.long
 async def test_a_dead_engine_is_started_again(world: World) -> None:
     made = await world.create()
     first = world.driver.pid(made)
@@ -229,6 +234,7 @@ async def test_a_dead_engine_is_started_again(world: World) -> None:
     assert await world.states(made) == ["preparing", "active"]
 
 
+@pytest.mark.long
 async def test_an_engine_that_dies_again_and_again_is_given_up(world: World) -> None:
     made = await world.create()
     starts = world.driver.calls["start"]
@@ -314,6 +320,7 @@ async def test_a_stopped_service_finds_its_engine_again(world: World) -> None:
     assert await world.states(made) == ["preparing", "active"]
 
 
+@pytest.mark.long
 async def test_a_service_starts_an_engine_that_died_meanwhile(world: World) -> None:
     made = await world.create()
     await world.stop()
@@ -323,6 +330,7 @@ async def test_a_service_starts_an_engine_that_died_meanwhile(world: World) -> N
     await world.done(made, sent["message_id"])
 
 
+@pytest.mark.long
 async def test_after_another_boot_replicas_sleep(world: World) -> None:
     made = await world.create()
     awaited = await world.create()
@@ -397,6 +405,7 @@ class TestFaults:
         assert found[0]["code"] == "INTERNAL_ERROR"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", [replace(SETTINGS, link_wait=60.0)])
 async def test_calls_wait_while_an_engine_is_started_again(world: World) -> None:
     made = await world.create()
@@ -407,6 +416,7 @@ async def test_calls_wait_while_an_engine_is_started_again(world: World) -> None
     assert answer.is_success and answer.json()["output"] == "back\n", answer.text
 
 
+@pytest.mark.long
 async def test_calls_do_not_wait_for_ever_for_an_engine(world: World) -> None:
     made = await world.create()
     world.driver.start_error = SandboxError("It does not start.")
@@ -425,6 +435,7 @@ async def test_the_branch_is_named_after_the_replica(world: World) -> None:
     assert world.driver.made_on == ["qd/a-b-c"]
 
 
+@pytest.mark.long
 async def test_what_is_left_of_a_hook_test_is_not_begun_again(world: World) -> None:
     world.driver.gate = asyncio.Event()
     left, other = [await world.create(wait=False) for _ in range(2)]

@@ -56,6 +56,7 @@ async def test_a_goal_by_message_and_by_hand(scripted: World) -> None:
     assert (await patch(world, made, chat, token_budget=10**12)).status_code == 200
 
 
+@pytest.mark.long
 async def test_a_goal_is_removed(scripted: World) -> None:
     """Whether it is worked towards or rests; a turn that runs goes on, and is the last."""
     world, made = scripted, await scripted.create()
@@ -126,6 +127,7 @@ async def test_interrupting_pauses_the_goal(scripted: World) -> None:
     await goal_status(world, made, "paused")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("victim", ["engine", "service", "sleep"])
 async def test_a_goal_goes_on_whatever_ends(scripted: World, victim: str) -> None:
     world, made = scripted, await scripted.create(message="goal 30", goal_mode=True)
@@ -216,6 +218,7 @@ async def models_of(world: World, agent: str) -> dict[str, Any]:
     return answer.json()
 
 
+@pytest.mark.long
 async def test_the_models_that_an_agent_announces_are_offered(scripted: World) -> None:
     world, made = scripted, await scripted.create()
     model = AgentModel(id="usual", display_name="Usual")

@@ -97,6 +97,7 @@ async def test_images_of_create_without_a_message_are_refused(
     assert (await world.client.post("/v1/replica", json={**body, "images": []})).status_code == 201
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 async def test_other_images_are_refused(world: World, wrong: dict[str, Any]) -> None:
     made = await world.create()

@@ -165,6 +165,7 @@ async def assert_complete(service: Killable, made: str) -> None:
     assert of_engine == service.journaled(made)
 
 
+@pytest.mark.long
 async def test_killed_while_preparing(service: Killable) -> None:
     for delay in (0.0, 0.02, 0.05, 0.1, 0.2):
         made = await service.create("hello")
@@ -192,6 +193,7 @@ async def test_killed_in_the_middle_of_a_turn(service: Killable) -> None:
     await assert_complete(service, made)
 
 
+@pytest.mark.long
 async def test_killed_after_accepting_messages(service: Killable) -> None:
     made = await service.create()
     await service.reach(made, "active")
@@ -210,6 +212,7 @@ async def test_killed_after_accepting_messages(service: Killable) -> None:
     await assert_complete(service, made)
 
 
+@pytest.mark.long
 async def test_killed_with_a_message_to_a_sleeper(service: Killable) -> None:
     made = await service.create()
     await service.reach(made, "active")
@@ -223,6 +226,7 @@ async def test_killed_with_a_message_to_a_sleeper(service: Killable) -> None:
     await assert_complete(service, made)
 
 
+@pytest.mark.long
 async def test_killed_while_falling_asleep(service: Killable) -> None:
     made = await service.create("first")
     said = ["first"]
@@ -242,6 +246,7 @@ async def test_killed_while_falling_asleep(service: Killable) -> None:
         await assert_complete(service, made)
 
 
+@pytest.mark.long
 async def test_killed_while_deleting(service: Killable) -> None:
     for delay in (0.0, 0.005, 0.02):
         made = await service.create("one")

@@ -63,6 +63,7 @@ async def rested(world: World, made: str) -> dict[str, Any]:
     return await eventually(there, "the end of all turns")
 
 
+@pytest.mark.long
 async def test_a_message_of_which_the_engine_has_lost_only_that_keeps_its_place(
     scripted: World,
 ) -> None:
@@ -78,6 +79,7 @@ async def test_a_message_of_which_the_engine_has_lost_only_that_keeps_its_place(
     assert await said(world, made) == ["wait", "first", "second"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["killed", "asleep"])
 async def test_what_was_queued_runs_in_its_order(scripted: World, how: str) -> None:
     world = scripted
@@ -111,6 +113,7 @@ async def test_a_turn_that_ran_ends_with_a_result_that_says_so(scripted: World) 
     assert not (await rested(world, made))["processing"]
 
 
+@pytest.mark.long
 async def test_nothing_that_the_next_engine_tells_is_missed(scripted: World) -> None:
     world, made = scripted, await scripted.create(message="one")
     await rested(world, made)
@@ -143,6 +146,7 @@ async def next_engine(world: World, made: str) -> None:
     await eventually(ready, "the next engine")
 
 
+@pytest.mark.long
 async def test_the_chat_is_as_it_was(scripted: World) -> None:
     world, made = scripted, await scripted.create(message="hello")
     before = await rested(world, made)
@@ -159,6 +163,7 @@ async def renamed(world: World, path: str) -> bool:
     return answer.status_code == 200
 
 
+@pytest.mark.long
 async def test_a_goal_is_worked_towards_as_before(scripted: World) -> None:
     world, made = scripted, await scripted.create(message="hello")
     chat = (await rested(world, made))["id"]
@@ -177,6 +182,7 @@ async def tokens_above(world: World, made: str, used: int) -> bool:
     return (await chat_of(world, made))["goal"]["tokens_used"] > used
 
 
+@pytest.mark.long
 async def test_a_state_that_was_not_lost_runs_nothing_twice(scripted: World) -> None:
     world = scripted
     made, _, queued = await busy(world)

@@ -54,6 +54,7 @@ async def test_what_the_engine_gets(world: World) -> None:
     assert (two["thinkingLevel"], two["model"], two["usualModel"]) == ("high", None, "m")
 
 
+@pytest.mark.long
 async def test_refusals(world: World) -> None:
     made = await world.create()
     for body in (
@@ -78,6 +79,7 @@ async def test_refusals(world: World) -> None:
     assert (await world.queue(made, chat))["queue"] == []
 
 
+@pytest.mark.long
 async def test_which_chat(world: World) -> None:
     made = await world.create()
     first = (await world.get(made))["chats"][0]["id"]
@@ -92,6 +94,7 @@ async def test_which_chat(world: World) -> None:
     await world.done(made, again["message_id"])
 
 
+@pytest.mark.long
 async def test_a_busy_chat_queues_in_order(world: World) -> None:
     made = await world.create()
     sent = [await world.send(made, f"{n} wait") for n in range(4)]
@@ -123,6 +126,7 @@ async def test_a_busy_chat_queues_in_order(world: World) -> None:
     assert (await world.queue(made, chat)) == {"chatId": chat, "processing": False, "queue": []}
 
 
+@pytest.mark.long
 async def test_a_message_to_a_sleeper_is_kept_and_delivered(world: World) -> None:
     made = await world.create()
     await world.post(made, "/sleep")
@@ -132,6 +136,7 @@ async def test_a_message_to_a_sleeper_is_kept_and_delivered(world: World) -> Non
     assert (await world.get(made))["last_activity_at"] is not None
 
 
+@pytest.mark.long
 async def test_a_refused_delivery_is_told_once_and_tried_again(world: World) -> None:
     made = await world.create()
     world.driver.fault(made, "refuse")
@@ -156,6 +161,7 @@ async def test_a_refused_delivery_is_told_once_and_tried_again(world: World) -> 
     assert len(await world.events(made, "error")) == 1
 
 
+@pytest.mark.long
 async def test_dropped_links_lose_and_repeat_nothing(world: World) -> None:
     made = await world.create()
     world.driver.let_go(made)
@@ -172,6 +178,7 @@ async def test_dropped_links_lose_and_repeat_nothing(world: World) -> None:
     assert [one["messageId"] for one in ends] == [one["message_id"] for one in sent]
 
 
+@pytest.mark.long
 async def test_a_killed_engine_loses_and_repeats_nothing(world: World) -> None:
     made = await world.create()
     running = await world.send(made, "wait for it")
@@ -188,6 +195,7 @@ async def test_a_killed_engine_loses_and_repeats_nothing(world: World) -> None:
     assert len(await accepted(world, made)) == 2
 
 
+@pytest.mark.long
 async def test_many_chats_at_once(world: World) -> None:
     made = await world.create()
     chats = [

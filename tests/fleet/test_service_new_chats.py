@@ -29,6 +29,7 @@ async def can_be_renamed(world: World, made: str, chat: str) -> None:
     assert (answer.status_code, answer.json().get("error")) == (200, None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", ["active", "sleep", "archive"])
 async def test_a_chat_is_told_at_once_in_every_state(world: World, state: str) -> None:
     made = await world.create()
@@ -73,6 +74,7 @@ async def test_a_chat_made_while_hooks_run_is_known_when_they_end(scripted: Worl
     assert len(await created(world, made)) == 2
 
 
+@pytest.mark.long
 async def test_a_chat_that_a_message_makes_is_told(world: World) -> None:
     made = await world.create()
     sent = await world.send(made, "hello", coding_agent="gemini")

@@ -50,6 +50,7 @@ async def test_a_chat_is_renamed(scripted: World) -> None:
     assert event["chat"]["title"] == "Named"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("late")
 async def test_a_question_is_answered(scripted: World) -> None:
     made, chat, question = await asking(scripted)
@@ -71,6 +72,7 @@ async def test_a_turn_is_interrupted(scripted: World) -> None:
     assert now["goal"]["status"] == "paused"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("late")
 async def test_other_mutations_of_a_replica(scripted: World) -> None:
     world, made = scripted, await scripted.create(message="wait")

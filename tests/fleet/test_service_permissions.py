@@ -130,6 +130,7 @@ async def test_a_change_reaches_a_running_engine_at_once(scripted: World) -> Non
     await asks(world, made, "git status")
 
 
+@pytest.mark.long
 async def test_a_change_of_the_environment_reaches_all_its_replicas(scripted: World) -> None:
     world = scripted
     of = await environment(world, name="e")
@@ -154,6 +155,7 @@ async def engine_killed(world: World, made: str) -> None:
     world.driver.signal(made, signal.SIGKILL)
 
 
+@pytest.mark.long
 @pytest.mark.one_database
 @pytest.mark.parametrize("happens", [slept, restarted, engine_killed])
 async def test_a_policy_survives(
@@ -166,6 +168,7 @@ async def test_a_policy_survives(
     await answered(world, made, 1)
 
 
+@pytest.mark.long
 @pytest.mark.one_database
 async def test_a_change_while_it_sleeps_is_there_when_it_wakes(scripted: World) -> None:
     world, made = scripted, await scripted.create()

@@ -71,6 +71,7 @@ async def test_a_message_with_an_answer_comes_before_those_that_wait(scripted: W
     assert (await ran() or [])[1:] == ["because", "first", "second", "last"]
 
 
+@pytest.mark.long
 async def test_a_question_after_a_turn_is_asked_in_a_turn_of_the_agents_own(
     scripted: World,
 ) -> None:
@@ -96,6 +97,7 @@ async def test_a_question_after_a_turn_is_asked_in_a_turn_of_the_agents_own(
     assert len(await said(scripted, made)) == 3
 
 
+@pytest.mark.long
 async def test_a_turn_of_the_agents_own_is_kept_over_sleep(scripted: World) -> None:
     made, _, question = await asking(scripted, message="later")
     assert (await scripted.post(made, "/sleep")).status_code == 200
@@ -108,6 +110,7 @@ async def test_a_turn_of_the_agents_own_is_kept_over_sleep(scripted: World) -> N
     ]
 
 
+@pytest.mark.long
 async def test_a_question_is_answered_once_with_one_of_its_options(scripted: World) -> None:
     made, chat, question = await asking(scripted)
     refused, late = (400, "INVALID_REQUEST"), (409, "CONFLICT")
@@ -145,6 +148,7 @@ async def test_a_question_is_answered_in_words(scripted: World) -> None:
     assert await respond(scripted, made, chat, requestId=question, text="red") == (409, "CONFLICT")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["interrupt", "kill"])
 async def test_a_question_of_a_turn_that_ended_is_no_longer_awaited(
     scripted: World, end: str
@@ -160,6 +164,7 @@ async def test_a_question_of_a_turn_that_ended_is_no_longer_awaited(
     assert answer == (409, "CONFLICT")
 
 
+@pytest.mark.long
 async def test_a_question_is_not_answered_asleep(scripted: World) -> None:
     made, chat, question = await asking(scripted)
     await scripted.post(made, "/sleep")

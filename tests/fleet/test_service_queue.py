@@ -90,6 +90,7 @@ async def test_an_active_queue(world: World) -> None:
     assert said == [running, a, d, c]
 
 
+@pytest.mark.long
 async def test_clearing_an_active_queue(world: World) -> None:
     made, chat, (running, *waiting) = await busy(world, 3)
     assert ids(await world.client.delete(path(made, chat))) == []
@@ -100,6 +101,7 @@ async def test_clearing_an_active_queue(world: World) -> None:
     assert history["canceledMessageIds"] == waiting
 
 
+@pytest.mark.long
 async def test_a_sleeping_queue_is_changed_without_waking(world: World) -> None:
     made, chat, (running, a, b, c) = await busy(world, 3)
     assert (await world.post(made, "/sleep")).status_code == 200
@@ -120,6 +122,7 @@ async def test_a_sleeping_queue_is_changed_without_waking(world: World) -> None:
     assert (await finish(world, made, 4))[1:] == [waking["message_id"], c, b]
 
 
+@pytest.mark.long
 async def test_the_queue_of_a_replica_in_error(world: World) -> None:
     made, chat, (_, a, b) = await busy(world, 2)
 
@@ -135,6 +138,7 @@ async def test_the_queue_of_a_replica_in_error(world: World) -> None:
     assert ids(await world.client.delete(path(made, chat))) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("victim", ["engine", "agent"])
 async def test_changes_outlive_the_engine(world: World, victim: str) -> None:
     made, chat, (running, a, b, c) = await busy(world, 3)
@@ -151,6 +155,7 @@ def kill_agent(world: World, made: str) -> None:
         os.kill(int(child), signal.SIGKILL)
 
 
+@pytest.mark.long
 async def test_a_chat_is_deleted_while_it_works(world: World) -> None:
     made, chat, (running, *waiting) = await busy(world, 2)
     base = f"/v1/replica/{made}/chats"
@@ -180,6 +185,7 @@ async def test_a_chat_is_deleted_while_it_works(world: World) -> None:
     assert await ran(world, made) == [running, fresh["message_id"]]
 
 
+@pytest.mark.long
 async def test_a_chat_is_deleted_while_it_sleeps(world: World) -> None:
     made, chat, (running, *_) = await busy(world, 2)
     await world.post(made, "/sleep")

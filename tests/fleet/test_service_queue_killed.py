@@ -14,6 +14,8 @@ from tests.fleet.scripted import ScriptedDriver
 from tests.fleet.test_service_killed import Killable
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.long
+
 
 class Scripted(Killable):
     """A service in a process of its own, over real engines and agents with a script."""
@@ -67,6 +69,7 @@ async def queue(service: Scripted, made: str, chat: str) -> list[str]:
     return (await eventually(read))[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("victim", ["service", "engine"])
 @pytest.mark.parametrize("delay", [0.0, 0.01, 0.05])
 async def test_killed_while_the_queue_is_changed(
@@ -144,6 +147,7 @@ async def _has(read: Any, wanted: str) -> bool:
     return wanted in await read()
 
 
+@pytest.mark.long
 async def test_a_goal_goes_on_without_the_service(service: Scripted) -> None:
     made = await service.create("/goal goal 20")
 

@@ -111,6 +111,7 @@ async def test_the_main_job(client: httpx.AsyncClient, repository: Path, require
     await turns(client, made, 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["sleep", "archive"])
 async def test_a_command_that_is_cut_off_by_rest_is_told_so(
     client: httpx.AsyncClient, repository: Path, how: str
@@ -130,6 +131,7 @@ async def test_a_command_that_is_cut_off_by_rest_is_told_so(
     assert (answer.status_code, answer.json()["code"]) == (409, "WORKSPACE_NOT_ACTIVE")
 
 
+@pytest.mark.long
 async def test_a_real_terminal(client: httpx.AsyncClient, repository: Path) -> None:
     made = await create(client, repository, "```sh\ntrue\n```")
     await turns(client, made, 1)

@@ -115,6 +115,7 @@ async def test_repositories_of_the_record(world: World) -> None:
     assert full["repository_statuses"][0]["git_diff"]["full_diff"] == "+x"
 
 
+@pytest.mark.long
 async def test_chats_of_the_engine(world: World) -> None:
     made, last = await asleep(world)
     elsewhere, _ = await asleep(world)
@@ -147,6 +148,7 @@ async def test_chats_of_the_engine(world: World) -> None:
     assert len(chats) == 2
 
 
+@pytest.mark.long
 async def test_a_plan_waits_in_a_replica_that_sleeps_until_something_is_sent(world: World) -> None:
     made, last = await asleep(world)
     other = await world.create()
@@ -193,6 +195,7 @@ async def test_the_beginning_of_a_turn_is_known_until_it_sleeps(world: World) ->
     assert (known["processing"], known["processing_since"]) == (False, None)
 
 
+@pytest.mark.long
 async def test_an_engine_cannot_move_messages_of_another(world: World) -> None:
     made, last = await asleep(world)
     other = await world.create()
@@ -220,6 +223,7 @@ async def test_history_of_a_chat_made_in_the_same_batch(world: World) -> None:
     assert [one["payload"] for one in answer.json()["events"]] == [{"text": "hi"}]
 
 
+@pytest.mark.long
 async def test_numbers_go_on_where_a_journal_was_removed(world: World) -> None:
     made = await world.create(message="one")
 
@@ -235,6 +239,7 @@ async def test_numbers_go_on_where_a_journal_was_removed(world: World) -> None:
     assert len(await world.done(made, sent["message_id"])) == 1
 
 
+@pytest.mark.long
 async def test_from_the_engine_to_a_subscriber_quickly(world: World) -> None:
     """The median of the whole way, engine's clock to subscriber, one event at a time."""
     made = await world.create()

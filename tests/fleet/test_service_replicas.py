@@ -76,6 +76,7 @@ async def test_a_replica_says_what_it_was_made_with(world: World) -> None:
     assert [replica[name] for name in told] == ["one", "large", "sleep_when_done", 5]
 
 
+@pytest.mark.long
 async def test_pages(world: World) -> None:
     made = [await world.create(wait=False) for _ in range(5)]
     page = (await world.client.get("/v1/replica?page=2&limit=2")).json()
@@ -96,6 +97,7 @@ async def test_pages(world: World) -> None:
         assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_REQUEST"), wrong
 
 
+@pytest.mark.long
 async def test_filters(world: World) -> None:
     made = await world.create()
     asleep = await world.create()

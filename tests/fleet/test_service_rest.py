@@ -89,6 +89,7 @@ async def test_other_settings_are_kept(world: World) -> None:
     assert json.loads(row.config_json or "") == {"auto_stop_minutes": 5, "later": {"a": [1]}}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "busy",
     [{"chatsProcessing": 1}, {"terminalsAttached": 1}, {"hooksRunning": True}],
@@ -119,6 +120,7 @@ async def test_use_counts_from_its_end(world: World, time: Time) -> None:
     assert await status(world, made) == "sleeping"
 
 
+@pytest.mark.long
 async def test_an_engine_of_an_earlier_version_tells_a_moment(world: World, time: Time) -> None:
     made = await idle(world)
     time.move(hours=3)
@@ -131,6 +133,7 @@ async def test_an_engine_of_an_earlier_version_tells_a_moment(world: World, time
     assert await status(world, made) == "sleeping"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("minutes", [-90, 90])
 async def test_an_engine_whose_clock_is_wrong_sleeps_when_it_is_time(
     world: World, time: Time, minutes: int
@@ -148,6 +151,7 @@ async def test_an_engine_whose_clock_is_wrong_sleeps_when_it_is_time(
     assert await status(world, made) == "sleeping"
 
 
+@pytest.mark.long
 async def test_what_happened_while_there_was_no_service_is_not_in_the_future(world: World) -> None:
     world.driver.skew = timedelta(minutes=90)
     made = await world.create(message="wait")
@@ -169,6 +173,7 @@ async def test_a_running_turn_keeps_it_awake(world: World, time: Time) -> None:
     assert await status(world, made) == "active"
 
 
+@pytest.mark.long
 async def test_a_message_that_waits_keeps_it_awake(world: World, time: Time) -> None:
     made = await idle(world)
     world.driver.fault(made, "refuse")
@@ -178,6 +183,7 @@ async def test_a_message_that_waits_keeps_it_awake(world: World, time: Time) -> 
     assert await status(world, made) == "active"
 
 
+@pytest.mark.long
 async def test_an_engine_that_does_not_answer_is_not_idle(world: World, time: Time) -> None:
     made = await idle(world)
     world.driver.fault(made, "hang")
@@ -202,6 +208,7 @@ async def test_a_message_that_comes_while_it_is_put_to_sleep(world: World, time:
 # Policies
 
 
+@pytest.mark.long
 async def test_sleep_when_done(world: World, time: Time) -> None:
     made = await world.create(message="wait", lifecycle_policy="sleep_when_done")
     await look(world)
@@ -240,6 +247,7 @@ async def test_without_a_turn_nothing_is_done(world: World, time: Time) -> None:
     assert await status(world, made) == "active"
 
 
+@pytest.mark.long
 async def test_archive_when_done(world: World, time: Time) -> None:
     made = await world.create(message="one", lifecycle_policy="archive_when_done")
     await eventually(lambda: world.events(made, "chat.turn.completed"))
@@ -250,6 +258,7 @@ async def test_archive_when_done(world: World, time: Time) -> None:
     assert (await world.states(made))[-2:] == ["sleeping", "archived"]
 
 
+@pytest.mark.long
 async def test_a_service_that_was_killed_after_the_turn_knows_that_it_is_done(
     world: World, time: Time
 ) -> None:
@@ -269,6 +278,7 @@ async def test_a_service_that_was_killed_after_the_turn_knows_that_it_is_done(
     assert await status(world, made) == "sleeping"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", ["sleep", "archive"])
 async def test_delete_after_inactivity(world: World, time: Time, state: str) -> None:
     made = await world.create(lifecycle_policy="delete_after_inactivity")
@@ -285,6 +295,7 @@ async def test_delete_after_inactivity(world: World, time: Time, state: str) -> 
     assert await status(world, kept) is not None
 
 
+@pytest.mark.long
 async def test_an_active_one_is_put_to_sleep_before_it_is_deleted(world: World, time: Time) -> None:
     made = await idle(world, lifecycle_policy="delete_after_inactivity")
     time.move(days=3)
@@ -295,6 +306,7 @@ async def test_an_active_one_is_put_to_sleep_before_it_is_deleted(world: World, 
     assert await status(world, made) is None
 
 
+@pytest.mark.long
 async def test_a_message_that_waits_is_not_deleted(world: World, time: Time) -> None:
     made = await world.create(lifecycle_policy="delete_after_inactivity")
     world.driver.fault(made, "refuse")
@@ -305,6 +317,7 @@ async def test_a_message_that_waits_is_not_deleted(world: World, time: Time) -> 
     assert await status(world, made) == "sleeping"
 
 
+@pytest.mark.long
 async def test_a_message_wins_over_the_deletion(world: World, time: Time) -> None:
     made = await world.create(lifecycle_policy="delete_after_inactivity")
     await world.post(made, "/sleep")
@@ -319,6 +332,7 @@ async def test_a_message_wins_over_the_deletion(world: World, time: Time) -> Non
         assert await status(world, made) is None
 
 
+@pytest.mark.long
 async def test_long_asleep_is_archived(world: World, time: Time) -> None:
     made = await world.create()
     await world.post(made, "/sleep")
@@ -330,6 +344,7 @@ async def test_long_asleep_is_archived(world: World, time: Time) -> None:
     assert await status(world, made) == "archived"
 
 
+@pytest.mark.long
 async def test_what_cannot_be_archived_is_tried_again_later(world: World, time: Time) -> None:
     made = await world.create()
     await world.post(made, "/sleep")
@@ -348,6 +363,7 @@ async def test_what_cannot_be_archived_is_tried_again_later(world: World, time: 
 # Archiving on request
 
 
+@pytest.mark.long
 async def test_archived_files_come_back_with_a_message(world: World) -> None:
     made = await world.create(message="one")
     await eventually(lambda: world.events(made, "chat.turn.completed"))
@@ -363,6 +379,7 @@ async def test_archived_files_come_back_with_a_message(world: World) -> None:
     assert states == ["preparing", "active", "sleeping", "archived", "preparing", "active"]
 
 
+@pytest.mark.long
 async def test_a_message_stops_the_packing(world: World) -> None:
     made = await world.create()
     world.driver.packing = asyncio.Event()
@@ -377,6 +394,7 @@ async def test_a_message_stops_the_packing(world: World) -> None:
     assert "archived" not in await world.states(made)
 
 
+@pytest.mark.long
 async def test_deleting_stops_the_packing(world: World) -> None:
     made = await world.create()
     world.driver.packing = asyncio.Event()
@@ -387,6 +405,7 @@ async def test_deleting_stops_the_packing(world: World) -> None:
     assert await status(world, made) is None
 
 
+@pytest.mark.long
 async def test_an_archive_that_is_gone(world: World) -> None:
     made = await world.create()
     await world.post(made, "/archive")
@@ -402,6 +421,7 @@ async def test_an_archive_that_is_gone(world: World) -> None:
     await world.done(made, sent["message_id"])
 
 
+@pytest.mark.long
 async def test_a_disk_too_full_to_restore(world: World) -> None:
     made = await world.create()
     await world.post(made, "/archive")
@@ -414,6 +434,7 @@ async def test_a_disk_too_full_to_restore(world: World) -> None:
     await world.reach(made, "active")
 
 
+@pytest.mark.long
 async def test_a_disk_too_full_to_archive(world: World) -> None:
     made = await world.create()
     world.driver.pack_error = SandboxError("The disk is full. Make room, and try again.")
@@ -425,6 +446,7 @@ async def test_a_disk_too_full_to_archive(world: World) -> None:
     assert (await world.post(made, "/archive")).status_code == 200
 
 
+@pytest.mark.long
 async def test_archived_are_listed_by_their_last_activity(world: World) -> None:
     first, second = await world.create(), await world.create()
     sent = await world.send(first, "later than the second one was made")
@@ -450,6 +472,7 @@ LOOKS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", ["sleep", "archive"])
 async def test_nothing_else_wakes_it(world: World, state: str) -> None:
     made = await world.create()

@@ -63,6 +63,7 @@ async def sleeps(world: World, time: Time, made: str) -> None:
     await eventually(asleep, "sleeping")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("minutes", [3, None, 1440])
 async def test_it_sleeps_after_its_idle_time_and_not_before(
     scripted: World, time: Time, minutes: int | None
@@ -76,6 +77,7 @@ async def test_it_sleeps_after_its_idle_time_and_not_before(
     assert not scripted.driver.running(made)
 
 
+@pytest.mark.long
 async def test_a_processing_chat_is_not_idle(scripted: World, time: Time) -> None:
     made = await scripted.create(message="wait")
     await eventually(lambda: scripted.events(made, "chat.turn.started"), "the turn")
@@ -99,6 +101,7 @@ async def asked(world: World) -> str:
     return made
 
 
+@pytest.mark.long
 async def test_a_question_is_not_idle_for_a_day(scripted: World, time: Time) -> None:
     made = await asked(scripted)
     queued = await scripted.send(made, "hello")
@@ -110,6 +113,7 @@ async def test_a_question_is_not_idle_for_a_day(scripted: World, time: Time) -> 
     await scripted.done(made, queued["message_id"])
 
 
+@pytest.mark.long
 async def test_a_chat_that_works_beside_a_question_is_not_idle(scripted: World, time: Time) -> None:
     made = await asked(scripted)
     chat = await scripted.client.post(f"/v1/replica/{made}/chats", json={"provider": "builtin"})
@@ -123,6 +127,7 @@ async def _started(world: World, made: str, count: int) -> bool:
     return len(await world.events(made, "chat.turn.started")) == count
 
 
+@pytest.mark.long
 async def test_an_attached_terminal_is_not_idle(
     scripted: World, time: Time, streams: httpx.AsyncClient
 ) -> None:
@@ -142,6 +147,7 @@ async def test_an_attached_terminal_is_not_idle(
     await sleeps(scripted, time, made)
 
 
+@pytest.mark.long
 async def test_a_running_hook_is_not_idle(scripted: World, time: Time) -> None:
     go = scripted.home.root / "go"
     go.touch()
@@ -183,6 +189,7 @@ async def test_work_that_is_done_ends_it(
     assert states == ["sleeping", "archived"][: 2 if end == "archived" else 1]
 
 
+@pytest.mark.long
 async def test_a_goal_is_done_before_the_work_is(scripted: World, time: Time) -> None:
     made = await scripted.create(
         message="goal 5", goal_mode=True, lifecycle_policy="sleep_when_done"
@@ -196,6 +203,7 @@ async def status_of(world: World, made: str) -> int:
     return (await world.client.get(f"/v1/replica/{made}")).status_code
 
 
+@pytest.mark.long
 async def test_seven_days_asleep_then_archived_and_a_message_restores(
     scripted: World, time: Time
 ) -> None:
@@ -216,6 +224,7 @@ async def test_seven_days_asleep_then_archived_and_a_message_restores(
     assert said == ["hello", "again"]
 
 
+@pytest.mark.long
 async def test_delete_after_inactivity_leaves_nothing(scripted: World, time: Time) -> None:
     made = await scripted.create(lifecycle_policy="delete_after_inactivity")
     time.move(minutes=61)
@@ -246,6 +255,7 @@ async def ended_alone(world: World, time: Time, made: str) -> None:
     await eventually(ended, "the engine's end")
 
 
+@pytest.mark.long
 async def test_an_engine_that_nobody_uses_ends_without_a_service(
     scripted: World, time: Time
 ) -> None:
@@ -275,6 +285,7 @@ async def test_an_engine_that_nobody_uses_ends_without_a_service(
     await stays_active(scripted, made)
 
 
+@pytest.mark.long
 async def test_one_that_ended_alone_goes_on_for_who_asks(scripted: World, time: Time) -> None:
     made = await scripted.create(message="hello")
     await eventually(lambda: scripted.events(made, "chat.turn.completed"), "the turn")

@@ -3,6 +3,8 @@
 import signal
 from typing import Any
 
+import pytest
+
 from tests.fleet.conftest import World
 from tests.support.waiting import eventually
 
@@ -109,6 +111,7 @@ async def test_settings_are_announced_changed_and_kept(scripted: World) -> None:
     assert known["thinking_level"]["id"] == "high"
 
 
+@pytest.mark.long
 async def test_plan_mode_is_a_message_s_and_the_permission_mode_the_chat_s(scripted: World) -> None:
     world, made = scripted, await scripted.create()
     chat = (await chat_of(world, made))["id"]
@@ -128,6 +131,7 @@ async def test_plan_mode_is_a_message_s_and_the_permission_mode_the_chat_s(scrip
     assert await said(world, made) == "settings edits low"
 
 
+@pytest.mark.long
 async def test_a_new_chat_offers_what_its_agent_announced_elsewhere(scripted: World) -> None:
     world, made = scripted, await scripted.create()
     await turn(world, made, "hello")

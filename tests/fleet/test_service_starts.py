@@ -142,6 +142,7 @@ async def test_an_upload_is_used_once_and_removed(world: World) -> None:
     assert await kept(world) == 0
 
 
+@pytest.mark.long
 async def test_an_upload_is_kept_for_another_try_and_goes_with_the_replica(world: World) -> None:
     environment, repository = await bound(world)
     world.driver.provision_error = CloneError("It could not be cloned.")

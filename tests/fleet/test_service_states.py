@@ -130,6 +130,7 @@ async def ask(world: World, made: str, operation: str) -> httpx.Response:
     return await world.client.request(method, f"/v1/workspaces/{made}{path}", json=body)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", STATES)
 async def test_each_operation_in_a_state(world: World, state: str) -> None:
     made = None

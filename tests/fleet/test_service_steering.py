@@ -101,6 +101,7 @@ async def test_a_turn_that_takes_none_is_interrupted_for_the_message(world: Worl
     assert await finish(world, made, 3) == [running, b, a]
 
 
+@pytest.mark.long
 async def test_steering_without_a_running_turn_is_refused(world: World) -> None:
     made = await world.create()
     await world.post(made, "/sleep")
@@ -114,6 +115,7 @@ async def test_steering_without_a_running_turn_is_refused(world: World) -> None:
     assert (await steer(world, made, str(uuid4()), message)).status_code == 404
 
 
+@pytest.mark.long
 async def test_a_question_has_to_be_answered_first(world: World) -> None:
     made = await world.create()
     sent = await world.send(made, "ask")
@@ -131,6 +133,7 @@ PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 20).decode()
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 
 
+@pytest.mark.long
 async def test_messages_are_joined_with_their_images_and_files(world: World) -> None:
     made, chat, (running, a, b) = await busy(world, 2)
     c = await world.send(made, "say c", images=[IMAGE])
@@ -152,6 +155,7 @@ async def test_messages_are_joined_with_their_images_and_files(world: World) -> 
     assert not any("joined" in one for one in await world.events(made, "chat.updated"))
 
 
+@pytest.mark.long
 async def test_messages_that_wait_for_a_replica_are_joined_with_their_files(world: World) -> None:
     made, chat, (running, a) = await busy(world, 1)
     assert (await world.post(made, "/sleep")).status_code == 200
@@ -174,6 +178,7 @@ async def test_messages_that_wait_for_a_replica_are_joined_with_their_files(worl
     assert [Path(file).name for file in files] == ["a.txt", "b.txt"]
 
 
+@pytest.mark.long
 async def test_messages_that_differ_are_not_joined(world: World) -> None:
     made, chat, (_, a) = await busy(world, 1)
     planned = await world.send(made, "/plan say b")

@@ -64,6 +64,7 @@ async def test_a_stream_from_replay_to_exit(world: World, served: httpx.AsyncCli
         assert [one async for one in stream] == []
 
 
+@pytest.mark.long
 async def test_a_stream_goes_on_from_an_offset(world: World, served: httpx.AsyncClient) -> None:
     made = await world.create()
     path = await new_terminal(served, made)
@@ -80,6 +81,7 @@ async def test_a_stream_goes_on_from_an_offset(world: World, served: httpx.Async
     assert (wrong.status_code, wrong.json()["code"]) == (400, "INVALID_REQUEST")
 
 
+@pytest.mark.long
 async def test_bounds_and_unknown_sessions(world: World, served: httpx.AsyncClient) -> None:
     made = await world.create()
     sessions = f"/v1/replica/{made}/terminal/sessions"
@@ -113,6 +115,7 @@ async def test_an_engine_without_terminals(world: World) -> None:
         assert (answer.status_code, answer.json()["code"]) == (404, "TERMINAL_UNSUPPORTED")
 
 
+@pytest.mark.long
 async def test_a_stream_ends_with_its_engine(world: World, served: httpx.AsyncClient) -> None:
     made = await world.create()
     path = await new_terminal(served, made)
@@ -148,6 +151,7 @@ async def test_pings_between_output(world: World) -> None:
         await feed.aclose()
 
 
+@pytest.mark.long
 async def test_a_stopping_service_ends_streams(world: World, served: httpx.AsyncClient) -> None:
     made = await world.create()
     path = await new_terminal(served, made)

@@ -177,6 +177,7 @@ async def test_without_an_address_nothing_is_stored(world: World) -> None:
     assert await waiting(world) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("outward", "bad"),
     [(PATIENT, [500, 404]), (PATIENT, [302, 307]), (QUICK, [None, 503])],
@@ -196,6 +197,7 @@ async def test_three_tries_with_the_same_id(
     assert all("/hook?token=hush" in path for path in receiver.paths)
 
 
+@pytest.mark.long
 async def test_after_three_tries_it_is_given_up(
     world: World, outward: NotificationService, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -212,6 +214,7 @@ async def test_nobody_listens(world: World, outward: NotificationService) -> Non
     await eventually(lambda: _empty(world))
 
 
+@pytest.mark.long
 async def test_one_that_hangs_holds_nobody_up(
     world: World, outward: NotificationService, receiver: Receiver
 ) -> None:
@@ -233,6 +236,7 @@ async def _called(receiver: Receiver, times: int) -> bool:
     return len(receiver.calls) >= times
 
 
+@pytest.mark.long
 async def test_what_is_stored_is_sent_by_the_next_service(world: World, receiver: Receiver) -> None:
     await world.create(webhook_url=receiver.url)
     (stored,) = await waiting(world)
@@ -246,6 +250,7 @@ async def test_what_is_stored_is_sent_by_the_next_service(world: World, receiver
     await outward.close()
 
 
+@pytest.mark.long
 async def test_an_engine_cannot_make_a_state_up(
     world: World, outward: NotificationService, receiver: Receiver
 ) -> None:
@@ -257,6 +262,7 @@ async def test_an_engine_cannot_make_a_state_up(
     assert await waiting(world) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "url",
     [
@@ -288,6 +294,7 @@ async def test_secrets_differ_by_organization(world: World) -> None:
     assert signature(one, b"{}") != signature(other, b"{}")
 
 
+@pytest.mark.long
 async def test_a_secret_is_rotated(
     world: World, outward: NotificationService, receiver: Receiver
 ) -> None:
@@ -309,6 +316,7 @@ def test_tries_are_made_at_0_10_and_60_seconds() -> None:
     assert SenderSettings().tries == (0.0, 10.0, 60.0)
 
 
+@pytest.mark.long
 async def test_a_later_try_comes_at_its_time(world: World, receiver: Receiver) -> None:
     """Counted from the first try, whatever that took."""
     outward = sending(world)
@@ -335,6 +343,7 @@ async def test_a_later_try_comes_at_its_time(world: World, receiver: Receiver) -
 # The connection (docs/interface.md 11)
 
 
+@pytest.mark.long
 async def test_the_connection_as_it_is_told(
     world: World, outward: NotificationService, receiver: Receiver
 ) -> None:
@@ -392,6 +401,7 @@ async def test_people_are_told(
     assert (await notified(receiver, f"{name}: failed"))["message"] == "It failed."
 
 
+@pytest.mark.long
 async def test_only_those_whose_replica_it_is_are_told(
     world: World, outward: NotificationService, receiver: Receiver, caller: Caller
 ) -> None:

@@ -55,6 +55,7 @@ def test_every_group_is_fuzzed(fuzzed: Fuzzed) -> None:
     assert {one.group for one in fuzzed.operations} == set(GROUPS)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_group_of_operations(fuzzed: Fuzzed, group: str) -> None:

@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.git.conftest import Shop, commit
 from tests.support.git import git, make_repository
 from tests.support.program import Program
 
 
+@pytest.mark.long
 def test_a_patch_is_piped_into_git_apply(shop: Shop, tmp_path: Path) -> None:
     shop.run("echo new > new && printf '\\0' > binary")
     name = shop.deck.replica(shop.id)["name"]
@@ -20,6 +23,7 @@ def test_a_patch_is_piped_into_git_apply(shop: Shop, tmp_path: Path) -> None:
     assert (copy / "new").read_text() == "new\n" and (copy / "binary").read_bytes() == b"\0"
 
 
+@pytest.mark.long
 def test_state_commit_and_update(shop: Shop) -> None:
     shop.run("echo new > new; echo other > other")
     name = shop.deck.replica(shop.id)["name"]
@@ -41,11 +45,13 @@ def test_state_commit_and_update(shop: Shop) -> None:
     assert done.returncode == 1 and "nothing to commit" in done.stderr
 
 
+@pytest.mark.long
 def test_a_repository_has_to_be_named_where_there_are_several(shop: Shop) -> None:
     done = shop.deck.qd("replica", "diff", shop.id, "--repository", "other")
     assert done.returncode == 1 and "no repository other" in done.stderr
 
 
+@pytest.mark.long
 def test_a_branch_is_fetched_into_the_repository_here(shop: Shop, tmp_path: Path) -> None:
     shop.run("echo more > more; git add more; git commit -qm More; echo left > left")
     branch = shop.run("git branch --show-current").strip()
@@ -92,6 +98,7 @@ def test_changes_are_applied_and_a_branch_is_merged_here(shop: Shop) -> None:
     assert "Already up to date" in done.stderr
 
 
+@pytest.mark.long
 def test_the_place_of_the_files_is_told(shop: Shop) -> None:
     place = Path(shop.deck.qd("replica", "path", shop.id).stdout.strip())
     assert (place / "README").is_file()
@@ -100,6 +107,7 @@ def test_the_place_of_the_files_is_told(shop: Shop) -> None:
     assert done.returncode == 1 and "qd replica wake" in done.stderr
 
 
+@pytest.mark.long
 def test_work_that_would_be_lost_is_named(shop: Shop) -> None:
     shop.run("git commit -q --allow-empty -m More; echo left > left")
     words = [sys.executable, "-m", "quarterdeck", "replica", "rm", shop.id]
@@ -115,6 +123,7 @@ def test_work_that_would_be_lost_is_named(shop: Shop) -> None:
     assert "is archived." in done.stderr
 
 
+@pytest.mark.long
 def test_another_repository_is_warned_of(lasting: Shop, tmp_path: Path) -> None:
     lasting.run("echo more > more; git add more; git commit -qm More")
     git(tmp_path, "clone", "-q", str(lasting.checkout), "clone")
@@ -130,6 +139,7 @@ def test_another_repository_is_warned_of(lasting: Shop, tmp_path: Path) -> None:
         assert "Warning" not in said, said
 
 
+@pytest.mark.long
 def test_the_changed_lines_of_each_file_are_counted(lasting: Shop, tmp_path: Path) -> None:
     assert lasting.deck.qd("replica", "diff", lasting.id, "--stat").stdout == ""
     lasting.run("mkdir d; seq 5 > 'd/a b'; printf 'a\\0b' > binary; sed -i 1d README")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from quarterdeck.service.middleware import PLAIN_LIMIT
 from tests.git.conftest import Shop, commit
 from tests.support.git import git
@@ -41,6 +43,7 @@ def test_git_fetches_branches_and_tags_by_the_name_of_a_replica(lasting: Shop) -
         assert refs == {"HEAD", *branches, "refs/tags/v1"}
 
 
+@pytest.mark.long
 def test_a_pull_brings_later_commits(shop: Shop) -> None:
     shop.run("echo more > more; git add more; git commit -qm More")
     branch = shop.run("git branch --show-current").strip()
@@ -52,6 +55,7 @@ def test_a_pull_brings_later_commits(shop: Shop) -> None:
     assert (shop.checkout / "more").read_text() == "again\n"
 
 
+@pytest.mark.long
 def test_any_client_clones_over_http(lasting: Shop, tmp_path: Path) -> None:
     lasting.run("for n in $(seq 50); do git branch b$n; done; git update-ref refs/qd/turns/1 HEAD")
     address = f"http://127.0.0.1:{lasting.deck.port}{lasting.path}/shop/repo.git"
@@ -72,6 +76,7 @@ def test_any_client_clones_over_http(lasting: Shop, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_push_and_unknown_replicas_and_repositories_are_refused(shop: Shop) -> None:
     commit(shop.checkout, "here", "here")
     told = fetch(shop, shop.checkout, "push", f"qd::{shop.id}", "main:new")
@@ -85,6 +90,7 @@ def test_a_push_and_unknown_replicas_and_repositories_are_refused(shop: Shop) ->
     assert "Wake it first" in fetch(shop, shop.checkout, "fetch", f"qd::{shop.id}")
 
 
+@pytest.mark.long
 def test_a_long_history_is_streamed(lasting: Shop, tmp_path: Path) -> None:
     lasting.run(
         "for n in 1 2 3; do head -c 8000000 /dev/urandom > f$n; git add .; git commit -qm $n; done"
@@ -110,6 +116,7 @@ def test_invalid_requests_are_refused(lasting: Shop) -> None:
             assert answer.status_code == status and said in answer.text, answer.text
 
 
+@pytest.mark.long
 def test_a_fetch_of_too_much_is_cut_off(lasting: Shop, tmp_path: Path) -> None:
     lasting.run("head -c 100000 /dev/urandom > much; git add much; git commit -qm Much")
     helper = tmp_path / "git-remote-qd"

@@ -43,6 +43,7 @@ def test_a_fork_has_the_files_branches_changes_and_the_chat(shop: Shop) -> None:
             shop.deck.delete(one["id"])
 
 
+@pytest.mark.long
 def test_what_does_not_go_along_is_in_the_transcript(shop: Shop) -> None:
     for word in ("first", "second"):
         made = shop.deck.post(f"/v1/replica/{shop.id}/chats", {"provider": "builtin"}, 201)
@@ -63,6 +64,7 @@ def test_what_does_not_go_along_is_in_the_transcript(shop: Shop) -> None:
         shop.deck.delete(fork)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_replica_that_sleeps_is_forked(shop: Shop, killed: bool) -> None:
     shop.run("echo new > new; head -c 30000000 /dev/urandom > large")
@@ -77,6 +79,7 @@ def test_a_replica_that_sleeps_is_forked(shop: Shop, killed: bool) -> None:
     shop.deck.delete(made["id"])
 
 
+@pytest.mark.long
 def test_what_cannot_be_forked_is_refused(shop: Shop) -> None:
     path = f"/v1/replica/{shop.id}/fork"
     shop.deck.send(shop.id, block("until [ -e go ]; do sleep 0.02; done"))

@@ -12,6 +12,8 @@ from tests.support.git import git, make_repository
 from tests.support.installation import refused
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 Open = Callable[..., Shop]
 
 

@@ -224,6 +224,7 @@ def field(_field: Field) -> Iterator[Field]:
     _field.awake.run(RESTORED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", GROUPS, ids=", ".join)
 def test_nothing_that_a_replica_has_runs_outside_of_it(
     field: Field, tmp_path: Path, names: Sequence[str]
@@ -267,6 +268,7 @@ POINTERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pointer", POINTERS.values(), ids=POINTERS)
 def test_a_replica_reads_no_repository_beside_its_own(
     field: Field, tmp_path: Path, pointer: str
@@ -316,6 +318,7 @@ NAMES = (
 )
 
 
+@pytest.mark.long
 def test_crafted_names_of_refs_do_no_harm(field: Field, tmp_path: Path) -> None:
     lines = "".join(f"$head {name}\\n" for name in NAMES).replace("$(", "\\$(")
     field.set_trap(
@@ -340,6 +343,7 @@ def test_crafted_names_of_refs_do_no_harm(field: Field, tmp_path: Path) -> None:
     assert git(field.remote, "rev-parse", "refs/heads/-x") == head
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "content", ["ref: refs/heads/../../../outside", "ref: /etc/passwd", "-x", "link"]
 )
@@ -368,6 +372,7 @@ CRAFTED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", CRAFTED.values(), ids=CRAFTED)
 def test_crafted_objects_are_refused(field: Field, tmp_path: Path, script: str) -> None:
     shop = field.awake
@@ -388,6 +393,7 @@ def test_crafted_objects_are_refused(field: Field, tmp_path: Path, script: str) 
     assert "crafted" not in git(checkout, "branch")
 
 
+@pytest.mark.long
 def test_ten_thousand_refs_are_no_hindrance(field: Field, tmp_path: Path) -> None:
     shop = field.awake
     shop.run(
@@ -440,6 +446,7 @@ MANY = (
 )
 
 
+@pytest.mark.long
 def test_an_answer_of_any_length_in_the_place_of_git_is_refused(field: Field) -> None:
     shop, deck = field.awake, field.awake.deck
     shop.run(FAKE_GIT.format(MANY))

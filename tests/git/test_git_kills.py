@@ -96,6 +96,7 @@ class Asked:
         return self.answer
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("killed", ["service", "engine", "remote's objects", "remote's server"])
 def test_a_push_that_was_killed_is_repeated(
     deck: Installation, tmp_path: Path, killed: str
@@ -140,6 +141,7 @@ def test_a_push_that_was_killed_is_repeated(
         deck.delete(id)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("survives", [True, False])
 def test_a_push_whose_ssh_server_was_killed_is_repeated(
     deck: Installation, tmp_path: Path, require_tool: Callable[[str], str], survives: bool
@@ -175,6 +177,7 @@ def test_a_push_whose_ssh_server_was_killed_is_repeated(
     deck.delete(shop.id)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("killed", ["service", "engine"])
 def test_an_update_that_was_killed_leaves_no_half_rebase(
     deck: Installation, tmp_path: Path, killed: str
@@ -220,6 +223,7 @@ def test_an_update_that_was_killed_leaves_no_half_rebase(
     deck.delete(id)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("killed", ["service", "engine"])
 def test_a_fetch_that_was_killed_is_repeated(
     deck: Installation, tmp_path: Path, killed: str
@@ -258,6 +262,7 @@ def test_a_fetch_that_was_killed_is_repeated(
     deck.delete(id)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("killed", ["service", "engine", "agent", "remote"])
 def test_a_fetch_of_the_source_that_was_killed_is_repeated(
     deck: Installation, tmp_path: Path, killed: str
@@ -302,6 +307,7 @@ def test_a_fetch_of_the_source_that_was_killed_is_repeated(
         deck.delete(shop.id)
 
 
+@pytest.mark.long
 def test_a_push_from_inside_whose_agent_was_killed_is_repeated(
     deck: Installation, tmp_path: Path
 ) -> None:
@@ -328,6 +334,7 @@ def test_a_push_from_inside_whose_agent_was_killed_is_repeated(
         deck.delete(shop.id)
 
 
+@pytest.mark.long
 def test_a_commit_that_was_killed_with_its_engine_is_repeated(
     deck: Installation, tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def test_the_state_tells_branch_commits_and_what_is_not_committed(lasting: Shop)
     assert state["uncommitted"] == {"files": 3, "added": 4, "removed": 0}
 
 
+@pytest.mark.long
 def test_hostile_commit_metadata_is_shown(lasting: Shop) -> None:
     lasting.run(
         """
@@ -65,6 +66,7 @@ def test_hostile_commit_metadata_is_shown(lasting: Shop) -> None:
     assert {len(one["title"]) for one in state["commits"]} == {500}
 
 
+@pytest.mark.long
 def test_conflicts_and_an_operation_that_waits_are_told(lasting: Shop) -> None:
     lasting.run("git switch -qc other && echo other > README && git commit -qam other")
     lasting.run("git switch -q - && echo mine > README && git commit -qam mine")
@@ -77,6 +79,7 @@ def test_conflicts_and_an_operation_that_waits_are_told(lasting: Shop) -> None:
     assert (lasting.state()["operation"], lasting.state()["conflicts"]) == (None, [])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asleep", [False, True])
 @pytest.mark.parametrize("then", ["true", "git add more"])
 def test_a_patch_makes_the_checkout_what_the_replica_is(
@@ -104,6 +107,7 @@ def test_a_patch_makes_the_checkout_what_the_replica_is(
         assert lasting.deck.replica(lasting.id)["status"] == "sleeping"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asleep", [False, True])
 def test_closing_a_patch_early_ends_its_processes(lasting: Shop, asleep: bool) -> None:
     """And the running engine makes it: starting a sandbox would take as long as git itself."""
@@ -147,6 +151,7 @@ class OneSandbox:
         yield b"a patch"
 
 
+@pytest.mark.long
 async def test_an_engine_of_an_older_release_is_done_without(tmp_path: Path) -> None:
     """It outlives the upgrade of the service, and cannot stream a command."""
     hello = EngineHello(version="0.0.1", workspace_id=uuid4(), last_index=0, boot_time_ms=0, pid=1)
@@ -181,6 +186,7 @@ def test_a_difference_of_an_unknown_repository_is_refused(lasting: Shop) -> None
     refused(answer, 404, "NOT_FOUND", "no repository other", "shop")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asleep", [False, True])
 def test_everything_or_some_files_are_committed(lasting: Shop, asleep: bool) -> None:
     lasting.run(f"{TWO_FILES}; echo '*' > '*'")
@@ -213,6 +219,7 @@ def test_a_commit_runs_the_hooks_of_the_repository(lasting: Shop) -> None:
     refused(answer, 409, "CONFLICT", "git refused", "spaces")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["merge", "rebase"])
 def test_the_base_branch_comes_in(shop: Shop, strategy: str) -> None:
     shop.run("echo mine > mine && git add -A && git commit -qm Mine && echo open > open")
@@ -230,6 +237,7 @@ def test_the_base_branch_comes_in(shop: Shop, strategy: str) -> None:
     assert "mine" in patch and "theirs" not in patch
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["merge", "rebase"])
 def test_a_conflict_leaves_everything_as_it_was(shop: Shop, strategy: str) -> None:
     shop.run("echo mine > README && git commit -qam Mine && echo open > open && echo x >> README")
@@ -244,6 +252,7 @@ def test_a_conflict_leaves_everything_as_it_was(shop: Shop, strategy: str) -> No
     assert (state["behind"], state["operation"], state["conflicts"]) == (1, None, [])
 
 
+@pytest.mark.long
 def test_a_source_that_is_away_is_told(shop: Shop) -> None:
     shop.checkout.rename(shop.checkout.with_name("away"))
     answer = shop.deck.ask("POST", f"{shop.path}/shop/update", {})

@@ -29,6 +29,7 @@ def tried(shop: Shop, script: str) -> tuple[int, str]:
     return done["exit_code"], done["output"]
 
 
+@pytest.mark.long
 def test_fetch_pull_and_ls_remote_see_the_source_as_it_is_now(
     open_shop: Open, remote: Path, tmp_path: Path
 ) -> None:
@@ -48,6 +49,7 @@ def test_fetch_pull_and_ls_remote_see_the_source_as_it_is_now(
     assert "quarterdeck" not in shop.run("git ls-remote origin")
 
 
+@pytest.mark.long
 def test_heads_of_pull_requests_are_fetched_by_name(open_shop: Open, remote: Path) -> None:
     shop = open_shop(str(remote))
     made = git(remote, "commit-tree", "-m", "Theirs", "main^{tree}")
@@ -78,6 +80,7 @@ def test_the_own_branch_is_pushed_without_a_question(open_shop: Open, remote: Pa
     assert branch not in git(remote, "branch")
 
 
+@pytest.mark.long
 def test_nothing_may_be_pushed_by_the_policy_never(open_shop: Open, remote: Path) -> None:
     shop = open_shop(str(remote), push="never")
     before = git(remote, "for-each-ref")
@@ -86,6 +89,7 @@ def test_nothing_may_be_pushed_by_the_policy_never(open_shop: Open, remote: Path
     assert git(remote, "for-each-ref") == before
 
 
+@pytest.mark.long
 def test_any_branch_may_be_pushed_by_the_policy_any_but_none_overwritten_or_removed(
     open_shop: Open, remote: Path
 ) -> None:
@@ -101,6 +105,7 @@ def test_any_branch_may_be_pushed_by_the_policy_any_but_none_overwritten_or_remo
     assert git(remote, "log", "-1", "--format=%s", "main") == "More"
 
 
+@pytest.mark.long
 def test_a_push_that_the_source_refuses_says_why(
     open_shop: Open, remote: Path, tmp_path: Path
 ) -> None:
@@ -158,6 +163,7 @@ class Chat:
         return until(found, "the end of the turn")
 
 
+@pytest.mark.long
 def test_a_person_is_asked_in_the_chat(open_shop: Open, remote: Path) -> None:
     shop = open_shop(str(remote))
     branch = shop.run("git branch --show-current").strip()
@@ -181,6 +187,7 @@ def test_a_person_is_asked_in_the_chat(open_shop: Open, remote: Path) -> None:
     assert "Only the replica's own branch" in chat.ended()
 
 
+@pytest.mark.long
 def test_a_question_ends_with_the_turn(open_shop: Open, remote: Path) -> None:
     shop = open_shop(str(remote))
     chat = Chat(shop)
@@ -193,6 +200,7 @@ def test_a_question_ends_with_the_turn(open_shop: Open, remote: Path) -> None:
     assert git(remote, "log", "-1", "--format=%s", "main") != "One"
 
 
+@pytest.mark.long
 def test_a_push_from_a_terminal_is_asked_about_too(open_shop: Open, remote: Path) -> None:
     shop = open_shop(str(remote))
     chat = Chat(shop)
@@ -202,6 +210,7 @@ def test_a_push_from_a_terminal_is_asked_about_too(open_shop: Open, remote: Path
     assert not chat.waits
 
 
+@pytest.mark.long
 def test_nothing_is_pushed_for_a_git_that_was_killed(open_shop: Open, remote: Path) -> None:
     shop = open_shop(str(remote))
     chat = Chat(shop)
@@ -217,6 +226,7 @@ def test_nothing_is_pushed_for_a_git_that_was_killed(open_shop: Open, remote: Pa
     assert git(remote, "for-each-ref") == before
 
 
+@pytest.mark.long
 def test_the_credentials_stay_on_the_host(
     open_shop: Open, person: Path, remote: Path, tmp_path: Path
 ) -> None:
@@ -253,6 +263,7 @@ with socket.socket(socket.AF_UNIX) as service:
 """
 
 
+@pytest.mark.long
 def test_only_those_inside_reach_the_source_this_way(open_shop: Open, remote: Path) -> None:
     shop = open_shop(str(remote), push="any")
     body = {"updates": [{"ref": "refs/heads/x", "commit": git(remote, "rev-parse", "main")}]}
@@ -272,6 +283,7 @@ def test_only_those_inside_reach_the_source_this_way(open_shop: Open, remote: Pa
 SPELLED = "https://shop.example/sea/shop.git"
 
 
+@pytest.mark.long
 def test_other_spellings_of_the_source_are_carried_too(
     open_shop: Open, person: Path, remote: Path
 ) -> None:
@@ -296,6 +308,7 @@ def test_other_spellings_of_the_source_are_carried_too(
     assert status != 0 and "b0" not in said, said
 
 
+@pytest.mark.long
 def test_a_replica_of_an_older_release_is_carried_once_it_wakes(
     open_shop: Open, remote: Path
 ) -> None:
@@ -310,6 +323,7 @@ def test_a_replica_of_an_older_release_is_carried_once_it_wakes(
     assert git(remote, "log", "-1", "--format=%s", "main") == "More"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("of_environment", "policy", "pushed"),
     [("never", "any", True), (None, None, False), ("any", "never", False)],
@@ -343,6 +357,7 @@ def test_an_automation_has_a_push_policy_of_its_own(
     git_deck.delete(workspace)
 
 
+@pytest.mark.long
 def test_commits_of_an_agent_name_the_co_author_of_its_environment(
     open_shop: Open, remote: Path
 ) -> None:

@@ -36,6 +36,7 @@ def work(shop: Shop, text: str = "more") -> tuple[str, str]:
     return branch, shop.run("git rev-parse HEAD").strip()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asleep", [False, True])
 def test_a_branch_reaches_a_bare_repository(open_shop: Open, tmp_path: Path, asleep: bool) -> None:
     remote = bare_copy(make_repository(tmp_path / "first"), tmp_path / "shop.git")
@@ -84,6 +85,7 @@ def test_a_checkout_gets_the_branch_unless_it_is_checked_out(shop: Shop, tmp_pat
     assert git(linked, "status", "--porcelain") == ""
 
 
+@pytest.mark.long
 def test_other_commits_are_not_overwritten_unseen(open_shop: Open, tmp_path: Path) -> None:
     remote = bare_copy(make_repository(tmp_path / "first"), tmp_path / "shop.git")
     shop = open_shop(str(remote))
@@ -103,6 +105,7 @@ def test_other_commits_are_not_overwritten_unseen(open_shop: Open, tmp_path: Pat
     assert git(remote, "rev-parse", branch) == head
 
 
+@pytest.mark.long
 def test_what_cannot_be_pushed_is_named(shop: Shop) -> None:
     def asked(body: object) -> object:
         return shop.deck.ask("POST", f"{shop.path}/shop/push", json=body)
@@ -116,6 +119,7 @@ def test_what_cannot_be_pushed_is_named(shop: Shop) -> None:
     refused(asked({}), 409, "WORKSPACE_NOT_ACTIVE", "Wake it first")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["key", "agent"])
 def test_a_branch_is_pushed_over_ssh(
     open_shop: Open,
@@ -152,6 +156,7 @@ def test_a_branch_is_pushed_over_ssh(
                 agent.wait()
 
 
+@pytest.mark.long
 def test_a_branch_is_pushed_with_a_credential_helper(
     open_shop: Open, person: Path, tmp_path: Path
 ) -> None:
@@ -177,6 +182,7 @@ def test_a_branch_is_pushed_with_a_credential_helper(
     assert PASSWORD not in json.dumps(events)
 
 
+@pytest.mark.long
 def test_two_pushes_of_a_new_branch_do_not_disturb_each_other(shop: Shop) -> None:
     branch, head = work(shop)
     with ThreadPoolExecutor(4) as pool:

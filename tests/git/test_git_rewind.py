@@ -47,6 +47,7 @@ def test_files_and_commits_of_a_turn_are_taken_back_and_restored(shop: Shop) -> 
     assert len(checkpoints(shop)) == 3
 
 
+@pytest.mark.long
 def test_the_verb_lists_and_rewinds(shop: Shop) -> None:
     assert "No checkpoints" in shop.deck.qd("replica", "rewind", shop.id).stderr
     turn(shop, "echo more > more")
@@ -59,6 +60,7 @@ def test_the_verb_lists_and_rewinds(shop: Shop) -> None:
     assert "more" not in shop.run("ls")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asleep", [False, True])
 def test_the_chat_and_the_agent_are_told_of_a_rewind(shop: Shop, asleep: bool) -> None:
     turn(shop, "echo first")
@@ -108,6 +110,7 @@ def agent_prompts(shop: Shop) -> list[str]:
     return [one["content"]["text"] for one in said]
 
 
+@pytest.mark.long
 def test_what_cannot_be_rewound_is_refused(shop: Shop) -> None:
     path = f"/v1/replica/{shop.id}/rewind"
     answer = shop.deck.ask("POST", path, json={"checkpoint": "turns/none"})
@@ -120,6 +123,7 @@ def test_what_cannot_be_rewound_is_refused(shop: Shop) -> None:
     shop.run("touch go")
 
 
+@pytest.mark.long
 def test_hooks_of_the_repository_do_not_run_for_a_checkpoint(shop: Shop) -> None:
     shop.run(
         "mkdir -p .git/hooks; for name in reference-transaction post-checkout pre-commit; do"

@@ -53,6 +53,7 @@ def refused(desk: Installation, cwd: Path, *options: str, code: int = 1) -> str:
     return done.stderr
 
 
+@pytest.mark.long
 def test_the_branch_that_is_checked_out(desk: Installation, checkout: Path) -> None:
     shop = created(desk, checkout)
     assert shop.run("cat feature") == "of the branch\n"
@@ -67,6 +68,7 @@ def test_the_branch_that_is_checked_out(desk: Installation, checkout: Path) -> N
     assert "b/mine" in done.stdout and "b/feature" not in done.stdout
 
 
+@pytest.mark.long
 def test_a_branch_a_tag_a_commit_and_a_detached_head(desk: Installation, checkout: Path) -> None:
     main, first = git(checkout, "rev-parse", "main"), git(checkout, "rev-parse", "v1^{commit}")
     shop = created(desk, checkout, "--base", "main")
@@ -83,6 +85,7 @@ def test_a_branch_a_tag_a_commit_and_a_detached_head(desk: Installation, checkou
     )
 
 
+@pytest.mark.long
 def test_a_pull_request(desk: Installation, checkout: Path) -> None:
     git(checkout, "update-ref", "refs/merge-requests/5/head", "v1^{commit}")
     shop = created(desk, checkout, "--pr", "5")
@@ -93,6 +96,7 @@ def test_a_pull_request(desk: Installation, checkout: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_remote_that_has_the_branch(desk: Installation, checkout: Path, tmp_path: Path) -> None:
     remote = bare_copy(checkout, tmp_path / "far" / "shop.git")
     url = f"file://{remote}"
@@ -120,6 +124,7 @@ def test_a_remote_that_has_the_branch(desk: Installation, checkout: Path, tmp_pa
     assert "not a checkout of the replica's repository" in told
 
 
+@pytest.mark.long
 def test_an_environment_of_the_repository_here(desk: Installation, checkout: Path) -> None:
     other = make_repository(checkout.with_name("other"))
     ids = [desk.connect(str(one)) for one in (other, checkout)]
@@ -175,6 +180,7 @@ def test_uncommitted_changes_and_the_checkout_untouched(desk: Installation, chec
     assert "at most 32 MB" in told and "huge (1200 MB)" in told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["apply", "merge"])
 def test_work_on_uncommitted_changes_is_brought_back_over_them(
     desk: Installation, checkout: Path, how: str
@@ -198,11 +204,13 @@ def test_work_on_uncommitted_changes_is_brought_back_over_them(
     assert changed == (["M", "README", "??", "notes"] if how == "apply" else [])
 
 
+@pytest.mark.long
 def test_nothing_uncommitted_is_said(desk: Installation, checkout: Path) -> None:
     done = desk.qd("replica", "create", "--wait", "--with-uncommitted", cwd=checkout)
     assert (done.returncode, "There are no uncommitted changes." in done.stderr) == (0, True)
 
 
+@pytest.mark.long
 def test_a_service_that_is_killed_while_it_creates(desk: Installation, checkout: Path) -> None:
     (checkout / "new").write_text("new\n")
     for number in range(3):

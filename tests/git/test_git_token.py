@@ -48,6 +48,7 @@ def remote(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.long
 def test_the_token_serves_everything_and_is_kept_nowhere(
     deck: Installation, configuration: Path, remote: Path, tmp_path: Path
 ) -> None:
@@ -81,6 +82,7 @@ def test_the_token_serves_everything_and_is_kept_nowhere(
     deck.delete(shop.id)
 
 
+@pytest.mark.long
 def test_a_credential_helper_that_answers_comes_first(
     deck: Installation, configuration: Path, remote: Path, tmp_path: Path
 ) -> None:
@@ -103,6 +105,7 @@ def test_another_host_does_not_get_the_token(
     assert given == []
 
 
+@pytest.mark.long
 def test_a_token_that_the_host_refuses_is_not_shown(
     deck: Installation, remote: Path, tmp_path: Path
 ) -> None:

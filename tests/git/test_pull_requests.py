@@ -109,6 +109,7 @@ def replica(
 both = pytest.mark.parametrize("replica", [HOST_A, HOST_B], indirect=True)
 
 
+@pytest.mark.long
 @both
 def test_the_branch_is_pushed_and_a_pull_request_opened(replica: Replica) -> None:
     replica.commit("Trim the sails")
@@ -153,6 +154,7 @@ def test_the_branch_is_pushed_and_a_pull_request_opened(replica: Replica) -> Non
     assert replica.list() == [made]
 
 
+@pytest.mark.long
 @both
 def test_what_is_given_is_what_is_opened(replica: Replica) -> None:
     assert replica.hosts.bare is not None
@@ -165,6 +167,7 @@ def test_what_is_given_is_what_is_opened(replica: Replica) -> None:
     assert (made["base"], made["draft"], made["title"]) == ("next", True, title)
 
 
+@pytest.mark.long
 @both
 def test_there_is_one_pull_request_of_a_branch(replica: Replica) -> None:
     with ThreadPoolExecutor(3) as threads:
@@ -181,6 +184,7 @@ def test_there_is_one_pull_request_of_a_branch(replica: Replica) -> None:
     assert [one["state"] for one in replica.list()] == ["open", "closed"]
 
 
+@pytest.mark.long
 @both
 def test_one_that_was_opened_between_the_look_and_the_call(replica: Replica) -> None:
     listing = "/pulls" if replica.host == HOST_A else "/merge_requests"
@@ -193,6 +197,7 @@ def test_one_that_was_opened_between_the_look_and_the_call(replica: Replica) -> 
     assert len(replica.hosts.pulls) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("replica", "method"), [(HOST_A, "POST"), (HOST_B, "GET")], indirect=["replica"]
 )
@@ -223,6 +228,7 @@ def test_killed_after_the_host_has_opened_it(replica: Replica, method: str) -> N
     ]
 
 
+@pytest.mark.long
 def test_killed_after_the_host_has_merged_it(replica: Replica) -> None:
     made = replica.create()
     replica.hosts.held.add("PUT")
@@ -238,6 +244,7 @@ def test_killed_after_the_host_has_merged_it(replica: Replica) -> None:
     assert len(replica.hosts.requests("PUT")) == 1
 
 
+@pytest.mark.long
 @both
 def test_what_was_done_is_told_though_the_host_limits_requests(replica: Replica) -> None:
     one = "/pulls/" if replica.host == HOST_A else "/merge_requests/"
@@ -255,6 +262,7 @@ def test_what_was_done_is_told_though_the_host_limits_requests(replica: Replica)
     replica.deck.start()
 
 
+@pytest.mark.long
 @both
 def test_what_is_known_stays_known(replica: Replica) -> None:
     made = replica.create()
@@ -288,6 +296,7 @@ def test_what_is_known_stays_known(replica: Replica) -> None:
     assert replica.deck.replica(replica.id)["pull_requests"][0]["url"] == made["url"]
 
 
+@pytest.mark.long
 def test_one_that_somebody_else_opened_is_found_and_read_again_after_a_webhook(
     replica: Replica,
 ) -> None:
@@ -305,6 +314,7 @@ def test_one_that_somebody_else_opened_is_found_and_read_again_after_a_webhook(
     assert 304 in [one.status for one in replica.hosts.asked[count:]]
 
 
+@pytest.mark.long
 @both
 def test_merging(replica: Replica) -> None:
     """Only what was looked at, with the host's reason when it does not, and only once."""
@@ -358,6 +368,7 @@ def test_only_its_own_are_merged(replica: Replica) -> None:
     refused(answer, 404, "NOT_FOUND", "no repository other", "shop")
 
 
+@pytest.mark.long
 def test_work_is_not_pushed_without_a_branch_of_its_own(replica: Replica) -> None:
     bare = replica.hosts.bare
     assert bare is not None
@@ -374,6 +385,7 @@ def test_work_is_not_pushed_without_a_branch_of_its_own(replica: Replica) -> Non
         assert git(bare, "for-each-ref") == before and not replica.hosts.pulls
 
 
+@pytest.mark.long
 def test_a_push_that_is_refused_opens_nothing(replica: Replica) -> None:
     replica.create()
     (pull,) = replica.hosts.pulls.values()
@@ -384,6 +396,7 @@ def test_a_push_that_is_refused_opens_nothing(replica: Replica) -> None:
     assert len(replica.hosts.pulls) == 1
 
 
+@pytest.mark.long
 def test_a_number_of_several_repositories(replica: Replica) -> None:
     deck = replica.deck
     connected = deck.get("/v1/replica/repositories")["repositories"]
@@ -414,6 +427,7 @@ def test_a_number_of_several_repositories(replica: Replica) -> None:
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_a_local_path_has_no_pull_requests(deck: Installation, tmp_path: Path) -> None:
     checkout = make_repository(tmp_path / "shop")
     id = deck.create(deck.environment_with(deck.connect(str(checkout))))
@@ -430,6 +444,7 @@ def test_a_local_path_has_no_pull_requests(deck: Installation, tmp_path: Path) -
     deck.delete(plain)
 
 
+@pytest.mark.long
 def test_a_host_without_a_token(hosts: HostsDouble, require_tool: Callable[[str], str]) -> None:
     require_tool("bwrap")
     with installed() as deck:
@@ -512,6 +527,7 @@ def run_of(
     return found
 
 
+@pytest.mark.long
 def test_a_run_that_succeeded_pushes_its_work(deck: Installation, hosts: HostsDouble) -> None:
     found = run_of(deck, hosts, "push")
     (published,) = found["published"]
@@ -522,6 +538,7 @@ def test_a_run_that_succeeded_pushes_its_work(deck: Installation, hosts: HostsDo
     assert hosts.pulls == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("host", [HOST_A, HOST_B])
 def test_a_run_opens_a_draft(deck: Installation, hosts: HostsDouble, host: str) -> None:
     (published,) = run_of(deck, hosts, "draft_pull_request", host)["published"]
@@ -534,6 +551,7 @@ def test_a_run_opens_a_draft(deck: Installation, hosts: HostsDouble, host: str) 
     assert published["url"]
 
 
+@pytest.mark.long
 def test_a_run_that_cannot_publish_says_why(deck: Installation, hosts: HostsDouble) -> None:
     hosts.refusals.append(Refusal(401, {"message": "Bad credentials"}, method="POST"))
     (published,) = run_of(deck, hosts, "pull_request")["published"]

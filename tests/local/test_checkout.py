@@ -176,6 +176,7 @@ async def test_files_that_are_as_the_replica_started_with_them_change(
     assert nothing_is_left(started)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["apply", "merge"])
 @pytest.mark.parametrize("name", ["changed", "mode", "notes", "removed", "new", "mode of mode"])
 async def test_what_was_edited_since_the_start_is_named(started: Path, how: str, name: str) -> None:
@@ -209,6 +210,7 @@ async def test_an_edit_that_the_result_does_not_have_is_kept(started: Path, how:
     assert contents(started) == before
 
 
+@pytest.mark.long
 async def test_a_merge_keeps_what_only_the_index_has(started: Path) -> None:
     text = (started / "changed").read_text()
     (started / "changed").write_text("only staged\n")
@@ -397,6 +399,7 @@ def killed_at(place: Path, how: str, at: int) -> None:
     git(place, "config", "filter.killer.smudge", "cat")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("how", ["apply", "merge", "squash"])
 async def test_what_was_killed_is_completed(place: Path, how: str, at: int) -> None:
@@ -416,6 +419,7 @@ async def test_what_was_killed_is_completed(place: Path, how: str, at: int) -> N
     assert not await checkout.complete()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("how", ["apply", "merge", "squash"])
 async def test_what_was_killed_over_uncommitted_files_is_completed(
@@ -468,6 +472,7 @@ async def test_a_branch_that_moved_after_a_kill_is_left_alone(place: Path) -> No
     assert json.loads((place / ".git" / PENDING).read_text())["commit_to"]
 
 
+@pytest.mark.long
 async def test_a_fetch_and_a_patch_take_no_more_memory_than_they_may(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

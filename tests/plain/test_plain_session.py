@@ -11,6 +11,8 @@ from quarterdeck.plain.console import Console
 from quarterdeck.plain.session import Here, Session
 from tests.store.conftest import PlayedService, Watched, service, watched
 
+pytestmark = pytest.mark.long
+
 __all__ = ["service", "watched"]
 
 

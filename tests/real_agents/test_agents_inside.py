@@ -15,6 +15,8 @@ from quarterdeck.sandboxes.process import ProcessDriver
 from quarterdeck.wire.setup import Setup, SetupSkill, SkillFile
 from tests.sandboxes.conftest import ENGINE, Bench
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 AGENTS = ROOT / ".venv/agents/bin"
 PINNED = json.loads(Path(__file__).with_name("package.json").read_text())["dependencies"]

@@ -134,6 +134,7 @@ async def test_files_come_back_exactly(bench, tmp_path):
     assert after == before
 
 
+@pytest.mark.long
 async def test_borrowed_git_objects_are_found_again(bench, checkout):
     source = await bench.connect(checkout)
     workspace = await bench.started(source)
@@ -180,6 +181,7 @@ async def test_a_missing_archive(bench):
     assert (places_of(bench.home, workspace).files / "kept").read_text() == "kept"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("harm", ["cut", "half", "flip", "last", "text", "empty"])
 async def test_a_damaged_archive(bench, harm):
     workspace = await bench.provision()
@@ -217,6 +219,7 @@ async def test_a_workspace_that_is_destroyed_leaves_no_archive(bench):
     assert list(bench.home.workspaces.iterdir()) == []
 
 
+@pytest.mark.long
 async def test_packing_that_is_cancelled(bench):
     workspace = await bench.provision()
     places = places_of(bench.home, workspace)
@@ -234,6 +237,7 @@ async def test_packing_that_is_cancelled(bench):
 TURNS = 6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", ["pack", "unpack"])
 async def test_killed_anywhere(bench, step):
     """Wherever it is killed, the files are there or in the archive, and it can be done again."""
@@ -263,6 +267,7 @@ async def test_killed_anywhere(bench, step):
     assert ended < TURNS
 
 
+@pytest.mark.long
 async def test_the_packing_program_ends_with_the_service(bench):
     workspace = await bench.provision()
     places = places_of(bench.home, workspace)
@@ -275,6 +280,7 @@ async def test_the_packing_program_ends_with_the_service(bench):
     assert (places.files / "big").exists()
 
 
+@pytest.mark.long
 async def test_no_room_for_the_archive(bench):
     workspace = await bench.provision()
     places = places_of(bench.home, workspace)
@@ -293,6 +299,7 @@ async def test_no_room_for_the_archive(bench):
     assert not places.root.exists()
 
 
+@pytest.mark.long
 async def test_no_room_for_the_files(bench):
     workspace = await bench.provision()
     places = places_of(bench.home, workspace)

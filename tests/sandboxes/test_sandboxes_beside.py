@@ -38,6 +38,7 @@ async def test_a_command_sees_what_the_engine_sees(bench, checkout, rests, monke
     assert await bench.driver.alive(workspace) is not rests
 
 
+@pytest.mark.long
 async def test_its_status_and_its_errors_are_its_own(bench, checkout):
     workspace = await bench.started(await bench.connect(checkout))
     assert await ran(bench, workspace, "/bin/sh", "-c", "echo no >&2; exit 3") == (3, b"", b"no\n")
@@ -78,6 +79,7 @@ def launched(monkeypatch):
     return found
 
 
+@pytest.mark.long
 async def test_a_launcher_is_kept_ready_for_the_next_command(walled, checkout, launched):
     workspace = await walled.started(await walled.connect(checkout))
     async with walled.driver.kept_ready():
@@ -115,6 +117,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.long
 async def test_a_launcher_that_waits_ends_when_its_service_is_killed(walled, checkout):
     workspace = await walled.started(await walled.connect(checkout))
     service = await asyncio.create_subprocess_exec(

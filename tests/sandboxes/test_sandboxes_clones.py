@@ -130,6 +130,7 @@ async def test_names_stay_in_the_workspace(bench, checkout, name):
     assert (found / "file.txt").exists()
 
 
+@pytest.mark.long
 async def test_gc_in_the_source_breaks_nothing(bench, checkout, git):
     source = await bench.connect(checkout)
     workspace = await bench.started(source)
@@ -209,6 +210,7 @@ async def test_links_in_a_repository_lead_nowhere(bench, checkout, tmp_path, git
     assert outside.stat().st_uid == owner
 
 
+@pytest.mark.long
 async def test_a_full_disk_while_cloning(bench, checkout, tmp_path, git):
     if os.geteuid() != 0:
         pytest.skip("only root can mount a small disk")

@@ -76,6 +76,7 @@ async def test_a_later_service_finds_it(home, engine, bench):
     assert not await bench.driver.alive(WORKSPACE)
 
 
+@pytest.mark.long
 async def test_a_copy_of_the_installation_leaves_the_running_ones_alone(bench, tmp_path, engine):
     workspace = await bench.started()
     copy = Home(tmp_path / "copy")
@@ -139,6 +140,7 @@ async def test_stop_ends_what_detached_itself(bench):
     await bench.driver.stop(workspace)
 
 
+@pytest.mark.long
 async def test_a_dead_engine_is_noticed_and_started_again(bench):
     workspace = await bench.started()
     await bench.said(workspace, DETACH.format("sleep 94.25"))
@@ -213,6 +215,7 @@ async def test_a_home_with_a_very_long_path(tmp_path, engine):
         await driver.destroy(WORKSPACE)
 
 
+@pytest.mark.long
 async def test_destroy_removes_what_nobody_may_write(bench, checkout):
     source = await bench.connect(checkout)
     workspace = await bench.started(source)
@@ -277,6 +280,7 @@ async def test_without_bubblewrap_a_later_service_finds_it(bare, few_programs):
     assert load_record(places_of(bare.home, workspace).record) == before
 
 
+@pytest.mark.long
 async def test_bubblewrap_that_came_later(bench, home, engine, checkout, few_programs, walled):
     """A workspace made without bubblewrap still finds its objects with it."""
     with few_programs():

@@ -107,6 +107,7 @@ async def test_a_detached_head(bench, checkout, git):
     assert info.default_branch == "side"
 
 
+@pytest.mark.long
 async def test_a_detached_head_on_no_branch(bench, checkout, git):
     git("checkout", "--quiet", "--detach", at=checkout)
     git("commit", "--quiet", "--allow-empty", "-m", "adrift", at=checkout)
@@ -143,6 +144,7 @@ async def test_a_checkout_of_another_user(bench, checkout):
     assert info.default_branch == "trunk"
 
 
+@pytest.mark.long
 async def test_over_http(bench, checkout, tmp_path, git):
     bare = tmp_path / "served.git"
     git("clone", "--quiet", "--bare", str(checkout), str(bare), at=tmp_path)
@@ -203,6 +205,7 @@ async def test_the_callers_git_environment_does_not_matter(bench, checkout, tmp_
     assert source.default_branch == "trunk"
 
 
+@pytest.mark.long
 async def test_mirrors_that_nothing_needs_are_removed(bench, checkout):
     connected = await bench.connect(checkout)
     borrowed = await bench.connect(checkout)

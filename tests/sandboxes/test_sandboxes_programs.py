@@ -59,6 +59,7 @@ async def test_an_agent_is_seen_wherever_it_was_installed(
     assert all("ro" in options.split(",") for options in own)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 async def test_without_bubblewrap_it_is_called_alike(way, person, shown, few_programs, monkeypatch):
     with few_programs(), monkeypatch.context() as inner:
@@ -76,6 +77,7 @@ async def test_of_a_prefix_only_the_package_and_the_interpreter(person, installe
     assert set(found.calls) == {"agent", "node"}
 
 
+@pytest.mark.long
 async def test_a_new_agent_is_seen_from_the_next_start_and_a_removed_one_is_not(
     person, installed, shown
 ):

@@ -162,6 +162,7 @@ unpack(base / "packed", base / "again")
         assert (tmp_path / name / "shut" / "in").read_text() == "inside"
 
 
+@pytest.mark.long
 @only_root
 @pytest.mark.skipif(AGAIN in os.environ, reason="this is the second round")
 @pytest.mark.timeout(300)

@@ -105,6 +105,7 @@ async def test_only_what_is_new_is_sent(replica: Replica) -> None:
     assert newest is not None and newest.heads == work.heads and newest.at is not None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind", ["short", "no pack", "no header", "foreign", "injected", "missing"]
 )
@@ -140,6 +141,7 @@ async def test_what_is_damaged_leaves_the_earlier_save(replica: Replica, kind: s
     assert replica.saved("note") == "later"
 
 
+@pytest.mark.long
 async def test_a_repository_that_cannot_be_read_keeps_its_save(replica: Replica) -> None:
     await replica.receive(await replica.output())
     (replica.checkout / ".git").rename(replica.checkout / "aside")

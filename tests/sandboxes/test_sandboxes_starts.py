@@ -111,6 +111,7 @@ async def test_no_ref_is_an_option_or_a_pattern(
     assert not any(one.name == "pwned" for one in entries(tmp_path))
 
 
+@pytest.mark.long
 async def test_a_base_is_a_branch_a_tag_or_a_commit(bench: Bench, checkout: Path, git: Git) -> None:
     source = await bench.connect(checkout)
     assert source.default_branch == "trunk"
@@ -177,6 +178,7 @@ async def uncommitted(checkout: Path) -> UncommittedCommit:
     return UncommittedCommit(header.splitlines()[2].split()[0].decode(), pack)
 
 
+@pytest.mark.long
 async def test_uncommitted_changes_are_uncommitted_again(
     bench: Bench, checkout: Path, git: Git
 ) -> None:
@@ -261,6 +263,7 @@ class _Quiet(SimpleHTTPRequestHandler):
         return
 
 
+@pytest.mark.long
 async def test_a_head_over_the_network(bench: Bench, served: str, git: Git) -> None:
     source = await bench.connect(served)
     clone, base = await begun(bench, source, StartPoint((PULL,)))

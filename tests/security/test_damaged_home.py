@@ -132,6 +132,7 @@ def answers(whole: Whole) -> bool:
     return started
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", [*SERVICE, CONFIG])
 def test_files_of_the_service(whole: Whole, name: str, damage: Damage) -> None:

@@ -460,12 +460,14 @@ def run(name: str, directory: Path, begin: Callable[[int], object] = lambda seed
     return seed - FIRST
 
 
+@pytest.mark.long
 @pytest.mark.timeout(60 + 2 * SECONDS)
 @pytest.mark.parametrize("name", sorted(TARGETS.keys() - {"emulator"}))
 def test_a_parser_reads_or_refuses(name: str, tmp_path: Path) -> None:
     print(f"{name}: {run(name, tmp_path)} inputs")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(60 + 2 * SECONDS)
 def test_the_emulator_survives(tmp_path: Path) -> None:
     """In a process of its own, as in the cockpit: its native part can end the process."""

@@ -6,6 +6,8 @@ import pytest
 
 from tests.security.storm import storm
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.timeout(600)
 def test_sixty_kills(require_tool: Callable[[str], str]) -> None:

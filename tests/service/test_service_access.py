@@ -36,6 +36,10 @@ EXAMPLES = {"port": "3000", "provider": "provider-g", "agent": "builtin", "filen
 Headers = dict[str, str]
 
 
+FIRST = {"member's key", "stranger's token", "engine", "no key"}
+"""One caller of each kind; the others are long, for each asks for every operation."""
+
+
 def operations(app: FastAPI) -> Iterator[tuple[str, str]]:
     """What is served: method and path."""
     for route in iter_route_contexts(app.state.routes):
@@ -176,7 +180,14 @@ def test_both_families_serve_the_same(app: FastAPI) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("who", [*CALLERS, *NOBODIES])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "who",
+    [
+        who if who in FIRST else pytest.param(who, marks=pytest.mark.long)
+        for who in (*CALLERS, *NOBODIES)
+    ],
+)
 async def test_who_may_do_what(
     app: FastAPI, over: httpx.AsyncClient, shown: dict[str, Headers], who: str
 ) -> None:

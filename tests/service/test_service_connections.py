@@ -274,10 +274,12 @@ async def start(*command: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(*command, stdin=-1, stdout=-1)
 
 
+@pytest.mark.long
 async def test_a_service_may_have_as_many_files_as_the_system_lets_it(served: Served) -> None:
     assert resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE) == (256, 256)
 
 
+@pytest.mark.long
 async def test_a_sandbox_cannot_take_the_connections_of_others(
     served: Served, home: Home, require_tool: Callable[[str], str]
 ) -> None:
@@ -302,6 +304,7 @@ async def test_a_sandbox_cannot_take_the_connections_of_others(
     assert all("sandbox" in line for line in refused)
 
 
+@pytest.mark.long
 async def test_the_network_cannot_take_the_owners_connections(served: Served, home: Home) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(300):

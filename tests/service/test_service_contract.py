@@ -303,6 +303,7 @@ async def test_a_wrong_method_is_told_every_right_one(client: httpx.AsyncClient)
             assert response.headers["allow"] == ", ".join(sorted(allowed)), (method, path)
 
 
+@pytest.mark.long
 async def test_head_is_answered_as_get_is(
     client: httpx.AsyncClient, context: ServiceContext, new_workspace: New
 ) -> None:

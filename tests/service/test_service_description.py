@@ -120,6 +120,7 @@ async def test_it_is_openapi_3_1_of_version_2_0_0(description: Object) -> None:
         assert schema_of(description, found)
 
 
+@pytest.mark.long
 async def test_it_is_made_once(client: httpx.AsyncClient, app: FastAPI) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):  # whoever asks first leaves

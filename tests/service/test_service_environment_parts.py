@@ -154,6 +154,7 @@ async def test_a_renamed_variable_must_not_meet_another(callers: Callers) -> Non
     assert [one["key"] for one in await listed(callers.key, path, "variables")] == ["SIX", "TWO"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("key", "status"),
     [
@@ -318,6 +319,7 @@ async def test_a_value_that_cannot_be_opened_is_the_services_failure(
 # Files
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("path", "status"),
     [
@@ -470,6 +472,7 @@ async def test_names_of_mcp_servers(callers: Callers, name: str, status: int) ->
     assert (await callers.key.post(f"{at}/mcps", json=body)).status_code == status
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("transport", "config", "status"),
     [
@@ -587,6 +590,7 @@ async def test_hooks_are_reached_like_their_environment(callers: Callers, kind: 
     assert answer.status_code == 200
 
 
+@pytest.mark.long
 async def test_a_saved_warm_hook_makes_the_pools_above_stale(
     callers: Callers, context: ServiceContext
 ) -> None:

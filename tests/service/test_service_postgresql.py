@@ -141,6 +141,7 @@ async def test_a_service_that_is_stopped_in_the_middle_of_a_write_holds_up_nobod
     await second.close()
 
 
+@pytest.mark.long
 async def test_two_services_write_at_once_and_what_is_read_never_has_a_gap(
     database_url: str,
 ) -> None:

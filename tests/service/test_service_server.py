@@ -275,6 +275,7 @@ def test_a_home_has_one_service(home: Home) -> None:
     take_home(home).release()
 
 
+@pytest.mark.long
 async def test_two_services_on_one_home(home: Home) -> None:
     async with child(home) as first:
         await until_ready(first)
@@ -288,6 +289,7 @@ async def test_two_services_on_one_home(home: Home) -> None:
             assert (await http.get("/v1/health")).status_code == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_open_streams_and_the_service_at_once(
     context: ServiceContext, home: Home, new_workspace: New, tmp_path: Path, number: int
@@ -321,6 +323,7 @@ async def _workspace_in(home: Home, new_workspace: New, process: asyncio.subproc
         await database.close()
 
 
+@pytest.mark.long
 async def test_what_was_acknowledged_survives_a_kill(
     home: Home, new_workspace: New, context: ServiceContext, tmp_path: Path
 ) -> None:

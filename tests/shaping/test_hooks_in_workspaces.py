@@ -66,6 +66,7 @@ async def test_the_order_of_the_contract_and_logs_that_outlive_sleep(shop: Shop)
     assert (len(again[0]), len(again[1])) == (3, 6)
 
 
+@pytest.mark.long
 async def test_a_failing_warm_hook_is_an_error_and_wake_tries_again(shop: Shop) -> None:
     environment = await shop.environment()
     await shop.hook("global", "warm", "echo once >> ~/order")
@@ -84,6 +85,7 @@ async def test_a_failing_warm_hook_is_an_error_and_wake_tries_again(shop: Shop) 
     assert [one["exitCode"] for one in (await logs(shop, made))[0]] == [0, 4, 0]
 
 
+@pytest.mark.long
 async def test_a_hook_is_stopped_at_the_environments_limit(shop: Shop) -> None:
     environment = await shop.environment()
     await shop.add(environment, "variables", key="QD_HOOK_TIMEOUT_SECONDS", value="1")
@@ -95,6 +97,7 @@ async def test_a_hook_is_stopped_at_the_environments_limit(shop: Shop) -> None:
     assert (log["timedOut"], log["exitCode"], log["output"]) == (True, None, "begun\n")
 
 
+@pytest.mark.long
 async def test_a_service_that_stops_in_a_hook_takes_it_up_again(shop: Shop) -> None:
     environment = await shop.environment()
     await shop.hook(environment, "warm", "echo w >> ~/ran; until [ -e ~/go ]; do sleep 0.02; done")
@@ -113,6 +116,7 @@ async def test_a_service_that_stops_in_a_hook_takes_it_up_again(shop: Shop) -> N
     assert len((await logs(shop, made))[0]) == 1
 
 
+@pytest.mark.long
 async def test_a_hook_that_failed_while_no_service_ran_has_its_log(shop: Shop) -> None:
     environment = await shop.environment()
     await shop.hook(
@@ -141,6 +145,7 @@ async def test_a_hook_that_failed_while_no_service_ran_has_its_log(shop: Shop) -
     assert len(await shop.events(made, "hooks.failed")) == 1
 
 
+@pytest.mark.long
 async def test_an_engine_killed_in_a_hook_goes_on_with_that_hook(shop: Shop) -> None:
     environment = await shop.environment()
     await shop.hook("global", "warm", "echo first >> ~/ran")
@@ -162,6 +167,7 @@ async def test_an_engine_killed_in_a_hook_goes_on_with_that_hook(shop: Shop) -> 
     assert [one["exitCode"] for one in (await logs(shop, made))[0]] == [0, 0]
 
 
+@pytest.mark.long
 async def test_a_test_of_a_hook_runs_in_a_workspace_that_nobody_sees(shop: Shop) -> None:
     environment = await shop.environment()
     await shop.hook("global", "warm", "echo global > ~/made")
@@ -181,6 +187,7 @@ async def test_a_test_of_a_hook_runs_in_a_workspace_that_nobody_sees(shop: Shop)
     assert shop.workspaces() == []
 
 
+@pytest.mark.long
 async def test_a_test_of_nothing_or_elsewhere_is_refused(shop: Shop) -> None:
     environment = await shop.environment()
     base = f"/v1/environments/{environment}"
@@ -195,6 +202,7 @@ async def test_a_test_of_nothing_or_elsewhere_is_refused(shop: Shop) -> None:
     assert shop.workspaces() == []
 
 
+@pytest.mark.long
 async def test_save_and_test_puts_in_force_only_what_works(shop: Shop) -> None:
     environment = await shop.environment()
     base = f"/v1/environments/{environment}/warm-hooks"
@@ -206,6 +214,7 @@ async def test_save_and_test_puts_in_force_only_what_works(shop: Shop) -> None:
     assert (await shop.call("GET", base))["warm_hook"]["version"] == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["warm", "start"])
 async def test_a_streamed_test_tells_while_it_runs_and_ends_when_nobody_listens(
     shop: Shop, kind: str
@@ -242,6 +251,7 @@ async def test_a_streamed_test_tells_while_it_runs_and_ends_when_nobody_listens(
     await eventually(gone, "the end of the workspace")
 
 
+@pytest.mark.long
 async def test_a_test_that_a_stopped_service_left_is_removed_at_the_next_start(shop: Shop) -> None:
     environment = await shop.environment()
     path = f"/v1/environments/{environment}/start-hooks/test/stream"

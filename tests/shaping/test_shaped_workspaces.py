@@ -55,6 +55,7 @@ async def test_variables_reach_exec_terminal_hooks_and_agent(shop: Shop) -> None
     await eventually(ran, "the agent's turn")
 
 
+@pytest.mark.long
 async def test_variables_too_large_for_a_process_are_the_replicas_error(shop: Shop) -> None:
     environment = await shop.environment()
     await shop.hook(environment, "warm", "true")
@@ -73,6 +74,7 @@ async def test_variables_too_large_for_a_process_are_the_replicas_error(shop: Sh
     await shop.reach(made, "active")
 
 
+@pytest.mark.long
 async def test_files_lie_at_their_path_and_are_renewed_when_woken(shop: Shop) -> None:
     environment = await shop.environment()
     one = await shop.add(
@@ -90,6 +92,7 @@ async def test_files_lie_at_their_path_and_are_renewed_when_woken(shop: Shop) ->
     assert await shop.run(made, "cat ~/.config/tool/rc") == "second\n"
 
 
+@pytest.mark.long
 async def test_a_skill_is_installed_from_a_repository_and_told_of(shop: Shop, skills: Path) -> None:
     environment = await shop.environment(system_prompt="Be brief.")
     for slug, source in (("review", f"{skills}#review"), ("other", f"file://{skills}/.git#review")):
@@ -114,6 +117,7 @@ async def test_a_skill_is_installed_from_a_repository_and_told_of(shop: Shop, sk
         await shop.call("POST", f"/v1/workspaces/{made}/sleep")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("address", ["{}", "file://{}/.git"])
 async def test_a_source_of_many_skills_gives_the_one_named_by_the_slug(
     shop: Shop, skills: Path, address: str
@@ -125,6 +129,7 @@ async def test_a_source_of_many_skills_gives_the_one_named_by_the_slug(
     assert await shop.run(made, "cd ~/.agents/skills; find . -type f") == "./review/SKILL.md\n"
 
 
+@pytest.mark.long
 async def test_a_skill_at_the_top_wins_over_a_folder_of_its_name(shop: Shop, skills: Path) -> None:
     (skills / "SKILL.md").write_text("---\nname: top\n---\n")
     environment = await shop.environment()
@@ -133,6 +138,7 @@ async def test_a_skill_at_the_top_wins_over_a_folder_of_its_name(shop: Shop, ski
     assert "name: top" in await shop.run(made, "cat ~/.agents/skills/review/SKILL.md")
 
 
+@pytest.mark.long
 async def test_a_source_without_the_skill_says_where_it_was_sought(
     shop: Shop, skills: Path
 ) -> None:
@@ -142,6 +148,7 @@ async def test_a_source_without_the_skill_says_where_it_was_sought(
     assert "holds no SKILL.md at its top or in look" in replica["error"]
 
 
+@pytest.mark.long
 async def test_a_skill_that_cannot_be_read_is_the_replicas_error(shop: Shop, skills: Path) -> None:
     environment = await shop.environment()
     await shop.add(environment, "skills", name="no", slug="no", source=f"{skills}#nothing")
@@ -155,6 +162,7 @@ async def test_a_skill_that_cannot_be_read_is_the_replicas_error(shop: Shop, ski
     await shop.reach(made, "active")
 
 
+@pytest.mark.long
 async def test_an_agent_gets_its_key_and_servers_and_nobody_else_the_key(shop: Shop) -> None:
     environment = await shop.environment()
     await shop.hook(

@@ -58,6 +58,7 @@ async def _broken(shop: Shop, client: Client) -> None:
     await client.hook_tests.start(environment, "true")
 
 
+@pytest.mark.long
 async def test_the_client_switches_pools(shop: Shop, client: Client) -> None:
     environment = await shop.environment()
     pool = await client.warm_pools.switch(environment, True)
@@ -66,6 +67,7 @@ async def test_the_client_switches_pools(shop: Shop, client: Client) -> None:
     assert not (await client.warm_pools.switch(environment, False)).enabled
 
 
+@pytest.mark.long
 async def test_qd_on_hooks_and_pools(shop: Shop) -> None:
     environment = await shop.environment()
     status, out, said = await qd(shop, "env", "test", "e1", "warm", "--from", "-", says="echo hi")

@@ -27,6 +27,8 @@ from tests.support.installation import Follower, Installation, block, runs
 from tests.support.waiting import until
 from tests.system.conftest import installed
 
+pytestmark = pytest.mark.long
+
 MESSAGE = block("echo said >> ~/said")
 
 

@@ -4,6 +4,8 @@ import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import pytest
+
 from quarterdeck.service.environments.warm_pool_rows import (
     FIRST_PAUSE,
     all_pools,
@@ -75,6 +77,7 @@ async def test_a_prepared_workspace_is_claimed_and_soon_active(shop: Shop) -> No
     assert await shop.run(made, "git -C /workspace/deck branch --show-current") == "mine\n"
 
 
+@pytest.mark.long
 async def test_a_workspace_is_claimed_once_whatever_its_engine_forgets(shop: Shop) -> None:
     environment = await deck(shop)
     await switch(shop, environment)
@@ -89,6 +92,7 @@ async def test_a_workspace_is_claimed_once_whatever_its_engine_forgets(shop: Sho
     assert await shop.run(made, "git -C /workspace/deck branch --show-current") == "mine\n"
 
 
+@pytest.mark.long
 async def test_a_saved_hook_is_taken_up_at_once(shop: Shop) -> None:
     await shop.stop()
     shop.settings = replace(shop.settings, pool_interval=3600)
@@ -102,6 +106,7 @@ async def test_a_saved_hook_is_taken_up_at_once(shop: Shop) -> None:
         assert len(await waiting(shop, pool)) == 2
 
 
+@pytest.mark.long
 async def test_each_is_claimed_once_and_a_pool_that_is_switched_off_empties(shop: Shop) -> None:
     environment = await shop.environment()
     pool = await switch(shop, environment)
@@ -122,6 +127,7 @@ async def test_each_is_claimed_once_and_a_pool_that_is_switched_off_empties(shop
     await eventually(empty, "the end of the pool")
 
 
+@pytest.mark.long
 async def test_a_changed_environment_replaces_what_was_prepared(shop: Shop) -> None:
     environment = await shop.environment()
     pool = await switch(shop, environment)
@@ -143,6 +149,7 @@ async def test_a_changed_environment_replaces_what_was_prepared(shop: Shop) -> N
     await eventually(old_gone, "the end of the stale ones")
 
 
+@pytest.mark.long
 async def test_a_failing_pool_rests_until_its_hook_is_saved_and_tells_why(shop: Shop) -> None:
     environment = await shop.environment()
     await shop.hook(environment, "warm", "echo broken; exit 7")
@@ -170,6 +177,7 @@ async def test_a_failing_pool_rests_until_its_hook_is_saved_and_tells_why(shop: 
     assert (told["last_failure_at"], told["last_failure_reason"]) == (None, None)
 
 
+@pytest.mark.long
 async def test_only_the_present_generation_speaks_for_a_pool_and_its_rest_grows(shop: Shop) -> None:
     environment = await shop.environment()
     pool = await switch(shop, environment)
@@ -191,6 +199,7 @@ async def test_only_the_present_generation_speaks_for_a_pool_and_its_rest_grows(
     assert [round(pause / FIRST_PAUSE, 2) for pause in pauses] == [1, 2, 4]
 
 
+@pytest.mark.long
 async def test_a_pool_outlives_its_service(shop: Shop) -> None:
     environment = await shop.environment()
     await shop.hook(environment, "warm", "echo warm >> ~/ran")

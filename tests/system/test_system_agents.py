@@ -73,6 +73,7 @@ def working(deck: Installation) -> dict[str, str]:
     return {name: deck.create(coding_agent=name) for name in ("robot", "gemini", "builtin")}
 
 
+@pytest.mark.long
 def test_the_agents_are_told_with_what_they_have(deck: Installation) -> None:
     agents = {one["id"]: one for one in deck.get("/v1/agents")["agents"]}
     assert list(agents)[-3:] == ["keyless", "robot", "builtin"]
@@ -84,6 +85,7 @@ def test_the_agents_are_told_with_what_they_have(deck: Installation) -> None:
     assert line.endswith("ready")
 
 
+@pytest.mark.long
 def test_each_agent_has_its_key_and_no_other(deck: Installation, working: dict[str, str]) -> None:
     """What an agent starts inherits its environment: only the agent itself could prevent that."""
     for name in ("robot", "gemini"):
@@ -91,6 +93,7 @@ def test_each_agent_has_its_key_and_no_other(deck: Installation, working: dict[s
         assert answer(deck, working[name]) == f"{name} has {variable}, its shell {variable}"
 
 
+@pytest.mark.long
 def test_the_built_in_agent_tells_of_them(deck: Installation, working: dict[str, str]) -> None:
     said = answer(deck, working["builtin"])
     assert "**Robot** (`robot`): available" in said
@@ -98,6 +101,7 @@ def test_the_built_in_agent_tells_of_them(deck: Installation, working: dict[str,
     assert "Not installed" not in said.split("**Gemini**")[1].splitlines()[0]
 
 
+@pytest.mark.long
 def test_a_key_is_nowhere_but_in_its_agents_process(
     deck: Installation, working: dict[str, str], secrets: dict[str, str]
 ) -> None:
@@ -115,6 +119,7 @@ def test_a_key_is_nowhere_but_in_its_agents_process(
             assert secrets[name] not in json.dumps(deck.history(id))
 
 
+@pytest.mark.long
 def test_a_key_is_in_no_file(
     deck: Installation, working: dict[str, str], secrets: dict[str, str]
 ) -> None:
@@ -128,6 +133,7 @@ def test_a_key_is_in_no_file(
     assert looked_at > 30
 
 
+@pytest.mark.long
 def test_a_login_on_the_machine_is_not_seen_inside(
     deck: Installation, working: dict[str, str]
 ) -> None:
@@ -138,6 +144,7 @@ def test_a_login_on_the_machine_is_not_seen_inside(
         assert ".gemini" not in seen
 
 
+@pytest.mark.long
 def test_who_logs_in_inside_a_replica_may_use_the_agent_there(
     deck: Installation, working: dict[str, str]
 ) -> None:
@@ -157,6 +164,7 @@ def test_who_logs_in_inside_a_replica_may_use_the_agent_there(
     refused(deck.ask("POST", "/v1/replica", elsewhere), 400, "INVALID_REQUEST", "No key")
 
 
+@pytest.mark.long
 def test_another_home_has_not_the_own_agent(deck: Installation) -> None:
     with installed() as other:
         other.variables |= {"HOME": deck.variables["HOME"]}
@@ -166,6 +174,7 @@ def test_another_home_has_not_the_own_agent(deck: Installation) -> None:
         refused(other.ask("POST", "/v1/replica", body), 400, "INVALID_REQUEST", "no such agent")
 
 
+@pytest.mark.long
 def test_an_engine_that_comes_again_knows_the_own_agent_and_its_key(
     deck: Installation, working: dict[str, str]
 ) -> None:

@@ -108,6 +108,7 @@ def test_a_message_brings_everything_back(deck: Installation, stocked: str) -> N
 
 
 # Every step of packing and unpacking is killed in tests/sandboxes/test_sandboxes_archives.py.
+@pytest.mark.long
 @pytest.mark.parametrize("moment", [0.0, 0.3])
 def test_killed_in_the_midst_of_archiving(deck: Installation, stocked: str, moment: float) -> None:
     id = filled(deck, stocked, 20_000_000)
@@ -132,6 +133,7 @@ def test_killed_in_the_midst_of_archiving(deck: Installation, stocked: str, mome
     until(lambda: not list(deck.home.archives.glob(f"{id}*")), "the end of leftovers")
 
 
+@pytest.mark.long
 def test_killed_in_the_midst_of_restoring(deck: Installation, stocked: str) -> None:
     id = filled(deck, stocked, 20_000_000)
     deck.post(f"/v1/workspaces/{id}/sleep")
@@ -150,6 +152,7 @@ def test_killed_in_the_midst_of_restoring(deck: Installation, stocked: str) -> N
     assert not archive(deck, id).exists()
 
 
+@pytest.mark.long
 def test_killed_while_an_archived_one_is_deleted(deck: Installation, stocked: str) -> None:
     id = filled(deck, stocked)
     put_away(deck, id)
@@ -167,6 +170,7 @@ def test_killed_while_an_archived_one_is_deleted(deck: Installation, stocked: st
         deck.check_gone(id)
 
 
+@pytest.mark.long
 def test_a_damaged_archive_is_told_and_can_be_mended(deck: Installation, stocked: str) -> None:
     id = filled(deck, stocked, 100_000)
     put_away(deck, id)
@@ -182,6 +186,7 @@ def test_a_damaged_archive_is_told_and_can_be_mended(deck: Installation, stocked
     assert deck.run(id, LOOK)["output"] == SAYS
 
 
+@pytest.mark.long
 def test_a_missing_archive_is_told(deck: Installation, stocked: str) -> None:
     id = filled(deck, stocked)
     put_away(deck, id)
@@ -230,6 +235,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.long
 def test_a_webhook_call_outlives_the_service(deck: Installation) -> None:
     receiver = Receiver(hanging=1)
     id = deck.create(webhook_url=f"http://127.0.0.1:{receiver.port}/")
@@ -247,6 +253,7 @@ def test_a_webhook_call_outlives_the_service(deck: Installation) -> None:
     receiver.server_close()
 
 
+@pytest.mark.long
 def test_archiving_from_the_command_line(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     name = deck.replica(id)["name"]
@@ -259,6 +266,7 @@ def test_archiving_from_the_command_line(deck: Installation, stocked: str) -> No
     assert secret.stdout.startswith("whsec_"), secret.stderr
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)  # ten programs, one after the other
 def test_notifications_from_the_command_line(deck: Installation) -> None:
     receiver = Receiver()

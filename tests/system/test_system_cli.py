@@ -63,6 +63,7 @@ def test_0_done(deck: Installation, probe: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "hi there\n", "")
 
 
+@pytest.mark.long
 def test_1_refused_or_failed(deck: Installation, probe: str) -> None:
     told(deck.qd("replica", "show", "nobody"), 1, "There is no replica 'nobody'.")
     told(deck.qd("replica", "exec", "probe", "--", "exit 3"), 1, "exit status 3")
@@ -79,6 +80,7 @@ def test_1_refused_or_failed(deck: Installation, probe: str) -> None:
     assert deck.turn(probe, block("true"))["stopReason"] == "end_turn"
 
 
+@pytest.mark.long
 def test_2_usage(deck: Installation) -> None:
     told(deck.qd("replica", "exec", "--timeout", "51", "probe", "--", "true"), 2, "timeout")
     told(deck.qd("replica", "create", "--name", "two words"), 2, "contains white space")
@@ -95,6 +97,7 @@ def test_3_unreachable(deck: Installation, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_key_that_is_wrong(deck: Installation) -> None:
     wrong = {"QD_URL": f"http://127.0.0.1:{deck.port}", "QD_API_KEY": "sk_wrong"}
     told(deck.qd("replica", "ls", **wrong), 1, "This key is not valid.")
@@ -128,6 +131,7 @@ def read_until(process: "subprocess.Popen[str]", text: str) -> str:
     return got
 
 
+@pytest.mark.long
 def test_130_interrupted(deck: Installation, probe: str) -> None:
     process = follow(deck, "replica", "watch", "probe", "--json", "--after", "0")
     read_until(process, "engine.ready")
@@ -137,6 +141,7 @@ def test_130_interrupted(deck: Installation, probe: str) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.long
 def test_a_watch_through_a_killed_service(deck: Installation, probe: str) -> None:
     process = follow(deck, "replica", "watch", "probe", "--json", "--after", "0")
     got = read_until(process, "engine.ready")
@@ -159,6 +164,7 @@ def test_a_watch_through_a_killed_service(deck: Installation, probe: str) -> Non
     assert "The line is up again." in said
 
 
+@pytest.mark.long
 def test_every_verb_speaks_json(deck: Installation, probe: str) -> None:
     (status,) = lines(deck.qd("status", "--json"))
     assert status["answers"] is True
@@ -193,6 +199,7 @@ def test_every_verb_speaks_json(deck: Installation, probe: str) -> None:
     assert gone["success"] is True
 
 
+@pytest.mark.long
 def test_names_by_their_beginning(deck: Installation, probe: str) -> None:
     assert lines(deck.qd("replica", "show", "--json", "pro"))[0]["replica"]["id"] == probe
     assert lines(deck.qd("replica", "show", "--json", probe[:9]))[0]["replica"]["id"] == probe

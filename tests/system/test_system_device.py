@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.installation import Installation, refused
 
+pytestmark = pytest.mark.long
+
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 

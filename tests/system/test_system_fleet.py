@@ -2,9 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.support.git import make_repository
 from tests.support.installation import Follower, Installation, block, command_of, megabytes
 from tests.support.waiting import until
+
+pytestmark = pytest.mark.long
 
 COUNT = 6
 ENGINE_MEGABYTES = 45

@@ -13,6 +13,8 @@ from tests.support.git import make_repository
 from tests.support.installation import Follower, Installation, block, of_engine, refused, remove
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 SIZE = "48m"
 
 

@@ -17,6 +17,7 @@ def see(deck: Installation, id: str, path: object) -> str:
     return got["output"]
 
 
+@pytest.mark.long
 def test_how_a_replica_is_kept_apart_is_told(deck: Installation, active: str) -> None:
     told = deck.get(f"/v1/replica/{active}?include=environment")["replica"]["environment"]
     assert (told["isolation"], told["isolation_note"]) == ("bubblewrap", None)
@@ -63,6 +64,7 @@ def test_nothing_of_another_workspace_can_be_seen(
     deck.delete(other)
 
 
+@pytest.mark.long
 def test_the_system_and_the_mirror_are_read_only(deck: Installation, active: str) -> None:
     for path in ("/usr/bin/evil", "/etc/evil", "/evil", "/bin/sh"):
         said = deck.run(active, f"echo x > {path}")
@@ -88,6 +90,7 @@ def checkout(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.long
 def test_the_checkout_is_untouched(deck: Installation, checkout: Path) -> None:
     before = snapshot(checkout)
     id = deck.create(deck.environment_with(deck.connect(str(checkout))))
@@ -112,6 +115,7 @@ def test_the_checkout_is_untouched(deck: Installation, checkout: Path) -> None:
     assert git(checkout, "log", "--format=%s") == "Commit 1\nCommit 0"
 
 
+@pytest.mark.long
 def test_commits_in_the_checkout_reach_the_next_replica(deck: Installation, tmp_path: Path) -> None:
     checkout = make_repository(tmp_path / "growing")
     environment = deck.environment_with(deck.connect(str(checkout)))

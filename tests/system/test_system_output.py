@@ -1,5 +1,7 @@
 """A command that prints a quarter of a gigabyte: memory stays bounded, and the end of it is kept."""
 
+import pytest
+
 from tests.support.installation import Installation, block, megabytes
 from tests.support.waiting import until
 
@@ -22,6 +24,7 @@ def test_exec(deck: Installation, stocked: str) -> None:
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_exec_without_end(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     got = deck.run(id, "cat /dev/zero", 1)
@@ -31,6 +34,7 @@ def test_exec_without_end(deck: Installation, stocked: str) -> None:
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_a_block(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     before = megabytes(deck.pid, "VmHWM")
@@ -50,6 +54,7 @@ def test_a_block(deck: Installation, stocked: str) -> None:
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_a_terminal_that_nobody_reads(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     base = f"/v1/workspaces/{id}/terminal/sessions"

@@ -9,6 +9,8 @@ from tests.support.git import git, make_repository
 from tests.support.installation import Installation, block
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 SETS = "/v1/replica/repository-sets"
 
 

@@ -62,6 +62,7 @@ def test_a_conversation_through_the_other(pair: Pair, replica: str) -> None:
     assert (pair.one.place(replica).exists(), pair.other.place(replica).exists()) == (True, False)
 
 
+@pytest.mark.long
 def test_a_resumed_stream_has_what_was_missed_and_no_more(pair: Pair, replica: str) -> None:
     pair.other.turn(replica, block("echo once"))
     last = pair.other.replica(replica)["log_index"]
@@ -72,6 +73,7 @@ def test_a_resumed_stream_has_what_was_missed_and_no_more(pair: Pair, replica: s
     assert follower.indices == list(range(after + 1, last + 1))
 
 
+@pytest.mark.long
 def test_commands_terminals_and_uploads_through_the_other(pair: Pair, replica: str) -> None:
     assert pair.other.run(replica, "echo $((6 * 7))")["output"] == "42\n"
     path = f"/v1/workspaces/{replica}/terminal/sessions"
@@ -102,6 +104,7 @@ def test_commands_terminals_and_uploads_through_the_other(pair: Pair, replica: s
         )
 
 
+@pytest.mark.long
 def test_errors_of_the_owner_come_back_as_they_are(pair: Pair, replica: str) -> None:
     paths = ("/canvas/nothing.md", f"/terminal/sessions/{replica}/stream", "/no/such/route")
     for path in paths:
@@ -114,6 +117,7 @@ def test_errors_of_the_owner_come_back_as_they_are(pair: Pair, replica: str) -> 
     refused(wrong, 400, "INVALID_REQUEST", "not valid", "message")
 
 
+@pytest.mark.long
 def test_previews_are_opened_closed_and_told_through_the_other(pair: Pair, replica: str) -> None:
     read = "SELECT engine_secret_sealed FROM workspaces WHERE id = %s"
     ((sealed,),) = pair.rows(read, replica)
@@ -134,6 +138,7 @@ def test_previews_are_opened_closed_and_told_through_the_other(pair: Pair, repli
     assert httpx.get(url, trust_env=False).status_code == 404
 
 
+@pytest.mark.long
 def test_a_life_from_the_other(pair: Pair) -> None:
     made = pair.one.create()
     assert pair.other.post(f"/v1/workspaces/{made}/sleep") == {"success": True}
@@ -147,6 +152,7 @@ def test_a_life_from_the_other(pair: Pair) -> None:
     pair.one.check_gone(made)
 
 
+@pytest.mark.long
 def test_lists_and_names_are_shared(pair: Pair, replica: str) -> None:
     mine = pair.other.create()
     for service in pair.both:
@@ -163,6 +169,7 @@ def test_lists_and_names_are_shared(pair: Pair, replica: str) -> None:
     pair.other.check_gone(mine)
 
 
+@pytest.mark.long
 def test_many_writes_through_both_leave_no_gap(pair: Pair, replica: str) -> None:
     ours = [replica, pair.other.create()]
     followers = [Follower(service, id) for service in pair.both for id in ours]
@@ -189,6 +196,7 @@ def _reached(follower: Follower, wanted: list[int]) -> None:
     assert follower.indices[: len(wanted)] == wanted
 
 
+@pytest.mark.long
 def test_a_key_that_one_takes_away_the_other_refuses(pair: Pair, replica: str) -> None:
     made = pair.one.post("/v1/organization/api-keys", {"name": "short"}, 201)
     with pair.other.client(Authorization=f"Bearer {made['key']}") as client:
@@ -200,6 +208,7 @@ def test_a_key_that_one_takes_away_the_other_refuses(pair: Pair, replica: str) -
         until(lambda: client.get("/v1/replica").status_code == 401, "the refusal", seconds=8)
 
 
+@pytest.mark.long
 def test_a_token_of_one_is_taken_by_the_other(pair: Pair, replica: str) -> None:
     token = pair.one.qd("auth", "token").stdout.strip()
     (organization,) = pair.one.get("/v1/organizations")["organizations"]
@@ -209,6 +218,7 @@ def test_a_token_of_one_is_taken_by_the_other(pair: Pair, replica: str) -> None:
         assert client.post(f"/v1/workspaces/{replica}/wake").status_code == 202
 
 
+@pytest.mark.long
 def test_status_and_doctor_tell_who_shares_the_database(pair: Pair) -> None:
     told = json.loads(pair.other.qd("status", "--json").stdout)
     assert told["home_id"] == pair.home_id(pair.other)
@@ -230,12 +240,14 @@ def test_status_and_doctor_tell_who_shares_the_database(pair: Pair) -> None:
     pair.one.start()
 
 
+@pytest.mark.long
 def test_a_caller_of_one_service_is_not_the_other_ones_owner(pair: Pair, replica: str) -> None:
     forged = {"X-Quarterdeck-Forwarded": pair.home_id(pair.one)}
     answer = pair.other.ask("POST", f"/v1/workspaces/{replica}/wake", headers=forged)
     refused(answer, 502, "ENGINE_UNREACHABLE", "came to another one", pair.home_id(pair.other))
 
 
+@pytest.mark.long
 def test_a_caller_that_leaves_ends_its_stream_at_the_owner(pair: Pair, replica: str) -> None:
     # Idle connections of earlier requests are kept for a while; they end with their service.
     pair.other.stop()
@@ -257,6 +269,7 @@ def connections(port: int) -> int:
     return sum(line[1] == there and line[3] == "01" for line in lines)
 
 
+@pytest.mark.long
 def test_an_owner_that_is_killed_and_comes_back(pair: Pair, replica: str) -> None:
     follower = Follower(pair.other, replica)
     until(lambda: follower.connections, "the stream")
@@ -291,6 +304,7 @@ def test_an_owner_that_is_killed_and_comes_back(pair: Pair, replica: str) -> Non
     pair.other.delete(mine)
 
 
+@pytest.mark.long
 def test_a_restart_touches_no_replica_of_the_other(pair: Pair, replica: str) -> None:
     # What one sees of another start of the machine sleeps; of the other's it judges nothing.
     [(boot,)] = pair.rows("SELECT boot_id FROM workspaces WHERE id = %s", replica)
@@ -305,6 +319,7 @@ def test_a_restart_touches_no_replica_of_the_other(pair: Pair, replica: str) -> 
         pair.rows(change, boot, replica)  # the replica is other tests' too
 
 
+@pytest.mark.long
 def test_a_service_that_was_not_seen_is_not_asked(pair: Pair, replica: str) -> None:
     pair.one.kill()
     away = "seen_at = '2020-01-01T00:00:00Z', url = 'http://127.0.0.1:1'"
@@ -315,6 +330,7 @@ def test_a_service_that_was_not_seen_is_not_asked(pair: Pair, replica: str) -> N
     assert pair.other.post(f"/v1/workspaces/{replica}/wake", status=202)
 
 
+@pytest.mark.long
 def test_a_replica_of_a_lost_home_is_forgotten(pair: Pair) -> None:
     made = pair.one.create()
     name, engine = pair.one.replica(made)["name"], pair.one.engine(made)
@@ -345,6 +361,7 @@ def test_a_replica_of_a_lost_home_is_forgotten(pair: Pair) -> None:
     until(lambda: not pair.one.place(made).exists(), "the removal of its files")
 
 
+@pytest.mark.long
 def test_calls_that_wait_at_a_service_that_is_gone_are_made_by_another(pair: Pair) -> None:
     with psycopg.connect(pair.url) as connection:
         assert connection.execute("SELECT count(*) FROM services").fetchone() == (2,)
@@ -362,6 +379,7 @@ def test_calls_that_wait_at_a_service_that_is_gone_are_made_by_another(pair: Pai
     pair.rows("DELETE FROM webhook_deliveries WHERE id = 'left'")
 
 
+@pytest.mark.long
 def test_a_service_that_is_reached_by_its_socket(
     postgresql: Server, require_tool: Callable[[str], str]
 ) -> None:

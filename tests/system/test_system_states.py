@@ -171,6 +171,7 @@ def test_active(deck: Installation, place_in: Callable[[str], str]) -> None:
     goes(deck, id)
 
 
+@pytest.mark.long
 def test_sleeping(deck: Installation, place_in: Callable[[str], str]) -> None:
     id = place_in("active")
     sleeps(deck, id, "active")
@@ -184,6 +185,7 @@ def test_sleeping(deck: Installation, place_in: Callable[[str], str]) -> None:
     goes(deck, id)
 
 
+@pytest.mark.long
 def test_archived(deck: Installation, place_in: Callable[[str], str]) -> None:
     id = place_in("active")
     is_archived(deck, id)
@@ -199,6 +201,7 @@ def test_archived(deck: Installation, place_in: Callable[[str], str]) -> None:
     goes(deck, id)
 
 
+@pytest.mark.long
 def test_preparing(deck: Installation, place_in: Callable[[str], str], source: Source) -> None:
     id = place_in("preparing")
     changes_no_state(deck, id, "preparing")
@@ -214,10 +217,12 @@ def test_preparing(deck: Installation, place_in: Callable[[str], str], source: S
     runs_once(deck, id, sent)
 
 
+@pytest.mark.long
 def test_preparing_and_deleted(deck: Installation, place_in: Callable[[str], str]) -> None:
     goes(deck, place_in("preparing"))
 
 
+@pytest.mark.long
 def test_failed(deck: Installation, place_in: Callable[[str], str]) -> None:
     id = place_in("error")
     changes_no_state(deck, id, "error")

@@ -100,6 +100,7 @@ def check_complete(deck: Installation, id: str, follower: Follower) -> None:
 # The service is killed
 
 
+@pytest.mark.long
 def test_killed_while_a_replica_is_prepared(deck: Installation, source: Source) -> None:
     environment = deck.environment_with(deck.connect(source.url))
     source.hold()
@@ -146,6 +147,7 @@ def test_killed_in_a_streaming_turn_with_messages_in_the_queue(
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_a_terminal_that_prints_meanwhile(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     base = f"/v1/workspaces/{id}/terminal/sessions"
@@ -204,6 +206,7 @@ def read_terminal(
     return got, place
 
 
+@pytest.mark.long
 def test_killed_again_and_again_while_messages_are_sent(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     accepted: list[str] = []
@@ -233,6 +236,7 @@ def test_killed_again_and_again_while_messages_are_sent(deck: Installation, stoc
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_killed_while_a_replica_is_deleted(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     deck.run(id, "mkdir many && cd many && seq 20000 | xargs touch")
@@ -257,6 +261,7 @@ def test_killed_while_a_replica_is_deleted(deck: Installation, stocked: str) -> 
 # An engine is killed
 
 
+@pytest.mark.long
 def test_an_engine_killed_in_a_turn(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     follower = Follower(deck, id)
@@ -279,6 +284,7 @@ def test_an_engine_killed_in_a_turn(deck: Installation, stocked: str) -> None:
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_engine_and_service_killed_together(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     follower = Follower(deck, id)
@@ -297,6 +303,7 @@ def test_engine_and_service_killed_together(deck: Installation, stocked: str) ->
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_an_engine_that_cannot_live_is_given_up_and_woken(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     journal = deck.place(id) / "state" / "journal.jsonl"
@@ -325,6 +332,7 @@ def test_an_engine_that_cannot_live_is_given_up_and_woken(deck: Installation, st
 # Sleeping and waking
 
 
+@pytest.mark.long
 def test_sleep_and_wake_with_a_queue(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     follower = Follower(deck, id)
@@ -349,6 +357,7 @@ def test_sleep_and_wake_with_a_queue(deck: Installation, stocked: str) -> None:
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_everything_twice_at_once(deck: Installation, stocked: str, tmp_path: Path) -> None:
     body = {"name": "twice", "environment_id": stocked}
     made = at_once(*[lambda: deck.ask("POST", "/v1/replica", body)] * 3)
@@ -389,6 +398,7 @@ def test_everything_twice_at_once(deck: Installation, stocked: str, tmp_path: Pa
     deck.check_gone(id)
 
 
+@pytest.mark.long
 def test_stop_leaves_the_engines(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     follower = Follower(deck, id)
@@ -411,6 +421,7 @@ def test_stop_leaves_the_engines(deck: Installation, stocked: str) -> None:
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_a_delete_leaves_nothing(deck: Installation, stocked: str, source: Source) -> None:
     id = deck.create(stocked)
     deck.send(id, block("setsid sleep 900 & sleep 901"))

@@ -6,8 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.installation import Installation, block
 from tests.support.waiting import until
+
+pytestmark = pytest.mark.long
 
 COUNT = 12
 

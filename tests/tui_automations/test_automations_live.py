@@ -109,6 +109,7 @@ async def test_a_refusal_stands_beside_its_field_and_nothing_typed_is_lost(
         await desk.see("No automations yet")
 
 
+@pytest.mark.long
 async def test_a_failed_run_is_seen_and_run_again(office: Installation) -> None:
     record = await made(office, "slow", prompt=SLOW)
     async with office.client() as client, office.cockpit((110, 40)) as desk:
@@ -166,6 +167,7 @@ async def shop(office: Installation, tmp_path: Path) -> AsyncIterator[UUID]:
 WORK = "```sh\ngit commit -q --allow-empty -m Work\ntouch left\n```"
 
 
+@pytest.mark.long
 async def test_a_finished_run_names_work_that_was_never_pushed(
     office: Installation, shop: UUID
 ) -> None:
@@ -184,6 +186,7 @@ async def test_a_finished_run_names_work_that_was_never_pushed(
         await client.environments.delete(environment.id)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("shop")
 async def test_a_run_of_a_pull_request_is_begun_by_hand(office: Installation) -> None:
     await made(office, "review")
@@ -204,6 +207,7 @@ async def test_a_run_of_a_pull_request_is_begun_by_hand(office: Installation) ->
         await desk.see("qd check report")
 
 
+@pytest.mark.long
 async def test_a_service_that_comes_back_is_caught_up_with(office: Installation) -> None:
     await made(office, "before")
     async with office.cockpit((80, 24)) as desk:
@@ -238,6 +242,7 @@ async def ended(client: Client, record: Automation, count: int) -> None:
             await asyncio.sleep(pause)
 
 
+@pytest.mark.long
 async def test_the_runs_of_every_automation_are_read(office: Installation) -> None:
     async with office.client() as client:
         for name in ("first", "second", "third"):
@@ -252,6 +257,7 @@ async def test_the_runs_of_every_automation_are_read(office: Installation) -> No
             await desk.press("down")
 
 
+@pytest.mark.long
 async def test_a_new_environment_has_its_name_at_once(office: Installation) -> None:
     async with office.client() as client, office.cockpit((110, 40)) as desk:
         await look(desk, "No automations yet")
@@ -264,6 +270,7 @@ async def test_a_new_environment_has_its_name_at_once(office: Installation) -> N
             await client.environments.delete(environment.id)
 
 
+@pytest.mark.long
 async def test_the_form_offers_the_repository_here(office: Installation) -> None:
     async with office.client() as client, office.cockpit((110, 40)) as desk:
         await look(desk, "No automations yet")
@@ -282,6 +289,7 @@ async def test_the_form_offers_the_repository_here(office: Installation) -> None
         await client.environments.delete(environment.id)
 
 
+@pytest.mark.long
 async def test_a_run_can_be_canceled_and_what_is_offered_follows_its_state(
     office: Installation,
 ) -> None:
@@ -308,6 +316,7 @@ async def test_a_run_can_be_canceled_and_what_is_offered_follows_its_state(
         await desk.see("A run of slow", f"of {str(newest.retry_of)[:8]}")
 
 
+@pytest.mark.long
 async def test_the_keys_of_the_page_are_told(office: Installation) -> None:
     await made(office, "one")
     async with office.cockpit((110, 50)) as desk:
@@ -317,6 +326,7 @@ async def test_the_keys_of_the_page_are_told(office: Installation) -> None:
         assert "Tabs" not in desk.text
 
 
+@pytest.mark.long
 async def test_a_webhook_is_shown_in_whole_and_rotated(office: Installation) -> None:
     record = await made(office, "hook", triggers=[{"type": "custom", "config": {}}])
     async with office.client() as client, office.cockpit((120, 40)) as desk:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.waiting import eventually
 from tests.tui_shell.live import Installation
 
@@ -45,6 +47,7 @@ async def test_markdown_is_rendered_and_saved_without_replacing_silently(
         await desk.see("image of type image/png", "s saves it to a file")
 
 
+@pytest.mark.long
 async def test_an_upload_is_there_at_once_or_waits_for_the_start(
     live: Installation, tmp_path: Path
 ) -> None:

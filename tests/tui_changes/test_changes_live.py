@@ -1,5 +1,7 @@
 """Changes of a replica of the real service: read when they are others, commented, sent."""
 
+import pytest
+
 from quarterdeck.wire.replicas import WorkspaceStatus
 from tests.support.git import git
 from tests.support.waiting import eventually
@@ -26,6 +28,7 @@ async def test_changes_are_reviewed_and_the_comments_reach_the_agent(live: Insta
         )
 
 
+@pytest.mark.long
 async def test_changes_follow_the_files_and_never_wake_the_replica(live: Installation) -> None:
     await live.create_with_repository("alpha")
     async with live.cockpit(size=(140, 40)) as desk:
@@ -45,6 +48,7 @@ async def test_changes_follow_the_files_and_never_wake_the_replica(live: Install
         await desk.see("README +1")
 
 
+@pytest.mark.long
 async def test_changes_of_a_sleeping_replica_are_read_and_committed(live: Installation) -> None:
     await live.create_with_repository("alpha", EDIT)
     async with live.client() as client:
@@ -79,6 +83,7 @@ async def test_changes_of_a_sleeping_replica_are_read_and_committed(live: Instal
 WORK = "```sh\nprintf 'A better shop.\\n' > README\ngit commit -qam Better\necho 1 > one\necho 2 > two\n```"
 
 
+@pytest.mark.long
 async def test_uncommitted_files_are_marked_and_committed(live: Installation) -> None:
     await live.create_with_repository("alpha", WORK)
     async with live.cockpit(size=(140, 40)) as desk:
@@ -102,6 +107,7 @@ async def test_uncommitted_files_are_marked_and_committed(live: Installation) ->
         await desk.see("Get changes: alpha", "▸ p", "2 commits ahead of main")
 
 
+@pytest.mark.long
 async def test_conflicts_with_the_base_are_named_and_handed_to_the_agent(
     live: Installation,
 ) -> None:

@@ -78,6 +78,7 @@ async def test_files_fold_and_open(frozen: FrozenCockpit) -> None:
         assert reading.text.count("▸") == 5
 
 
+@pytest.mark.long
 async def test_both_sides_stand_beside_each_other_where_there_is_room(
     frozen: FrozenCockpit,
 ) -> None:
@@ -97,6 +98,7 @@ async def test_both_sides_stand_beside_each_other_where_there_is_room(
         )
 
 
+@pytest.mark.long
 async def test_a_narrow_window_says_why_it_shows_one_side(frozen: FrozenCockpit) -> None:
     changing(frozen, LOGIN)
     async with frozen.run_test(size=(80, 24)) as pilot:
@@ -109,6 +111,7 @@ async def test_a_narrow_window_says_why_it_shows_one_side(frozen: FrozenCockpit)
         await reading.see("side by side")
 
 
+@pytest.mark.long
 async def test_a_comment_is_kept_before_it_is_finished(
     frozen: FrozenCockpit, tmp_path: Path
 ) -> None:
@@ -132,6 +135,7 @@ async def test_a_comment_is_kept_before_it_is_finished(
         assert review.comments == [] == kept(review, tmp_path / "client")
 
 
+@pytest.mark.long
 async def test_comments_come_back_in_another_cockpit(tmp_path: Path) -> None:
     first = FrozenCockpit(tmp_path / "client")
     changing(first, LOGIN)
@@ -149,6 +153,7 @@ async def test_comments_come_back_in_another_cockpit(tmp_path: Path) -> None:
         await reading.see("Comment, line 42", "Sure?", "Unfinished comment, line 41", "half a")
 
 
+@pytest.mark.long
 async def test_a_file_is_commented_on_as_a_whole(frozen: FrozenCockpit) -> None:
     review = changing(frozen, EVERYTHING)
     async with frozen.run_test(size=WIDE) as pilot:
@@ -174,6 +179,7 @@ async def test_a_file_is_commented_on_as_a_whole(frozen: FrozenCockpit) -> None:
         await reading.see("Comment, outdated: shop/login.py as a whole")
 
 
+@pytest.mark.long
 async def test_several_lines_are_one_comment(frozen: FrozenCockpit) -> None:
     review = changing(frozen, LOGIN)
     async with frozen.run_test(size=WIDE) as pilot:
@@ -192,6 +198,7 @@ async def test_several_lines_are_one_comment(frozen: FrozenCockpit) -> None:
         assert (comment.side, comment.start, comment.end) == (DiffSide.NEW, 4, 5)
 
 
+@pytest.mark.long
 async def test_a_comment_follows_its_line_and_is_outdated_without_it(
     frozen: FrozenCockpit,
 ) -> None:
@@ -235,6 +242,7 @@ async def test_the_reader_stays_where_they_read(frozen: FrozenCockpit) -> None:
         assert row_of(reading, "return None") == at
 
 
+@pytest.mark.long
 async def test_searching_opens_what_is_folded(frozen: FrozenCockpit) -> None:
     changing(frozen, EVERYTHING)
     async with frozen.run_test(size=WIDE) as pilot:
@@ -253,6 +261,7 @@ async def test_searching_opens_what_is_folded(frozen: FrozenCockpit) -> None:
         assert "nowhere" not in reading.text
 
 
+@pytest.mark.long
 async def test_letters_are_text_in_a_field(frozen: FrozenCockpit) -> None:
     review = changing(frozen, LOGIN)
     async with frozen.run_test(size=WIDE) as pilot:
@@ -264,6 +273,7 @@ async def test_letters_are_text_in_a_field(frozen: FrozenCockpit) -> None:
         assert review.comments[0].text == "1wdqnSuz?/ xv"
 
 
+@pytest.mark.long
 async def test_lines_and_files_are_copied(frozen: FrozenCockpit) -> None:
     changing(frozen, LOGIN)
     async with frozen.run_test(size=WIDE) as pilot:
@@ -276,6 +286,7 @@ async def test_lines_and_files_are_copied(frozen: FrozenCockpit) -> None:
         assert frozen.clipboard == LOGIN
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("status", "words"),
     [
@@ -308,6 +319,7 @@ async def test_a_replica_without_files_in_place_is_not_asked(
         await reading.see(words, "As of 12:00.", "def login")
 
 
+@pytest.mark.long
 async def test_nothing_is_sent_without_comments(frozen: FrozenCockpit) -> None:
     changing(frozen, LOGIN)
     async with frozen.run_test(size=WIDE) as pilot:
@@ -317,6 +329,7 @@ async def test_nothing_is_sent_without_comments(frozen: FrozenCockpit) -> None:
         await reading.see("No comments to send")
 
 
+@pytest.mark.long
 async def test_without_a_line_comments_wait_in_the_outbox(frozen: FrozenCockpit) -> None:
     review = changing(frozen, LOGIN)
     frozen.app_state.connection.phase = ConnectionPhase.RECONNECTING
@@ -337,6 +350,7 @@ async def test_without_a_line_comments_wait_in_the_outbox(frozen: FrozenCockpit)
         assert review.comments == []
 
 
+@pytest.mark.long
 async def test_a_hundred_thousand_lines_open_at_once(frozen: FrozenCockpit) -> None:
     body = "".join(f"+line {n}\n" for n in range(100_000))
     changing(
@@ -353,6 +367,7 @@ async def test_a_hundred_thousand_lines_open_at_once(frozen: FrozenCockpit) -> N
         assert reading.at == "line 99999"
 
 
+@pytest.mark.long
 async def test_enter_on_the_head_of_a_change_folds_it_and_opens_it(frozen: FrozenCockpit) -> None:
     review = changing(frozen, LOGIN)
     async with frozen.run_test(size=WIDE) as pilot:

@@ -66,6 +66,7 @@ def test_changes(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]
     assert snap_compare(frozen, terminal_size=size, run_before=reading(frozen, *keys))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("theme", ["light", "ansi"])
 def test_changes_in_other_colors(snap_compare: Any, frozen: FrozenCockpit, theme: str) -> None:
     reviewed(frozen)
@@ -109,6 +110,7 @@ def test_committing_marked_files(snap_compare: Any, frozen: FrozenCockpit) -> No
     assert snap_compare(frozen, terminal_size=(80, 24), run_before=reading(frozen, "C"))
 
 
+@pytest.mark.long
 @two_sizes
 def test_getting_changes(
     snap_compare: Any,
@@ -205,6 +207,7 @@ GREEN = RED.model_copy(
 MERGED = RED.model_copy(update={"state": "merged", "number": 337})
 
 
+@pytest.mark.long
 @two_sizes
 def test_opening_a_pull_request(
     snap_compare: Any,
@@ -246,6 +249,7 @@ def test_a_pull_request(
     assert snap_compare(frozen, terminal_size=size, run_before=run)
 
 
+@pytest.mark.long
 @two_sizes
 def test_confirming_a_merge(
     snap_compare: Any,

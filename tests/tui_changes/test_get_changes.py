@@ -45,6 +45,7 @@ async def ready(desk: Desk) -> None:
     await desk.see("Get changes: alpha", "1 commit ahead of main", "1 file uncommitted +1 -0")
 
 
+@pytest.mark.long
 async def test_work_is_committed_fetched_applied_merged_and_pushed(
     shop: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +96,7 @@ async def test_work_is_committed_fetched_applied_merged_and_pushed(
         await desk.miss("Get changes: alpha")
 
 
+@pytest.mark.long
 async def test_a_refusal_is_explained_and_a_diverged_branch_is_replaced(
     shop: Installation,
 ) -> None:
@@ -140,6 +142,7 @@ async def test_outside_a_repository_the_reason_is_named(
         assert (tmp_path / "alpha.patch").read_text()
 
 
+@pytest.mark.long
 async def test_the_palette_and_the_help_have_it(shop: Installation) -> None:
     async with shop.cockpit(size=(100, 30)) as desk:
         await ready(desk)
@@ -158,6 +161,7 @@ async def test_the_palette_and_the_help_have_it(shop: Installation) -> None:
         await desk.see("Get changes: alpha", "1 commit ahead of main")
 
 
+@pytest.mark.long
 async def test_archiving_and_deleting_name_work_that_was_never_pushed(shop: Installation) -> None:
     async with shop.cockpit(size=(120, 40)) as desk:
         await desk.see("alpha")
@@ -183,6 +187,7 @@ async def test_archiving_and_deleting_name_work_that_was_never_pushed(shop: Inst
         await desk.see("archived")
 
 
+@pytest.mark.long
 async def test_another_repository_is_named_before_anything_is_brought_into_it(
     shop: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +215,7 @@ async def test_another_repository_is_named_before_anything_is_brought_into_it(
         await desk.miss("is not a clone of")
 
 
+@pytest.mark.long
 async def test_a_replica_is_forked(shop: Installation) -> None:
     async with shop.cockpit(size=(120, 40)) as desk:
         await desk.see("alpha")

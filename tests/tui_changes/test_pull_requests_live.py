@@ -85,6 +85,7 @@ async def ready(desk: Desk, name: str = "alpha") -> None:
     await eventually(lambda: desk.focus == "ReplicaListView")
 
 
+@pytest.mark.long
 async def test_a_pull_request_is_opened_made_green_and_merged(
     live: Installation, hosts: HostsDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +150,7 @@ async def test_a_pull_request_is_opened_made_green_and_merged(
         await desk.see(f"{number} merged")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("host", "said"),
     [
@@ -175,6 +177,7 @@ async def test_why_there_are_no_pull_requests_is_said(
         await desk.see(said[0].split(".")[0][:20])
 
 
+@pytest.mark.long
 async def test_a_host_that_limits_requests_says_until_when(
     live: Installation, hosts: HostsDouble
 ) -> None:
@@ -191,6 +194,7 @@ async def test_a_host_that_limits_requests_says_until_when(
         await desk.miss("Open a pull request: limited")
 
 
+@pytest.mark.long
 async def test_the_palette_and_the_help_have_it(live: Installation) -> None:
     await replica(live, str(live.repository), name="helped")
     async with live.cockpit(size=(120, 50)) as desk:
@@ -222,6 +226,7 @@ def rewinds(desk: Desk) -> list[str]:
     return [text.removeprefix("Rewound the files to the state before the ") for text in told]
 
 
+@pytest.mark.long
 async def test_files_are_rewound_to_a_message_and_back(live: Installation, tmp_path: Path) -> None:
     await replica(live, str(live.repository), CHANGE)
     async with live.cockpit(size=(100, 30)) as desk:

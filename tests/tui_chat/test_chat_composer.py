@@ -6,6 +6,7 @@ import zlib
 from pathlib import Path
 from uuid import UUID
 
+import pytest
 from textual import events
 
 from quarterdeck.client.client import Client
@@ -53,6 +54,7 @@ async def test_commands_of_the_server_are_offered_and_taken(live: Installation) 
         assert desk.focus == "Composer"
 
 
+@pytest.mark.long
 async def test_commands_of_the_cockpit(live: Installation, tmp_path: Path) -> None:
     await live.create("alpha", "Say hello")
     async with live.cockpit() as desk:
@@ -84,6 +86,7 @@ async def with_repository(live: Installation, client: Client) -> UUID:
     return (await client.replicas.create(body)).id
 
 
+@pytest.mark.long
 async def test_files_of_the_repository_are_named(live: Installation) -> None:
     async with live.client() as client:
         await with_repository(live, client)
@@ -97,6 +100,7 @@ async def test_files_of_the_repository_are_named(live: Installation) -> None:
         assert composer.text.startswith("see @")
 
 
+@pytest.mark.long
 async def test_what_was_written_before_is_gone_back_to(live: Installation) -> None:
     await live.create("alpha")
     drafts = live.home / "history"
@@ -131,6 +135,7 @@ def test_history_keeps_each_prompt_once_and_survives(tmp_path: Path) -> None:
     assert [again.forward(), again.forward(), again.forward()] == ["a", "x", None]
 
 
+@pytest.mark.long
 async def test_what_is_pasted_has_no_control_characters(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit() as desk:
@@ -140,6 +145,7 @@ async def test_what_is_pasted_has_no_control_characters(live: Installation) -> N
         assert composer.text == "abc"
 
 
+@pytest.mark.long
 async def test_a_model_is_chosen_for_the_messages_to_come(live: Installation) -> None:
     made = await live.create("alpha")
     async with live.cockpit() as desk:
@@ -201,6 +207,7 @@ async def test_files_go_with_a_message(live: Installation, tmp_path: Path) -> No
         assert (await client.canvas.list(made.id))[0].filename == "report.txt"
 
 
+@pytest.mark.long
 async def test_an_upload_for_a_sleeping_replica_comes_with_the_message(
     live: Installation, tmp_path: Path
 ) -> None:

@@ -198,6 +198,7 @@ def test_cells_are_as_high_as_the_terminal_says(monkeypatch: pytest.MonkeyPatch)
         assert outer.cell_aspect() == outer.USUAL_ASPECT
 
 
+@pytest.mark.long
 def test_colors_of_pictures_are_not_kept_for_ever() -> None:
     maker = CellMaker(Pens(ColorSystem.TRUECOLOR))
     for number in range(12):
@@ -209,6 +210,7 @@ def test_colors_of_pictures_are_not_kept_for_ever() -> None:
     assert len(maker._pens._pens) <= 4_097  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.long
 def test_the_cockpit_starts_without_the_decoder() -> None:
     loaded = (
         "import sys, quarterdeck.tui.app, quarterdeck.tui.panes.chat; print('PIL' in sys.modules)"
@@ -277,6 +279,7 @@ def with_image(content: bytes) -> SendMessage:
     return SendMessage(message="look", images=[Image(source=source)])
 
 
+@pytest.mark.long
 async def test_images_of_a_block_are_shown_by_a_key(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,6 +303,7 @@ async def test_images_of_a_block_are_shown_by_a_key(
         await desk.see("No images in this block")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("variables", "why"),
     [

@@ -107,6 +107,7 @@ def script(path: Path, text: str) -> str:
     return str(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "brought"), [(GOOD, "second line"), (KILLED, "editor was killed (SIGKILL)")]
 )
@@ -138,6 +139,7 @@ def test_the_terminal_is_sane_whatever_the_editor_did(
     assert program.raw.rfind(b"\x1b[?1049l") > program.raw.rfind(b"\x1b[?1049h")
 
 
+@pytest.mark.long
 def test_ctrl_c_in_the_editor_is_the_editors(
     live_service: Installation, programs: list[Program], tmp_path: Path
 ) -> None:
@@ -170,6 +172,7 @@ def test_the_cockpit_goes_on_behind_the_editor_and_paints_nothing(
     program.wait(lambda: "tick" in program.text)
 
 
+@pytest.mark.long
 def test_an_unacknowledged_message_survives_the_kill_of_the_cockpit(
     live_service: Installation, programs: list[Program]
 ) -> None:

@@ -108,6 +108,7 @@ async def test_letters_answer_wherever_the_reader_is_and_digits_are_tabs(
         await eventually(lambda: answers == [("r", "no")], "one answer")
 
 
+@pytest.mark.long
 async def test_a_marked_answer_is_given_by_enter_and_any_by_the_mouse(
     frozen: FrozenCockpit, answers: list[tuple[str, str]]
 ) -> None:
@@ -124,6 +125,7 @@ async def test_a_marked_answer_is_given_by_enter_and_any_by_the_mouse(
         await eventually(lambda: answers[1:] == [("r", "always")], "the answer that was clicked")
 
 
+@pytest.mark.long
 async def test_it_takes_the_focus_of_an_empty_composer_only(
     frozen: FrozenCockpit, answers: list[tuple[str, str]]
 ) -> None:
@@ -156,6 +158,7 @@ async def test_it_takes_the_focus_of_an_empty_composer_only(
         await eventually(lambda: focus(frozen) == "Composer", "the composer, asked for")
 
 
+@pytest.mark.long
 async def test_text_that_is_typed_as_the_question_comes_is_text(
     frozen: FrozenCockpit, answers: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +174,7 @@ async def test_text_that_is_typed_as_the_question_comes_is_text(
         await eventually(lambda: answers == [("r", "yes")], "the answer")
 
 
+@pytest.mark.long
 async def test_of_several_questions_the_oldest_is_answered_first(
     frozen: FrozenCockpit, answers: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +198,7 @@ async def test_of_several_questions_the_oldest_is_answered_first(
         await eventually(lambda: answers[1:] == [("two", "yes")], "the answer")
 
 
+@pytest.mark.long
 async def test_a_rejection_is_sent_with_its_reason(
     frozen: FrozenCockpit, answers: list[tuple[str, str]], sent: list[str]
 ) -> None:
@@ -211,6 +216,7 @@ async def test_a_rejection_is_sent_with_its_reason(
         assert sent == ["not yet!"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [40, 80])
 async def test_after_a_reason_the_next_question_has_the_focus(
     frozen: FrozenCockpit, answers: list[tuple[str, str]], sent: list[str], width: int
@@ -231,6 +237,7 @@ async def test_after_a_reason_the_next_question_has_the_focus(
         assert focus(frozen) == "QuestionView"
 
 
+@pytest.mark.long
 async def test_the_key_for_the_question_works_in_the_list(
     frozen: FrozenCockpit, answers: list[tuple[str, str]]
 ) -> None:
@@ -244,6 +251,7 @@ async def test_the_key_for_the_question_works_in_the_list(
         await eventually(lambda: answers == [("r", "yes")], "the answer")
 
 
+@pytest.mark.long
 async def test_a_reason_is_kept_when_the_question_ends_or_the_answer_is_refused(
     frozen: FrozenCockpit,
     answers: list[tuple[str, str]],

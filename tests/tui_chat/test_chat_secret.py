@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from quarterdeck.tui.panes.chat import ChatPane
 from tests.support.trees import files_under
 from tests.support.waiting import eventually
@@ -41,6 +43,7 @@ async def test_a_secret_is_masked_and_never_written_down(
     assert SECRET.encode() not in kept(tmp_path)
 
 
+@pytest.mark.long
 async def test_what_was_being_written_comes_back_behind_the_secret(frozen: FrozenCockpit) -> None:
     state = frozen.add("alpha")
     story = Story().user("log in")

@@ -62,6 +62,7 @@ async def test_a_chat_is_made_switched_renamed_and_deleted(live: Installation) -
             assert second != first
 
 
+@pytest.mark.long
 async def test_a_chat_that_is_deleted_elsewhere_gives_way_to_another(live: Installation) -> None:
     made = await live.create("alpha")
     async with live.cockpit() as desk, live.client() as client:
@@ -75,6 +76,7 @@ async def test_a_chat_that_is_deleted_elsewhere_gives_way_to_another(live: Insta
         await desk.see("goes there")
 
 
+@pytest.mark.long
 async def test_the_reader_finds_their_place_again(live: Installation) -> None:
     made = await live.create("alpha", "```sh\nseq 200\n```")
     async with live.cockpit() as desk, live.client() as client:

@@ -20,6 +20,7 @@ from tests.tui_shell.frozen import FrozenCockpit, Story, every_block, said, scre
 from tests.tui_shell.live import Installation
 
 
+@pytest.mark.long
 async def test_words_are_found_in_what_is_folded_and_further_up(live: Installation) -> None:
     made = await live.create("long")
     async with live.client() as client:
@@ -92,6 +93,7 @@ async def test_found_words_are_marked_and_calls_opened(frozen: FrozenCockpit) ->
         assert "1 of 1" in screen_text(frozen)
 
 
+@pytest.mark.long
 async def test_the_place_is_counted_and_the_search_goes_round(frozen: FrozenCockpit) -> None:
     state = frozen.add("alpha")
     story = Story().user("go")
@@ -140,6 +142,7 @@ async def test_the_head_line_follows_the_plan(frozen: FrozenCockpit) -> None:
             await eventually(lambda: f"plan {done}/5" in screen_text(frozen))  # noqa: B023
 
 
+@pytest.mark.long
 async def test_escape_closes_the_search_before_it_leaves(frozen: FrozenCockpit) -> None:
     said(frozen.add("alpha"), every_block())
     async with frozen.run_test(size=(100, 30)) as pilot:
@@ -158,6 +161,7 @@ async def test_escape_closes_the_search_before_it_leaves(frozen: FrozenCockpit) 
         await eventually(lambda: type(frozen.focused).__name__ == "ReplicaListView")
 
 
+@pytest.mark.long
 async def test_what_comes_and_goes_below_the_transcript_does_not_wrap_it_again(
     frozen: FrozenCockpit,
 ) -> None:
@@ -181,6 +185,7 @@ async def test_what_comes_and_goes_below_the_transcript_does_not_wrap_it_again(
         assert view.size.width == width
 
 
+@pytest.mark.long
 async def test_who_sends_sees_the_end(frozen: FrozenCockpit) -> None:
     state = frozen.add("alpha")
     story = Story().user("go")
@@ -197,6 +202,7 @@ async def test_who_sends_sees_the_end(frozen: FrozenCockpit) -> None:
         await eventually(lambda: "paragraph 59" in screen_text(frozen), "the end")
 
 
+@pytest.mark.long
 async def test_a_chat_is_written_to_new_files_only(live: Installation, tmp_path: Path) -> None:
     made = await live.create("alpha", "```sh\necho out\n```")
     async with live.cockpit() as desk, live.client() as client:
@@ -231,6 +237,7 @@ async def test_a_chat_is_written_to_new_files_only(live: Installation, tmp_path:
         ]
 
 
+@pytest.mark.long
 async def test_images_of_a_message_are_saved(live: Installation, tmp_path: Path) -> None:
     import base64
 

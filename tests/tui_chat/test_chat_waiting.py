@@ -43,6 +43,7 @@ async def test_the_queue_is_reordered_edited_and_dropped(live: Installation) -> 
         await desk.miss("queued 1.")
 
 
+@pytest.mark.long
 async def test_an_edited_message_goes_back_to_its_place(live: Installation) -> None:
     made = await live.create("alpha", BUSY)
     async with live.cockpit() as desk, live.client() as client:
@@ -70,6 +71,7 @@ async def test_an_edited_message_goes_back_to_its_place(live: Installation) -> N
         assert [message.message for message in waiting] == ["two again", "three", "four"]
 
 
+@pytest.mark.long
 async def test_a_waiting_message_is_joined_to_the_one_before_it(live: Installation) -> None:
     made = await live.create("alpha", BUSY)
     async with live.cockpit() as desk, live.client() as client:
@@ -92,6 +94,7 @@ async def test_a_waiting_message_is_joined_to_the_one_before_it(live: Installati
         await desk.see("queued 1. one two three")
 
 
+@pytest.mark.long
 async def test_steering_an_agent_that_takes_no_messages_asks_and_interrupts(
     live: Installation,
 ) -> None:
@@ -119,6 +122,7 @@ async def test_steering_an_agent_that_takes_no_messages_asks_and_interrupts(
         assert await prompts(client, made.id) == [BUSY, "two", "one"]
 
 
+@pytest.mark.long
 async def test_what_is_written_is_sent_into_the_turn(live: Installation) -> None:
     made = await live.create("alpha", BUSY)
     async with live.cockpit() as desk, live.client() as client:
@@ -164,6 +168,7 @@ async def prompts(client: Client, replica: UUID, count: int = 3) -> list[str]:
     return await eventually(read, "the messages")
 
 
+@pytest.mark.long
 async def test_own_messages_that_have_not_left_are_moved_and_taken_back(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit() as desk:

@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
+
 from quarterdeck.tui.forms.kit.controls import FieldRow
 from quarterdeck.wire.environment_parts import CreateFile, CreateVariable, EnvironmentHook
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment, Environment
@@ -59,6 +61,7 @@ async def test_an_environment_from_its_making_to_its_end(live: Installation) -> 
         assert [one.name for one in await client.environments.list(scope="all")] == ["global"]
 
 
+@pytest.mark.long
 async def test_a_name_that_is_taken_is_said_beside_it_and_nothing_is_lost(
     live: Installation,
 ) -> None:
@@ -113,6 +116,7 @@ async def test_variables_are_masked_and_told_whose_they_are(
     assert not any(b"hunter" in path.read_bytes() for path in kept)
 
 
+@pytest.mark.long
 async def test_a_pasted_file_is_shown_before_it_changes_anything(live: Installation) -> None:
     shop = await made(live)
     async with live.client() as client:
@@ -136,6 +140,7 @@ async def test_a_pasted_file_is_shown_before_it_changes_anything(live: Installat
         await desk.see("NEW", "OLD", "s show values")
 
 
+@pytest.mark.long
 async def test_files_are_written_and_changed(live: Installation) -> None:
     shop = await made(live)
     hostile = "title\x1b]0;owned\x07\nsecond line"
@@ -163,6 +168,7 @@ async def test_files_are_written_and_changed(live: Installation) -> None:
     assert file.content == hostile + " more"
 
 
+@pytest.mark.long
 async def test_skills_are_found_and_installed(live: Installation) -> None:
     shop = await made(live)
     async with screen(live) as desk:
@@ -199,6 +205,7 @@ async def test_skills_are_found_and_installed(live: Installation) -> None:
         assert not await client.skills.list(shop.id)
 
 
+@pytest.mark.long
 async def test_mcp_servers_of_both_kinds(live: Installation) -> None:
     shop = await made(live)
     async with screen(live) as desk:
@@ -278,6 +285,7 @@ async def test_the_warm_pool_is_switched(live: Installation) -> None:
             await asyncio.sleep(pause)
 
 
+@pytest.mark.long
 async def test_what_could_not_be_read_is_read_when_the_line_is_back(live: Installation) -> None:
     await made(live)
     async with screen(live) as desk:
@@ -291,6 +299,7 @@ async def test_what_could_not_be_read_is_read_when_the_line_is_back(live: Instal
         await desk.see("No files")
 
 
+@pytest.mark.long
 async def test_a_narrow_window_shows_one_part_at_a_time(live: Installation) -> None:
     await made(live)
     async with screen(live, (50, 20)) as desk:
@@ -304,6 +313,7 @@ async def test_a_narrow_window_shows_one_part_at_a_time(live: Installation) -> N
         await eventually(lambda: desk.focus == "ReplicaListView")
 
 
+@pytest.mark.long
 async def test_permission_rules_are_lines_of_the_form(live: Installation) -> None:
     shop = await made(live)
     async with screen(live) as desk:

@@ -36,6 +36,7 @@ async def test_commands_run_one_below_the_other(live: Installation) -> None:
         assert prompt.value == "half"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     ["sleep 45", "sleep 45; echo never", "while :; do :; done", "trap '' INT; sleep 44; :"],

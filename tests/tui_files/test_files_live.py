@@ -30,6 +30,7 @@ async def test_a_file_is_found_as_it_is_typed_read_and_mentioned(live: Installat
         await desk.see("@src/shop/basket.py")
 
 
+@pytest.mark.long
 async def test_next_pages_come_while_the_cursor_goes_down(live: Installation) -> None:
     await open_shop(live, "alpha")
     async with live.cockpit() as desk:
@@ -64,6 +65,7 @@ async def test_what_is_no_text_or_was_not_there_is_told_plainly(live: Installati
         await desk.see("def pay(amount):")
 
 
+@pytest.mark.long
 async def test_a_copy_that_cannot_be_written_is_read_outside(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +98,7 @@ async def test_a_copy_that_cannot_be_written_is_read_outside(
     assert seen == [("till.py", "def pay(amount):\n    raise NotImplementedError\n", False)]
 
 
+@pytest.mark.long
 async def test_enter_before_the_answer_opens_what_was_typed(live: Installation) -> None:
     await open_shop(live, "alpha")
     async with live.cockpit() as desk:

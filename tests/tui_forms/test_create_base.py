@@ -86,6 +86,7 @@ async def test_the_branch_that_is_checked_out_and_uncommitted_files(
     }
 
 
+@pytest.mark.long
 async def test_a_branch_is_completed_and_an_unknown_one_refused(
     live: Installation, dirty: Path
 ) -> None:
@@ -105,6 +106,7 @@ async def test_a_branch_is_completed_and_an_unknown_one_refused(
         assert found.base_branch == "main"
 
 
+@pytest.mark.long
 async def test_branches_of_a_repository_elsewhere_come_from_the_service(
     live: Installation, dirty: Path, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ import base64
 import io
 from pathlib import Path
 
+import pytest
 from PIL import Image as Pillow
 
 from quarterdeck.client.errors import InvalidRequestError, PayloadTooLargeError
@@ -97,6 +98,7 @@ async def test_images_go_with_the_first_message(live: Installation, tmp_path: Pa
     ]
 
 
+@pytest.mark.long
 async def test_images_are_taken_off_again_and_the_help_tells_how(
     live: Installation, tmp_path: Path
 ) -> None:

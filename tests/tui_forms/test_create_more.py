@@ -59,6 +59,7 @@ def library(installation: Installation, tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.long
 async def test_two_repositories_and_rare_wishes(live: Installation, library: Path) -> None:
     async with live.cockpit((80, 24)) as desk:
         await desk.see("online")
@@ -120,6 +121,7 @@ async def test_what_could_not_be_read_follows_when_the_service_answers(
         assert "quarterdeck  local" in text.splitlines()[0], "the status line stays visible"
 
 
+@pytest.mark.long
 async def test_the_prompt_comes_first_and_grows_to_half_the_screen(frozen: FrozenCockpit) -> None:
     frozen.add("fix-login")
     async with frozen.run_test(size=(100, 40)) as pilot:

@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.support.waiting import eventually
 from tests.tui_files.shop import open_shop
 from tests.tui_shell.live import Installation
@@ -53,6 +55,7 @@ async def test_a_failed_start_says_why_and_is_tried_again_by_key(live: Installat
         await desk.miss("preparing")
 
 
+@pytest.mark.long
 async def test_logs_are_there_without_waking_and_without_having_watched(
     live: Installation,
 ) -> None:

@@ -4,6 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from quarterdeck.tui.options import read_options
 from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit
@@ -29,6 +31,7 @@ async def test_an_action_is_found_and_done(tmp_path: Path) -> None:
         await desk.see("Delete fix-login?")
 
 
+@pytest.mark.long
 async def test_keys_are_told_as_they_are(tmp_path: Path) -> None:
     async with cockpit(tmp_path, {"replica.delete": "D", "replica.new": []}) as desk:
         await desk.press("ctrl+p", *"delask")
@@ -39,6 +42,7 @@ async def test_keys_are_told_as_they_are(tmp_path: Path) -> None:
         await desk.see("New replica")
 
 
+@pytest.mark.long
 async def test_what_makes_no_sense_now_is_not_offered(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("ctrl+p", *"wake")
@@ -49,6 +53,7 @@ async def test_what_makes_no_sense_now_is_not_offered(tmp_path: Path) -> None:
         await desk.miss("Sleep (stops processes")
 
 
+@pytest.mark.long
 async def test_a_replica_is_gone_to_from_the_composer(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("enter")
@@ -59,6 +64,7 @@ async def test_a_replica_is_gone_to_from_the_composer(tmp_path: Path) -> None:
         await eventually(lambda: desk.app.app_state.on_screen == desk.replica("old-idea").id)
 
 
+@pytest.mark.long
 async def test_the_chat_next_to_the_list_is_acted_on_from_the_list(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("enter")
@@ -69,6 +75,7 @@ async def test_the_chat_next_to_the_list_is_acted_on_from_the_list(tmp_path: Pat
         await desk.see("Rename the chat", "Name")
 
 
+@pytest.mark.long
 async def test_what_the_widget_does_itself_is_done_by_its_key(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("enter")
@@ -79,6 +86,7 @@ async def test_what_the_widget_does_itself_is_done_by_its_key(tmp_path: Path) ->
         await desk.see("Message · plan mode")
 
 
+@pytest.mark.long
 async def test_closing_leaves_everything(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("enter")

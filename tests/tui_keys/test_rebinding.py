@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 import quarterdeck.tui
 from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.actions.keys import use_keys
@@ -36,6 +38,7 @@ async def test_an_action_has_the_key_that_was_asked_for(tmp_path: Path) -> None:
         await desk.see("List of replicas")
 
 
+@pytest.mark.long
 async def test_an_action_without_keys_is_out_of_reach_of_them(tmp_path: Path) -> None:
     async with cockpit(tmp_path, replica__delete=[]) as desk:
         await desk.press("d", "?")
@@ -45,6 +48,7 @@ async def test_an_action_without_keys_is_out_of_reach_of_them(tmp_path: Path) ->
         assert "d delete" not in desk.text
 
 
+@pytest.mark.long
 async def test_keys_that_widgets_look_at_themselves(tmp_path: Path) -> None:
     keys = {"composer__send": "ctrl+s", "composer__newline": "enter", "list__down": "x"}
     async with cockpit(tmp_path, **keys) as desk:
@@ -54,6 +58,7 @@ async def test_keys_that_widgets_look_at_themselves(tmp_path: Path) -> None:
         await desk.see("│ a", "│ b")
 
 
+@pytest.mark.long
 async def test_faults_are_named_and_the_cockpit_opens(tmp_path: Path) -> None:
     async with cockpit(tmp_path, replica__delte="D", replica__sleep="d") as desk:
         await desk.see("There is no action replica.delte", "d is replica.delete and")
@@ -61,6 +66,7 @@ async def test_faults_are_named_and_the_cockpit_opens(tmp_path: Path) -> None:
         await desk.see("Delete fix-login?")
 
 
+@pytest.mark.long
 async def test_help_of_a_page_does_not_tell_the_tabs_of_a_replica(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("e")
@@ -71,6 +77,7 @@ async def test_help_of_a_page_does_not_tell_the_tabs_of_a_replica(tmp_path: Path
         assert "Tabs of a replica" not in desk.text
 
 
+@pytest.mark.long
 async def test_help_tells_here_the_tabs_and_anywhere_and_then_all(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
         await desk.press("?")
@@ -84,6 +91,7 @@ async def test_help_tells_here_the_tabs_and_anywhere_and_then_all(tmp_path: Path
         await desk.miss("Rebind in config.toml")
 
 
+@pytest.mark.long
 async def test_dialogs_tell_their_own_keys_and_keep_what_was_typed(tmp_path: Path) -> None:
     async with cockpit(tmp_path, app__keys="f9") as desk:
         await desk.press("n")
@@ -100,6 +108,7 @@ async def test_dialogs_tell_their_own_keys_and_keep_what_was_typed(tmp_path: Pat
         await desk.see("New replica", "hello there!")
 
 
+@pytest.mark.long
 def test_every_dialog_has_the_keys_of_all_dialogs() -> None:
     for path in Path(quarterdeck.tui.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -107,6 +116,7 @@ def test_every_dialog_has_the_keys_of_all_dialogs() -> None:
                 assert not any("ModalScreen" in ast.unparse(base) for base in node.bases), path
 
 
+@pytest.mark.long
 def test_sentences_name_only_keys_that_there_are() -> None:
     found: set[str] = set()
     for path in Path(quarterdeck.tui.__file__).parent.rglob("*.py"):
@@ -125,6 +135,7 @@ def test_sentences_name_the_keys_that_were_asked_for() -> None:
     assert keyed(sentence) == "W wakes it, the palette closes."
 
 
+@pytest.mark.long
 async def test_dialogs_and_fields_follow_the_keys(tmp_path: Path) -> None:
     keys = {
         "confirm__yes": "j",
@@ -150,6 +161,7 @@ async def test_dialogs_and_fields_follow_the_keys(tmp_path: Path) -> None:
         await desk.see("f9 ")
 
 
+@pytest.mark.long
 async def test_the_single_command_and_the_search_in_changes_follow_the_keys(
     tmp_path: Path,
 ) -> None:
@@ -166,6 +178,7 @@ async def test_the_single_command_and_the_search_in_changes_follow_the_keys(
         await desk.miss("f8 first match")
 
 
+@pytest.mark.long
 async def test_a_click_on_the_bottom_line_is_as_good_as_the_key(tmp_path: Path) -> None:
     async with cockpit(tmp_path) as desk:
 

@@ -75,6 +75,7 @@ async def _finish(place: Installation) -> None:
         await client.exec.run(other.id, "touch ~/go")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("settings", "variables", "reaches"),
     [
@@ -103,6 +104,7 @@ def test_a_notice_goes_through_tmux_or_is_a_bell(
         assert program.raw.count(reaches.encode()) == 1
 
 
+@pytest.mark.long
 def test_what_is_copied_is_in_tmux_and_on_its_terminal(
     live_service: Installation, tmux: Run
 ) -> None:

@@ -65,6 +65,7 @@ async def test_the_look_changes_at_once_and_is_kept(
     file(live).unlink()
 
 
+@pytest.mark.long
 async def test_an_agent_is_installed_to_the_end_after_it_could_not_be(
     live: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -109,6 +110,7 @@ async def test_a_providers_key_is_set_masked_and_removed(
         await desk.miss("cdef")
 
 
+@pytest.mark.long
 async def test_a_refusal_stands_below_the_field_and_nothing_is_lost(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +145,7 @@ async def test_an_api_key_is_shown_once_and_revoked(
         await desk.miss("robot")
 
 
+@pytest.mark.long
 async def test_notifications_go_where_they_are_sent(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +163,7 @@ async def test_notifications_go_where_they_are_sent(
         await desk.see("none")
 
 
+@pytest.mark.long
 async def test_another_service_is_gone_to_without_leaving(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +191,7 @@ async def test_another_service_is_gone_to_without_leaving(
     file(live).unlink()
 
 
+@pytest.mark.long
 async def test_a_service_is_made_known_and_gone_to(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +233,7 @@ async def test_a_service_is_made_known_and_gone_to(
     file(live).unlink()
 
 
+@pytest.mark.long
 async def test_without_a_key_it_is_said_how_to_get_one(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +252,7 @@ async def test_without_a_key_it_is_said_how_to_get_one(
     file(live).unlink()
 
 
+@pytest.mark.long
 async def test_where_nothing_is_added_the_key_says_so(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ async def test_the_ansi_theme_sends_the_terminals_own_colors(tmp_path: Path) -> 
     assert ColorType.STANDARD in kinds
 
 
+@pytest.mark.long
 async def test_no_color_is_no_color_and_the_cursor_is_still_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +95,7 @@ async def test_sixteen_colors_of_programs_are_told_apart_and_seen(
         assert contrast(behind, colors[number]) > 2.8, number
 
 
+@pytest.mark.long
 async def test_nothing_blinks(tmp_path: Path) -> None:
     app = cockpit(tmp_path, Options())
     async with app.run_test(size=(80, 24)) as pilot:
@@ -145,6 +147,7 @@ def looks(app: FrozenCockpit, name: str) -> Style:
     return segment.style
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("theme", ["dark", "light", "ansi"])
 async def test_the_row_under_the_cursor_is_marked_without_the_focus(
     tmp_path: Path, theme: str
@@ -175,6 +178,7 @@ async def drag(pilot: Pilot[int], start: tuple[int, int], end: tuple[int, int]) 
     await pilot.pause()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("theme", ["dark", "light", "ansi"])
 async def test_text_that_is_selected_by_mouse_can_be_read(tmp_path: Path, theme: str) -> None:
     app = cockpit(tmp_path, Options(theme=theme))

@@ -74,6 +74,7 @@ PAGES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "bursts",
     [LIST, CHAT, TABS, ENVIRONMENTS, PAGES],

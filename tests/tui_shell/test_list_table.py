@@ -163,6 +163,7 @@ async def test_the_sidebar_says_its_order(frozen: FrozenCockpit) -> None:
         await eventually(lambda: "by name" not in screen_text(frozen), "the usual order")
 
 
+@pytest.mark.long
 async def test_a_click_on_a_title_sorts_and_another_one_turns_the_order(
     frozen: FrozenCockpit,
 ) -> None:
@@ -194,6 +195,7 @@ async def test_the_order_stays_while_the_cursor_is_in_it(frozen: FrozenCockpit) 
         assert names(frozen)[0] == "bump"
 
 
+@pytest.mark.long
 async def test_a_pinned_replica_is_first_and_stays_pinned(tmp_path: Path) -> None:
     app = FrozenCockpit(tmp_path)
     fill(app)
@@ -211,6 +213,7 @@ async def test_a_pinned_replica_is_first_and_stays_pinned(tmp_path: Path) -> Non
         await eventually(lambda: "◆▲ asks" not in screen_text(app), "no pin")
 
 
+@pytest.mark.long
 async def test_groups_have_heads_that_the_cursor_skips(frozen: FrozenCockpit) -> None:
     fill(frozen)
     async with frozen.run_test(size=(80, 24)) as pilot:
@@ -254,6 +257,7 @@ async def test_the_head_of_a_group_is_scrolled_to_with_its_first_one(
         await eventually(lambda: lines(frozen)[1].split() == ["repo-0", "5"], "the first head")
 
 
+@pytest.mark.long
 async def test_only_the_rows_that_are_seen_are_made(
     frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

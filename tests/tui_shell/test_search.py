@@ -13,7 +13,9 @@ from tests.support.waiting import eventually
 from tests.tui_shell.live import Installation
 
 
-@pytest.mark.parametrize("page", [3, 200], ids=["older page", "newest page"])
+@pytest.mark.parametrize(
+    "page", [pytest.param(3, marks=pytest.mark.long), 200], ids=["older page", "newest page"]
+)
 async def test_a_text_is_found_and_shown_in_its_chat(
     live: Installation, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
@@ -58,6 +60,7 @@ async def test_a_text_is_found_and_shown_in_its_chat(
         await desk.miss("Search in all chats")
 
 
+@pytest.mark.long
 async def test_an_unreachable_service_is_named(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit((40, 24)) as desk:

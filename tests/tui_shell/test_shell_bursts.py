@@ -63,6 +63,7 @@ def shown(program: Program) -> str:
     return text_rows(program.screen)[1].partition("│")[2].split()[0]
 
 
+@pytest.mark.long
 def test_bursts_go_where_they_were_meant(program: Program) -> None:
     # Escape is sent alone: with the next key in the same read it would be Alt and that key.
     program.type("\x1b[Fmfor the last\x1b")

@@ -4,6 +4,8 @@ import asyncio
 from itertools import islice
 from uuid import UUID
 
+import pytest
+
 from quarterdeck.client.client import Client
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.chats import SendMessage
@@ -41,6 +43,7 @@ async def test_a_message_waits_behind_the_turn_and_an_interrupt_ends_it(live: In
         assert "cancelled" in {getattr(block, "reason", "") for block in chat.transcript.blocks}
 
 
+@pytest.mark.long
 async def test_what_is_typed_behind_enter_is_the_next_message(live: Installation) -> None:
     made = await live.create("alpha")
     async with live.cockpit() as desk:
@@ -59,6 +62,7 @@ async def test_what_is_typed_behind_enter_is_the_next_message(live: Installation
         await desk.see("│ d ")
 
 
+@pytest.mark.long
 async def test_a_block_is_copied_to_the_terminals_clipboard(live: Installation) -> None:
     await live.create("alpha", "```sh\ntrue\n```")
     async with live.cockpit() as desk:
@@ -79,6 +83,7 @@ def key_of(key: str):
     return events.Key(key, key if len(key) == 1 else None)
 
 
+@pytest.mark.long
 async def test_older_pages_come_when_the_reader_scrolls_up(live: Installation) -> None:
     made = await live.create("long")
     async with live.client() as client:
@@ -110,6 +115,7 @@ async def test_older_pages_come_when_the_reader_scrolls_up(live: Installation) -
         await desk.see("message-000")
 
 
+@pytest.mark.long
 async def test_a_message_typed_while_the_service_is_down_is_sent_later_and_once(
     live: Installation,
 ) -> None:
@@ -136,6 +142,7 @@ async def test_a_message_typed_while_the_service_is_down_is_sent_later_and_once(
             assert await user_messages(client, made.id) == ["first", "second"]
 
 
+@pytest.mark.long
 async def test_a_draft_and_an_unsent_message_are_there_for_the_next_cockpit(
     live: Installation,
 ) -> None:
@@ -163,6 +170,7 @@ async def test_a_draft_and_an_unsent_message_are_there_for_the_next_cockpit(
             assert await user_messages(client, made.id) == ["unsent"]
 
 
+@pytest.mark.long
 async def test_numbers_are_tabs_in_a_transcript_without_a_question(live: Installation) -> None:
     await live.create("alpha", "hello")
     async with live.cockpit() as desk:

@@ -48,6 +48,7 @@ async def test_the_list_stays_beside_the_words_in_a_narrow_window(frozen: Frozen
         assert "fix-login" in screen_text(frozen)
 
 
+@pytest.mark.long
 async def test_marks_are_shown_counted_and_taken_back(frozen: FrozenCockpit) -> None:
     for name in ("one", "two", "three"):
         frozen.add(name)
@@ -65,6 +66,7 @@ async def test_marks_are_shown_counted_and_taken_back(frozen: FrozenCockpit) -> 
         assert words(frozen) == "" and "*" not in screen_text(frozen)
 
 
+@pytest.mark.long
 async def test_marked_replicas_that_are_not_shown_are_named_before_they_are_deleted(
     frozen: FrozenCockpit,
 ) -> None:
@@ -77,6 +79,7 @@ async def test_marked_replicas_that_are_not_shown_are_named_before_they_are_dele
         assert "Delete 2 replicas?" in text and "deletes one, two: sandboxes" in text
 
 
+@pytest.mark.long
 async def test_a_command_is_for_all_that_are_marked(live: Installation) -> None:
     names = ("alpha", "beta", "gamma")
     for name in names:
@@ -102,6 +105,7 @@ async def test_a_command_is_for_all_that_are_marked(live: Installation) -> None:
 PLAN = "/plan ```sh\necho planned\n```"
 
 
+@pytest.mark.long
 async def test_a_plan_to_review_is_told_until_it_is_accepted(
     live: Installation, tmp_path: Path
 ) -> None:
@@ -131,6 +135,7 @@ async def test_a_plan_to_review_is_told_until_it_is_accepted(
         await desk.miss("needs you")
 
 
+@pytest.mark.long
 async def test_a_running_turn_has_its_beginning_in_a_cockpit_opened_anew(
     live: Installation,
 ) -> None:
@@ -152,6 +157,7 @@ def keys_told(app: FrozenCockpit) -> str:
     return screen_text(app).splitlines()[-1]
 
 
+@pytest.mark.long
 async def test_keys_are_offered_where_they_do_something(frozen: FrozenCockpit) -> None:
     states = ("active", "error", "preparing", "sleeping", "archived")
     for status in states:
@@ -187,6 +193,7 @@ async def test_offered_keys_follow_the_state(frozen: FrozenCockpit) -> None:
         assert "s sleep" not in keys_told(frozen)
 
 
+@pytest.mark.long
 async def test_a_plain_word_is_also_a_state(frozen: FrozenCockpit) -> None:
     frozen.add("flaky")
     frozen.add("old-idea", "sleeping")
@@ -196,6 +203,7 @@ async def test_a_plain_word_is_also_a_state(frozen: FrozenCockpit) -> None:
         assert words(frozen) == "1 of 2"
 
 
+@pytest.mark.long
 async def test_an_environment_is_found_by_its_name(live: Installation) -> None:
     await live.create("alpha")
     async with live.client() as client:
@@ -208,6 +216,7 @@ async def test_an_environment_is_found_by_its_name(live: Installation) -> None:
         await desk.see("0 of 1")
 
 
+@pytest.mark.long
 async def test_groups_of_environments_have_their_names(live: Installation) -> None:
     await live.create("alpha")
     async with live.client() as client:
@@ -218,6 +227,7 @@ async def test_groups_of_environments_have_their_names(live: Installation) -> No
         await desk.see(f" {name}  1")
 
 
+@pytest.mark.long
 async def test_tabs_that_have_no_room_show_their_keys(frozen: FrozenCockpit) -> None:
     frozen.add("one")
     async with frozen.run_test(size=(80, 24)) as pilot:
@@ -229,6 +239,7 @@ async def test_tabs_that_have_no_room_show_their_keys(frozen: FrozenCockpit) -> 
         assert "4 Files  5  6 [7 Exec]" in screen_text(frozen)
 
 
+@pytest.mark.long
 async def test_keys_behind_the_words_are_for_the_list(frozen: FrozenCockpit) -> None:
     for name in ("fix-login", "flaky"):
         frozen.add(name)
@@ -240,6 +251,7 @@ async def test_keys_behind_the_words_are_for_the_list(frozen: FrozenCockpit) -> 
         assert frozen.screen.query_one(FilterLine).typed == "flaky"
 
 
+@pytest.mark.long
 async def test_who_writes_keeps_the_pane_when_the_list_empties(frozen: FrozenCockpit) -> None:
     state = frozen.add("fix-login", awaiting_input=True)
     async with frozen.run_test(size=(80, 24)) as pilot:
@@ -252,6 +264,7 @@ async def test_who_writes_keeps_the_pane_when_the_list_empties(frozen: FrozenCoc
         assert type(frozen.focused).__name__ == "Composer"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (50, 20)])
 async def test_hints_in_empty_places_are_whole(
     frozen: FrozenCockpit, size: tuple[int, int]
@@ -289,6 +302,7 @@ def asks(app: FrozenCockpit, name: str) -> None:
     app.app_state.publish(ListChanged())
 
 
+@pytest.mark.long
 async def test_the_order_is_kept_while_the_cursor_is_in_the_list(frozen: FrozenCockpit) -> None:
     for name in ("one", "two", "three"):
         frozen.add(name)

@@ -34,6 +34,7 @@ def new(desk: Desk, name: str) -> bool:
     return any(one.unseen for one in desk.app.app_state.replicas.values() if one.name == name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("away", ["page", "window"])
 async def test_what_is_shown_but_not_looked_at(live: Installation, away: str) -> None:
     record = await live.create("alpha")
@@ -56,6 +57,7 @@ async def test_what_is_shown_but_not_looked_at(live: Installation, away: str) ->
         await eventually(lambda: not desk.replica("alpha").unseen, "a look at it")
 
 
+@pytest.mark.long
 async def test_what_was_done_while_no_cockpit_was_open(live: Installation, tmp_path: Path) -> None:
     before = await live.create("before")
     await turn(live, before.id)
@@ -71,6 +73,7 @@ async def test_what_was_done_while_no_cockpit_was_open(live: Installation, tmp_p
         assert unseen == {"newest", "older"}
 
 
+@pytest.mark.long
 async def test_a_look_in_passing_marks_nothing_as_seen(
     live: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +99,7 @@ async def test_a_look_in_passing_marks_nothing_as_seen(
         await eventually(lambda: not desk.replica("first").unseen, "the one that is looked at")
 
 
+@pytest.mark.long
 async def test_a_key_goes_to_the_next_that_needs_the_user(
     live: Installation, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ from tests.support.waiting import eventually
 from tests.tui_shell.live import Installation
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("key", "words"), [("e", "Everywhere"), ("a", "No automations yet"), ("comma", "Connections")]
 )

@@ -87,6 +87,7 @@ def test_the_first_frame_needs_no_http_library(tmp_path: Path, programs: list[Pr
     assert (tmp_path / "found").read_text() == "none"
 
 
+@pytest.mark.long
 def test_a_worker_that_fails_is_told_and_written_down(
     tmp_path: Path, programs: list[Program]
 ) -> None:
@@ -101,6 +102,7 @@ def test_a_worker_that_fails_is_told_and_written_down(
     assert program.finish() == 0
 
 
+@pytest.mark.long
 def test_a_widget_that_fails_ends_with_a_sentence_and_a_usable_terminal(
     tmp_path: Path, programs: list[Program]
 ) -> None:
@@ -114,6 +116,7 @@ def test_a_widget_that_fails_ends_with_a_sentence_and_a_usable_terminal(
     assert termios.tcgetattr(program._master)[3] == before[3]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_and_leaves_the_terminal_as_it_was(
     live_service: Installation, programs: list[Program], number: signal.Signals
@@ -125,6 +128,7 @@ def test_a_signal_ends_it_and_leaves_the_terminal_as_it_was(
     assert program.raw.rfind(b"\x1b[?1049l") > program.raw.rfind(b"\x1b[?1049h")
 
 
+@pytest.mark.long
 def test_a_terminal_that_goes_away_ends_it(
     live_service: Installation, programs: list[Program]
 ) -> None:
@@ -137,6 +141,7 @@ def test_a_terminal_that_goes_away_ends_it(
     assert program.process.wait(10) is not None
 
 
+@pytest.mark.long
 def test_a_draft_survives_the_kill_of_the_cockpit(
     live_service: Installation, programs: list[Program]
 ) -> None:
@@ -163,6 +168,7 @@ def test_a_draft_survives_the_kill_of_the_cockpit(
     again.wait_for("half a thought")
 
 
+@pytest.mark.long
 def test_a_cockpit_that_nobody_touches_sends_nothing_and_rests(
     live_service: Installation, programs: list[Program]
 ) -> None:
@@ -182,6 +188,7 @@ def _cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.long
 def test_a_window_that_shrinks_under_a_dialog_breaks_nothing(
     live_service: Installation, programs: list[Program]
 ) -> None:
@@ -196,6 +203,7 @@ def test_a_window_that_shrinks_under_a_dialog_breaks_nothing(
     assert program.process.poll() is None
 
 
+@pytest.mark.long
 def test_a_window_that_had_other_sizes_while_nothing_ran_is_drawn_again(
     live_service: Installation, programs: list[Program]
 ) -> None:
@@ -216,6 +224,7 @@ def test_a_window_that_had_other_sizes_while_nothing_ran_is_drawn_again(
         program.wait_for(shown)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("term", ["dumb", "unknown"])
 def test_a_terminal_that_cannot_be_drawn_on_is_refused(tmp_path: Path, term: str) -> None:
     argv = [sys.executable, "-m", "quarterdeck"]

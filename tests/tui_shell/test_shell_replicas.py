@@ -22,6 +22,7 @@ async def test_a_replica_is_made_and_answers(live: Installation) -> None:
         assert desk.replica("first-one").active
 
 
+@pytest.mark.long
 async def test_errors_stand_beside_their_fields_and_nothing_typed_is_lost(
     live: Installation,
 ) -> None:
@@ -46,6 +47,7 @@ async def test_errors_stand_beside_their_fields_and_nothing_typed_is_lost(
         await desk.see("New replica", "Hello", "/nowhere")
 
 
+@pytest.mark.long
 async def test_the_first_message_takes_the_keys_of_the_composer(live: Installation) -> None:
     async with live.cockpit((80, 24)) as desk:
         await desk.see("online")
@@ -57,6 +59,7 @@ async def test_the_first_message_takes_the_keys_of_the_composer(live: Installati
         assert not field.has_focus
 
 
+@pytest.mark.long
 async def test_the_dialog_says_that_the_service_is_down(live: Installation) -> None:
     async with live.cockpit((80, 24)) as desk:
         await desk.see("online")
@@ -67,6 +70,7 @@ async def test_the_dialog_says_that_the_service_is_down(live: Installation) -> N
         await desk.see("No service answers", "Keep")
 
 
+@pytest.mark.long
 async def test_sleep_wake_and_delete_with_a_question(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit() as desk:
@@ -87,6 +91,7 @@ async def test_sleep_wake_and_delete_with_a_question(live: Installation) -> None
         assert desk.focus == "ReplicaListView"
 
 
+@pytest.mark.long
 async def test_a_replica_that_is_deleted_elsewhere_says_so_and_leaves_the_keys_usable(
     live: Installation,
 ) -> None:
@@ -105,6 +110,7 @@ async def test_a_replica_that_is_deleted_elsewhere_says_so_and_leaves_the_keys_u
         await desk.see("New replica")
 
 
+@pytest.mark.long
 async def test_a_turn_is_interrupted_from_the_list_without_its_pane(live: Installation) -> None:
     await live.create("busy", "```sh\nsleep 100\n```")
     await live.create("other")
@@ -124,6 +130,7 @@ async def test_a_turn_is_interrupted_from_the_list_without_its_pane(live: Instal
         await eventually(lambda: not desk.replica("busy").works, "the end of the turn")
 
 
+@pytest.mark.long
 async def test_what_stops_a_running_turn_asks_first(live: Installation) -> None:
     await live.create("busy", "```sh\nsleep 100\n```")
     async with live.cockpit() as desk:
@@ -143,6 +150,7 @@ async def test_what_stops_a_running_turn_asks_first(live: Installation) -> None:
         await desk.see("☾ sleeping")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (50, 20)])
 async def test_hints_of_empty_tabs_are_whole(live: Installation, size: tuple[int, int]) -> None:
     hints = {
@@ -163,6 +171,7 @@ async def test_hints_of_empty_tabs_are_whole(live: Installation, size: tuple[int
             await desk.press("escape")
 
 
+@pytest.mark.long
 async def test_names_of_any_kind_break_nothing(live: Installation) -> None:
     await live.create("x" * 200)
     await live.create("\x1b[31mred\x07")
@@ -174,6 +183,7 @@ async def test_names_of_any_kind_break_nothing(live: Installation) -> None:
         await desk.see("red")
 
 
+@pytest.mark.long
 async def test_who_comes_back_to_the_window_sees_what_was_made_elsewhere(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +197,7 @@ async def test_who_comes_back_to_the_window_sees_what_was_made_elsewhere(
         await desk.see("elsewhere")
 
 
+@pytest.mark.long
 async def test_a_notice_that_stands_there_is_not_said_again(live: Installation) -> None:
     async with live.cockpit((80, 24)) as desk:
         await desk.see("online")

@@ -114,6 +114,7 @@ def test_chat_of_every_block(
     assert snap_compare(frozen, terminal_size=size, run_before=press("enter", until="enter queues"))
 
 
+@pytest.mark.long
 def test_failed_in_a_narrow_window(snap_compare: Any, frozen: FrozenCockpit) -> None:
     frozen.add("broken", "error", error="The engine did not start: no space left on device.")
     assert snap_compare(frozen, terminal_size=NARROW, run_before=press("enter", until="w retry"))
@@ -124,6 +125,7 @@ def test_preparing(snap_compare: Any, frozen: FrozenCockpit) -> None:
     assert snap_compare(frozen, terminal_size=SMALL, run_before=press("enter", until="Preparing"))
 
 
+@pytest.mark.long
 def test_sleeping(snap_compare: Any, frozen: FrozenCockpit) -> None:
     said(frozen.add("old-idea", "sleeping"), every_block())
     wait = press("enter", until="enter wakes and sends")
@@ -143,6 +145,7 @@ def test_not_isolated(snap_compare: Any, frozen: FrozenCockpit) -> None:
     assert snap_compare(frozen, terminal_size=SMALL, run_before=press(until="not isolated"))
 
 
+@pytest.mark.long
 def test_message_of_unknown_fate(snap_compare: Any, frozen: FrozenCockpit) -> None:
     state = frozen.add("one")
     assert state.first_chat is not None
@@ -173,6 +176,7 @@ def test_confirm_in_a_narrow_window(snap_compare: Any, frozen: FrozenCockpit) ->
     )
 
 
+@pytest.mark.long
 @each_size
 def test_create_with_an_error(
     snap_compare: Any,
@@ -198,6 +202,7 @@ def test_create_with_an_error(
     assert snap_compare(frozen, terminal_size=size, run_before=press(*keys, until="Names cannot"))
 
 
+@pytest.mark.long
 def test_create_while_the_service_is_down(snap_compare: Any, frozen: FrozenCockpit) -> None:
     wait = press("n", *"Mend", until="follow when it answers")
     assert snap_compare(frozen, terminal_size=SMALL, run_before=wait)

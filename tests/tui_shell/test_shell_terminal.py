@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.support.waiting import eventually
 from tests.tui_shell.live import Installation
 
@@ -32,6 +34,7 @@ async def test_a_terminal_is_typed_in_ended_and_opened_again(
         await eventually(lambda: desk.focus == "ReplicaListView")
 
 
+@pytest.mark.long
 async def test_keys_typed_in_one_burst_go_where_they_were_meant(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit() as desk:
@@ -42,6 +45,7 @@ async def test_keys_typed_in_one_burst_go_where_they_were_meant(live: Installati
         await desk.see("x8y")
 
 
+@pytest.mark.long
 async def test_sleep_ends_terminals_and_waking_brings_a_new_one(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit() as desk:
@@ -60,6 +64,7 @@ async def test_sleep_ends_terminals_and_waking_brings_a_new_one(live: Installati
         await eventually(lambda: desk.focus == "TerminalView")
 
 
+@pytest.mark.long
 async def test_a_terminal_goes_on_when_the_service_was_killed(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit() as desk:
@@ -74,6 +79,7 @@ async def test_a_terminal_goes_on_when_the_service_was_killed(live: Installation
         await desk.see("online", "before-2-after")
 
 
+@pytest.mark.long
 async def test_the_mouse_chooses_replicas_and_tabs(live: Installation) -> None:
     await live.create("alpha")
     await live.create("two")

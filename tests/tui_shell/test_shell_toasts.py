@@ -66,6 +66,7 @@ async def test_a_notice_does_not_cover_the_composer(frozen: FrozenCockpit) -> No
 QUITS = "ctrl+q quits (agents keep running)"
 
 
+@pytest.mark.long
 async def test_ctrl_c_says_how_to_quit_and_clears_a_draft(frozen: FrozenCockpit) -> None:
     frozen.add("fix-login")
     async with frozen.run_test(size=(100, 30), notifications=True) as pilot:

@@ -47,6 +47,7 @@ async def test_output_becomes_rows_cursor_title_and_replies(host, open_terminal,
     assert sink.replies == b"\x1b[1;12R"
 
 
+@pytest.mark.long
 async def test_queries_of_a_replay_are_not_answered(host, open_terminal, wait_for) -> None:
     emulator, sink = open_terminal(host)
     await emulator.feed(b"\x1b[c\x1b[6nold", replay=True)
@@ -55,6 +56,7 @@ async def test_queries_of_a_replay_are_not_answered(host, open_terminal, wait_fo
     assert sink.replies == b"\x1b[1;7R"
 
 
+@pytest.mark.long
 async def test_only_changed_rows_are_told(host, open_terminal, wait_for) -> None:
     emulator, sink = open_terminal(host)
     await emulator.feed(b"first\r\n")
@@ -65,6 +67,7 @@ async def test_only_changed_rows_are_told(host, open_terminal, wait_for) -> None
     assert {y for y, _ in sink.frames[-1].rows} <= {0, 1}
 
 
+@pytest.mark.long
 async def test_a_hidden_terminal_sends_no_frames(host, open_terminal, wait_for) -> None:
     emulator, sink = open_terminal(host)
     await emulator.feed(b"one")
@@ -78,6 +81,7 @@ async def test_a_hidden_terminal_sends_no_frames(host, open_terminal, wait_for) 
     await wait_for(lambda: sink.rows.get(1) == "two")
 
 
+@pytest.mark.long
 async def test_no_frame_before_the_last_one_is_painted(host, open_terminal, wait_for) -> None:
     emulator, sink = open_terminal(host)
     sink.painted = lambda: None
@@ -93,6 +97,7 @@ async def test_no_frame_before_the_last_one_is_painted(host, open_terminal, wait
     await wait_for(lambda: len(sink.frames) == count + 1)
 
 
+@pytest.mark.long
 async def test_reset_under_a_flood_of_styles(host, open_terminal, wait_for) -> None:
     emulator, sink = open_terminal(host)
     await emulator.feed(b"x")
@@ -106,6 +111,7 @@ async def test_reset_under_a_flood_of_styles(host, open_terminal, wait_for) -> N
     assert host.pid == pid
 
 
+@pytest.mark.long
 async def test_synchronized_output_is_not_torn(host, open_terminal, wait_for) -> None:
     emulator, sink = open_terminal(host)
     await emulator.feed(b"before")
@@ -119,6 +125,7 @@ async def test_synchronized_output_is_not_torn(host, open_terminal, wait_for) ->
     assert sink.rows[0] == "half whole"
 
 
+@pytest.mark.long
 async def test_scroll_select_copy(host, open_terminal, wait_for) -> None:
     emulator, sink = open_terminal(host)
     await emulator.feed(b"".join([b"line %d\r\n" % n for n in range(100)]))
@@ -131,6 +138,7 @@ async def test_scroll_select_copy(host, open_terminal, wait_for) -> None:
     await wait_for(lambda: sink.frames[-1].state.scrollback.back == 0)
 
 
+@pytest.mark.long
 async def test_killed_process_is_restarted_with_the_screen(host, open_terminal, wait_for) -> None:
     emulator, sink = open_terminal(host)
     other, other_sink = open_terminal(host)
@@ -151,6 +159,7 @@ async def test_killed_process_is_restarted_with_the_screen(host, open_terminal, 
     assert not sink.failed and not other_sink.failed
 
 
+@pytest.mark.long
 async def test_killed_under_a_flood(host, open_terminal, wait_for) -> None:
     emulator, sink = open_terminal(host)
     for round_number in range(60):
@@ -164,6 +173,7 @@ async def test_killed_under_a_flood(host, open_terminal, wait_for) -> None:
     assert not sink.failed
 
 
+@pytest.mark.long
 async def test_alternate_screen_outlives_its_dropped_beginning(
     host, open_terminal, wait_for
 ) -> None:
@@ -178,6 +188,7 @@ async def test_alternate_screen_outlives_its_dropped_beginning(
     assert sink.frames[-1].state.modes == modes
 
 
+@pytest.mark.long
 async def test_bytes_that_kill_twice_are_given_up_alone(
     poisoned_host, open_terminal, wait_for
 ) -> None:
@@ -200,6 +211,7 @@ async def test_bytes_that_kill_twice_are_given_up_alone(
     await wait_for(lambda: sick_sink.rows.get(0) == "anew")
 
 
+@pytest.mark.long
 async def test_a_process_that_does_not_start(open_terminal, wait_for) -> None:
     for command in ((*POISONED, "silent"), ("/nonexistent/python",)):
         host = EmulatorHost(command)
@@ -210,6 +222,7 @@ async def test_a_process_that_does_not_start(open_terminal, wait_for) -> None:
         await host.close()
 
 
+@pytest.mark.long
 async def test_the_feeder_waits_for_a_process_that_is_behind(host, open_terminal) -> None:
     emulator, _ = open_terminal(host)
     await emulator.feed(b"x")
@@ -225,6 +238,7 @@ async def test_the_feeder_waits_for_a_process_that_is_behind(host, open_terminal
         await emulator.feed(b"z")
 
 
+@pytest.mark.long
 async def test_closing_leaves_no_process(open_terminal, wait_for) -> None:
     host = EmulatorHost()
     emulator, _ = open_terminal(host)
@@ -236,6 +250,7 @@ async def test_closing_leaves_no_process(open_terminal, wait_for) -> None:
     await emulator.feed(b"after the end")
 
 
+@pytest.mark.long
 async def test_the_process_ends_with_the_cockpit(wait_for) -> None:
     code = (
         "import asyncio, os\n"
@@ -266,6 +281,7 @@ def _alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.long
 async def test_flood_in_two_terminals_is_shared(host, open_terminal, wait_for) -> None:
     first, first_sink = open_terminal(host)
     second, second_sink = open_terminal(host, 200, 50)

@@ -31,6 +31,7 @@ async def open_terminals(desk: Desk, name: str) -> None:
     await desk.press("t")
 
 
+@pytest.mark.long
 async def test_up_to_eight_are_chosen_named_and_found_again(live: Installation) -> None:
     await live.create("alpha")
     await live.create("beta")
@@ -71,6 +72,7 @@ async def test_up_to_eight_are_chosen_named_and_found_again(live: Installation) 
         await eventually(lambda: desk.focus == "TerminalView")
 
 
+@pytest.mark.long
 async def test_search_copy_links_and_offers(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
@@ -55,11 +56,13 @@ def test_shell(snap_compare, list_source) -> None:
     assert snap_compare(app, terminal_size=(80, 24), run_before=shown("wide: 漢字"))
 
 
+@pytest.mark.long
 def test_lost(snap_compare, list_source) -> None:
     app = Terminal(list_source, StreamLost("The connection was lost.", 3.0))
     assert snap_compare(app, terminal_size=(80, 24), run_before=shown("Trying again in 3 s"))
 
 
+@pytest.mark.long
 def test_ended(snap_compare, list_source) -> None:
     app = Terminal(list_source, OutputEvent(b"exit\r\n"), Exited(1))
     assert snap_compare(app, terminal_size=(80, 24), run_before=shown("ended with code 1"))

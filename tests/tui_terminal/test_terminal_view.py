@@ -92,6 +92,7 @@ async def test_a_shell(host, make_program, program_source, wait_for) -> None:
         assert app.stolen == 1
 
 
+@pytest.mark.long
 async def test_every_key_but_the_prefix_goes_to_the_program(host, list_source, wait_for) -> None:
     source = list_source()
     app = Cockpit(source, host)
@@ -111,6 +112,7 @@ async def test_every_key_but_the_prefix_goes_to_the_program(host, list_source, w
         assert len(app.heard) == 1
 
 
+@pytest.mark.long
 async def test_program_modes_change_what_keys_send(host, list_source, wait_for) -> None:
     source = list_source(Replay(b"\x1b[?1h\x1b[?2004hready", 80, 24))
     app = Cockpit(source, host)
@@ -122,6 +124,7 @@ async def test_program_modes_change_what_keys_send(host, list_source, wait_for) 
         await wait_for(lambda: source.sent[-1] == "\x1b[200~two\rlines\x1b[201~")
 
 
+@pytest.mark.long
 async def test_a_large_paste_goes_in_pieces_and_in_order(host, list_source, wait_for) -> None:
     source = list_source()
     app = Cockpit(source, host)
@@ -134,6 +137,7 @@ async def test_a_large_paste_goes_in_pieces_and_in_order(host, list_source, wait
         assert max(map(len, source.sent)) <= 65_536
 
 
+@pytest.mark.long
 async def test_replies_are_typed(host, list_source, wait_for) -> None:
     source = list_source(Replay(b"\x1b[c", 80, 24), OutputEvent(b"\x1b[6n"))
     app = Cockpit(source, host)
@@ -142,6 +146,7 @@ async def test_replies_are_typed(host, list_source, wait_for) -> None:
         assert source.sent == ["\x1b[1;1R"]
 
 
+@pytest.mark.long
 async def test_mouse_is_reported_when_asked_for(host, list_source, wait_for) -> None:
     source = list_source(Replay(b"\x1b[?1002h\x1b[?1006hready", 80, 24))
     app = Cockpit(source, host)
@@ -155,6 +160,7 @@ async def test_mouse_is_reported_when_asked_for(host, list_source, wait_for) -> 
         assert sent.startswith("\x1b[<0;4;3M") and sent.endswith("\x1b[<0;6;3m")
 
 
+@pytest.mark.long
 async def test_selection_is_offered_for_copying(host, list_source, wait_for) -> None:
     source = list_source(Replay(b"hello brave world\r\nsecond line", 80, 24))
     app = Cockpit(source, host)
@@ -176,6 +182,7 @@ async def test_selection_is_offered_for_copying(host, list_source, wait_for) -> 
         assert source.sent == ["a"]
 
 
+@pytest.mark.long
 async def test_scrollback_and_back(host, list_source, wait_for) -> None:
     lines = b"".join([b"line %d\r\n" % n for n in range(200)])
     source = list_source(Replay(lines, 80, 24))
@@ -193,6 +200,7 @@ async def test_scrollback_and_back(host, list_source, wait_for) -> None:
         assert "back" not in app.shown(0) and source.sent == ["x"]
 
 
+@pytest.mark.long
 async def test_wheel_scrolls_back_or_sends_arrows(host, list_source, wait_for) -> None:
     lines = b"".join([b"line %d\r\n" % n for n in range(200)])
     source = list_source(Replay(lines, 80, 24))
@@ -212,6 +220,7 @@ async def test_wheel_scrolls_back_or_sends_arrows(host, list_source, wait_for) -
         await wait_for(lambda: "".join(source.sent) == "\x1b[A" * 3)
 
 
+@pytest.mark.long
 async def test_another_clients_size_is_shown_in_part(host, list_source, wait_for) -> None:
     source = list_source(Replay(b"", 80, 24))
     app = Cockpit(source, host)
@@ -258,6 +267,7 @@ async def test_a_size_that_still_changes_is_not_asked_for(list_source, wait_for)
     await asyncio.gather(run, return_exceptions=True)
 
 
+@pytest.mark.long
 async def test_a_lost_link_is_told_and_nothing_typed_is_lost(host, list_source, wait_for) -> None:
     source = list_source(Replay(b"hello", 80, 24))
     app = Cockpit(source, host)
@@ -271,6 +281,7 @@ async def test_a_lost_link_is_told_and_nothing_typed_is_lost(host, list_source, 
         await wait_for(lambda: app.shown(0) == "hello")
 
 
+@pytest.mark.long
 async def test_title_and_bell(host, list_source, wait_for) -> None:
     source = list_source(Replay(b"x\x07", 80, 24))
     app = Cockpit(source, host)
@@ -282,6 +293,7 @@ async def test_title_and_bell(host, list_source, wait_for) -> None:
         assert app.view.title == "ab"
 
 
+@pytest.mark.long
 async def test_a_hidden_view_is_not_painted(host, list_source, wait_for) -> None:
     source = list_source(Replay(b"one", 80, 24))
     app = Cockpit(source, host)
@@ -299,6 +311,7 @@ async def test_a_hidden_view_is_not_painted(host, list_source, wait_for) -> None
         await wait_for(lambda: "last" in "".join(app.view.screen_text))
 
 
+@pytest.mark.long
 async def test_a_view_under_another_screen_is_not_painted(host, list_source, wait_for) -> None:
     source = list_source(Replay(b"one", 80, 24))
     app = Cockpit(source, host)
@@ -317,6 +330,7 @@ async def test_a_view_under_another_screen_is_not_painted(host, list_source, wai
         await wait_for(lambda: app.shown(10) == "two")
 
 
+@pytest.mark.long
 async def test_the_cursor(host, list_source, wait_for) -> None:
     source = list_source(Replay("a漢b\x1b[1;2H".encode(), 80, 24))
     app = Cockpit(source, host)
@@ -336,6 +350,7 @@ async def test_the_cursor(host, list_source, wait_for) -> None:
         await wait_for(lambda: marked() == [])
 
 
+@pytest.mark.long
 async def test_colors_follow_the_theme_and_the_program(host, list_source, wait_for) -> None:
     text = b"plain\x1b[38;2;1;2;3mrgb\x1b[0;7minverse\x1b[0;4:3mcurly\x1b[0m"
     source = list_source(Replay(text, 80, 24))
@@ -352,6 +367,7 @@ async def test_colors_follow_the_theme_and_the_program(host, list_source, wait_f
         await wait_for(lambda: next(iter(app.view.render_line(0))).style.bgcolor != before)
 
 
+@pytest.mark.long
 async def test_hostile_output_never_reaches_the_outer_terminal(host, list_source, wait_for) -> None:
     hostile = (
         b"\x1b]52;c;ZXZpbA==\x07\x1b]0;evil\x07\x1bPq#0~\x1b\\\x1b[c"
@@ -369,6 +385,7 @@ async def test_hostile_output_never_reaches_the_outer_terminal(host, list_source
             assert not any(ord(c) < 32 or 127 <= ord(c) < 160 or c == "\u202e" for c in text)
 
 
+@pytest.mark.long
 async def test_the_emulator_killed_in_the_middle(host, list_source, wait_for) -> None:
     source = list_source(Replay(b"before\r\n", 80, 24))
     app = Cockpit(source, host)
@@ -380,6 +397,7 @@ async def test_the_emulator_killed_in_the_middle(host, list_source, wait_for) ->
         assert app.shown(0) == "before"
 
 
+@pytest.mark.long
 async def test_taken_away_under_a_flood(host, make_program, program_source, wait_for) -> None:
     app = Cockpit(program_source(make_program("yes")), host)
     async with app.run_test():
@@ -412,6 +430,7 @@ def _last(view: TerminalView) -> int:
     return max(y for y, text in enumerate(view.screen_text) if text or not y)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "flood", ["yes", r"while :; do printf '\e[4%dm%d' $((RANDOM%8)) $RANDOM; done"]
 )

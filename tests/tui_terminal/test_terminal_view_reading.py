@@ -69,6 +69,7 @@ async def test_a_search_is_marked_and_left_by_typing(host, list_source, wait_for
         assert all(app.marked(y) == [] for y in range(22))
 
 
+@pytest.mark.long
 async def test_the_wheel_reads_and_the_program_gets_no_mouse(host, list_source, wait_for) -> None:
     source = list_source(Replay(LINES + b"\x1b[?1003h\x1b[?1006h", 80, 24))
     app = Desk(source, host)
@@ -85,6 +86,7 @@ async def test_the_wheel_reads_and_the_program_gets_no_mouse(host, list_source, 
         assert text.count("needle") == 2 and source.sent == []
 
 
+@pytest.mark.long
 async def test_reading_ends_with_the_emulator(host, list_source, wait_for) -> None:
     source = list_source(Replay(LINES, 80, 24))
     app = Desk(source, host)
@@ -99,6 +101,7 @@ async def test_reading_ends_with_the_emulator(host, list_source, wait_for) -> No
         await wait_for(lambda: source.sent == ["x"])
 
 
+@pytest.mark.long
 async def test_a_link_is_told_only_for_a_click_with_ctrl(host, list_source, wait_for) -> None:
     text = b"\x1b]8;;https://evil.example/\x07good\x1b]8;;\x07 plain\r\n"
     app = Desk(list_source(Replay(text, 80, 24)), host)
@@ -112,6 +115,7 @@ async def test_a_link_is_told_only_for_a_click_with_ctrl(host, list_source, wait
         assert [one.uri for one in app.heard] == ["https://evil.example/"]
 
 
+@pytest.mark.long
 async def test_what_programs_offer_is_told_once_and_not_again(host, list_source, wait_for) -> None:
     source = list_source(Replay(b"\x1b]52;c;b2xk\x07ready", 80, 24))
     app = Desk(source, host)
@@ -129,6 +133,7 @@ async def test_what_programs_offer_is_told_once_and_not_again(host, list_source,
         assert len(app.heard) == count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("y", "seen"), [(-1, "line 160 "), (24, "line 199 ")])
 async def test_a_selection_is_pulled_beyond_the_edge(
     host, list_source, wait_for, y: int, seen: str

@@ -110,6 +110,7 @@ def test_a_leak_would_be_seen(data: bytes) -> None:
     assert odd_sequences(data) or "\u0301" * 20 in printed(data)
 
 
+@pytest.mark.long
 def test_nothing_hostile_reaches_the_terminal_around(
     cockpit: Program, live_service: Installation
 ) -> None:
@@ -134,6 +135,7 @@ def test_nothing_hostile_reaches_the_terminal_around(
     assert cockpit.finish() == 0
 
 
+@pytest.mark.long
 def test_a_program_is_told_keys_apart_if_it_asks(cockpit: Program) -> None:
     shift_enter, typed = "\x1b[13;2u", "^[[27;2;13~"
     read = "stty raw -echo; echo n''ow; head -c {} | cat -v; stty sane"
@@ -163,6 +165,7 @@ TEXT = (
 )
 
 
+@pytest.mark.long
 def test_a_recording_looks_in_the_cockpit_as_in_tmux(
     make_program, tmux_screen, require_tool, htop, cockpit, live_service, tmp_path: Path
 ) -> None:

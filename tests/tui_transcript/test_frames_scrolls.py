@@ -155,6 +155,7 @@ def blanks(chosen: random.Random) -> Strip:
     return Strip(segments).adjust_cell_length(WIDTH - LEFT)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_erased_cells_look_like_written_ones(seed: int) -> None:
     chosen = random.Random(seed)

@@ -87,6 +87,7 @@ def test_every_cell_is_equal_and_few_bytes_are_sent(twin: Twin) -> None:
         assert ours < theirs, name
 
 
+@pytest.mark.long
 def test_a_resize_draws_everything_again(twin: Twin) -> None:
     for columns, rows in ((80, 24), (141, 43), (120, 40)):
         for session in twin.both:
@@ -95,6 +96,7 @@ def test_a_resize_draws_everything_again(twin: Twin) -> None:
         twin.check()
 
 
+@pytest.mark.long
 def test_a_resize_forth_and_back_in_no_time(twin: Twin) -> None:
     session = twin.differ
     session.resize(60, 10)
@@ -105,6 +107,7 @@ def test_a_resize_forth_and_back_in_no_time(twin: Twin) -> None:
     twin.check()
 
 
+@pytest.mark.long
 def test_after_a_suspension_everything_is_drawn_again(twin: Twin) -> None:
     session = twin.differ
     session.suspend()
@@ -118,6 +121,7 @@ def test_after_a_suspension_everything_is_drawn_again(twin: Twin) -> None:
     twin.check()
 
 
+@pytest.mark.long
 def test_bytes_of_one_key(open_session: Start) -> None:
     session = open_session(SCRIPT)
     session.wait_text("mark 0")
@@ -128,6 +132,7 @@ def test_bytes_of_one_key(open_session: Start) -> None:
     assert not session.read(0.5)
 
 
+@pytest.mark.long
 def test_frames_are_synchronized_where_the_terminal_can(open_session: Start) -> None:
     session = open_session(SCRIPT)
     session.wait_text("mark 0")
@@ -147,6 +152,7 @@ def drawn(session: Any, keys: str, mark: int) -> int:
     return len(session.output) - before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("switch", ["", "off"])
 def test_what_moved_is_drawn_where_it_is(open_session: Start, switch: str) -> None:
     session = open_session("layout_app.py", QD_FRAMES=switch)

@@ -195,6 +195,7 @@ async def test_from_prompt_to_prompt() -> None:
         assert "prompt 30" in app.seen()[2]
 
 
+@pytest.mark.long
 async def test_every_block_is_reached_line_by_line() -> None:
     app = Host(user(0), say("long " * 300), user(1), say("end"))
     async with app.run_test(size=(40, 12)) as pilot:

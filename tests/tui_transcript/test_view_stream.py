@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.support.visible import text_rows
 
 TOKENS = 2_000
@@ -28,6 +30,7 @@ def test_a_terminal_that_shows_frames_whole_scrolls_by_itself(
     assert stream_bytes(session.output) / TOKENS < 60
 
 
+@pytest.mark.long
 def test_streaming_keeps_pace_and_idleness_is_silent(open_session: Callable[..., Any]) -> None:
     session = open_session("stream_app.py")
     session.wait_text("answer 9999")

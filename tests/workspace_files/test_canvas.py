@@ -126,6 +126,7 @@ async def test_a_canvas_is_read_in_every_state_and_nothing_wakes(
     await same("error")
 
 
+@pytest.mark.long
 async def test_a_canvas_that_is_a_link_is_not_followed(world: RealWorld, active: str) -> None:
     await world.exec(active, "mkdir -p ~/.quarterdeck; ln -s /etc ~/.quarterdeck/canvas")
     await world.sleep(active)
@@ -134,6 +135,7 @@ async def test_a_canvas_that_is_a_link_is_not_followed(world: RealWorld, active:
     assert answer.status_code == 404
 
 
+@pytest.mark.long
 async def test_a_damaged_archive_says_so(world: RealWorld, active: str) -> None:
     assert (await put(world, active, "plan.md", b"# Plan\n")).status_code == 200
     assert (await world.post(active, "/archive")).status_code == 200
@@ -148,6 +150,7 @@ async def test_a_damaged_archive_says_so(world: RealWorld, active: str) -> None:
     assert list(await listed(world, active)) == ["plan.md"]
 
 
+@pytest.mark.long
 async def test_what_is_no_text_comes_as_base64(world: RealWorld, active: str) -> None:
     data = bytes(range(256))
     assert (await put(world, active, "x.png", data)).status_code == 200
@@ -259,6 +262,7 @@ async def test_a_body_that_is_no_upload(world: RealWorld) -> None:
         assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_REQUEST"), sent
 
 
+@pytest.mark.long
 async def test_each_state(world: RealWorld, active: str) -> None:
     await world.sleep(active)
     for status in ("sleeping", "archived", "preparing"):
@@ -275,6 +279,7 @@ async def test_each_state(world: RealWorld, active: str) -> None:
     assert (await put(world, active, "plan.md", b"x")).json()["originalName"] == "plan-4.md"
 
 
+@pytest.mark.long
 async def test_queued_uploads_are_written_when_it_starts(world: RealWorld, active: str) -> None:
     await put(world, active, "plan.md", b"first")
     await world.sleep(active)
@@ -293,6 +298,7 @@ async def test_queued_uploads_are_written_when_it_starts(world: RealWorld, activ
     assert set(said.split("\n")[:3]) == {"plan.md first", "plan-2.md second", "plan-3.md third"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rest", ["sleep", "archive"])
 async def test_an_upload_that_waits_is_told_a_name_that_no_file_has(
     world: RealWorld, active: str, rest: str
@@ -314,6 +320,7 @@ async def test_an_upload_that_waits_is_told_a_name_that_no_file_has(
     assert {one["originalName"] for one in told} <= (await listed(world, active)).keys()
 
 
+@pytest.mark.long
 async def test_a_message_comes_after_the_uploads_it_names(world: RealWorld, active: str) -> None:
     await world.sleep(active)
     upload = (await put(world, active, "data.txt", b"42")).json()["uploadId"]

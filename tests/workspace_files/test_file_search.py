@@ -108,6 +108,7 @@ async def test_an_empty_query_lists_all_and_a_prefix_narrows(world: RealWorld, m
     assert paths(await search(world, made, q="nothing at all")) == []
 
 
+@pytest.mark.long
 async def test_the_limit_is_clamped(world: RealWorld, made: str) -> None:
     await world.exec(made, "cd deck; for n in $(seq 5200); do echo > f$n; done")
     await search(world, made, refresh="true")
@@ -255,6 +256,7 @@ async def test_inactive_ones_are_served_and_not_woken(world: RealWorld, made: st
         assert not await world.driver.alive(made)
 
 
+@pytest.mark.long
 async def test_the_fallback_is_five_minutes_old_at_most(
     world: RealWorld, own: str, repository: Path
 ) -> None:
@@ -271,6 +273,7 @@ async def test_the_fallback_is_five_minutes_old_at_most(
     assert second["indexedAt"] > first["indexedAt"] and "AAA" in paths(second)
 
 
+@pytest.mark.long
 async def test_a_repository_that_is_not_there_leaves_the_rest(
     world: RealWorld, own: str, repository: Path
 ) -> None:
@@ -288,12 +291,14 @@ async def test_a_repository_that_is_not_there_leaves_the_rest(
     assert (page["truncated"], page["files"], page["stale"]) == (True, [], True)
 
 
+@pytest.mark.long
 async def test_a_workspace_without_repositories(world: RealWorld) -> None:
     made = await world.create()
     page = await search(world, made)
     assert (page["files"], page["truncated"], page["stale"]) == ([], False, False)
 
 
+@pytest.mark.long
 async def test_several_repositories(world: RealWorld, made: str) -> None:
     from quarterdeck.service.formats import moment_text
     from quarterdeck.service.replicas.file_indexes import IndexOrigin, SavedIndex, pack, save_index
@@ -338,6 +343,7 @@ def _write_names(directory: Path) -> None:
         (directory / os.fsdecode(name)).write_bytes(name)
 
 
+@pytest.mark.long
 async def test_names_of_every_kind(world: RealWorld, repository: Path) -> None:
     _write_names(repository)
     git(repository, "add", "--all", ".")

@@ -105,6 +105,7 @@ async def serving(world: RealWorld, made: str) -> tuple[int, str]:
     return port, opened.json()["preview"]["publicUrl"]
 
 
+@pytest.mark.long
 async def test_previews_are_bounded_and_never_the_services_own(
     world: RealWorld, active: str
 ) -> None:
@@ -293,6 +294,7 @@ async def tight(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RealWorld]:
         yield made
 
 
+@pytest.mark.long
 async def test_connections_without_a_request_keep_nobody_out(
     tight: RealWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -307,6 +309,7 @@ async def test_connections_without_a_request_keep_nobody_out(
     assert len([one for one in caplog.messages if "without one" in one]) == 1
 
 
+@pytest.mark.long
 async def test_one_replica_cannot_take_the_connections_of_others(tight: RealWorld) -> None:
     _, url = await serving(tight, await tight.create())
     other = await tight.create()

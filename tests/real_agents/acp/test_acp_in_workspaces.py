@@ -108,6 +108,7 @@ def test_a_turn_changes_a_file_and_what_it_asks_is_answered(
     assert KEY not in (deck.place(replica) / "state" / "journal.jsonl").read_text()
 
 
+@pytest.mark.long
 def test_what_it_does_after_a_turn_is_shown_asked_and_not_cut_off(
     deck: Installation, replica: str, agent: RealAgent
 ) -> None:
@@ -136,6 +137,7 @@ def test_what_it_does_after_a_turn_is_shown_asked_and_not_cut_off(
     assert result["stopReason"] == "end_turn"
 
 
+@pytest.mark.long
 def test_instructions_a_skill_and_a_tool_server_reach_it(
     deck: Installation, replica: str, model: ModelThread
 ) -> None:
@@ -148,6 +150,7 @@ def test_instructions_a_skill_and_a_tool_server_reach_it(
     assert served.SKILL in told and served.SKILL_TOLD in told
 
 
+@pytest.mark.long
 def test_its_slash_commands_are_offered_and_work(
     deck: Installation, replica: str, agent: RealAgent
 ) -> None:
@@ -162,6 +165,7 @@ def test_its_slash_commands_are_offered_and_work(
         assert texts(deck, replica, chat).endswith("hello Bert")
 
 
+@pytest.mark.long
 def test_the_models_that_it_announces_are_offered(
     deck: Installation, replica: str, agent: RealAgent
 ) -> None:
@@ -171,6 +175,7 @@ def test_the_models_that_it_announces_are_offered(
     assert all(one["displayName"] for one in offered)
 
 
+@pytest.mark.long
 def test_agents_and_models_are_switched_in_mid_chat(
     deck: Installation, replica: str, agent: RealAgent, model: ModelThread
 ) -> None:
@@ -191,6 +196,7 @@ def test_agents_and_models_are_switched_in_mid_chat(
     assert agent.models[1].rpartition("/")[2] in model_of(asked_of(model, "say five"))
 
 
+@pytest.mark.long
 def test_chats_of_different_agents_run_at_once(
     deck: Installation, replica: str, agent: RealAgent, model: ModelThread
 ) -> None:
@@ -217,6 +223,7 @@ def test_chats_of_different_agents_run_at_once(
         assert deck.run(replica, f"cat by-{name}")["output"] == f"{name}\n"
 
 
+@pytest.mark.long
 def test_an_interrupt_leaves_nothing_of_the_shell(
     deck: Installation, replica: str, agent: RealAgent
 ) -> None:
@@ -235,6 +242,7 @@ def test_an_interrupt_leaves_nothing_of_the_shell(
     assert (after["stopReason"], after["error"]) == ("end_turn", None)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_killed_agent_and_a_killed_engine_take_the_session_up_again(
     deck: Installation, replica: str, agent: RealAgent, model: ModelThread
@@ -272,6 +280,7 @@ def test_a_killed_agent_and_a_killed_engine_take_the_session_up_again(
     assert len(set(follower.indices)) == len(follower.indices)
 
 
+@pytest.mark.long
 def test_a_question_of_its_own_is_answered(
     deck: Installation, replica: str, agent: RealAgent, model: ModelThread
 ) -> None:
@@ -290,6 +299,7 @@ def test_a_question_of_its_own_is_answered(
     assert any(p["type"] == "tool_result" and "blue" in json.dumps(p) for p in parts)
 
 
+@pytest.mark.long
 def test_a_fork_goes_on_with_the_conversation(
     deck: Installation, replica: str, agent: RealAgent, model: ModelThread
 ) -> None:

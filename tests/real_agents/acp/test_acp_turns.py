@@ -24,6 +24,7 @@ LISTENS = "0A"
 """The state of a TCP socket in /proc."""
 
 
+@pytest.mark.long
 async def test_a_tool_changes_a_file_and_its_call_is_told(talk: Talk) -> None:
     outcome = await talk.say("shell echo changed > a.txt; echo printed", "say done")
     assert (outcome.stop_reason, outcome.error) == (StopReason.END_TURN, None)
@@ -43,6 +44,7 @@ async def test_words_and_thoughts_are_streamed(talk: Talk) -> None:
     assert "a while" in "".join(one["content"]["text"] for one in thoughts)
 
 
+@pytest.mark.long
 async def test_what_a_turn_used_is_told(talk: Talk) -> None:
     for _ in range(2):
         outcome = await talk.say("say x")
@@ -51,6 +53,7 @@ async def test_what_a_turn_used_is_told(talk: Talk) -> None:
         assert outcome.usage["totalTokens"] == USAGE["input"] + USAGE["output"]
 
 
+@pytest.mark.long
 async def test_the_key_reaches_the_model_s_service(talk: Talk) -> None:
     before = len(talk.model.requests)
     await talk.say("say x")
@@ -58,6 +61,7 @@ async def test_the_key_reaches_the_model_s_service(talk: Talk) -> None:
     assert "sk-told-by-the-test" in repr(headers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answers", [ALLOW, REJECT])
 async def test_a_permission_is_accepted_or_declined(talk: Talk, answers: str) -> None:
     talk.file("b.txt").write_text("kept?")
@@ -70,6 +74,7 @@ async def test_a_permission_is_accepted_or_declined(talk: Talk, answers: str) ->
     assert (await talk.say("say usable")).stop_reason == StopReason.END_TURN
 
 
+@pytest.mark.long
 async def test_plan_mode_changes_nothing_and_is_left_again(talk: Talk) -> None:
     planned = await talk.say("shell echo x > planned", plan_mode=True, answers=REJECT)
     assert planned.stop_reason == StopReason.END_TURN
@@ -80,6 +85,7 @@ async def test_plan_mode_changes_nothing_and_is_left_again(talk: Talk) -> None:
     assert talk.file("built").exists()
 
 
+@pytest.mark.long
 async def test_a_plan_is_told(talk: Talk) -> None:
     if not talk.agent.plans:
         return
@@ -88,6 +94,7 @@ async def test_a_plan_is_told(talk: Talk) -> None:
     assert [entry["content"] for entry in plan["entries"]] == ["first", "second"]
 
 
+@pytest.mark.long
 async def test_the_model_is_chosen_in_mid_chat(talk: Talk) -> None:
     for number, chosen in enumerate((*reversed(talk.agent.models), talk.agent.models[1])):
         words = f"say choice {number}"
@@ -103,6 +110,7 @@ async def test_the_model_is_chosen_in_mid_chat(talk: Talk) -> None:
     await talk.say("say x", model=talk.agent.models[0])
 
 
+@pytest.mark.long
 async def test_a_tool_server_is_used(talk: Talk) -> None:
     outcome = await talk.say('mcp notes add {"text": "remember"}', "say noted")
     assert outcome.stop_reason == StopReason.END_TURN
@@ -117,11 +125,13 @@ def command_lines() -> Iterator[str]:
             yield file.read_text(errors="replace")
 
 
+@pytest.mark.long
 async def test_values_of_a_tool_server_are_in_no_command_line(talk: Talk) -> None:
     await talk.say('mcp notes add {"text": "remember"}', "say noted")
     assert not [line for line in command_lines() if PLANTED in line]
 
 
+@pytest.mark.long
 async def test_a_question_is_answered(talk: Talk) -> None:
     if not talk.agent.asks_questions:
         return
@@ -132,6 +142,7 @@ async def test_a_question_is_answered(talk: Talk) -> None:
     assert "red" in repr(talk.tools[-1].shown_parts)
 
 
+@pytest.mark.long
 async def test_it_continues_after_a_turn_when_a_background_command_ends(talk: Talk) -> None:
     if not talk.agent.works_in_background:
         return
@@ -162,6 +173,7 @@ async def test_it_continues_after_a_turn_when_a_background_command_ends(talk: Ta
     await session.close()
 
 
+@pytest.mark.long
 async def test_a_turn_that_waits_for_a_hidden_question_is_named(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +195,7 @@ async def test_a_turn_that_waits_for_a_hidden_question_is_named(
     assert not talk.asked and talk.file("kept.txt").exists()
 
 
+@pytest.mark.long
 async def test_an_interrupt_ends_words(talk: Talk) -> None:
     turn = talk.begin("say before", "wait words", "say after")
     await talk.model.waits("words")
@@ -193,6 +206,7 @@ async def test_an_interrupt_ends_words(talk: Talk) -> None:
     assert "after" not in talk.heard.text()
 
 
+@pytest.mark.long
 async def test_an_interrupt_ends_a_shell_and_its_child(talk: Talk, appears: Waiter, gone) -> None:
     pids = talk.file("pids")
     child = "python3 -c 'import time; time.sleep(1000)'"
@@ -205,6 +219,7 @@ async def test_an_interrupt_ends_a_shell_and_its_child(talk: Talk, appears: Wait
     assert (await talk.say("say usable")).stop_reason == StopReason.END_TURN
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("status", [401, 429, 500])
 async def test_an_error_of_the_model_is_told_and_the_chat_goes_on(talk: Talk, status: int) -> None:
     outcome = await talk.say(f"fail {status}")
@@ -218,6 +233,7 @@ async def test_an_error_of_the_model_is_told_and_the_chat_goes_on(talk: Talk, st
     assert talk.heard.text().endswith("usable")
 
 
+@pytest.mark.long
 async def test_nonsense_of_the_model_does_not_end_the_chat(talk: Talk) -> None:
     outcome = await talk.say("garbage")
     assert outcome.stop_reason in (StopReason.FAILED, StopReason.END_TURN)
@@ -225,6 +241,7 @@ async def test_nonsense_of_the_model_does_not_end_the_chat(talk: Talk) -> None:
     assert (await talk.say("say usable")).stop_reason == StopReason.END_TURN
 
 
+@pytest.mark.long
 @pytest.mark.more_agents  # they try again for as long as a minute
 @pytest.mark.timeout(300)
 async def test_a_connection_that_is_cut_in_mid_stream_is_told(talk: Talk) -> None:
@@ -238,6 +255,7 @@ async def test_a_connection_that_is_cut_in_mid_stream_is_told(talk: Talk) -> Non
     assert talk.heard.text().endswith("usable")
 
 
+@pytest.mark.long
 async def test_its_slash_commands_are_told(talk: Talk) -> None:
     await talk.say("say hello")  # some tell them with the first turn only
     heard = [*talk.told, *talk.heard.events]
@@ -266,6 +284,7 @@ def ports_of(pid: int) -> list[int]:
     ]
 
 
+@pytest.mark.long
 async def test_nobody_else_is_let_in(talk: Talk) -> None:
     assert talk.session.process_id
     ports = ports_of(talk.session.process_id)
@@ -278,6 +297,7 @@ async def test_nobody_else_is_let_in(talk: Talk) -> None:
         assert ports, "it has always had one"
 
 
+@pytest.mark.long
 async def test_its_settings_are_those_that_it_announces(talk: Talk) -> None:
     await talk.say("say x", model=talk.agent.models[0])
     settings = talk.session.settings

@@ -21,6 +21,8 @@ from tests.support.installation import Installation
 from tests.support.waiting import until
 from tests.system.conftest import installed
 
+pytestmark = pytest.mark.long
+
 TABLES = """
 [agents.adapter]
 name = "Codex by its adapter"

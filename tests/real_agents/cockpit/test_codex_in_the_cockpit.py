@@ -1,8 +1,12 @@
 """What codex does is seen in the cockpit, and what it asks is answered there."""
 
+import pytest
+
 from quarterdeck.tui.widgets.composer import Composer
 from tests.support.waiting import eventually
 from tests.tui_shell.live import Desk, Installation
+
+pytestmark = pytest.mark.long
 
 
 async def begun(desk: Desk) -> None:

@@ -20,6 +20,8 @@ from tests.support.waiting import eventually
 from tests.tui_files.shop import running_shop
 from tests.tui_shell.live import Desk, Installation
 
+pytestmark = pytest.mark.long
+
 __all__ = ["agent"]
 
 FIRST_TURN = 100.0

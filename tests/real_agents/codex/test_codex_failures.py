@@ -33,6 +33,7 @@ def runs(event: AgentEvent) -> bool:
     return event.payload.get("sessionUpdate") == "tool_call"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("failure", "told"),
     [
@@ -56,6 +57,7 @@ async def test_an_error_of_the_model_ends_the_turn_and_not_the_chat(
     assert place.heard.text().endswith("again")
 
 
+@pytest.mark.long
 async def test_an_interrupt_stops_the_answer(place: Place) -> None:
     session = await place.open()
     turn = asyncio.create_task(session.prompt(prompt("say begun\nwait gate\nsay never")))
@@ -67,6 +69,7 @@ async def test_an_interrupt_stops_the_answer(place: Place) -> None:
     assert "never" not in place.heard.text()
 
 
+@pytest.mark.long
 async def test_an_interrupt_stops_commands_and_what_they_started(place: Place) -> None:
     session = await place.open()
     mark = session._link._process._tree._mark  # type: ignore[union-attr]
@@ -88,6 +91,7 @@ async def test_an_interrupt_stops_commands_and_what_they_started(place: Place) -
     assert (await session.prompt(prompt("say next"))).stop_reason == StopReason.END_TURN
 
 
+@pytest.mark.long
 async def test_an_interrupt_calls_off_what_was_asked(place: Place) -> None:
     place.ask_always()
     session = await place.open()
@@ -101,6 +105,7 @@ async def test_an_interrupt_calls_off_what_was_asked(place: Place) -> None:
     assert not await session.respond(request.payload["requestId"], "accept", None)
 
 
+@pytest.mark.long
 async def test_killed_in_mid_turn_it_goes_on_with_its_thread(place: Place) -> None:
     session = await place.open()
     await session.prompt(prompt("say remember the number 4711"))
@@ -116,6 +121,7 @@ async def test_killed_in_mid_turn_it_goes_on_with_its_thread(place: Place) -> No
     assert place.heard.text().endswith("back")
 
 
+@pytest.mark.long
 async def test_another_process_takes_the_thread_up(place: Place) -> None:
     first = await place.open()
     await first.prompt(prompt("say remember the number 4711"))
@@ -127,6 +133,7 @@ async def test_another_process_takes_the_thread_up(place: Place) -> None:
     assert place.heard.text().endswith("again")
 
 
+@pytest.mark.long
 async def test_a_thread_that_is_gone_starts_afresh_and_says_so(place: Place) -> None:
     gone = "01a20041-333b-78c0-8bdb-eb6ab23a6d16"
     session = await place.open(session_id=gone)
@@ -135,6 +142,7 @@ async def test_a_thread_that_is_gone_starts_afresh_and_says_so(place: Place) -> 
     assert "could not be reopened" in place.heard.text()
 
 
+@pytest.mark.long
 async def test_a_key_reaches_the_model_and_nothing_else(place: Place) -> None:
     place.configure(f'openai_base_url = "{place.model.url}/v1"\nmodel = "gpt-5.5"\n')
     session = await place.open(key=KEY)
@@ -153,6 +161,7 @@ async def test_without_a_key_or_log_in_it_says_what_to_do(place: Place) -> None:
         await place.open()
 
 
+@pytest.mark.long
 async def test_a_log_in_of_the_persons_own_is_left_alone(place: Place) -> None:
     place.configure(f'openai_base_url = "{place.model.url}/v1"\nmodel = "gpt-5.5"\n')
     login = place.home / ".codex" / "auth.json"
@@ -163,6 +172,7 @@ async def test_a_log_in_of_the_persons_own_is_left_alone(place: Place) -> None:
     assert asked[0].headers["authorization"] == "Bearer sk-own"
 
 
+@pytest.mark.long
 async def test_a_wrong_configuration_is_told(place: Place) -> None:
     place.configure("model = [broken")
     with pytest.raises(AgentUnavailableError, match=r"config.toml"):
@@ -190,12 +200,14 @@ def impostor(place: Place, tmp_path: Path) -> Any:
     return install
 
 
+@pytest.mark.long
 async def test_garbage_in_place_of_the_protocol_is_quoted(place: Place, impostor: Any) -> None:
     impostor("print('what is this?'); sys.exit(3)")
     with pytest.raises(AgentUnavailableError, match=r"(?s)exit status 3.*what is this\?"):
         await place.open()
 
 
+@pytest.mark.long
 async def test_a_request_that_nobody_knows_is_answered_with_an_error(
     place: Place, impostor: Any
 ) -> None:
@@ -242,6 +254,7 @@ time.sleep(1000)
 """
 
 
+@pytest.mark.long
 async def test_one_in_which_nothing_happens_is_given_up(place: Place, impostor: Any) -> None:
     impostor(HANGING)
     session = await place.open(timeouts={"silence": 0.2})
@@ -249,6 +262,7 @@ async def test_one_in_which_nothing_happens_is_given_up(place: Place, impostor: 
         await session.prompt(prompt("hello"))
 
 
+@pytest.mark.long
 async def test_one_that_hangs_is_killed_by_an_interrupt(place: Place, impostor: Any) -> None:
     impostor(HANGING)
     session = await place.open(timeouts={"cancel": 0.2})

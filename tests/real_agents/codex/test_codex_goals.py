@@ -20,6 +20,8 @@ from quarterdeck.wire.chats import Base64Source, GoalStatus, Image
 from tests.real_agents.codex.place import Place
 from tests.real_agents.model.dialect import USAGE
 
+pytestmark = pytest.mark.long
+
 A_TURN = USAGE["input"] - USAGE["cached"] + USAGE["output"]
 """What codex counts for one answer of the model."""
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -101,6 +101,7 @@ def shared(deck: Installation) -> str:
     return replica(deck)
 
 
+@pytest.mark.long
 def test_commands_of_a_plan_turn_read_and_do_not_write(deck: Installation, shared: str) -> None:
     id = shared
     deck.run(id, "echo legible > /workspace/readable")
@@ -124,6 +125,7 @@ def test_a_turn_changes_a_file_and_the_key_stays_with_codex(
     assert KEY not in (deck.place(id) / "state" / "journal.jsonl").read_text()
 
 
+@pytest.mark.long
 def test_instructions_a_skill_and_a_tool_server_reach_it(
     deck: Installation, model: ModelThread
 ) -> None:
@@ -138,6 +140,7 @@ def test_instructions_a_skill_and_a_tool_server_reach_it(
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_what_codex_asks_is_answered_through_the_service(deck: Installation) -> None:
     id = replica(deck)
     rules = 'prefix_rule(pattern=[\\"touch\\"], decision=\\"prompt\\")'
@@ -153,6 +156,7 @@ def test_what_codex_asks_is_answered_through_the_service(deck: Installation) -> 
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_a_goal_is_worked_on_until_it_is_complete(deck: Installation) -> None:
     id = replica(deck)
     sent = deck.send(id, "1: say one\n2: say two\n3: goal complete", goal_mode=True)
@@ -166,6 +170,7 @@ def test_a_goal_is_worked_on_until_it_is_complete(deck: Installation) -> None:
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_a_goal_is_set_paused_resumed_and_limited_by_hand(
     deck: Installation, model: ModelThread
 ) -> None:
@@ -189,6 +194,7 @@ def test_a_goal_is_set_paused_resumed_and_limited_by_hand(
     deck.delete(id)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("of_goal", [True, False], ids=["a goal's turn", "an ordinary turn"])
 def test_interrupting_pauses_a_goal_that_was_set_during_the_turn(
     deck: Installation, model: ModelThread, of_goal: bool
@@ -207,6 +213,7 @@ def test_interrupting_pauses_a_goal_that_was_set_during_the_turn(
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_a_message_goes_before_the_next_turn_towards_the_goal(
     deck: Installation, model: ModelThread
 ) -> None:
@@ -222,6 +229,7 @@ def test_a_message_goes_before_the_next_turn_towards_the_goal(
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_a_killed_engine_takes_the_thread_up_again(
     deck: Installation, shared: str, model: ModelThread
 ) -> None:
@@ -239,6 +247,7 @@ def test_a_killed_engine_takes_the_thread_up_again(
     assert "4711" in json.dumps(model.model.requests[-1].body["input"])
 
 
+@pytest.mark.long
 def test_a_goal_survives_a_killed_agent_and_a_killed_engine(
     deck: Installation, model: ModelThread
 ) -> None:
@@ -259,6 +268,7 @@ def test_a_goal_survives_a_killed_agent_and_a_killed_engine(
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_a_paused_goal_rests_when_the_engine_was_killed(
     deck: Installation, model: ModelThread
 ) -> None:
@@ -275,6 +285,7 @@ def test_a_paused_goal_rests_when_the_engine_was_killed(
     deck.delete(id)
 
 
+@pytest.mark.long
 def test_turns_at_once_in_four_workspaces(deck: Installation, model: ModelThread) -> None:
     ids = [replica(deck, wait=False) for _ in range(4)]
     script = "shell echo {} > /workspace/me\nwait all\nsay {}"
@@ -289,6 +300,7 @@ def test_turns_at_once_in_four_workspaces(deck: Installation, model: ModelThread
         deck.delete(id)
 
 
+@pytest.mark.long
 def test_a_fork_goes_on_with_the_conversation(
     deck: Installation, shared: str, model: ModelThread
 ) -> None:

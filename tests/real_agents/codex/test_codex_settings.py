@@ -12,6 +12,8 @@ from quarterdeck.wire.chats import ChatSetting
 from quarterdeck.wire.history import NOTED_STATE, AgentEvent
 from tests.real_agents.codex.place import Place, configuration
 
+pytestmark = pytest.mark.long
+
 
 def prompt(text: str, **more: Any) -> Prompt:
     return Prompt("m", text, **more)

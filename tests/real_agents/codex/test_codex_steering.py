@@ -30,6 +30,7 @@ async def test_a_message_changes_the_course_of_the_running_turn(place: Place) ->
     assert "say begun" in last and "say steered" in last and PIXEL in last
 
 
+@pytest.mark.long
 async def test_what_the_running_turn_cannot_take_is_refused(place: Place) -> None:
     session = await place.open()
     with pytest.raises(AgentError, match="just beginning or ending"):
@@ -42,6 +43,7 @@ async def test_what_the_running_turn_cannot_take_is_refused(place: Place) -> Non
     assert (await turn).stop_reason == StopReason.CANCELLED
 
 
+@pytest.mark.long
 async def test_a_turn_that_codex_does_not_steer_refuses_in_its_words(place: Place) -> None:
     session = await place.open()
     await session.prompt(prompt("say something"))

@@ -43,6 +43,7 @@ async def decide(place: Place, session: CodexSession, text: str, option: str) ->
     return (await turn).stop_reason
 
 
+@pytest.mark.long
 async def test_a_command_changes_a_file_and_codex_says_so(place: Place) -> None:
     session = await place.open()
     outcome = await session.prompt(prompt("think Hm.\nshell echo hello > a; cat a\nsay Written."))
@@ -74,6 +75,7 @@ async def test_an_answer_streams_piece_by_piece(place: Place) -> None:
     assert len({one["messageId"] for one in pieces}) == 1
 
 
+@pytest.mark.long
 async def test_output_of_a_long_command_shows_while_it_runs(place: Place) -> None:
     session = await place.open()
     gate = place.directory / "gate"
@@ -91,6 +93,7 @@ async def test_output_of_a_long_command_shows_while_it_runs(place: Place) -> Non
     assert call["content"][0]["content"]["text"].endswith("line 3\nend\n")
 
 
+@pytest.mark.long
 async def test_a_failing_command_is_told_as_failed(place: Place) -> None:
     session = await place.open()
     await session.prompt(prompt("shell echo no; exit 3"))
@@ -98,6 +101,7 @@ async def test_a_failing_command_is_told_as_failed(place: Place) -> None:
     assert call["status"] == "failed" and call["rawOutput"]["exitCode"] == 3
 
 
+@pytest.mark.long
 async def test_a_patch_shows_as_changes(place: Place) -> None:
     (place.directory / "old").write_text("one\ntwo\nthree\n")
     patch = "\n".join(
@@ -128,6 +132,7 @@ async def test_a_patch_shows_as_changes(place: Place) -> None:
     assert call["status"] == "completed" and call["rawOutput"]["type"] == "fileChange"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("option", "reason", "written", "said"),
     [
@@ -150,6 +155,7 @@ async def test_a_command_waits_for_a_persons_word(
     assert call["status"] == ("completed" if written else "failed")
 
 
+@pytest.mark.long
 async def test_an_answer_that_was_not_offered_is_refused(place: Place) -> None:
     place.ask_always()
     session = await place.open()
@@ -165,6 +171,7 @@ async def test_an_answer_that_was_not_offered_is_refused(place: Place) -> None:
     assert (await turn).stop_reason == StopReason.END_TURN
 
 
+@pytest.mark.long
 async def test_plan_mode_asks_and_proposes_and_is_left_again(place: Place) -> None:
     session = await place.open()
     text = "ask Which one? | Left | Right\nplan walk; run"
@@ -184,6 +191,7 @@ async def test_plan_mode_asks_and_proposes_and_is_left_again(place: Place) -> No
     assert place.heard.text().endswith("done")
 
 
+@pytest.mark.long
 async def test_a_thread_that_was_left_in_plan_mode_is_reopened_with_its_sandbox(
     place: Place,
 ) -> None:
@@ -196,6 +204,7 @@ async def test_a_thread_that_was_left_in_plan_mode_is_reopened_with_its_sandbox(
     assert again._settings._sandbox["type"] == "workspaceWrite"
 
 
+@pytest.mark.long
 async def test_a_question_may_be_answered_in_words(place: Place) -> None:
     session = await place.open()
     text = "ask Which one? | Left | Right"
@@ -206,6 +215,7 @@ async def test_a_question_may_be_answered_in_words(place: Place) -> None:
     assert "neither of them" in json.dumps(place.model.requests[-1].body["input"][-1])
 
 
+@pytest.mark.long
 async def test_a_tool_of_an_mcp_server(place: Place) -> None:
     config = {
         "command": sys.executable,
@@ -225,6 +235,7 @@ async def test_a_tool_of_an_mcp_server(place: Place) -> None:
     assert "cannot use these MCP servers: far" in place.heard.text()
 
 
+@pytest.mark.long
 async def test_model_effort_and_images_reach_the_model(place: Place) -> None:
     session = await place.open()
     pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -241,6 +252,7 @@ async def test_model_effort_and_images_reach_the_model(place: Place) -> None:
     assert body["model"] == "gpt-5.5" and body["service_tier"] == "priority"
 
 
+@pytest.mark.long
 async def test_two_threads_in_one_home_do_not_meet(place: Place) -> None:
     first, second = await place.open(), await place.open()
     await asyncio.gather(first.prompt(prompt("say one")), second.prompt(prompt("say two")))

@@ -69,6 +69,7 @@ async def marked(mark: str) -> list[ProcessRef]:
     return await asyncio.to_thread(processes.marked, mark)
 
 
+@pytest.mark.long
 async def test_memory_runs_out_in_the_replica_alone(walled, small):
     groups_here()
     victim, other = await walled.started(), await walled.started()
@@ -85,6 +86,7 @@ async def test_memory_runs_out_in_the_replica_alone(walled, small):
     assert await walled.said(victim, "ls /tmp/much 2>&1 || true") != "/tmp/much"
 
 
+@pytest.mark.long
 async def test_size_decides_and_groups_end_with_the_sandbox(walled):
     groups = groups_here()
     workspace = await walled.provision()
@@ -149,6 +151,7 @@ os.wait()
 """
 
 
+@pytest.mark.long
 def test_the_kernel_ends_the_replica_before_the_service(tmp_path):
     """Without bounds of its own, in a control group that is too small for both.
 
@@ -244,6 +247,7 @@ def delegated():
         (top / "cgroup.subtree_control").write_text(f"-{controller}")
 
 
+@pytest.mark.long
 async def test_a_delegated_group_is_divided(delegated):
     """By the kernel: it has no parts while a process is in it, so the service moves aside."""
     hierarchy, service = delegated
@@ -278,6 +282,7 @@ async def test_what_is_not_limited_is_told(bench: Bench, monkeypatch):
     assert "Delegate=yes" in gap.next_step
 
 
+@pytest.mark.long
 async def test_nothing_starts_on_a_disk_that_is_almost_full(bench: Bench, monkeypatch):
     workspace = await bench.provision()
     with monkeypatch.context() as patch:

@@ -119,6 +119,7 @@ def outside() -> tuple[socket.socket, socket.socket, str]:
     return listener, datagrams, name
 
 
+@pytest.mark.long
 @requires_x86
 async def test_nothing_of_the_kernel_is_reached_that_is_not_needed(walled, key):
     found = await check_reach(walled)
@@ -126,6 +127,7 @@ async def test_nothing_of_the_kernel_is_reached_that_is_not_needed(walled, key):
         assert key not in str(found["keys"])
 
 
+@pytest.mark.long
 @requires_x86
 async def test_nothing_more_is_reached_without_bubblewrap(bare):
     """The names of the user's keys are seen then, and nothing reads them."""
@@ -181,6 +183,7 @@ async def test_two_replicas_do_not_share_sockets_or_keys(walled):
     assert "PermissionError" in said
 
 
+@pytest.mark.long
 async def test_agents_make_sandboxes_of_their_own_inside(walled, require_tool):
     """In two levels, with a process table, devices and a network of its own."""
     workspace = await walled.started()
@@ -214,6 +217,7 @@ def bystander() -> Iterator[int]:
         process.kill()
 
 
+@pytest.mark.long
 async def test_processes_of_the_machine_are_not_traced_or_signalled(bare, bystander):
     """Without bubblewrap they are visible."""
     workspace = await bare.started()
