@@ -15,7 +15,13 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input
 
-from quarterdeck.tui.textual_ext.type_ahead import KeyHold, KeysWaiting, TypeAhead, hold_keys
+from quarterdeck.tui.textual_ext.type_ahead import (
+    NOTICE_SECONDS,
+    KeyHold,
+    KeysWaiting,
+    TypeAhead,
+    hold_keys,
+)
 from tests.support.waiting import eventually
 
 SLOW = 0.6
@@ -182,6 +188,16 @@ async def test_escape_in_a_burst_is_a_key_like_others() -> None:
         await pilot.press("tab")
         burst(app, "s", *"lost", "escape", *"er")
         await eventually(lambda: app.typed == ["loster"], f"all of the text, not {app.typed}")
+
+
+async def test_escape_in_a_burst_after_a_pause_is_one_too() -> None:
+    app = Desk()
+    async with app.run_test() as pilot:
+        await pilot.press("tab", "m")
+        await eventually(lambda: app.typed, "the field")
+        app._passed_at -= NOTICE_SECONDS  # pyright: ignore[reportPrivateUsage]
+        burst(app, *"kept", "escape", *"s")
+        await eventually(lambda: app.typed == ["kepts"], f"all of the text, not {app.typed}")
 
 
 async def test_the_screen_says_that_keys_wait_and_why() -> None:

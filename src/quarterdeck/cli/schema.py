@@ -46,6 +46,7 @@ mouse = true
 notices = "osc"                       # or "bell", or "off": when a replica needs you or is done
 clipboard = "ask"                     # or "refuse": when a program in a terminal wants to write it
 calls = "edits"                       # ended calls show changes; or "output": that too; or "folded"
+editing = "standard"                  # or "vim": vim's keys in the composer
 
 [keys]                                # other keys for actions; the help names their ids
 "replica.delete" = "D"

@@ -166,12 +166,15 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
     def set_option(self, name: str, value: str | bool) -> None:
         """Change a setting for this session, with immediate effect."""
         from quarterdeck.tui.transcript_view import TranscriptView
+        from quarterdeck.tui.widgets.composer import Composer
 
         self.options = self.options.with_setting(name, value)
         self.appearance.show(self.options)
         for screen in self.screen_stack:
             for view in screen.query(TranscriptView):
                 view.show_calls(self.options.calls)
+            for composer in screen.query(Composer):
+                composer.use_vim(self.options.editing == "vim")
         if self._host is not None:
             self._host.offers = type(self._host.offers)(self.options.clipboard)
 

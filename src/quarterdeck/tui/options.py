@@ -161,6 +161,7 @@ MOTIONS = ("auto", "full", "reduced")
 NOTICES = ("osc", "bell", "off")
 CLIPBOARD = ("ask", "refuse")
 CALLS = ("edits", "output", "folded")
+EDITING = ("standard", "vim")
 
 CHOICES: dict[str, tuple[str | bool, ...]] = {
     "theme": THEMES,
@@ -169,6 +170,7 @@ CHOICES: dict[str, tuple[str | bool, ...]] = {
     "notices": NOTICES,
     "clipboard": CLIPBOARD,
     "calls": CALLS,
+    "editing": EDITING,
 }
 """The settings of the table `[cockpit]`, and their allowed values; the first is the default."""
 
@@ -183,6 +185,7 @@ class Options:
     notices: str = "osc"
     clipboard: str = "ask"
     calls: str = "edits"
+    editing: str = "standard"
     keymap: Keymap = field(default_factory=Keymap)
     faults: tuple[str, ...] = ()
 

@@ -27,6 +27,7 @@ class KeyContext(StrEnum):
     CHAT_FIND = "Search in a transcript"
     QUEUE = "Queue"
     COMPOSER = "Composer"
+    COMPOSER_NORMAL = "Composer, in vim's normal mode"
     WRITING = "Writing a message"
     SECRET = "Secret answer"
     CHATS = "Chats of a replica"
@@ -115,6 +116,12 @@ AROUND: dict[KeyContext, tuple[KeyContext, ...]] = {
     KeyContext.CHOICE: (KeyContext.CHATS, KeyContext.ANYWHERE),
     KeyContext.REJECTION: (KeyContext.CHATS, KeyContext.ANYWHERE),
     KeyContext.COMPOSER: (KeyContext.WRITING, KeyContext.CHATS, KeyContext.ANYWHERE),
+    KeyContext.COMPOSER_NORMAL: (
+        KeyContext.COMPOSER,
+        KeyContext.WRITING,
+        KeyContext.CHATS,
+        KeyContext.ANYWHERE,
+    ),
     KeyContext.TERMINAL: (),
     KeyContext.TERMINAL_COMMAND: (),
     KeyContext.TERMINAL_READING: (),

@@ -112,6 +112,22 @@ _WRITING = (
     DETACH,
 )
 
+_SEND = Action("composer.send", "enter", "", "Send, or queue after the running turn", "send")
+_LEAVE = Action("composer.list", "escape", "to_list", "Back to list (draft kept)", "list")
+_VIM = (
+    Action("vim.insert", "i,a,I,A,o,O", "", "Insert mode (esc leaves it)", "insert", fixed=True),
+    Action("vim.visual", "v,V", "", "Select characters or lines", "select", fixed=True),
+    Action("vim.operator", "d,c,y", "", "Delete, change, copy", "delete", fixed=True),
+    Action("vim.move", "h,j,k,l,w,b,e,W,B,E,0,^,$", "", "Move, with a count", fixed=True),
+    Action("vim.lines", "g g,G,{,}", "", "First line, last line, paragraph", fixed=True),
+    Action("vim.search", "f,F,t,T,;,comma", "", "Search in the line, search again", fixed=True),
+    Action("vim.change", "x,X,s,S,C,D,Y,r,J,~", "", "Change characters or lines", fixed=True),
+    Action("vim.put", "p,P", "", "Insert what was deleted or copied", fixed=True),
+    Action("vim.undo", "u,ctrl+r", "", "Undo, redo", fixed=True),
+    Action("vim.repeat", "full_stop", "", "Repeat the last change", fixed=True),
+)
+"""All of them follow vim, so none can be another key."""
+
 CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.CHAT: (
         Action("transcript.toggle", "enter", "", "Expand or collapse", "open"),
@@ -186,7 +202,7 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         HELP,
     ),
     KeyContext.COMPOSER: (
-        Action("composer.send", "enter", "", "Send, or queue after the running turn", "send"),
+        _SEND,
         Action("composer.steer", "alt+t", "", "Send into the running turn"),
         replace(_NEW_LINE, help="New line (also \\ + send key)"),
         Action("composer.plan", "ctrl+t", "", "Toggle plan mode for the next message", "plan"),
@@ -197,8 +213,9 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("composer.history", "up and down", "", "Prompt history", fixed=True),
         Action("composer.transcript", "tab", "to_transcript", "Go to transcript", "transcript"),
         Action("composer.queue", "shift+tab", "to_queue", "Go to queue"),
-        Action("composer.list", "escape", "to_list", "Back to list (draft kept)", "list"),
+        _LEAVE,
     ),
+    KeyContext.COMPOSER_NORMAL: (_SEND, *_VIM, _LEAVE),
     KeyContext.WRITING: _WRITING,
     KeyContext.SECRET: (
         Action("secret.give", "enter", "", "Submit the answer (never stored)", "answer"),
@@ -220,6 +237,9 @@ READ = Action("terminal.read", "left_square_bracket", "", "Copy mode", "read")
 SEARCH = Action("terminal.find", "slash", "", "Search screen and scrollback", "find")
 
 
+_SPLIT_BELOW = "Split: a second terminal below"
+_SPLIT_BESIDE = "Split: a second terminal beside this one, where there is room"
+
 TERMINAL_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.TERMINAL: (
         PREFIX,
@@ -238,6 +258,10 @@ TERMINAL_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("terminal.new", "c", "", "New terminal", "new"),
         Action("terminal.next", "n", "", "Next terminal", "next"),
         Action("terminal.close", "x", "", "Close the terminal", "close"),
+        Action("terminal.split-below", "quotation_mark", "split(False)", _SPLIT_BELOW, "split"),
+        Action("terminal.split-beside", "percent_sign", "split(True)", _SPLIT_BESIDE),
+        Action("terminal.other", "o", "other_terminal", "Go to the other terminal of a split"),
+        Action("terminal.alone", "exclamation_mark", "terminal_alone", "Undo the split"),
         SEARCH,
         READ,
         Action("terminal.link", "u", "", "Open or copy the newest link", "link"),

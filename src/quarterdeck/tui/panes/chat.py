@@ -6,7 +6,7 @@ Messages, drafts and the queue are in `chat_messages`, dialogs in `chat_dialogs`
 import asyncio
 from collections.abc import Iterable
 from datetime import datetime
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 from uuid import UUID
 
 from textual import events, on, work
@@ -52,6 +52,9 @@ from quarterdeck.tui.widgets.lines import StateNote
 from quarterdeck.tui.widgets.question import QuestionDock
 from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.tui.widgets.tab_bar import TabBar
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.app import Cockpit
 
 
 class ChatPane(Vertical, TakesKeys):
@@ -124,6 +127,7 @@ class ChatPane(Vertical, TakesKeys):
     def on_mount(self) -> None:
         self.composer.completions = self.completions
         self.composer.prompts = self.messages.prompts
+        self.composer.use_vim(cast("Cockpit", self.app).options.editing == "vim")
         self._enter_chat()
 
     def on_unmount(self) -> None:

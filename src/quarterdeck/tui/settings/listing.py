@@ -33,6 +33,7 @@ SETTINGS = {
     "notices": "Notifications",
     "clipboard": "Clipboard access",
     "calls": "Ended tool calls",
+    "editing": "Composer keys",
 }
 EXPLAINED = {
     "dark": "",
@@ -49,6 +50,8 @@ EXPLAINED = {
     "edits": "with the changes of edits",
     "output": "with changes and the end of their output",
     "folded": "one line each; enter opens one",
+    "standard": "",
+    "vim": "normal and insert mode, as in vim",
     "True": "",
     "False": "your terminal selects text itself",
 }

@@ -204,7 +204,8 @@ class TypeAhead(App[Any]):
             return False
         since = [hold.since for hold in self._holds]
         if not self._settled:
-            since.append(self._passed_at)
+            # Without waiting keys nobody checks whether the last one is handled.
+            since.append(self._typed[0].time if self._typed else self._passed_at)
         return bool(since) and event.time - min(since) >= NOTICE_SECONDS
 
     def _go_on(self) -> None:

@@ -23,9 +23,12 @@ from textual.widgets.text_area import Edit, EditResult, Location, Selection
 from quarterdeck.store.drafts import PromptHistory
 from quarterdeck.transcript.text import clean, one_line
 from quarterdeck.tui.actions import KeyContext, action_id_of, keyed, prompt_bindings
-from quarterdeck.tui.kit.key_context import HasKeyContext
+from quarterdeck.tui.clipboard import copy_text
+from quarterdeck.tui.kit.key_context import HasKeyContext, KeyContextChanged
 from quarterdeck.tui.textual_ext.cached_text_area import StyledOnce
+from quarterdeck.tui.vim.editor import VimEditor
 from quarterdeck.tui.widgets.completions import Completions, Token, token_at
+from quarterdeck.tui.widgets.vim_keys import VimKeys
 
 LONG_LINES = 40
 LONG_TEXT = 4_000
@@ -66,6 +69,10 @@ class Pastes:
         self._texts[token] = text
         return token
 
+    def folded(self, text: str) -> str:
+        """Return a pasted text, or its token if it is long."""
+        return self.add(clean(text)) if is_long(text) else text
+
     def text_of(self, token: str) -> str | None:
         """Return the text of a token."""
         return self._texts.get(token)
@@ -85,6 +92,13 @@ class Pastes:
         unused = [token for token in self._texts if token not in shown]
         for token in unused[: max(0, len(unused) - KEPT)]:
             del self._texts[token]
+
+    def whole(self, text: str, start: int, end: int) -> tuple[int, int]:
+        """Return a part of a text with all of the tokens that it cuts."""
+        for first, last, _ in self.places(text):
+            if first < end and start < last:
+                start, end = min(start, first), max(end, last)
+        return start, end
 
     def places(self, line: str) -> Iterator[tuple[int, int, str]]:
         """Yield the tokens of a line: start and end."""
@@ -167,6 +181,8 @@ class Composer(StyledOnce, HasKeyContext):
 
     completions: Completions | None = None
     prompts: PromptHistory | None = None
+    vim: VimKeys | None = None
+    """The keys of vim, if the user wants them."""
     sends_empty = False
     """Something else is sent with the message, so it needs no text."""
 
@@ -185,7 +201,34 @@ class Composer(StyledOnce, HasKeyContext):
     @property
     def place(self) -> KeyContext:
         """Part of `HasKeyContext`."""
-        return KeyContext.COMPOSER
+        return KeyContext.COMPOSER if self._typing else KeyContext.COMPOSER_NORMAL
+
+    @property
+    def without(self) -> frozenset[str]:
+        """Part of `HasKeyContext`: Escape leads to normal mode first."""
+        leaves = self.vim is None or not self._typing
+        return frozenset[str]() if leaves else frozenset({"composer.list"})
+
+    @property
+    def _typing(self) -> bool:
+        """Whether a letter is text: always, except in the other modes of vim."""
+        return self.vim is None or self.vim.typing
+
+    def use_vim(self, on: bool) -> None:
+        """Edit by vim's keys, or no longer."""
+        if on != (self.vim is not None):
+            editor = VimEditor(
+                copy=lambda text: copy_text(self, self.pastes.written(text)),
+                clipboard=lambda: self.pastes.folded(self.app.clipboard),
+                whole=self.pastes.whole,
+            )
+            self.vim = VimKeys(self, editor, self._mode_changed) if on else None
+            self._mode_changed()
+
+    def _mode_changed(self) -> None:
+        self._show_title()
+        self._token_may_change()
+        self.post_message(KeyContextChanged())
 
     def show_destination(self, words: str) -> None:
         """Show where Enter will send the text to."""
@@ -203,6 +246,7 @@ class Composer(StyledOnce, HasKeyContext):
 
     def _show_title(self) -> None:
         words = ["Message"]
+        words += [self.vim.words] if self.vim is not None else []
         words += ["plan mode"] if self.plan_mode else []
         words += ["goal mode"] if self.goal_mode else []
         words += [one_line(self.model).replace("[", "(")] if self.model else []
@@ -217,6 +261,9 @@ class Composer(StyledOnce, HasKeyContext):
         self._token_may_change()
 
     async def _on_key(self, event: events.Key) -> None:
+        if self.vim is not None and self.vim.press(event):
+            self._stop(event)
+            return
         match action_id_of(KeyContext.COMPOSER, event.key):
             case "composer.send":
                 self._enter(event)
@@ -225,7 +272,7 @@ class Composer(StyledOnce, HasKeyContext):
                 self._submit(steer=True)
             case "" if event.key in ("up", "down") and self.move_at_edge(event.key):
                 self._stop(event)
-            case "composer.newline":
+            case "composer.newline" if self._typing:
                 self._stop(event)
                 self.insert("\n")
             case "composer.plan":
@@ -234,11 +281,16 @@ class Composer(StyledOnce, HasKeyContext):
             case "composer.goal":
                 self._stop(event)
                 self.goal_mode = not self.goal_mode
-            case _:
+            case _ if self._typing:
                 await super()._on_key(event)
+            case _:
+                pass
 
     def _enter(self, event: events.Key) -> None:
         self._stop(event)
+        if not self._typing:
+            self._submit()
+            return
         row, column = self.cursor_location
         if self.text and self.document.get_line(row)[:column].endswith("\\"):
             self.action_delete_left()
@@ -255,8 +307,16 @@ class Composer(StyledOnce, HasKeyContext):
             self.text = ""
             self.plan_mode = self.goal_mode = False
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Part of `Widget`: keys of `TextArea` change nothing where letters are no text."""
+        if not self._typing and action.startswith(("delete", "cut", "paste", "undo", "redo")):
+            return False
+        return super().check_action(action, parameters)
+
     def action_copy(self) -> None:
         """Copy the selection; without one the second press clears the draft."""
+        if self.vim is not None and self.vim.copy_selection():
+            return
         if self.selected_text or not self.text:
             super().action_copy()
         elif self._asked_to_clear != self.text:
@@ -300,14 +360,14 @@ class Composer(StyledOnce, HasKeyContext):
         """Part of `TextArea`. A whole text may come out of an editor, or was queued elsewhere."""
         super().load_text(self.pastes.shown(clean(text)))
         self.pastes.forget(self.text)
+        if self.vim is not None:
+            self.vim.begin()
 
     def _replace_via_keyboard(
         self, insert: str, start: Location, end: Location
     ) -> EditResult | None:
         # Here, since both ways to paste come through it.
-        if is_long(insert):
-            insert = self.pastes.add(clean(insert))
-        return super()._replace_via_keyboard(insert, start, end)
+        return super()._replace_via_keyboard(self.pastes.folded(insert), start, end)
 
     def edit(self, edit: Edit) -> EditResult:
         """Part of `TextArea`: a token is changed as a whole, and control characters are no text."""
@@ -362,7 +422,7 @@ class Composer(StyledOnce, HasKeyContext):
     def token(self) -> Token | None:
         """The word at the cursor, if it can be completed."""
         row, column = self.cursor_location
-        if not self.selection.is_empty:
+        if not self.selection.is_empty or not self._typing:
             return None
         return token_at(self.document.get_line(row)[:column], row)
 
@@ -383,10 +443,15 @@ class Composer(StyledOnce, HasKeyContext):
             self.post_message(self.TokenChanged(token))
 
     def take_key(self, event: events.Key) -> bool:
-        """Use a key that would leave the text for the open completions; return whether they use it.
+        """Use a key that would leave the text for the open completions or the mode of vim.
 
-        Call it before the key is passed on.
+        Return whether it was used. Call it before the key is passed on.
         """
+        if event.key == "escape" and self.vim is not None:
+            if self.vim.escape():
+                return True
+            if action_id_of(KeyContext.COMPOSER, "escape") == "composer.list":
+                self.vim.resume()  # for the next time
         if self.offers is None or event.key not in ("tab", "escape"):
             return False
         # Through the queue: what was typed before the key is in the text by then.

@@ -1,0 +1,1 @@
+"""Vim's keys, without a widget or a screen."""
