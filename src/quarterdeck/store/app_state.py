@@ -66,7 +66,7 @@ class AppState:
         """The person's current directory, whose repository forms offer."""
         self.environment_names: dict[UUID, str] = {}
         """Read when the list is filtered by them."""
-        self.terminals = TerminalMemory()
+        self.terminals = TerminalMemory(disk)
         self._filter = ReplicaFilter()
         self.list_view = disk.list_view()
         self._seen, self._since = disk.seen(), disk.since()

@@ -15,10 +15,12 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from quarterdeck.local.files import read_file, write_file
 from quarterdeck.store.list_view import ListView
+from quarterdeck.store.terminals import TerminalSplit
 from quarterdeck.wire.base import Timestamp, utc_now
 from quarterdeck.wire.chats import Image
 
 _PROMPTS = TypeAdapter(list[str])
+_SPLITS = TypeAdapter(dict[UUID, TerminalSplit])
 
 
 class OutgoingMessage(BaseModel):
@@ -157,6 +159,17 @@ class ClientDisk:
             return ListView.model_validate_json(read_file(self._directory / "list.json"))
         except (OSError, ValidationError):
             return ListView()
+
+    def save_splits(self, splits: dict[UUID, TerminalSplit]) -> None:
+        """Keep which terminals are shown together, by replica."""
+        self._write(self._directory / "splits.json", _SPLITS.dump_json(splits).decode())
+
+    def splits(self) -> dict[UUID, TerminalSplit]:
+        """Return which terminals are shown together."""
+        try:
+            return _SPLITS.validate_json(read_file(self._directory / "splits.json"))
+        except (OSError, ValidationError):
+            return {}
 
     def first_opened(self) -> datetime | None:
         """Return when a cockpit was opened here for the first time; None before that."""

@@ -1,9 +1,11 @@
 """Terminal sessions in the cockpit: output that resumes, keys that are typed once."""
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
+
+from pydantic import BaseModel
 
 from quarterdeck.client.stream_events import TerminalItem
 from quarterdeck.wire.terminals import TerminalSession
@@ -11,12 +13,27 @@ from quarterdeck.wire.terminals import TerminalSession
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
     from quarterdeck.client.terminals import Keyboard
+    from quarterdeck.store.disk import ClientDisk
+
+MOST_SPLITS = 200
+"""Replicas whose split is kept."""
+
+
+class TerminalSplit(BaseModel):
+    """Two sessions of a replica that are shown together."""
+
+    first: UUID
+    second: UUID
+    beside: bool
+    """Whether the second is to the right of the first where there is room; else it is below."""
 
 
 class TerminalMemory:
-    """Names and selection of terminals, kept while the cockpit is open."""
+    """Names and selection of terminals, kept while the cockpit is open. Splits are kept on the disk."""
 
-    def __init__(self) -> None:
+    def __init__(self, disk: "ClientDisk") -> None:
+        self._disk = disk
+        self._splits = disk.splits()
         self.names: dict[UUID, str] = {}
         """Names given by the person, by session."""
         self.shown: dict[UUID, UUID] = {}
@@ -28,6 +45,22 @@ class TerminalMemory:
             self.names[session_id] = name
         else:
             self.names.pop(session_id, None)
+
+    def split(self, replica_id: UUID) -> TerminalSplit | None:
+        """Return the terminals of a replica that are shown together."""
+        return self._splits.get(replica_id)
+
+    def keep_split(self, replica_id: UUID, split: TerminalSplit | None) -> None:
+        """Keep a replica's split, or that there is none."""
+        if split == self._splits.get(replica_id):
+            return
+        self._splits.pop(replica_id, None)
+        if split is not None:
+            self._splits[replica_id] = split
+        for oldest in list(self._splits)[:-MOST_SPLITS]:
+            del self._splits[oldest]
+        with suppress(OSError):
+            self._disk.save_splits(self._splits)
 
 
 class TerminalLink:

@@ -196,7 +196,7 @@ class LinkSource:
     refuses it.
     """
 
-    def __init__(self, link: TerminalLink, on_end: Callable[[ClientError], None]) -> None:
+    def __init__(self, link: TerminalLink, on_end: Callable[[ClientError], object]) -> None:
         self._link = link
         self._on_end = on_end
 

@@ -116,6 +116,7 @@ def _places(screen: Screen[object]) -> list[KeyContext]:
     here = _where(screen)
     around = [
         *AROUND.get(here, ()),
+        *([KeyContext.TERMINAL_COMMAND] if here is KeyContext.TERMINAL else []),
         KeyContext.LIST,
         KeyContext.TABS,
         KeyContext.PAGE,

@@ -16,7 +16,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.events import Key
+from textual.events import DescendantFocus, Key
 from textual.message import Message
 from textual.widgets import Input
 
@@ -24,7 +24,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.terminals import TerminalLink
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, prompt_bindings
+from quarterdeck.tui.actions import KeyContext, keyed, prompt_bindings
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.host_services import LinkSource
 from quarterdeck.tui.kit.key_context import KeyContextChanged
@@ -43,11 +43,12 @@ from quarterdeck.tui.panes.terminal_reading import (
     offer_words,
     prefix_key,
 )
+from quarterdeck.tui.panes.terminal_split import SplitSwitcher, key_of
 from quarterdeck.tui.terminal.host import EmulatorHost, Offers
 from quarterdeck.tui.terminal.view import TerminalView
 from quarterdeck.tui.textual_ext.type_ahead import TakesKeys, discard_keys, hold_keys
 from quarterdeck.tui.widgets.lines import Note
-from quarterdeck.tui.widgets.tab_bar import Switcher, Tab, TabBar
+from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
 from quarterdeck.wire.terminals import (
     MAX_COLS,
     MAX_ROWS,
@@ -78,7 +79,7 @@ class TerminalPane(TabPane, TakesKeys):
 
     DEFAULT_CSS = """
     TerminalPane {
-        & Switcher { height: 1fr; }
+        & SplitSwitcher { height: 1fr; }
         & #above { height: 1; }
         & #above > * { width: 1fr; }
     }
@@ -109,7 +110,7 @@ class TerminalPane(TabPane, TakesKeys):
         with Horizontal(id="above"):
             yield TerminalPrompt()
             yield TabBar(id="sessions")
-        with Switcher(initial="no-terminal"):
+        with SplitSwitcher(self._memory, self.replica_id, initial="no-terminal"):
             yield Note(OPENING, id="no-terminal")
 
     def on_mount(self) -> None:
@@ -122,8 +123,8 @@ class TerminalPane(TabPane, TakesKeys):
     # display
 
     @property
-    def _switcher(self) -> Switcher:
-        return self.query_one(Switcher)
+    def _switcher(self) -> SplitSwitcher:
+        return self.query_one(SplitSwitcher)
 
     @property
     def prompt(self) -> TerminalPrompt:
@@ -284,15 +285,16 @@ class TerminalPane(TabPane, TakesKeys):
             if not running:
                 running = [await terminals.create(self.replica_id, *self._room())]
         except ClientError as error:
-            self._not_opened(error)
+            self._refuse(f"{error} {error.next_step}")
             return
         for session in running:
             await self._add(session)
-        self._show_remembered()
+        await self._show_remembered()
 
-    def _show_remembered(self) -> None:
-        """Show the terminal that was shown when the replica was last shown."""
-        shown = self._memory.shown.get(self.replica_id)
+    async def _show_remembered(self) -> None:
+        """Show the terminal, or the two, that were shown when the replica was last shown."""
+        paired = await self._switcher.restore(self._terminals)
+        shown = self._memory.shown.get(self.replica_id, paired)
         for key, terminal in self._terminals.items():
             if terminal.link.session.id == shown and key != self._switcher.current:
                 focused = self.current is not None and self.current.has_focus
@@ -301,31 +303,34 @@ class TerminalPane(TabPane, TakesKeys):
                 if focused:
                     self.take_keys()
 
-    def _open_new(self, instead_of: str | None = None) -> None:
+    def _open_new(self, instead_of: str | None = None, *, beside: bool | None = None) -> None:
         self._focus_wanted = True
-        self._open_another(instead_of)
+        self._open_another(instead_of, beside)
 
     @work(group="sessions")
-    async def _open_another(self, instead_of: str | None) -> None:
+    async def _open_another(self, instead_of: str | None, beside: bool | None) -> None:
         with hold_keys(self, HELD_FOR_OPENING):
             async with self._work:
-                await self._open_session(instead_of)
+                first = self._switcher.current
+                opened = await self._open_session(instead_of)
+                if opened is not None and beside is not None and first in self._terminals:
+                    await self._switcher.pair_up(first, opened, beside=beside)
 
-    async def _open_session(self, instead_of: str | None) -> None:
+    async def _open_session(self, instead_of: str | None) -> str | None:
+        """Open a terminal; return the id of its view, None when that failed."""
         if len(self._terminals) >= MAX_SESSIONS and instead_of is None:
             self._refuse(MOST_OPEN)
-            return
+            return None
         try:
             session = await self._app_state.client.terminals.create(self.replica_id, *self._room())
         except ClientError as error:
-            self._not_opened(error)
-            return
+            self._refuse(f"{error} {error.next_step}")
+            return None
         await self._add(session)
         if instead_of is not None:
+            await self._switcher.replace(instead_of, key_of(session.id))
             await self._close(instead_of)
-
-    def _not_opened(self, error: ClientError) -> None:
-        self._refuse(f"{error} {error.next_step}")
+        return key_of(session.id)
 
     def _refuse(self, problem: str) -> None:
         if self._focus_wanted:
@@ -342,10 +347,10 @@ class TerminalPane(TabPane, TakesKeys):
         return columns, max(MIN_ROWS, min(MAX_ROWS, size.height))
 
     async def _add(self, session: TerminalSession) -> None:
-        key = f"terminal-{session.id.hex}"
+        key = key_of(session.id)
         link = TerminalLink(self._app_state.client, self.replica_id, session)
         self._terminals[key] = OpenTerminal(link, session.title)
-        source = LinkSource(link, lambda error: self._tell_gone(key, error))
+        source = LinkSource(link, lambda error: self.post_message(self.Gone(key, error)))
         view = TerminalView(source, self._host, id=key)
         if not await self._switcher.bring(view):
             return
@@ -354,16 +359,18 @@ class TerminalPane(TabPane, TakesKeys):
         if self._focus_wanted or note_focused:
             self.take_keys()
 
-    def _tell_gone(self, key: str, error: ClientError) -> None:
-        self.post_message(self.Gone(key, error))
-
     async def _forget(self, key: str) -> None:
         """Stop showing a session; its programs are not affected."""
         terminal = self._terminals.pop(key, None)
         if terminal is None:
             return
+        partner = self._switcher.partner(key)
+        if partner is not None:
+            self._switcher.part()
         if self._switcher.current == key:
-            if self._terminals:
+            if partner is not None:
+                self._show(partner)
+            elif self._terminals:
                 self._next()
             else:
                 self._say_instead(none_open_words())
@@ -408,6 +415,32 @@ class TerminalPane(TabPane, TakesKeys):
         await self._forget(event.key)
         if not self._terminals:
             self.show_state()
+
+    # two terminals together
+
+    @work(group="sessions")
+    async def action_split(self, beside: bool) -> None:
+        """Open a second terminal beside or below this one; move it there if it is open."""
+        if not await self._switcher.turn(beside=beside):
+            self._open_new(beside=beside)
+
+    def action_other_terminal(self) -> None:
+        """Go to the other one of two terminals."""
+        if (other := self._switcher.partner(self._switcher.current)) is not None:
+            self._show(other)
+        else:
+            self.show_line(keyed("Not split. {terminal.split-below} opens a second terminal."))
+
+    def action_terminal_alone(self) -> None:
+        """Show each of the two terminals alone again."""
+        self._switcher.part()
+        self.take_keys()
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Note that the other one of two terminals was clicked."""
+        key = event.widget.id
+        if key is not None and key == self._switcher.partner(self._switcher.current):
+            self._show(key)
 
     # choosing a terminal
 
@@ -526,6 +559,10 @@ class TerminalPane(TabPane, TakesKeys):
             "terminal.rename": self._rename,
             "terminal.allow": self._allow_copy,
             "terminal.palette": lambda: self.app.call_later(self.app.run_action, "palette"),
+            "terminal.split-beside": lambda: self.action_split(True),
+            "terminal.split-below": lambda: self.action_split(False),
+            "terminal.other": self.action_other_terminal,
+            "terminal.alone": self.action_terminal_alone,
             "terminal.search": lambda: self.app.call_later(self.app.run_action, "search"),
         }
         if command := commands.get(action):
