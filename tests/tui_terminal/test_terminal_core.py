@@ -11,6 +11,7 @@ from quarterdeck.tui.terminal.channel import FrameEncoder
 from quarterdeck.tui.terminal.core import Attribute, SelectionKind, TerminalMode
 from quarterdeck.tui.terminal.decoder import FrameDecoder, fit
 from quarterdeck.tui.terminal.ghostty import GhosttyCore, probe
+from quarterdeck.tui.terminal.kitty import KITTY_MODES, modes_of, restore_flags
 from tests.tui_terminal.against_tmux import COLS, HTOP, ROWS, assert_same, htop, record, tmux_screen
 
 __all__ = ["htop", "tmux_screen"]
@@ -128,7 +129,7 @@ def test_layout_of_cells_is_the_librarys() -> None:
         (b"\x1b[?2004$p", b"\x1b[?2004;2$y"),
         (b"\x1bP$qm\x1b\\", b"\x1bP1$r0m\x1b\\"),
         (b"\x1b]11;?\x07", b"\x1b]11;rgb:0a0a/0b0b/0c0c\x07"),
-        (b"\x1b[?u", b""),
+        (b"\x1b[?u", b"\x1b[?0u"),
         (b"\x1b]52;c;?\x07", b""),
         (b"\x1b[21t", b""),
     ],
@@ -219,9 +220,43 @@ def test_keys_that_are_to_be_told_apart(core: GhosttyCore) -> None:
     for reset in (b"\x1bc", b"\x1b[!p"):
         core.feed(b"\x1b[>4;2m" + reset)
         assert not core.state().modes & TerminalMode.OTHER_KEYS
-    # A program that also asks for what is not offered gets what is.
+    # A program may ask for both.
     core.feed(b"\x1b[>1u\x1b[>4;2m")
     assert core.state().modes & TerminalMode.OTHER_KEYS
+
+
+def kitty_flags(core: GhosttyCore) -> bytes:
+    """What a program is told, which has to be what keys are encoded by."""
+    core.feed(b"\x1b[?u")
+    answer = core.take_replies()
+    assert core.state().modes & KITTY_MODES == modes_of(int(answer[3:-1]))
+    return answer
+
+
+def test_the_kitty_protocol_is_pushed_and_popped_on_each_screen(core: GhosttyCore) -> None:
+    assert kitty_flags(core) == b"\x1b[?0u"
+    core.feed(b"\x1b[>1u")
+    assert kitty_flags(core) == b"\x1b[?1u"
+    core.feed(b"\x1b[?1049h")
+    assert kitty_flags(core) == b"\x1b[?0u"
+    core.feed(b"\x1b[>31u")
+    assert kitty_flags(core) == b"\x1b[?25u"  # the others are not supported
+    core.feed(b"\x1b[=8;3u")
+    assert kitty_flags(core) == b"\x1b[?17u"
+    core.feed(b"\x1b[?1049l")
+    assert kitty_flags(core) == b"\x1b[?1u"
+    core.feed(b"\x1b[<u")
+    assert kitty_flags(core) == b"\x1b[?0u"
+    core.feed(b"\x1b[>2u")
+    assert kitty_flags(core) == b"\x1b[?0u"
+    for reset in (b"\x1bc", b"\x1b[!p", b"\x1b]133;D\x07", b"\x1b]133;D;130\x1b\\"):
+        core.feed(b"\x1b[>1u\x1b[>8u" + reset)
+        assert kitty_flags(core) == b"\x1b[?0u"
+    for byte in b"\x1b[>1u\x1b]133;D;1\x07":
+        core.feed(bytes([byte]))
+    assert kitty_flags(core) == b"\x1b[?0u"
+    core.feed(restore_flags(TerminalMode.KITTY_DISTINCT | TerminalMode.KITTY_TEXT))
+    assert kitty_flags(core) == b"\x1b[?17u"
 
 
 def test_synchronized_output_is_seen(core: GhosttyCore) -> None:

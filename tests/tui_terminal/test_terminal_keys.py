@@ -150,3 +150,49 @@ def test_keys_that_a_program_wants_told_apart_where_they_have_no_character(
     key: str, character: str | None, typed: str
 ) -> None:
     assert encode_key(key, character, TerminalMode.SOME_KEYS) == typed
+
+
+DISTINCT = TerminalMode.KITTY_DISTINCT
+ALL = DISTINCT | TerminalMode.KITTY_ALL
+TEXT = ALL | TerminalMode.KITTY_TEXT
+
+
+@pytest.mark.parametrize(
+    ("key", "character", "distinct", "every", "text"),
+    [
+        ("a", "a", "a", "\x1b[97u", "\x1b[97;;97u"),
+        ("A", "A", "A", "\x1b[97;2u", "\x1b[97;2;65u"),
+        ("exclamation_mark", "!", "!", "\x1b[33u", "\x1b[33;;33u"),
+        ("space", " ", " ", "\x1b[32u", "\x1b[32;;32u"),
+        ("ctrl+a", "\x01", "\x1b[97;5u", "\x1b[97;5u", "\x1b[97;5u"),
+        ("ctrl+i", None, "\x1b[105;5u", "\x1b[105;5u", "\x1b[105;5u"),
+        ("ctrl+shift+a", None, "\x1b[97;6u", "\x1b[97;6u", "\x1b[97;6u"),
+        ("ctrl+space", None, "\x1b[32;5u", "\x1b[32;5u", "\x1b[32;5u"),
+        ("alt+x", "x", "\x1b[120;3u", "\x1b[120;3u", "\x1b[120;3u"),
+        ("alt+X", None, "\x1b[120;4u", "\x1b[120;4u", "\x1b[120;4u"),
+        ("escape", "\x1b", "\x1b[27u", "\x1b[27u", "\x1b[27u"),
+        ("enter", "\r", "\r", "\x1b[13u", "\x1b[13u"),
+        ("tab", "\t", "\t", "\x1b[9u", "\x1b[9u"),
+        ("backspace", "\x7f", "\x7f", "\x1b[127u", "\x1b[127u"),
+        ("shift+enter", None, "\x1b[13;2u", "\x1b[13;2u", "\x1b[13;2u"),
+        ("shift+tab", None, "\x1b[9;2u", "\x1b[9;2u", "\x1b[9;2u"),
+        ("ctrl+backspace", None, "\x1b[127;5u", "\x1b[127;5u", "\x1b[127;5u"),
+        ("up", None, "\x1b[A", "\x1b[A", "\x1b[A"),
+        ("ctrl+up", None, "\x1b[1;5A", "\x1b[1;5A", "\x1b[1;5A"),
+        ("f1", None, "\x1b[P", "\x1b[P", "\x1b[P"),
+        ("f3", None, "\x1b[13~", "\x1b[13~", "\x1b[13~"),
+        ("shift+f5", None, "\x1b[15;2~", "\x1b[15;2~", "\x1b[15;2~"),
+        ("delete", None, "\x1b[3~", "\x1b[3~", "\x1b[3~"),
+        ("ö", "ö", "ö", "\x1b[246u", "\x1b[246;;246u"),
+        ("ctrl+ö", None, "\x1b[246;5u", "\x1b[246;5u", "\x1b[246;5u"),
+    ],
+)
+def test_keys_in_the_kitty_protocol(
+    key: str, character: str | None, distinct: str, every: str, text: str
+) -> None:
+    assert encode_key(key, character, DISTINCT) == distinct
+    assert encode_key(key, character, ALL) == every
+    assert encode_key(key, character, TEXT) == text
+    # The cursor keys' own mode and `modifyOtherKeys` do not matter then.
+    both = DISTINCT | TerminalMode.OTHER_KEYS | TerminalMode.CURSOR_KEYS
+    assert encode_key(key, character, both) == distinct

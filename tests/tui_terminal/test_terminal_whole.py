@@ -150,6 +150,24 @@ def test_a_program_is_told_keys_apart_if_it_asks(cockpit: Program) -> None:
     assert typed not in cockpit.text
 
 
+def test_a_program_gets_keys_in_the_kitty_protocol(cockpit: Program) -> None:
+    read = "stty raw -echo; echo n''ow; head -c {} | cat -v; stty sane"
+    # What a program does that wants to know whether it can have the flags.
+    cockpit.type(f"printf '\\e[>1u\\e[?u'; {read.format(5)}; echo do''ne\r")
+    cockpit.wait_for("^[[?1u")
+    cockpit.wait_for("done")
+    cockpit.type(f"clear; printf '\\e[>1u'; {read.format(19)}\r")
+    cockpit.wait(lambda: "done" not in cockpit.text and "now" in cockpit.text)
+    for key in ("\x1b[27u", "\x1b[13;2u", "\x03"):
+        cockpit.type(key)
+    cockpit.wait_for("^[[27u^[[13;2u^[[99;5u")
+    # It has ended without popping the flags. The shell's keys are as before.
+    cockpit.type("sleep 1000; echo inter''rupted\r")
+    cockpit.wait_for("sleep 1000")
+    cockpit.type("\x03")
+    cockpit.wait_for("^C")
+
+
 VIM = (
     ("1,1", "10jyyp"),
     ("12,1", "/f40\r"),

@@ -119,6 +119,9 @@ class InputOrder:
 _IN_DIRECTORY = 'cd -- "$1" || exit 1; shift; exec "$@"'
 _NO_SHELLS = ("nologin", "false", "sync")
 _FALLBACKS = ("/bin/bash", "/bin/sh")
+_MARK_END = r"printf '\033]133;D;%s\007' $?"
+"""Tells a terminal that a command has ended, as other shells do by themselves: it undoes what a program
+that died has changed about its keys."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,8 @@ def spawn_shell(directory: Path, environment: Mapping[str, str], cols: int, rows
     shell = find_shell(environment)
     settings = {k: v for k, v in environment.items() if k not in ("LINES", "COLUMNS")}
     settings |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "SHELL": shell}
+    if Path(shell).name == "bash":
+        settings.setdefault("PROMPT_COMMAND", _MARK_END)
     master, slave = os.openpty()
     try:
         set_size(master, cols, rows)

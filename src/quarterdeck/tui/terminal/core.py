@@ -123,6 +123,10 @@ class TerminalMode(IntFlag):
     """`modifyOtherKeys` 2: keys with Ctrl or Shift are distinguished from each other."""
     SOME_KEYS = 131_072
     """`modifyOtherKeys` 1: only those without a control character."""
+    KITTY_DISTINCT = 262_144
+    """The kitty keyboard protocol: its flags 1, 8 and 16."""
+    KITTY_ALL = 524_288
+    KITTY_TEXT = 1_048_576
 
 
 MOUSE_MODES = (

@@ -36,6 +36,7 @@ from quarterdeck.tui.terminal.core import (
     restore,
 )
 from quarterdeck.tui.terminal.decoder import FrameDecoder
+from quarterdeck.tui.terminal.kitty import restore_flags
 
 END_SECONDS = 0.5
 COMMAND = (sys.executable, "-I", "-m", "quarterdeck.tui.terminal.worker")
@@ -326,7 +327,7 @@ class Emulator:
         if self._colors:
             self._send_command(Command.COLORS, self._colors)
         if history.trimmed:
-            self._send_command(Command.REPLAY, restore(self._modes))
+            self._send_command(Command.REPLAY, restore(self._modes) + restore_flags(self._modes))
         entries, place = history.since(0)
         for entry in entries:
             await self._room()

@@ -30,6 +30,7 @@ from quarterdeck.tui.terminal.core import (
 from quarterdeck.tui.terminal.ghostty_grid import Grid, RowReader, check_layout, sized
 from quarterdeck.tui.terminal.ghostty_reader import GhosttyReader
 from quarterdeck.tui.terminal.ghostty_selection import Links, Selector
+from quarterdeck.tui.terminal.kitty import modes_of, truthful
 
 ffi: Any = pyghostty.ffi
 lib: Any = pyghostty.lib
@@ -105,7 +106,7 @@ class OtherKeys:
         """Whether the program requested `modifyOtherKeys` 2."""
         encoder, length = self._encoder[0], self._length
         lib.ghostty_key_encoder_setopt_from_terminal(encoder, self._terminal)
-        # The kitty protocol would take precedence, and is not offered.
+        # The kitty protocol would take precedence; its flags are read for themselves.
         kitty = lib.GHOSTTY_KEY_ENCODER_OPT_KITTY_FLAGS
         lib.ghostty_key_encoder_setopt(encoder, kitty, self._no_kitty)
         lib.ghostty_key_encoder_encode(encoder, self._event[0], self._typed, 32, length)
@@ -124,12 +125,17 @@ ffi.cdef(
 _TITLE_BYTES = 1024
 _NO_LIMIT = 1 << 31
 _SOME_KEYS = b"\x1b[>4;1m"
-_OWN = re.compile(rb"\x1b(?:\[(?:\?6n|!p|>4(?:;[0-9]?)?m|>4n|>m)|c)")
-"""DECXCPR and DECSTR, which the library does not support; and the sequences of `modifyOtherKeys`,
-of which it supports level 2 only."""
+_COMMAND_ENDED = b"\x1b]133;D"
+_NO_KITTY = b"\x1b[<99u"
+_OWN = re.compile(
+    rb"\x1b(?:\[(?:\?6n|!p|>4(?:;[0-9]?)?m|>4n|>m)|\]133;D(?:;[0-9]{1,3})?(?:\x07|\x1b\\)|c)"
+)
+"""DECXCPR and DECSTR, which the library does not support; the sequences of `modifyOtherKeys`, of which
+it supports level 2 only; and the mark of a shell for the end of a command: the program may have died
+without popping its keyboard flags, and Ctrl+C would be lost on the shell."""
 _REPEAT = re.compile(rb"\x1b[\x00-\x17\x19\x1c-\x1f]*\[([0-9;\x00-\x17\x19\x1c-\x1f\x7f]{2,})b")
 """REP with a count of two digits or more; control characters may be anywhere in a sequence."""
-_OWN_LENGTH = len(_SOME_KEYS)
+_OWN_LENGTH = len(_COMMAND_ENDED) + len(b";255\x1b\\")
 _SOFT_RESET = (
     b"\x1b[?25h\x1b[?6l\x1b[4l\x1b[?1l\x1b>\x1b[?7h\x1b[?69l\x1b[r\x1b[m"
     b'\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[0"q\x1b[>4m\x1b[H\x1b7'
@@ -190,6 +196,7 @@ class GhosttyCore:
         self._reader = GhosttyReader(grid, self._selector, self._links, self.scroll, self._view)
         self._clipboard = Clipboard(self._raw)
         self._other_keys = OtherKeys(self._raw)
+        self._flags = ffi.new("uint8_t*")
         self._mode = ffi.new("GhosttyTerminalModeConfig*")
         self._cursor = ffi.new("GhosttyRenderStateCursor*")
         self._cursor.size = ffi.sizeof("GhosttyRenderStateCursor")
@@ -220,9 +227,7 @@ class GhosttyCore:
         return True
 
     def _reply(self, data: bytes) -> None:
-        # The kitty keyboard's flags are not answered: keys are sent as xterm does.
-        if data.startswith(b"\x1b[?") and data.endswith(b"u"):
-            return
+        data = truthful(data)
         # A program that asks without reading would fill the memory; terminals drop here.
         if self._waiting + len(data) > _REPLIES_KEPT:
             return
@@ -261,6 +266,8 @@ class GhosttyCore:
             case b"\x1b[!p":
                 self._soft_reset()
                 self._some_keys = False
+            case _ if sequence.startswith(_COMMAND_ENDED):
+                self._terminal.feed(_NO_KITTY)
             case _:
                 self._some_keys = sequence == _SOME_KEYS
 
@@ -279,7 +286,7 @@ class GhosttyCore:
     def _soft_reset(self) -> None:
         """Reset as DECSTR does; the cursor stays where it was."""
         x, y = self._terminal.cursor
-        self._terminal.feed(_SOFT_RESET + b"\x1b[%d;%dH" % (y + 1, x + 1))
+        self._terminal.feed(_SOFT_RESET + _NO_KITTY + b"\x1b[%d;%dH" % (y + 1, x + 1))
 
     def take_replies(self) -> bytes:
         """Return the replies to the program's queries since the last call, to be typed into it."""
@@ -377,6 +384,10 @@ class GhosttyCore:
         screen = self._terminal.get("active_screen", "GhosttyTerminalScreen")
         if screen == lib.GHOSTTY_TERMINAL_SCREEN_ALTERNATE:
             modes |= TerminalMode.ALTERNATE_SCREEN
+        lib.ghostty_terminal_get(
+            self._raw, lib.GHOSTTY_TERMINAL_DATA_KITTY_KEYBOARD_FLAGS, self._flags
+        )
+        modes |= modes_of(self._flags[0])
         if self._other_keys.wanted:
             modes |= TerminalMode.OTHER_KEYS
         elif self._some_keys:

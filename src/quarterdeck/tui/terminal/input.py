@@ -1,7 +1,7 @@
 """Input of a terminal: keys and mouse as xterm sends them, pasted text, sizes.
 
 The table of keys is ours and not the library's encoder: that one is in the other process, and
-a key must not wait for it. The kitty protocol is not offered to programs, `modifyOtherKeys` is. What
+a key must not wait for it. Programs may request the kitty protocol (`kitty`) or `modifyOtherKeys`. What
 is ambiguous is outside our control: Textual reports Alt+arrow as Escape and the arrow, and the
 keypad as the plain keys.
 
@@ -33,6 +33,7 @@ from quarterdeck.tui.terminal.core import (
 )
 from quarterdeck.tui.terminal.emulator import Emulator
 from quarterdeck.tui.terminal.host import TerminalSource
+from quarterdeck.tui.terminal.kitty import KITTY_MODES, encode_kitty
 
 _SHIFT, _ALT, _CTRL = 1, 2, 4
 _MODIFIERS = {"shift": _SHIFT, "alt": _ALT, "meta": _ALT, "ctrl": _CTRL}
@@ -86,6 +87,9 @@ def encode_key(
     if base[0] == "f" and base[1:].isdigit() and 13 <= int(base[1:]) <= 24:
         # Terminals have twelve; the others are shift with one of these.
         base, modifiers = f"f{int(base[1:]) - 12}", modifiers | _SHIFT
+    if modes & KITTY_MODES:
+        typed = encode_kitty(base, _plain(base), modifiers, character, modes)
+        return typed or _text(base, modifiers, character)
     return (
         _special(base, modifiers, modes)
         or _modified_key(base, modifiers, modes)
@@ -104,6 +108,11 @@ def _character(base: str) -> str | None:
     if len(base) == 1:
         return base
     return key_to_character(REPLACED_KEYS.get(base, base))
+
+
+def _plain(base: str) -> str | None:
+    """Return the character of a key, also of one of the keypad."""
+    return _KEYPAD.get(base) or _character(base)
 
 
 def _special(base: str, modifiers: int, modes: TerminalMode) -> str | None:
@@ -166,7 +175,7 @@ def _text(base: str, modifiers: int, character: str | None) -> str | None:
     escape = "\x1b" if modifiers & _ALT else ""
     if not modifiers & (_CTRL | _ALT) and character and character.isprintable():
         return character
-    plain = _KEYPAD.get(base) or _character(base)
+    plain = _plain(base)
     if plain is None or not plain.isprintable():
         return None
     if modifiers & _CTRL:
