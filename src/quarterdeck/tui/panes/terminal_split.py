@@ -9,7 +9,7 @@ from quarterdeck.store.terminals import TerminalMemory, TerminalSplit
 from quarterdeck.tui.terminal.core import MIN_ROWS
 from quarterdeck.tui.widgets.tab_bar import Switcher
 
-BESIDE_COLUMNS = 2 * 60 + 1
+BESIDE_COLUMNS = 2 * 40 + 1
 """Width from which terminals are beside each other; in less, lines of programs would not fit."""
 BELOW_ROWS = 2 * MIN_ROWS + 1
 DIVIDER = "divider"
