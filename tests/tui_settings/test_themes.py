@@ -125,7 +125,7 @@ def test_what_cannot_be_is_said_and_the_default_holds() -> None:
     assert found.faults == (
         "cockpit.theme is not one of dark, light, ansi.",
         "cockpit.mouse is not one of true, false.",
-        "cockpit.color is not a setting; known: theme, motion, mouse, notices, clipboard, calls.",
+        "cockpit.color is not a setting; known: theme, motion, mouse, notices, clipboard, calls, editing.",
     )
 
 
