@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.containers import ContainerDriver, ContainerEngine
+from quarterdeck.sandboxes.containers import ContainerDriver, ContainerEngine, HomeAddress
 from quarterdeck.sandboxes.process import ProcessDriver
 from quarterdeck.service.fleet.settings import FleetSettings
-from quarterdeck.service.listeners import Bound, TcpListener, UnixListener
+from quarterdeck.service.listeners import Bound, Listener, TcpListener, UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import ServiceParts, build_service, open_service
 from quarterdeck.wire.agents import Agent
@@ -28,6 +28,10 @@ class Deck:
         self.containers = containers
         self.host = host
         self.port = 0
+        self.way: HomeAddress | None = None
+        """Where containers reach it, if not at its own listener."""
+        self.inside: asyncio.Queue[Listener] = asyncio.Queue()
+        """Listeners for containers."""
         self.service: ServiceParts
         self.driver: ContainerDriver
         self.client: httpx.AsyncClient
@@ -52,7 +56,9 @@ class Deck:
 
     async def _serve(self, ready: asyncio.Future[list[Bound]]) -> None:
         local = ProcessDriver(self.home)
-        self.driver = ContainerDriver(self.home, local.mirrors, self.containers, lambda: self.url)
+        self.driver = ContainerDriver(
+            self.home, local.mirrors, self.containers, lambda: self.way or HomeAddress(self.url)
+        )
         async with open_service(
             self.home,
             local,
@@ -63,7 +69,7 @@ class Deck:
             settings = FleetSettings(backoff=(0.01, 0.05, 0.1))
             self.service = build_service(context, settings)
             listeners = [TcpListener(self.host, self.port), UnixListener(self.home.socket)]
-            await serve(self.service, listeners, ready.set_result)
+            await serve(self.service, listeners, ready.set_result, inside=self.inside)
 
     async def stop(self) -> None:
         await self.client.aclose()

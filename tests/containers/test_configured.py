@@ -19,6 +19,7 @@ from quarterdeck.sandboxes.image import build_context, engine_requirements
 
 PROGRAM = (sys.executable, "-I", "-m", "quarterdeck")
 NOWHERE = "unix:///nowhere/docker.sock"
+SECURE = 'home_url = "https://192.0.2.1:8443"'
 
 
 def qd(table: str, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -40,6 +41,11 @@ def qd(table: str, *words: str) -> "subprocess.CompletedProcess[str]":
         ('driver = "docker"\naddress = "tcp://10.0.0.1:2375"', "sandboxes.address"),
         ('driver = "docker"\nhome_url = "deck.example"', "sandboxes.home_url"),
         ('driver = "docker"\nswarm = true', "sandboxes.swarm"),
+        ('driver = "docker"\nhome_url = "http://192.0.2.1:80"', "sandboxes.home_url"),
+        ('driver = "docker"\nhome_url = "http://nowhere.invalid"', "sandboxes.home_url"),
+        ('driver = "docker"\nhome_listen = "0.0.0.0:8443"', "home_listen needs a home_url"),
+        (f'driver = "docker"\nhome_ca = "x"\n{SECURE}', "sandboxes.home_ca: "),
+        (f'driver = "docker"\nhome_ca = "x"\nhome_listen = "x:1"\n{SECURE}', "leave home_ca out"),
     ],
 )
 def test_the_service_does_not_start_with_what_cannot_work(table: str, said: str) -> None:

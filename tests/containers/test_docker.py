@@ -18,6 +18,7 @@ from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.errors import ProcessError, SandboxError
+from quarterdeck.service.certificate import certificate_for
 from tests.containers.daemons import BASE, IMAGE, Daemon, DockerEngine, Podman, started
 from tests.containers.deck import Deck
 from tests.containers.losses import lost_in_a_turn, lost_in_sleep
@@ -351,6 +352,38 @@ async def test_containers_reach_the_service_at_a_given_address(engine: Daemon, h
             await installed.qd("replica", "exec", "one", "--", "printenv", "QD_URL") == f"{url}\n"
         )
         await installed.qd("replica", "rm", "one", "--yes")
+
+
+async def test_containers_reach_the_service_with_tls(
+    engine: Daemon, home: Path, repository: Path
+) -> None:
+    """By the service's own certificate, which they are given; with another one they say why not."""
+    address = f"{engine.inside}:8443"
+    more = f'home_url = "https://{address}"\nhome_listen = "{address}"\n'
+    installed = Installation(engine, home, more)
+    create = ("replica", "create", "--env", "global", "--wait", "--name")
+    async with installed.serving():
+        await installed.qd("replica", "create", "--name", "one", "--wait", cwd=repository)
+        git(repository, "commit", "-q", "--allow-empty", "-m", "later")
+        script = "cd shop && git fetch -q origin && git log --format=%s -1 origin/main"
+        assert await installed.qd("replica", "exec", "one", "--", "sh", "-c", script) == "later\n"
+        await installed.qd("replica", "rm", "one", "--yes")
+    certificate_for(home / "other.pem", engine.inside)
+    _configure(home, engine, f'home_url = "https://{address}"\nhome_ca = "other.pem"\n')
+    pem = home / "service/containers.pem"
+    server = ("openssl", "s_server", "-quiet", "-accept", address, "-cert", pem, "-key", pem)
+    inside = ("nsenter", f"--net=/run/netns/{engine.namespace}")
+    listening = await asyncio.create_subprocess_exec(
+        *inside, *server, stdin=asyncio.subprocess.PIPE
+    )
+    try:
+        async with installed.serving():
+            code, said = await installed.said(*create, "two")
+            await installed.qd("replica", "rm", "two", "--yes")
+    finally:
+        listening.kill()
+        await listening.wait()
+    assert code != 0 and "certificate of the service" in said and "not accepted" in said, said
 
 
 async def test_a_new_user(engine: Daemon, home: Path, repository: Path) -> None:

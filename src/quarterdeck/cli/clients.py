@@ -16,7 +16,12 @@ from quarterdeck.cli.errors import FailedError, NoServiceError, UsageError
 from quarterdeck.cli.options import Common
 from quarterdeck.cli.output import print_json, print_message, safe_line
 from quarterdeck.cli.target import Target, find_target
-from quarterdeck.wire.inside import SECRET_VARIABLE, URL_VARIABLE, WORKSPACE_VARIABLE
+from quarterdeck.wire.inside import (
+    CA_VARIABLE,
+    SECRET_VARIABLE,
+    URL_VARIABLE,
+    WORKSPACE_VARIABLE,
+)
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -141,7 +146,9 @@ def inside_client() -> "Client":
     address, workspace, secret = _own_workspace()
     socket = Path(address.removeprefix(_UNIX)) if address.startswith(_UNIX) else None
     url = LOCAL_URL if socket else address
-    return Client(HttpConnection(url, secret, socket=socket, workspace=workspace))
+    pinned = os.environ.get(CA_VARIABLE)
+    ca = Path(pinned) if pinned else None
+    return Client(HttpConnection(url, secret, socket=socket, ca=ca, workspace=workspace))
 
 
 def _own_workspace() -> tuple[str, UUID, str]:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import shlex
-import socket
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -20,7 +19,7 @@ from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import print_json, print_message
 from quarterdeck.cli.program import LazyGroup, Verb
 from quarterdeck.cli.target import config_path
-from quarterdeck.local.files import read_file, write_file
+from quarterdeck.cli.way_home import WayHome
 from quarterdeck.local.home import Home, find_home
 
 if TYPE_CHECKING:
@@ -82,22 +81,22 @@ async def placement(
     from quarterdeck.sandboxes.errors import EngineAwayError
 
     containers = _docker(home, table)
-    bridge = _Bridge(home, containers, table)
+    way = WayHome(home, containers, table)
     keeping: asyncio.Task[None] | None = None
     try:
         with suppress(EngineAwayError):  # it is in the log, and connected to when it answers
             await containers.open()
-            await bridge.connected()
+            await way.connected()
         keeping = asyncio.create_task(
-            containers.keep_connected(bridge.connected), name="connecting to the container engine"
+            containers.keep_connected(way.connected), name="connecting to the container engine"
         )
         keeping.add_done_callback(_report_failure)
-        driver = ContainerDriver(home, local.mirrors, containers, lambda: bridge.url)
+        driver = ContainerDriver(home, local.mirrors, containers, lambda: way.address)
         yield Placement(
             _ImageAgents(containers, home, own, asyncio.get_running_loop()),
             {table.driver: driver},
             driver.switchboard,
-            bridge.listeners,
+            way.listeners,
         )
     finally:
         if keeping is not None:
@@ -109,52 +108,6 @@ async def placement(
 def _report_failure(keeping: asyncio.Task[None]) -> None:
     if not keeping.cancelled() and (failure := keeping.exception()) is not None:
         log.error("the container engine is not connected to again: %r", failure, exc_info=failure)
-
-
-class _Bridge:
-    """The address at which containers reach the service: known to the container engine, or given."""
-
-    def __init__(self, home: Home, containers: "DockerContainers", table: "SandboxesTable") -> None:
-        self._home = home
-        self._containers = containers
-        self._table = table
-        self._known: set[str] = set()
-        self.listeners: asyncio.Queue[Listener] = asyncio.Queue()
-        self.url = ""
-
-    async def connected(self) -> None:
-        """Note the address. At the bridge a listener is requested, elsewhere there is one.
-
-        Raises:
-            SandboxError: containers do not reach the bridge.
-        """
-        from quarterdeck.service.listeners import InsideTcpListener
-
-        check_way_home(self._containers, self._table)
-        if self._table.home_url is not None:
-            self.url = self._table.home_url
-            return
-        host = self._containers.gateway
-        port = await asyncio.to_thread(_port, self._home)
-        self.url = f"http://{host}:{port}"
-        if host not in self._known:
-            self._known.add(host)
-            self.listeners.put_nowait(InsideTcpListener(host, port))
-
-
-def check_way_home(containers: "DockerContainers", table: "SandboxesTable") -> None:
-    """Check that containers can reach the service.
-
-    Raises:
-        SandboxError: they cannot, as the configuration is.
-    """
-    from quarterdeck.sandboxes.errors import SandboxError
-
-    if containers.rootless and table.home_url is None:
-        raise SandboxError(
-            "The container engine runs without root, so containers do not reach this machine at "
-            "their bridge. Give sandboxes.home_url; see docs/placement.md.",
-        )
 
 
 @asynccontextmanager
@@ -194,21 +147,6 @@ def install_command(extra: str) -> str:
     else:
         what = (f"quarterdeck[{extra}]",)
     return shlex.join((sys.executable, "-m", "pip", "install", *what))
-
-
-def _port(home: Home) -> int:
-    """Return the port for containers, always the same: those that run know no other."""
-    path = home.service / "containers.port"
-    try:
-        return int(read_file(path))
-    except (FileNotFoundError, ValueError):
-        pass
-    with socket.socket() as opened:
-        opened.bind(("", 0))  # not at the bridge, which may not be there yet
-        port: int = opened.getsockname()[1]
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_file(path, f"{port}\n")
-    return port
 
 
 class _ImageAgents:

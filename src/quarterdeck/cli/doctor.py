@@ -23,12 +23,13 @@ import click
 from quarterdeck import __version__
 from quarterdeck.cli.agents import local_agents, own_agents
 from quarterdeck.cli.background import answers, running_pid
-from quarterdeck.cli.containers import check_way_home, opened_docker, sandboxes_table
+from quarterdeck.cli.containers import opened_docker, sandboxes_table
 from quarterdeck.cli.errors import ConfigError, FailedError
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import last_seen_text, print_json, print_text, safe_line, services_text
 from quarterdeck.cli.settings import HOSTS, SECRETS, hosts_settings, read_tables, secret_files
 from quarterdeck.cli.target import Target, config_path, find_target
+from quarterdeck.cli.way_home import check_home_url, check_way_home
 from quarterdeck.local.home import Home
 from quarterdeck.local.sockets import ADDRESS_LIMIT
 from quarterdeck.wire.agents import Agent
@@ -167,6 +168,7 @@ async def check_containers(target: Target) -> AsyncGenerator[Finding]:
 async def _check_docker(target: Target, table: "SandboxesTable") -> AsyncGenerator[Finding]:
     from quarterdeck.sandboxes.errors import ProcessError, SandboxError
 
+    check_home_url(table)
     with _existing_home(target.home) as place:
         try:
             async with opened_docker(place, table) as containers:

@@ -26,7 +26,8 @@ outgoing_private = false              # what users name may have private address
 driver = "process"                    # or "docker": each in a container
 address = "unix:///run/docker.sock"   # of Docker or podman; default: /var/run/docker.sock
 image = "registry.example/replica:1"  # without it the one that qd image build makes
-home_url = "http://192.0.2.7:8080"    # the service as containers see it; default: at their bridge
+home_url = "https://192.0.2.7:8443"   # the service as containers see it; default: at their bridge
+home_listen = "0.0.0.0:8443"          # listen there for containers alone, with an own certificate
 
 [host-a]                              # a source host; [host-b] likewise
 webhook_secret_file = "host-a.secret" # or: webhook_secret = "..."; without it no webhook is taken
@@ -190,6 +191,18 @@ class SandboxesTable(_Table):
     address: Annotated[str, Field(pattern=r"^unix:///")] | None = None
     image: Text | None = None
     home_url: Annotated[str, Field(pattern=r"^https?://[^\s/]+$")] | None = None
+    home_ca: Text | None = None
+    home_listen: Annotated[str, Field(pattern=r"^[^\s/]+:\d+$")] | None = None
+    home_insecure: bool = False
+
+    @model_validator(mode="after")
+    def _encrypts(self) -> Self:
+        given = "home_ca" if self.home_ca else "home_listen" if self.home_listen else None
+        if given and not (self.home_url or "").startswith("https://"):
+            raise ValueError(f"{given} needs a home_url that begins with https://")
+        if self.home_ca and self.home_listen:
+            raise ValueError("home_listen has a certificate of its own; leave home_ca out")
+        return self
 
 
 class SourceHost(_Table):

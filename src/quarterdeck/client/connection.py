@@ -31,6 +31,7 @@ from quarterdeck.client.errors import (
 )
 from quarterdeck.client.names import NEUTRAL, WireNames
 from quarterdeck.local.sockets import socket_address
+from quarterdeck.local.tls import pinned_context
 from quarterdeck.wire.base import Patch
 from quarterdeck.wire.json_size import has_too_many_values
 
@@ -87,6 +88,7 @@ class HttpConnection(AsyncResource):
         key: str | None,
         *,
         socket: Path | None = None,
+        ca: Path | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         names: WireNames = NEUTRAL,
         organization: str | None = None,
@@ -99,7 +101,8 @@ class HttpConnection(AsyncResource):
 
         `organization` is sent as the organization header, which a user token needs; `workspace` is set
         for calls from within that workspace, where the key is its engine's secret. With `socket` the
-        host in `base_url` is only a name. `transport` replaces the network, as in tests.
+        host in `base_url` is only a name. `ca` is the file of a certificate to check the service's
+        against, instead of the usual authorities. `transport` replaces the network, as in tests.
 
         Raises:
             InvalidKeyError: the key cannot be sent at all.
@@ -112,6 +115,7 @@ class HttpConnection(AsyncResource):
         if workspace is not None:
             self._headers[WORKSPACE_HEADER] = str(workspace)
         self._socket = socket
+        self._ca = ca
         self._transport = transport
         self._timeout = httpx.Timeout(timeout, pool=None)
         self._stall = stall
@@ -398,6 +402,8 @@ class HttpConnection(AsyncResource):
             return httpx.AsyncHTTPTransport(uds=address, verify=False, limits=LIMITS)
         if _is_plain_loopback(self._base_url):
             return httpx.AsyncHTTPTransport(verify=False, limits=LIMITS, trust_env=False)
+        if self._ca is not None:
+            return httpx.AsyncHTTPTransport(verify=pinned_context(self._ca), limits=LIMITS)
         return None
 
 

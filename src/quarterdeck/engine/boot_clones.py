@@ -104,6 +104,8 @@ class _Repository:
         self._origin = f"{address.url.rstrip('/')}/v1/origin"
         self._saved_url = f"{self._origin}/{address.workspace_id}"
         self._environment = _with_headers(address.headers(secret))
+        if address.ca is not None:
+            self._environment["GIT_SSL_CAINFO"] = str(address.ca)
 
     async def _fetch(self, url: str, *refs: str) -> None:
         fetch = ("fetch", "--quiet", "--no-write-fetch-head", "--update-head-ok", "--no-tags")

@@ -24,7 +24,12 @@ from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.local.files import write_file
 from quarterdeck.local.open_files import lower_limit
 from quarterdeck.wire.agents import OwnAgent
-from quarterdeck.wire.dial_home import BOOT_VARIABLE, HOME_VARIABLE
+from quarterdeck.wire.dial_home import (
+    BOOT_VARIABLE,
+    HOME_CA_NAME,
+    HOME_CA_VARIABLE,
+    HOME_VARIABLE,
+)
 from quarterdeck.wire.engine import CONFIG_NAME, SOCKET_NAME, EngineConfig
 from quarterdeck.wire.inside import WORKSPACE_VARIABLE
 
@@ -161,7 +166,8 @@ async def _serve_in_container(
 
     lower_limit(OPEN_FILES)
     try:
-        address = ServiceAddress(os.environ[HOME_VARIABLE], os.environ[WORKSPACE_VARIABLE])
+        place = os.environ[HOME_VARIABLE], os.environ[WORKSPACE_VARIABLE]
+        address = ServiceAddress(*place, _pinned(run_dir / HOME_CA_NAME))
         boot = await fetch_boot(address, os.environ.pop(BOOT_VARIABLE))
         restored = await make_clones(boot, address)
     except KeyError as error:
@@ -201,6 +207,15 @@ async def _serve(
         await engine.close()
         await server.close()
         await dialing.close()  # last: the links' ends went through it
+
+
+def _pinned(path: Path) -> Path | None:
+    """Write the certificate that the service's is checked against, if one is given."""
+    text = os.environ.pop(HOME_CA_VARIABLE, None)
+    if text is None:
+        return None
+    write_file(path, text, durable=False)
+    return path
 
 
 def _forget_credentials(path: Path, config: EngineConfig) -> None:

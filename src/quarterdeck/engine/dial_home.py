@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -13,6 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 
 from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.local.sockets import socket_address
+from quarterdeck.local.tls import pinned_context
 from quarterdeck.wire.dial_home import (
     BOOT_PATH,
     LINK_PATH,
@@ -39,10 +42,21 @@ class NoBootError(Exception):
 
 @dataclass(frozen=True)
 class ServiceAddress:
-    """The service as seen from the container, and the workspace that calls it."""
+    """The service as seen from the container, and the workspace that calls it.
+
+    `ca` is the file of the certificate to check the service's against, instead of the machine's
+    authorities.
+    """
 
     url: str
     workspace_id: str
+    ca: Path | None = None
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext | None:
+        if urlsplit(self.url).scheme != "https":
+            return None
+        return pinned_context(self.ca) if self.ca else ssl.create_default_context()
 
     def websocket(self, path: str) -> str:
         """Return the address of a WebSocket."""
@@ -65,6 +79,7 @@ class ServiceAddress:
             additional_headers=self.headers(token),
             compression=None,
             max_size=most,
+            ssl=self._tls,
             proxy=None,
         )
 
@@ -82,9 +97,18 @@ async def fetch_boot(address: ServiceAddress, token: str) -> BootConfig:
                 try:
                     async with address.dial(BOOT_PATH, token, None) as connection:
                         return BootConfig.model_validate_json(await connection.recv())
+                except ssl.SSLError:
+                    raise
                 except OSError as error:
                     logger.info("the service cannot be reached: %s", error)
                     await asyncio.sleep(next(pauses, PAUSES[-1]))
+    except ssl.SSLCertVerificationError as error:
+        raise NoBootError(
+            f"the certificate of the service at {address.url} is not accepted: "
+            f"{error.verify_message}"
+        ) from error
+    except ssl.SSLError as error:
+        raise NoBootError(f"no TLS with the service at {address.url}: {error.reason}") from error
     except InvalidStatus as error:
         status = error.response.status_code
         raise NoBootError(f"the service refuses the token of this start ({status})") from error

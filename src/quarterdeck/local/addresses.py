@@ -79,6 +79,18 @@ def resolve(host: str, port: int, private: bool) -> list[str]:
     return allowed
 
 
+def is_own_address(host: str) -> bool:
+    """Return whether all addresses of a host are this machine's. Blocks while a name is resolved."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_STREAM)
+        for family, kind, _, _, place in found:
+            with socket.socket(family, kind) as probe:
+                probe.bind(place)
+    except (OSError, UnicodeError):
+        return False
+    return True
+
+
 def _meanings(address: Address) -> Iterator[Address]:
     """Yield the addresses that packets for this one may arrive at."""
     if isinstance(address, IPv4Address):

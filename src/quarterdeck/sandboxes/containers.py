@@ -48,6 +48,8 @@ from quarterdeck.sandboxes.switchboard import Switchboard, digest_of, new_token
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.dial_home import (
     BOOT_VARIABLE,
+    HOME_CA_NAME,
+    HOME_CA_VARIABLE,
     HOME_VARIABLE,
     BootClone,
     BootConfig,
@@ -172,6 +174,18 @@ class ContainerEngine(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class HomeAddress:
+    """Where containers reach this service: a URL, empty while there is none.
+
+    `ca` is the certificate, in PEM, that they check the service's against; without it they trust the
+    authorities of their image.
+    """
+
+    url: str = ""
+    ca: str | None = None
+
+
 class ContainerDriver:
     """A `SandboxDriver` over a container engine.
 
@@ -179,7 +193,7 @@ class ContainerDriver:
         home: the installation.
         mirrors: of its repositories.
         containers: what starts the containers.
-        home_url: returns the URL at which containers reach this service; empty while there is none.
+        address: returns where containers reach this service.
     """
 
     def __init__(
@@ -187,12 +201,12 @@ class ContainerDriver:
         home: Home,
         mirrors: Mirrors,
         containers: ContainerEngine,
-        home_url: Callable[[], str],
+        address: Callable[[], HomeAddress],
     ) -> None:
         self._home = home
         self._mirrors = mirrors
         self._containers = containers
-        self._home_url = home_url
+        self._address = address
         self._clones: dict[str, list[BootClone]] = {}
         self._configs: dict[str, str] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -266,7 +280,9 @@ class ContainerDriver:
             raise SandboxError(failure, str(e)) from e
 
     async def layout(self, workspace_id: str) -> Layout:
-        return replace(self._containers.layout(workspace_id), service_url=self._home_url())
+        layout, address = self._containers.layout(workspace_id), self._address()
+        ca = f"{layout.run_dir}/{HOME_CA_NAME}" if address.ca is not None else None
+        return replace(layout, service_url=address.url, service_ca=ca)
 
     async def write_config(self, workspace_id: str, text: str) -> None:
         """Keep the configuration until the engine fetches it; it is not written anywhere."""
@@ -276,7 +292,8 @@ class ContainerDriver:
         async with self._locks[workspace_id]:
             if (await self._containers.find(workspace_id)).is_wanted:
                 return
-            if not (url := self._home_url()):
+            address = self._address()
+            if not address.url:
                 raise EngineAwayError("The service does not listen for containers yet.")
             self.switchboard.end(workspace_id)
             token = new_token()
@@ -289,10 +306,12 @@ class ContainerDriver:
             )
             opening = self.switchboard.keep_boot(workspace_id, boot.model_dump_json(by_alias=True))
             environment = {
-                HOME_VARIABLE: url,
+                HOME_VARIABLE: address.url,
                 WORKSPACE_VARIABLE: workspace_id,
                 BOOT_VARIABLE: opening,
             }
+            if address.ca is not None:
+                environment[HOME_CA_VARIABLE] = address.ca
             launch = Launch(workspace_id, digest_of(token), environment, size)
             try:
                 report = self._reports.pop(workspace_id, _ignore)

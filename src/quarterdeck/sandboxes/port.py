@@ -177,6 +177,8 @@ class Layout:
     """Where the workspace's files are on this machine; None when they are elsewhere."""
     service_url: str | None = None
     """The service for callers inside; null when nothing inside reaches it."""
+    service_ca: str | None = None
+    """The file inside of the certificate that they check the service's against, if it is pinned."""
 
 
 START_REF = "refs/qd/start"

@@ -256,7 +256,13 @@ class Acceptor:
             accepted.setblocking(False)
             if accepted.family != socket.AF_UNIX:
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await self._loop.connect_accepted_socket(lambda: self._protocol(peer), accepted)
+            tls = self._bound.tls
+            await self._loop.connect_accepted_socket(
+                lambda: self._protocol(peer),
+                accepted,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else HEAD_SECONDS,
+            )
         except OSError as e:  # it has ended already
             log.debug("A connection ended before it was served: %s", e)
             accepted.close()

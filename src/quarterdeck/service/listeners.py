@@ -3,6 +3,7 @@
 import errno
 import os
 import socket
+import ssl
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,7 +56,10 @@ class InsideTcpListener(TcpListener):
     """A TCP address for callers inside workspaces: on the bridge of their containers.
 
     Some container engines make the bridge with the first container only, and remove it with the last.
+    With a `certificate`, a file that holds its key as well, it speaks TLS.
     """
+
+    certificate: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Bound:
     address: Path | tuple[str, int]
     entrance: Entrance
     inode: int | None = None
+    tls: ssl.SSLContext | None = None
 
     def close(self) -> None:
         """Close the socket, and remove its file if that still belongs to it."""
@@ -107,15 +112,15 @@ def bind(listener: Listener) -> Bound:
             return _bind_unix(path, OWNER_ONLY if os.geteuid() else EVERYBODY, Entrance.INSIDE)
         case UnixListener(path):
             return _bind_unix(path, OWNER_ONLY, Entrance.OWNER)
-        case InsideTcpListener(host, port):
-            return _bind_tcp(host, port, Entrance.INSIDE)
+        case InsideTcpListener(host, port, certificate):
+            return _bind_tcp(host, port, Entrance.INSIDE, certificate)
         case PreviewListener(host, port):
             return _bind_tcp(host, port, Entrance.PREVIEW)
         case TcpListener(host, port):
             return _bind_tcp(host, port, Entrance.NETWORK)
 
 
-def _bind_tcp(host: str, port: int, entrance: Entrance) -> Bound:
+def _bind_tcp(host: str, port: int, entrance: Entrance, certificate: Path | None = None) -> Bound:
     if not 0 <= port <= LAST_PORT:
         raise ListenError(f"Cannot listen on port {port}: ports go from 0 to {LAST_PORT}.")
     try:
@@ -129,9 +134,16 @@ def _bind_tcp(host: str, port: int, entrance: Entrance) -> Bound:
             ) from e
         raise ListenError(f"Cannot listen on {host} port {port}: {e.strerror or e}.") from e
     opened.setblocking(False)
-    bound = Bound(opened, (host, opened.getsockname()[1]), entrance)
+    tls = None if certificate is None else _server_context(certificate)
+    bound = Bound(opened, (host, opened.getsockname()[1]), entrance, tls=tls)
     _on_tcp.add(bound)
     return bound
+
+
+def _server_context(certificate: Path) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    return context
 
 
 def _early_server(

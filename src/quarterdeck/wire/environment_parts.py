@@ -26,7 +26,7 @@ from quarterdeck.wire.base import (
     bytes_at_most,
 )
 from quarterdeck.wire.environments import WarmPool
-from quarterdeck.wire.inside import WAY_OUT
+from quarterdeck.wire.inside import CA_VARIABLE, WAY_OUT
 
 CONTENT_LIMIT = 65_536
 """Most bytes of a file."""
@@ -353,7 +353,15 @@ VALUE_LIMIT = 65_536
 """Most bytes of a value."""
 
 RESERVED_KEYS = frozenset(
-    ("HOME", "USER", "LOGNAME", "QUARTERDECK_WORKSPACE", "QUARTERDECK_SANDBOX", *WAY_OUT)
+    (
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "QUARTERDECK_WORKSPACE",
+        "QUARTERDECK_SANDBOX",
+        *WAY_OUT,
+        CA_VARIABLE,
+    )
 )
 """Variables that the sandbox and the service set themselves; an environment cannot have them (400)."""
 

@@ -4,6 +4,8 @@ URL_VARIABLE = "QD_URL"
 WORKSPACE_VARIABLE = "QD_WORKSPACE_ID"
 SECRET_VARIABLE = "QD_ENGINE_SECRET"
 """Authenticates calls from within this workspace only."""
+CA_VARIABLE = "QD_CA"
+"""File with the certificate that the service's is checked against; not set where that is not pinned."""
 CHAT_VARIABLE = "QD_CHAT_ID"
 """The chat of the agent that a program belongs to; not set in terminals and hooks."""
 
@@ -11,3 +13,4 @@ CO_AUTHOR_VARIABLE = "QD_CO_AUTHOR"
 """`NAME <ADDRESS>` that commits of an agent name as co-author; not set in terminals."""
 
 WAY_OUT = (URL_VARIABLE, WORKSPACE_VARIABLE, SECRET_VARIABLE)
+"""What every program needs that calls the service."""

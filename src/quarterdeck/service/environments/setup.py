@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
 from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.sandboxes.port import Progress
+from quarterdeck.sandboxes.port import Layout, Progress
 from quarterdeck.service.agents.rows import list_credentials, note_fetched
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import (
@@ -29,7 +29,12 @@ from quarterdeck.service.replicas.rows import WorkspaceRow, list_hook_logs
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.environment_parts import RESERVED_KEYS
 from quarterdeck.wire.errors import ErrorCode
-from quarterdeck.wire.inside import SECRET_VARIABLE, URL_VARIABLE, WORKSPACE_VARIABLE
+from quarterdeck.wire.inside import (
+    CA_VARIABLE,
+    SECRET_VARIABLE,
+    URL_VARIABLE,
+    WORKSPACE_VARIABLE,
+)
 from quarterdeck.wire.replicas import WorkspaceStatus
 from quarterdeck.wire.setup import (
     HOOK_SECONDS,
@@ -437,12 +442,15 @@ def _summary(logs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def way_out(row: WorkspaceRow, secret: str, url: str | None) -> dict[str, str]:
+def way_out(row: WorkspaceRow, secret: str, layout: Layout) -> dict[str, str]:
     """Return the variables of a workspace's processes; none in a sandbox without network access."""
-    if url is None:
+    if layout.service_url is None:
         return {}
-    return {
-        URL_VARIABLE: url,
+    variables = {
+        URL_VARIABLE: layout.service_url,
         WORKSPACE_VARIABLE: row.id,
         SECRET_VARIABLE: secret,
     }
+    if layout.service_ca is not None:
+        variables[CA_VARIABLE] = layout.service_ca
+    return variables

@@ -317,7 +317,7 @@ async def _config(
         run_dir=layout.run_dir,
         isolation=isolation.mode,
         repositories=repositories,
-        environment=composed.variables | way_out(row, secret, layout.service_url),
+        environment=composed.variables | way_out(row, secret, layout),
         setup=composed.setup,
         agents=dict(site.tools.context.own_agents),
         permissions=await effective_permissions(site),
