@@ -1,14 +1,42 @@
 """A service whose replicas are in containers, or in processes that behave like these."""
 
-from collections.abc import AsyncIterator
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from quarterdeck.local.home import Home
+from tests.containers.daemons import (
+    BASE,
+    IMAGE,
+    Daemon,
+    DockerEngine,
+    Podman,
+    configure,
+    started,
+)
 from tests.containers.deck import Deck
 from tests.containers.processes import ProcessContainers
+
+
+@pytest.fixture(scope="session", params=[DockerEngine, Podman], ids=["docker", "podman"])
+def engine(request: pytest.FixtureRequest) -> Iterator[Daemon]:
+    with started(request.param) as made, TemporaryDirectory(prefix="qd-") as home:
+        configure(Path(home), made)
+        program = (sys.executable, "-I", "-m", "quarterdeck")
+        built = subprocess.run(
+            [*program, "image", "build", "--base", BASE, "--wheels", made.parts / "wheels"],
+            env={**os.environ, "QUARTERDECK_HOME": home},
+            capture_output=True,
+            text=True,
+        )
+        assert built.returncode == 0, built.stderr
+        assert f"Built {IMAGE}." in built.stderr
+        yield made
 
 
 @pytest.fixture

@@ -35,6 +35,8 @@ class Daemon(ABC):
     inside: str
     parts: Path
     process: "subprocess.Popen[bytes] | None" = None
+    more: Sequence[str] = ()
+    """Arguments besides its own."""
 
     tools: ClassVar[tuple[str, ...]]
     gaps: ClassVar[list[str]] = []
@@ -119,6 +121,7 @@ class DockerEngine(Daemon):
             *("--data-root", self.directory / "data", "--exec-root", self.directory / "exec"),
             *("--pidfile", self.directory / "pid", "-H", self.address, "--live-restore"),
             *("--storage-driver", "overlay2", "--oom-score-adjust", "0", "--bridge", "none"),
+            *self.more,
         )
 
 
@@ -146,6 +149,19 @@ class Podman(Daemon):
             *("--cgroup-manager", "cgroupfs", "--events-backend", "file"),
             *("system", "service", "--time=0", self.address),
         )
+
+
+def configure(home: Path, engine: Daemon, more: str = "") -> None:
+    table = f'driver = "docker"\naddress = "{engine.address}"\nimage = "{IMAGE}"\n'
+    (home / "config.toml").write_text(f"[sandboxes]\n{table}{more}")
+
+
+def left(engine: Daemon) -> list[str]:
+    """The containers and volumes there are."""
+    with engine.client() as client:
+        containers = client.get("/containers/json?all=true").json()
+        volumes = client.get("/volumes").json()["Volumes"] or []
+    return [*(one["Names"][0] for one in containers), *(one["Name"] for one in volumes)]
 
 
 def _ip(*words: str) -> None:

@@ -38,7 +38,14 @@ def qd(table: str, *words: str) -> "subprocess.CompletedProcess[str]":
     ("table", "said"),
     [
         ('driver = "lxc"', "sandboxes.driver"),
-        ('driver = "docker"\naddress = "tcp://10.0.0.1:2375"', "sandboxes.address"),
+        ('driver = "docker"\naddress = "npipe://x"', "sandboxes.address"),
+        (f'driver = "docker"\naddress = "tcp://192.0.2.1:2375"\n{SECURE}', "needs certificates"),
+        ('driver = "docker"\naddress = "ssh://build-1"', "need a home_url"),
+        (f'driver = "docker"\naddress = "tcp://x:1"\ncertificates = "x"\n{SECURE}', "lacks ca.pem"),
+        (
+            'driver = "docker"\naddress = "ssh://x"\nhome_url = "http://127.0.0.1:80"',
+            "sandboxes.home_url",
+        ),
         ('driver = "docker"\nhome_url = "deck.example"', "sandboxes.home_url"),
         ('driver = "docker"\nswarm = true', "sandboxes.swarm"),
         ('driver = "docker"\nhome_url = "http://192.0.2.1:80"', "sandboxes.home_url"),

@@ -19,7 +19,7 @@ from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.errors import ProcessError, SandboxError
 from quarterdeck.service.certificate import certificate_for
-from tests.containers.daemons import BASE, IMAGE, Daemon, DockerEngine, Podman, started
+from tests.containers.daemons import IMAGE, Daemon, DockerEngine, Podman, configure, left
 from tests.containers.deck import Deck
 from tests.containers.losses import lost_in_a_turn, lost_in_sleep
 from tests.support.forked import ForkedPopen
@@ -29,26 +29,6 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.long
 
 PROGRAM = (sys.executable, "-I", "-m", "quarterdeck")
-
-
-@pytest.fixture(scope="module", params=[DockerEngine, Podman], ids=["docker", "podman"])
-def engine(request: pytest.FixtureRequest) -> Iterator[Daemon]:
-    with started(request.param) as made, TemporaryDirectory(prefix="qd-") as home:
-        _configure(Path(home), made)
-        built = subprocess.run(
-            [*PROGRAM, "image", "build", "--base", BASE, "--wheels", made.parts / "wheels"],
-            env={**os.environ, "QUARTERDECK_HOME": home},
-            capture_output=True,
-            text=True,
-        )
-        assert built.returncode == 0, built.stderr
-        assert f"Built {IMAGE}." in built.stderr
-        yield made
-
-
-def _configure(home: Path, engine: Daemon, more: str = "") -> None:
-    table = f'driver = "docker"\naddress = "{engine.address}"\nimage = "{IMAGE}"\n'
-    (home / "config.toml").write_text(f"[sandboxes]\n{table}{more}")
 
 
 @pytest.fixture
@@ -67,14 +47,6 @@ async def deck(engine: Daemon) -> AsyncIterator[Deck]:
         finally:
             await made.stop()
             await containers.close()
-
-
-def left(engine: Daemon) -> list[str]:
-    """The containers and volumes there are."""
-    with engine.client() as client:
-        containers = client.get("/containers/json?all=true").json()
-        volumes = client.get("/volumes").json()["Volumes"] or []
-    return [*(one["Names"][0] for one in containers), *(one["Name"] for one in volumes)]
 
 
 @pytest.fixture
@@ -267,7 +239,7 @@ class Installation:
     """The program itself, with the service on the engine's own network."""
 
     def __init__(self, engine: Daemon, home: Path, more: str = "") -> None:
-        _configure(home, engine, more)
+        configure(home, engine, more)
         self._inside = ("nsenter", f"--net=/run/netns/{engine.namespace}", *PROGRAM)
         self._variables = {**os.environ, "QUARTERDECK_HOME": str(home)}
         self.log = home / "log"
@@ -369,7 +341,7 @@ async def test_containers_reach_the_service_with_tls(
         assert await installed.qd("replica", "exec", "one", "--", "sh", "-c", script) == "later\n"
         await installed.qd("replica", "rm", "one", "--yes")
     certificate_for(home / "other.pem", engine.inside)
-    _configure(home, engine, f'home_url = "https://{address}"\nhome_ca = "other.pem"\n')
+    configure(home, engine, f'home_url = "https://{address}"\nhome_ca = "other.pem"\n')
     pem = home / "service/containers.pem"
     server = ("openssl", "s_server", "-quiet", "-accept", address, "-cert", pem, "-key", pem)
     inside = ("nsenter", f"--net=/run/netns/{engine.namespace}")

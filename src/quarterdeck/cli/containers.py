@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,16 +128,25 @@ async def opened_docker(home: Home, table: "SandboxesTable") -> "AsyncGenerator[
 
 
 def _docker(home: Home, table: "SandboxesTable") -> "DockerContainers":
-    try:
-        from quarterdeck.sandboxes.docker import DEFAULT_ADDRESS, DockerContainers
-    except ModuleNotFoundError as e:
-        raise ConfigError(
-            f"The driver docker needs {e.name}, which is not installed.",
-            f"Install it: {install_command('docker')}",
-        ) from e
     from quarterdeck.sandboxes.image import DEFAULT_IMAGE
 
-    return DockerContainers(home, table.image or DEFAULT_IMAGE, table.address or DEFAULT_ADDRESS)
+    try:
+        from quarterdeck.sandboxes.docker import CERTIFICATES, DEFAULT_ADDRESS, DockerContainers
+    except ModuleNotFoundError as e:
+        raise _not_installed("The driver docker", e.name, "docker") from e
+    address = table.address or DEFAULT_ADDRESS
+    if address.startswith("ssh://") and find_spec("asyncssh") is None:
+        raise _not_installed(address, "asyncssh", "ssh")
+    path = table.certificates and config_path().parent / Path(table.certificates).expanduser()
+    if path and (missing := [name for name in CERTIFICATES if not (path / name).is_file()]):
+        raise ConfigError(f"sandboxes.certificates: {path} lacks {', '.join(missing)}.")
+    return DockerContainers(home, table.image or DEFAULT_IMAGE, address, path or None)
+
+
+def _not_installed(what: str, missing: str | None, extra: str) -> ConfigError:
+    return ConfigError(
+        f"{what} needs {missing}, which is not installed.", f"Install it: {install_command(extra)}"
+    )
 
 
 def install_command(extra: str) -> str:

@@ -24,7 +24,9 @@ outgoing_private = false              # what users name may have private address
 
 [sandboxes]                           # where new replicas run; existing ones stay where they are
 driver = "process"                    # or "docker": each in a container
-address = "unix:///run/docker.sock"   # of Docker or podman; default: /var/run/docker.sock
+address = "unix:///run/docker.sock"   # of Docker or podman, or ssh://HOST, or tcp://HOST:PORT;
+                                      # default: /var/run/docker.sock
+certificates = "~/.docker"            # of tcp://: a directory with ca.pem, cert.pem and key.pem
 image = "registry.example/replica:1"  # without it the one that qd image build makes
 home_url = "https://192.0.2.7:8443"   # the service as containers see it; default: at their bridge
 home_listen = "0.0.0.0:8443"          # listen there for containers alone, with an own certificate
@@ -188,7 +190,8 @@ class SandboxesTable(_Table):
     """Where new replicas run."""
 
     driver: Literal["process", "docker"] = "process"
-    address: Annotated[str, Field(pattern=r"^unix:///")] | None = None
+    address: Annotated[str, Field(pattern=r"^(unix:///|(ssh|tcp)://[^\s/]+)")] | None = None
+    certificates: Text | None = None
     image: Text | None = None
     home_url: Annotated[str, Field(pattern=r"^https?://[^\s/]+$")] | None = None
     home_ca: Text | None = None
@@ -197,6 +200,14 @@ class SandboxesTable(_Table):
 
     @model_validator(mode="after")
     def _encrypts(self) -> Self:
+        scheme = (self.address or "").partition(":")[0]
+        if (scheme == "tcp") != (self.certificates is not None):
+            raise ValueError(
+                "address: tcp:// is only used with TLS and needs certificates, the directory of "
+                "ca.pem, cert.pem and key.pem; other addresses do not"
+            )
+        if scheme in ("tcp", "ssh") and self.home_url is None:
+            raise ValueError(f"containers behind an address with {scheme}:// need a home_url")
         given = "home_ca" if self.home_ca else "home_listen" if self.home_listen else None
         if given and not (self.home_url or "").startswith("https://"):
             raise ValueError(f"{given} needs a home_url that begins with https://")

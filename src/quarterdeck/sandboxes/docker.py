@@ -1,4 +1,4 @@
-"""Containers of a Docker Engine on this machine, or of podman, through the API of Docker (`aiodocker`).
+"""Containers of a Docker Engine or of podman, through the API of Docker (`aiodocker`).
 
 A workspace has a volume and, while it runs, a container, both named after it. Commands for its files
 run in containers of their own. Labels say what each is for. What an engine does not do is found out
@@ -20,8 +20,9 @@ from collections.abc import (
 from contextlib import aclosing, contextmanager
 from hashlib import sha256
 from io import BytesIO
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 import aiohttp
@@ -31,6 +32,7 @@ from aiodocker.stream import Stream
 
 from quarterdeck import __version__
 from quarterdeck.local.home import Home
+from quarterdeck.local.tls import pinned_context
 from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.containers import Container, Launch
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
@@ -38,7 +40,11 @@ from quarterdeck.sandboxes.image import VERSION_LABEL
 from quarterdeck.sandboxes.port import Absence, Gap, Isolation, Layout, Progress, Size
 from quarterdeck.wire.base import utc_now
 
+if TYPE_CHECKING:
+    from quarterdeck.sandboxes.ssh_tunnel import SshTunnel
+
 DEFAULT_ADDRESS = "unix:///var/run/docker.sock"
+CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 NETWORK = "quarterdeck"
 """The bridge of all replicas, which does not lead from one to another where the engine can do that."""
 _APART = "com.docker.network.bridge.enable_icc"
@@ -72,19 +78,28 @@ log = logging.getLogger(__name__)
 
 
 class DockerContainers:
-    """A `ContainerEngine` on a local Docker Engine or podman. `open` before use, `close` at the end.
+    """A `ContainerEngine` on a Docker Engine or podman. `open` before use, `close` at the end.
 
     Args:
         home: the installation that the containers belong to.
         image: of the containers.
-        address: of its socket: `unix://` and a path.
+        address: `unix://` and a path, `ssh://` (`ssh_tunnel`), or `tcp://` with `certificates`.
+        certificates: the directory with `ca.pem`, `cert.pem` and `key.pem`.
     """
 
-    def __init__(self, home: Home, image: str, address: str = DEFAULT_ADDRESS) -> None:
+    def __init__(
+        self,
+        home: Home,
+        image: str,
+        address: str = DEFAULT_ADDRESS,
+        certificates: Path | None = None,
+    ) -> None:
         self._mark = sha256(bytes(home.root.resolve())).hexdigest()[:32]
         self._image = image
         self._address = address
+        self._certificates = certificates
         self._docker: Docker | None = None
+        self._tunnel: SshTunnel | None = None
         self._owner = uuid4().hex
         self._processors = 0
         self._unlimited: list[str] = []
@@ -108,9 +123,9 @@ class DockerContainers:
             EngineAwayError: nothing answers.
             SandboxError: it refuses the network.
         """
-        if self._docker is None:
-            self._docker = Docker(url=self._address)
         with self._failures(connected=False):
+            await self._connect()
+            assert self._docker is not None
             info = cast("dict[str, Any]", await self._docker.system.info())
             version = await self._docker.version()
             self._processors = int(info["NCPU"])
@@ -126,6 +141,24 @@ class DockerContainers:
         if self.absence is not None:
             self.absence = None
             log.warning("The container engine answers again at %s", self._address)
+
+    async def _connect(self) -> None:
+        url, tls = self._address, None
+        if url.startswith("ssh://"):
+            if self._tunnel is None:
+                from quarterdeck.sandboxes.ssh_tunnel import SshTunnel  # of another extra
+
+                self._tunnel = SshTunnel(url)
+            await self._tunnel.open()
+            url = f"unix://{self._tunnel.path}"
+        elif url.startswith("tcp://"):
+            assert self._certificates is not None  # the configuration file is refused without
+            url = f"https://{url.removeprefix('tcp://')}"
+            authority, certificate, key = (self._certificates / name for name in CERTIFICATES)
+            tls = pinned_context(authority)
+            tls.load_cert_chain(certificate, key)
+        if self._docker is None:
+            self._docker = Docker(url=url, ssl_context=tls)
 
     async def keep_connected(self, connected: Callable[[], Awaitable[None]]) -> None:
         """Connect again, with pauses, whenever the container engine was away; never return.
@@ -158,6 +191,9 @@ class DockerContainers:
         if self._docker is not None:
             await self._docker.close()
             self._docker = None
+        if self._tunnel is not None:
+            await self._tunnel.close()
+            self._tunnel = None
 
     async def _network(self) -> dict[str, Any]:
         try:
@@ -190,6 +226,8 @@ class DockerContainers:
             )
         try:
             yield
+        except EngineAwayError as e:  # the line to it
+            raise self._away(e, str(e)) from e
         except DockerError as e:
             if e.status == 404 and "image" in e.message.lower():
                 raise SandboxError(
@@ -201,8 +239,8 @@ class DockerContainers:
         except (aiohttp.ClientError, OSError, TimeoutError) as e:
             raise self._away(e) from e
 
-    def _away(self, error: Exception) -> EngineAwayError:
-        text = (
+    def _away(self, error: Exception, text: str = "") -> EngineAwayError:
+        text = text or (
             f"The container engine does not answer at {self._address}. Start it, or change "
             "[sandboxes] in the configuration file."
         )

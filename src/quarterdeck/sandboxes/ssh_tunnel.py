@@ -1,0 +1,111 @@
+"""The socket of a container engine on another machine, by SSH.
+
+It is the person's own SSH: their keys and agent, `~/.ssh/config` and `~/.ssh/known_hosts`. Only the
+socket is forwarded, and on this machine only the service's user can open it.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import asyncssh
+
+from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
+
+DEFAULT_SOCKET = "/var/run/docker.sock"
+CONNECT_SECONDS = 15.0
+KEEPALIVE_SECONDS = 10.0
+"""A connection that is silent for three times as long has ended."""
+
+
+class SshTunnel:
+    """A unix socket here that leads to one on another machine. Close it in every case.
+
+    Args:
+        address: `ssh://`, a host of the person's SSH, perhaps with user and port, and the path of the
+            socket there.
+    """
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        self._host = parts.hostname or ""
+        self._user = parts.username
+        self._port = parts.port
+        self._socket = parts.path if parts.path not in ("", "/") else DEFAULT_SOCKET
+        self._address = address
+        self._directory = TemporaryDirectory(prefix="qd-ssh-")
+        self._connection: asyncssh.SSHClientConnection | None = None
+
+    @property
+    def path(self) -> Path:
+        """The socket here."""
+        return Path(self._directory.name) / "engine.sock"
+
+    async def open(self) -> None:
+        """Connect, unless there is a connection.
+
+        Raises:
+            EngineAwayError: the machine is not reached, or nothing listens there.
+            SandboxError: it is not the machine that is known, or does not let the person in.
+        """
+        if self._connection is not None and not self._connection.is_closed():
+            return
+        try:
+            connection = await self._connect()
+            try:
+                _, writer = await cast("Any", connection).open_unix_connection(self._socket)
+                writer.close()
+                self.path.unlink(missing_ok=True)
+                await connection.forward_local_path(str(self.path), self._socket)
+            except BaseException:
+                connection.close()
+                raise
+        except asyncssh.HostKeyNotVerifiable as e:
+            raise SandboxError(
+                f"{self._address}: the host's key is not the one in ~/.ssh/known_hosts, or there is "
+                f"none. Connect once with: ssh {self._host}.",
+                str(e),
+            ) from e
+        except asyncssh.PermissionDenied as e:
+            raise SandboxError(
+                f"{self._address}: none of your SSH keys is accepted. Try: ssh {self._host}.",
+                str(e),
+            ) from e
+        except asyncssh.ChannelOpenError as e:
+            raise EngineAwayError(
+                f"{self._address}: {self._socket} there cannot be opened. Check that the container "
+                "engine runs, and that your user may use it.",
+                str(e),
+            ) from e
+        except (asyncssh.Error, OSError) as e:
+            raise EngineAwayError(
+                f"The machine of the container engine is not reached at {self._address}.", str(e)
+            ) from e
+        self._connection = connection
+
+    async def _connect(self) -> asyncssh.SSHClientConnection:
+        given = {"port": self._port, "username": self._user}
+        options = cast(
+            "asyncssh.SSHClientConnectionOptions",
+            await asyncssh.SSHClientConnectionOptions.construct(
+                host=self._host,
+                config=(),  # ~/.ssh/config
+                connect_timeout=CONNECT_SECONDS,
+                keepalive_interval=KEEPALIVE_SECONDS,
+                **{name: value for name, value in given.items() if value},
+            ),
+        )
+        if options.known_hosts is not None:
+            return await asyncssh.connect(options.host, options=options)
+        # ~/.ssh/config turns the check off, which would admit whoever answers.
+        known = Path.home() / ".ssh" / "known_hosts"
+        trusted = str(known) if known.is_file() else b""
+        return await asyncssh.connect(options.host, options=options, known_hosts=trusted)
+
+    async def close(self) -> None:
+        """Disconnect."""
+        if self._connection is not None:
+            self._connection.close()
+            await self._connection.wait_closed()
+        self._directory.cleanup()
