@@ -2,7 +2,8 @@
 
 import pytest
 
-from quarterdeck.cli.doctor import Level, check_home
+from quarterdeck.cli.doctor import check_home
+from quarterdeck.cli.findings import Level
 from quarterdeck.local.home import Home
 
 

@@ -1,11 +1,13 @@
 """Replicas in containers of a real Docker Engine, and of podman."""
 
 import asyncio
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import tarfile
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -18,8 +20,9 @@ from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.errors import ProcessError, SandboxError
+from quarterdeck.sandboxes.image import VERSION_LABEL
 from quarterdeck.service.certificate import certificate_for
-from tests.containers.daemons import IMAGE, Daemon, DockerEngine, Podman, configure, left
+from tests.containers.daemons import BASE, IMAGE, Daemon, DockerEngine, Podman, configure, left
 from tests.containers.deck import Deck
 from tests.containers.losses import lost_in_a_turn, lost_in_sleep
 from tests.support.forked import ForkedPopen
@@ -324,6 +327,34 @@ async def test_containers_reach_the_service_at_a_given_address(engine: Daemon, h
             await installed.qd("replica", "exec", "one", "--", "printenv", "QD_URL") == f"{url}\n"
         )
         await installed.qd("replica", "rm", "one", "--yes")
+
+
+async def test_an_image_that_does_not_fit_is_named(deck: Deck, engine: Daemon) -> None:
+    containers = deck.containers
+    assert isinstance(containers, DockerContainers)
+    for name, lines in (
+        ("qd-test-old", f"FROM {IMAGE}\nLABEL {VERSION_LABEL}=0.0.9\n"),
+        ("qd-test-strange", f"FROM {BASE}\n"),
+    ):
+        tar = io.BytesIO()
+        with tarfile.open(fileobj=tar, mode="w") as context:
+            entry = tarfile.TarInfo("Dockerfile")
+            entry.size = len(lines)
+            context.addfile(entry, io.BytesIO(lines.encode()))
+        with engine.client() as client:
+            client.post(f"/build?t={name}", content=tar.getvalue()).raise_for_status()
+    environment = await deck.environment()
+    for name, reason in (
+        ("qd-test-old", "The engine in qd-test-old is of version 0.0.9"),
+        ("qd-test-strange", "lacks the label quarterdeck.version"),
+        ("qd-test-none", "There is no image qd-test-none"),
+    ):
+        containers.image_name = name
+        body = {"name": name, "environment_id": environment}
+        id = (await deck.post("/v1/replica", body, 201))["replica"]["id"]
+        assert reason in (await deck.reach(id, "error"))["error"]
+        await deck.client.delete(f"/v1/replica/{id}")
+    containers.image_name = IMAGE
 
 
 async def test_containers_reach_the_service_with_tls(

@@ -9,68 +9,27 @@ import shutil
 import stat
 import sys
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import click
 
-from quarterdeck import __version__
 from quarterdeck.cli.agents import local_agents, own_agents
 from quarterdeck.cli.background import answers, running_pid
-from quarterdeck.cli.containers import opened_docker, sandboxes_table
+from quarterdeck.cli.doctor_containers import check_containers
 from quarterdeck.cli.errors import ConfigError, FailedError
+from quarterdeck.cli.findings import Finding, Level, bounds, existing_home, fail, ok, warn
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import last_seen_text, print_json, print_text, safe_line, services_text
 from quarterdeck.cli.settings import HOSTS, SECRETS, hosts_settings, read_tables, secret_files
 from quarterdeck.cli.target import Target, config_path, find_target
-from quarterdeck.cli.way_home import check_home_url, check_way_home
 from quarterdeck.local.home import Home
 from quarterdeck.local.sockets import ADDRESS_LIMIT
 from quarterdeck.wire.agents import Agent
 
 if TYPE_CHECKING:
-    from quarterdeck.cli.schema import SandboxesTable
-    from quarterdeck.client import Client
-    from quarterdeck.sandboxes.port import Isolation
-
-
-class Level(StrEnum):
-    """WARN: it works, with limits. FAIL: something requested cannot work."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A result of a check, and the next step."""
-
-    name: str
-    level: Level
-    message: str
-    next_step: str | None = None
-
-
-def ok(name: str, message: str) -> Finding:
-    """Return a finding without a problem."""
-    return Finding(name, Level.OK, message)
-
-
-def warn(name: str, message: str, next_step: str | None = None) -> Finding:
-    """Return a finding of a limit."""
-    return Finding(name, Level.WARN, message, next_step)
-
-
-def fail(name: str, message: str, next_step: str | None = None) -> Finding:
-    """Return a finding of a failure."""
-    return Finding(name, Level.FAIL, message, next_step)
+    pass
 
 
 async def check_machine(home: Home) -> AsyncGenerator[Finding]:
@@ -105,7 +64,7 @@ async def _isolation(home: Home) -> AsyncGenerator[Finding]:
     from quarterdeck.sandboxes.process import ProcessDriver
 
     try:
-        with _existing_home(home) as place:
+        with existing_home(home) as place:
             isolation = await ProcessDriver(place, service=running_pid(home)).isolation()
     except SandboxError as e:
         yield fail("isolation", str(e), e.details)
@@ -115,27 +74,10 @@ async def _isolation(home: Home) -> AsyncGenerator[Finding]:
     else:
         yield ok("isolation", isolation.mode)
     yield ok("sandbox user", isolation.user)
-    for finding in _bounds(isolation, "sizes", "sandbox gap"):
+    for finding in bounds(isolation, "sizes", "sandbox gap"):
         yield finding
     for limit in isolation.limits:
         yield ok("limits", limit)
-
-
-def _bounds(isolation: "Isolation", sizes: str, gap: str) -> Generator[Finding]:
-    if isolation.size_limited:
-        yield ok(sizes, "processor, memory and processes of a replica are limited by its size")
-    for one in isolation.gaps:
-        yield warn(gap, one.message, one.next_step)
-
-
-@contextmanager
-def _existing_home(home: Home) -> Generator[Home]:
-    """Yield the home, or a temporary one: a check does not create a home."""
-    if home.root.exists():
-        yield home
-        return
-    with TemporaryDirectory(prefix="qd-doctor-") as directory:
-        yield Home(Path(directory))
 
 
 async def first_line(*command: str) -> str:
@@ -151,90 +93,6 @@ async def first_line(*command: str) -> str:
         return ""
     output, _ = await process.communicate()
     return output.decode(errors="replace").partition("\n")[0].strip()
-
-
-async def check_containers(target: Target) -> AsyncGenerator[Finding]:
-    """Check what replicas in containers need, by a trial replica; nothing where none are chosen."""
-    try:
-        table = sandboxes_table()
-        if table is None or not target.embedded:
-            return
-        async for finding in _check_docker(target, table):
-            yield finding
-    except (ConfigError, FailedError) as e:
-        yield fail("sandboxes", e.message, e.next_step)
-
-
-async def _check_docker(target: Target, table: "SandboxesTable") -> AsyncGenerator[Finding]:
-    from quarterdeck.sandboxes.errors import ProcessError, SandboxError
-
-    check_home_url(table)
-    with _existing_home(target.home) as place:
-        try:
-            async with opened_docker(place, table) as containers:
-                yield ok("docker", f"{containers.engine}, bridge {containers.gateway}")
-                isolation = await containers.isolation()
-                for finding in _bounds(isolation, "container sizes", "container gap"):
-                    yield finding
-                check_way_home(containers, table)
-                _, version = await containers.image()
-                if version != __version__:
-                    step = "Make it again with: qd image build."
-                    yield warn("image", f"its engine is {version}, this is {__version__}", step)
-                else:
-                    yield ok("image", f"engine {version}")
-                await containers.in_image(("git", "--version"))
-        except SandboxError as e:
-            yield fail("docker", str(e), e.details)
-            return
-        except ProcessError as e:
-            yield fail("image", f"no command can be run in it: {e}", "Run: qd image build.")
-            return
-    yield await _trial(target)
-
-
-TRIAL_SECONDS = 120.0
-_TRIAL_STEP = 0.2
-
-
-class _TrialError(Exception):
-    """The trial replica failed; the text says why."""
-
-
-async def _trial(target: Target) -> Finding:
-    """Create a replica, run a command in it, and delete it."""
-    from quarterdeck.client.errors import ClientError
-
-    if target.current_key() is None or not await answers(target.home):
-        return warn("trial replica", "not made: the service does not run", "Start it: qd serve.")
-    start = perf_counter()
-    try:
-        async with target.client() as client, asyncio.timeout(TRIAL_SECONDS):
-            await _try_replica(client)
-    except _TrialError as e:
-        return fail("trial replica", str(e))
-    except ClientError as e:
-        return fail("trial replica", e.message, e.next_step)
-    except TimeoutError:
-        return fail("trial replica", "it did not become active in time", f"See {target.home.log}.")
-    return ok("trial replica", f"created, used and deleted in {perf_counter() - start:.1f} s")
-
-
-async def _try_replica(client: "Client") -> None:
-    from quarterdeck.wire.replicas import CreateReplica, WorkspaceStatus
-
-    environment = await client.environments.get("global")
-    made = await client.replicas.create(
-        CreateReplica(name=f"doctor-{uuid4().hex[:8]}", environment_id=environment.id)
-    )
-    try:
-        while (found := await client.replicas.get(made.id)).status != WorkspaceStatus.ACTIVE:
-            if found.status == WorkspaceStatus.ERROR:
-                raise _TrialError(found.error or "It failed.")
-            await asyncio.sleep(_TRIAL_STEP)
-        await client.exec.run(made.id, "true")
-    finally:
-        await client.replicas.delete(made.id)
 
 
 LEAST_COLUMNS, LEAST_ROWS = 80, 24
@@ -437,6 +295,8 @@ def _secret_privacy(name: str, path: Path) -> Generator[Finding]:
         yield warn(name, text, f"Run: chmod 600 {path}")
 
 
+MOST_FAILED = 5
+"""Replicas that are named."""
 FREE_BYTES = 1 << 30
 """Warn below this free space: a clone and its builds soon fill it."""
 
@@ -454,6 +314,8 @@ async def check_installation(target: Target) -> AsyncGenerator[Finding]:
     yield await _service(target.home)
     if (others := await _services(target)) is not None:
         yield others
+    async for finding in failed_replicas(target):
+        yield finding
     yield _socket(target.home)
     yield _key(target.home)
     for finding in check_hosts():
@@ -520,6 +382,24 @@ async def _services(target: Target) -> Finding | None:
         "Remove replicas of a home that is lost with qd replica forget."
     )
     return warn("services", f"{services_text(known)}; {own} answers", step)
+
+
+async def failed_replicas(target: Target) -> AsyncGenerator[Finding]:
+    """Say why replicas have failed; nothing while the service does not answer."""
+    from quarterdeck.client.errors import ClientError
+    from quarterdeck.wire.replicas import WorkspaceStatus
+
+    if target.current_key() is None or not await answers(target.home):
+        return
+    try:
+        async with target.client() as client:
+            known = [one async for one in client.replicas.all(status=WorkspaceStatus.ERROR)]
+            failed = [await client.replicas.get(one.id) for one in known[:MOST_FAILED]]
+    except ClientError:
+        return  # the check of the service reports the error
+    for replica in failed:
+        reason = (replica.error or "It failed.").partition("\n")[0]
+        yield warn("replica", f"{replica.name}: {reason}", f"qd replica wake {replica.name}")
 
 
 def _socket(home: Home) -> Finding:

@@ -36,7 +36,7 @@ from quarterdeck.local.tls import pinned_context
 from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.containers import Container, Launch
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
-from quarterdeck.sandboxes.image import VERSION_LABEL
+from quarterdeck.sandboxes.image import VERSION_LABEL, check_version
 from quarterdeck.sandboxes.port import Absence, Gap, Isolation, Layout, Progress, Size
 from quarterdeck.wire.base import utc_now
 
@@ -95,7 +95,7 @@ class DockerContainers:
         certificates: Path | None = None,
     ) -> None:
         self._mark = sha256(bytes(home.root.resolve())).hexdigest()[:32]
-        self._image = image
+        self.image_name = image
         self._address = address
         self._certificates = certificates
         self._docker: Docker | None = None
@@ -231,7 +231,7 @@ class DockerContainers:
         except DockerError as e:
             if e.status == 404 and "image" in e.message.lower():
                 raise SandboxError(
-                    f"There is no image {self._image}. Make it with: qd image build.", e.message
+                    f"There is no image {self.image_name}. Make it with: qd image build.", e.message
                 ) from e
             if e.status == _NOT_CONNECTED:
                 raise self._away(e) from e
@@ -290,7 +290,7 @@ class DockerContainers:
         """
         with self._failures():
             try:
-                found = await self._api.images.inspect(self._image)
+                found = await self._api.images.inspect(self.image_name)
             except DockerError as e:
                 raise DockerError(e.status, f"image: {e.message}") from e
         labels: dict[str, str] = found["Config"].get("Labels") or {}
@@ -354,6 +354,7 @@ class DockerContainers:
 
     async def start(self, launch: Launch, report: Progress) -> None:
         name = _name(launch.workspace_id)
+        check_version(self.image_name, (await self.image())[1])
         with self._failures():
             await self._remove(name)
             await self._make_volume(launch.workspace_id)
@@ -422,7 +423,7 @@ class DockerContainers:
         self, labels: Mapping[str, str], host: Mapping[str, Any], environment: Mapping[str, str]
     ) -> dict[str, Any]:
         return {
-            "Image": self._image,
+            "Image": self.image_name,
             "Labels": labels,
             "Env": [f"{name}={text}" for name, text in environment.items()],
             "HostConfig": host,

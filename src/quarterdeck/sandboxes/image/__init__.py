@@ -6,6 +6,8 @@ from importlib.metadata import requires
 from pathlib import Path
 
 import quarterdeck
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.wire.engine_versions import is_supported, supported_text
 
 VERSION_LABEL = "quarterdeck.version"
 """The version of the engine in an image."""
@@ -15,6 +17,27 @@ _DOCKERFILE = Path(__file__).with_name("Dockerfile")
 _PROGRAM = Path(quarterdeck.__file__).parent
 _LEFT_OUT = ("tui", "service", "store", "transcript")
 """Packages of the cockpit and the service, which nothing in a replica imports."""
+
+
+def check_version(image: str, version: str | None) -> None:
+    """Check that the service works with the engine in an image.
+
+    Args:
+        version: by the image's label.
+
+    Raises:
+        SandboxError: it does not.
+    """
+    if version is None:
+        raise SandboxError(
+            f"{image} is no image of replicas: it lacks the label {VERSION_LABEL}. Make one with: qd "
+            "image build, and your own FROM it."
+        )
+    if not is_supported(version):
+        raise SandboxError(
+            f"The engine in {image} is of version {version}, and this service works with "
+            f"{supported_text()}. Make the image again with: qd image build, and then your own FROM it."
+        )
 
 
 def engine_requirements() -> list[str]:

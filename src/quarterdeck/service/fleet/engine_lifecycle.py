@@ -30,9 +30,10 @@ from quarterdeck.service.environments.warm_pool_rows import note_failure
 from quarterdeck.service.errors import DatabaseClosedError, UnknownWorkspaceError
 from quarterdeck.service.event_log import EventLog, LogWriter
 from quarterdeck.service.event_rows import NewEvent, git_operation
-from quarterdeck.service.fleet.engine_session import EngineSession
+from quarterdeck.service.fleet.engine_session import EngineSession, OutdatedEngineError
 from quarterdeck.service.fleet.permissions import effective_permissions
 from quarterdeck.service.fleet.runtime import NotReadyError, WorkspaceRuntime, append_error
+from quarterdeck.service.fleet.saving import save_now
 from quarterdeck.service.fleet.transitions import enter_error
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.replicas.rows import (
@@ -399,6 +400,12 @@ class EngineLifecycle:
             await self._fail(_reason(e))
         except NotReadyError as e:
             await self._fail(str(e)[:REASON_LENGTH])
+        except OutdatedEngineError as e:
+            failure = await save_now(self._site, self._site.tools.settings.save_limit)
+            lost = (
+                f" Before it was ended, its work could not be saved: {failure}" if failure else ""
+            )
+            await self._fail(f"{e}{lost}"[:REASON_LENGTH])
         except Exception:
             log.exception("The life of workspace %s failed", self._site.id)
             await self._fail("The service failed while running this replica; see its log.")

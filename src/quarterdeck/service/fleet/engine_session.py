@@ -23,6 +23,7 @@ from quarterdeck.service.replicas.rows import (
     change_workspace,
 )
 from quarterdeck.wire.engine import EngineHello, JournalEntry
+from quarterdeck.wire.engine_versions import is_supported, supported_text
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.replicas import WorkspaceStatus
 from quarterdeck.wire.setup import ClaimWorkspace, SetupPhase
@@ -42,6 +43,17 @@ async def claim(site: WorkspaceRuntime, row: WorkspaceRow, calls: EngineLink) ->
     request = ClaimWorkspace(branch=branch_of(row.name), credentials=bundle.credentials)
     async with asyncio.timeout(site.tools.settings.call_limit):
         await calls.claim(request)
+
+
+class OutdatedEngineError(Exception):
+    """The engine is of a version that this service does not work with."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__(
+            f"The replica's engine is of version {version}, and this service works with "
+            f"{supported_text()}. Wake the replica: it is then started with another engine, and its "
+            "files are kept."
+        )
 
 
 log = logging.getLogger(__name__)
@@ -66,6 +78,7 @@ class EngineSession:
             EngineRefusedError: the engine has another secret.
             EngineProtocolError: it sent something that is not of the protocol.
             NotReadyError: setting it up failed, or took too long.
+            OutdatedEngineError: it is of a version that is not supported.
             UnknownWorkspaceError: the workspace was deleted.
         """
         row = await self._site.row()
@@ -87,6 +100,8 @@ class EngineSession:
         if row.engine_version is not None:
             self._progress.ready()
         self._hello = calls.hello
+        if not is_supported(calls.hello.version):
+            raise OutdatedEngineError(calls.hello.version)
         self._progress.learn(calls.hello.setup)
         if row.journal_index >= calls.hello.last_index:
             self._progress.catch_up(calls.hello.setup)
