@@ -151,8 +151,8 @@ class Podman(Daemon):
         )
 
 
-def configure(home: Path, engine: Daemon, more: str = "") -> None:
-    table = f'driver = "docker"\naddress = "{engine.address}"\nimage = "{IMAGE}"\n'
+def configure(home: Path, engine: Daemon, more: str = "", image: str = IMAGE) -> None:
+    table = f'driver = "docker"\naddress = "{engine.address}"\nimage = "{image}"\n'
     (home / "config.toml").write_text(f"[sandboxes]\n{table}{more}")
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from quarterdeck.sandboxes.image import build_context, engine_requirements
+from quarterdeck.sandboxes.image import engine_requirements, write_context
 
 PROGRAM = (sys.executable, "-I", "-m", "quarterdeck")
 NOWHERE = "unix:///nowhere/docker.sock"
@@ -128,9 +128,12 @@ def test_an_image_cannot_be_built_without_docker() -> None:
 
 
 def test_an_image_has_the_engine_and_not_the_service() -> None:
-    with tarfile.open(fileobj=io.BytesIO(build_context())) as tar:
+    file = io.BytesIO()
+    write_context(file)
+    file.seek(0)
+    with tarfile.open(fileobj=file) as tar:
         names = set(tar.getnames())
-    assert {"Dockerfile", "requirements.txt", "wheels"} <= names
+    assert {"Dockerfile", "requirements.txt", "wheels", "agents"} <= names
     assert "quarterdeck/engine/dial_home.py" in names and "quarterdeck/cli/git_remote.py" in names
     packages = {Path(name).parts[1] for name in names if name.startswith("quarterdeck/")}
     assert not packages & {"tui", "service", "store", "transcript"}

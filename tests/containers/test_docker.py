@@ -5,11 +5,10 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 import tarfile
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,8 +23,8 @@ from quarterdeck.sandboxes.image import VERSION_LABEL
 from quarterdeck.service.certificate import certificate_for
 from tests.containers.daemons import BASE, IMAGE, Daemon, DockerEngine, Podman, configure, left
 from tests.containers.deck import Deck
+from tests.containers.installed import Installation
 from tests.containers.losses import lost_in_a_turn, lost_in_sleep
-from tests.support.forked import ForkedPopen
 from tests.support.git import git, make_repository
 from tests.support.waiting import eventually
 
@@ -236,53 +235,6 @@ async def test_only_commands_of_an_earlier_service_are_ended(
         with pytest.raises((ProcessError, SandboxError)):
             await running
         assert left(engine) == []
-
-
-class Installation:
-    """The program itself, with the service on the engine's own network."""
-
-    def __init__(self, engine: Daemon, home: Path, more: str = "") -> None:
-        configure(home, engine, more)
-        self._inside = ("nsenter", f"--net=/run/netns/{engine.namespace}", *PROGRAM)
-        self._variables = {**os.environ, "QUARTERDECK_HOME": str(home)}
-        self.log = home / "log"
-
-    async def said(self, *words: str, cwd: Path | None = None) -> tuple[int, str]:
-        return await asyncio.to_thread(self._said, words, cwd)
-
-    def _said(self, words: Sequence[str], cwd: Path | None) -> tuple[int, str]:
-        with ForkedPopen(
-            [sys.executable, "-P", "-m", "quarterdeck", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=self._variables,
-            cwd=cwd,
-        ) as process:
-            output, _ = process.communicate()
-        return process.returncode, output.decode()
-
-    async def qd(self, *words: str, cwd: Path | None = None) -> str:
-        code, said = await self.said(*words, cwd=cwd)
-        assert code == 0, said
-        return said
-
-    @asynccontextmanager
-    async def serving(self, *words: str) -> AsyncGenerator[None]:
-        with self.log.open("wb") as stderr:
-            service = await asyncio.create_subprocess_exec(
-                *(*self._inside, "serve", "--json", *words),
-                stdout=asyncio.subprocess.PIPE,
-                stderr=stderr,
-                env=self._variables,
-            )
-        try:
-            assert service.stdout is not None
-            assert b'"ready": true' in await service.stdout.readline(), self.log.read_text()
-            yield
-        finally:
-            if service.returncode is None:
-                service.terminate()
-            await service.communicate()
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ class _NpmInstall:
     note: str | None = None
 
 
-def _find_npm() -> Path:
+def find_npm() -> Path:
     """Return the person's npm.
 
     Raises:
@@ -228,11 +228,11 @@ def install(common: Common, name: str) -> None:
     quarterdeck's. Replicas see the agent from their next start.
     """
     agent_id, _, version = name.partition("@")
-    preset = _installable(agent_id)
+    preset = installable(agent_id)
     home = find_home()
-    place = _npm_install(_find_npm(), home)
+    place = _npm_install(find_npm(), home)
     scripts = () if preset.install_scripts else ("--ignore-scripts",)
-    _run_npm([*place.command, *scripts, f"{preset.npm}@{version or preset.tested}"], place.note)
+    run_npm([*place.command, *scripts, f"{preset.npm}@{version or preset.tested}"], place.note)
     agent = _installed_agent(agent_id, home)
     _report_version(agent, preset, place.programs, home)
     if not agent.available and agent.reason:
@@ -258,7 +258,7 @@ def _report_version(agent: "Agent", preset: "Preset", programs: Path, home: Home
     )
 
 
-def _installable(agent_id: str) -> "Preset":
+def installable(agent_id: str) -> "Preset":
     """Return the preset of an agent that is on npm.
 
     Raises:
@@ -280,7 +280,7 @@ def _installable(agent_id: str) -> "Preset":
     return preset
 
 
-def _run_npm(arguments: list[str], note: str | None) -> None:
+def run_npm(arguments: list[str], note: str | None) -> None:
     """Run npm with its output on stderr, where the person sees it.
 
     Raises:

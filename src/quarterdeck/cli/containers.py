@@ -1,6 +1,7 @@
-"""Replicas in containers: the driver that the configuration file chooses, and `qd image`."""
+"""Replicas in containers: the driver that the configuration file chooses."""
 
 import asyncio
+import json
 import logging
 import os
 import shlex
@@ -8,20 +9,18 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from quarterdeck import __version__
 from quarterdeck.cli.agents import agent_record, local_agents
-from quarterdeck.cli.errors import ConfigError, FailedError
-from quarterdeck.cli.options import Common, common_options
-from quarterdeck.cli.output import print_json, print_message
-from quarterdeck.cli.program import LazyGroup, Verb
+from quarterdeck.cli.errors import ConfigError
 from quarterdeck.cli.target import config_path
 from quarterdeck.cli.way_home import WayHome
-from quarterdeck.local.home import Home, find_home
+from quarterdeck.local.files import read_file, write_file
+from quarterdeck.local.home import Home
 
 if TYPE_CHECKING:
     from quarterdeck.cli.schema import SandboxesTable
@@ -160,7 +159,7 @@ def install_command(extra: str) -> str:
 
 
 class _ImageAgents:
-    """The agents of the image, asked once per image. Called in a thread."""
+    """The agents of the image, which is asked once, also over restarts. Called in a thread."""
 
     def __init__(
         self,
@@ -200,68 +199,31 @@ class _ImageAgents:
 
         image, _ = await self._containers.image()
         if image != self._image:
-            command = ("/opt/quarterdeck/bin/python", "-I", "-m", "quarterdeck.agents")
             own = TypeAdapter(dict[str, OwnAgent]).dump_json(dict(self._own))
-            output = await self._containers.in_image(command, own)
+            known = self._home.service / "image-agents.json"
+            question = sha256(f"{__version__} {image} ".encode() + own).hexdigest()
+            output = await asyncio.to_thread(_answer, known, question)
+            if output is None:
+                command = ("/opt/quarterdeck/bin/python", "-I", "-m", "quarterdeck.agents")
+                output = await self._containers.in_image(command, own)
+                answer = {"question": question, "agents": json.loads(output)}
+                await asyncio.to_thread(write_file, known, json.dumps(answer), durable=False)
             statuses = TypeAdapter(list[AgentStatus]).validate_json(output)
             self._found = [agent_record(_with_key(status)) for status in statuses]
             self._image = image
         return self._found
 
 
+def _answer(path: Path, question: str) -> bytes | None:
+    """Return the answer that an image gave to an earlier service; None when it was not asked this."""
+    try:
+        kept = json.loads(read_file(path))
+        return json.dumps(kept["agents"]).encode() if kept["question"] == question else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _with_key(status: Any) -> Any:
     """Return the status with the variable of the service's environment that has a key for it."""
     own = next((name for name in status.missing_keys if os.environ.get(name)), None)
     return replace(status, own_key=own)
-
-
-IMAGE_VERBS = {
-    "build": Verb(__name__, "Build the image of replicas in containers.", "build"),
-}
-
-
-@click.group(name="image", cls=LazyGroup, verbs=IMAGE_VERBS)
-def image() -> None:
-    """Manage the image of replicas in containers."""
-
-
-@click.command(name="build")
-@click.option(
-    "--base",
-    metavar="IMAGE",
-    help="Image of Debian or Ubuntu to build on; by default debian:trixie-slim.",
-)
-@click.option("--tag", metavar="NAME", help="Its name; by default that of [sandboxes].")
-@click.option(
-    "--wheels",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Directory of packages to install instead of those of the index.",
-)
-@common_options
-def build(common: Common, base: str | None, tag: str | None, wheels: Path | None) -> None:
-    """Build the image of replicas in containers from this program.
-
-    Use the result as it is, or build your own FROM it with agents and tools.
-    """
-    name = asyncio.run(_build(base, tag, wheels, quiet=common.json))
-    if common.json:
-        print_json({"image": name})
-    print_message(f"Built {name}.")
-
-
-async def _build(base: str | None, tag: str | None, wheels: Path | None, quiet: bool) -> str:
-    from quarterdeck.cli.schema import SandboxesTable
-    from quarterdeck.sandboxes.errors import SandboxError
-    from quarterdeck.sandboxes.image import DEFAULT_IMAGE, build_context
-
-    table = sandboxes_table() or SandboxesTable(driver="docker")
-    name = tag or table.image or DEFAULT_IMAGE
-    context = await asyncio.to_thread(build_context, wheels)
-    try:
-        async with opened_docker(find_home(), table) as containers:
-            async for line in containers.build(name, context, base):
-                if not quiet:
-                    print_message(line)
-    except SandboxError as e:
-        raise FailedError(str(e), e.details) from e
-    return name

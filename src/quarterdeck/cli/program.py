@@ -107,9 +107,7 @@ VERBS = {
     ),
     "replica": Verb("quarterdeck.cli.replica", "Create and manage replicas.", "replica"),
     "search": Verb("quarterdeck.cli.search", "Search in the chats of all replicas.", "search"),
-    "image": Verb(
-        "quarterdeck.cli.containers", "Build the image of replicas in containers.", "image"
-    ),
+    "image": Verb("quarterdeck.cli.image", "Build the image of replicas in containers.", "image"),
     "mcp": Verb("quarterdeck.cli.mcp", "Serve operations on replicas to an agent.", "mcp"),
     "check": Verb("quarterdeck.cli.inside", "Inside a replica: report a check's verdict.", "check"),
     "preview": Verb("quarterdeck.cli.inside", "(in a replica) Expose a port.", "preview"),

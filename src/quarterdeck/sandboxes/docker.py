@@ -19,10 +19,9 @@ from collections.abc import (
 )
 from contextlib import aclosing, contextmanager
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from uuid import uuid4
 
 import aiohttp
@@ -111,6 +110,8 @@ class DockerContainers:
         """The address of this machine on the bridge of replicas."""
         self.engine = ""
         """Its name and version."""
+        self.processor = ""
+        """What it calls its machine's processor."""
         self.rootless = False
         """Whether it runs without root, with its bridge in a network of its own."""
 
@@ -130,6 +131,7 @@ class DockerContainers:
             version = await self._docker.version()
             self._processors = int(info["NCPU"])
             self.engine = _engine(version)
+            self.processor = str(version["Arch"])
             self.rootless = _is_rootless(info)
             # Without root there is no division of control groups of version 1, whatever it says.
             none = self.rootless and info.get("CgroupVersion") == "1"
@@ -328,7 +330,9 @@ class DockerContainers:
             lines = await container.log(stdout=True, stderr=True, tail=_LOG_LINES)
         return "".join(lines).strip()
 
-    async def build(self, name: str, context: bytes, base: str | None) -> AsyncGenerator[str]:
+    async def build(
+        self, name: str, context: BinaryIO, base: str | None, labels: Mapping[str, str]
+    ) -> AsyncGenerator[str]:
         """Build an image; yield lines of progress.
 
         Raises:
@@ -336,11 +340,11 @@ class DockerContainers:
         """
         with self._failures():
             building = self._api.images.build(
-                fileobj=BytesIO(context),
+                fileobj=context,
                 encoding="identity",
                 tag=name,
                 buildargs={"BASE": base} if base else None,
-                labels={VERSION_LABEL: __version__},
+                labels={VERSION_LABEL: __version__, **labels},
                 stream=True,
                 timeout=BUILD_SECONDS,
             )

@@ -4,6 +4,7 @@ import io
 import tarfile
 from importlib.metadata import requires
 from pathlib import Path
+from typing import BinaryIO
 
 import quarterdeck
 from quarterdeck.sandboxes.errors import SandboxError
@@ -11,6 +12,8 @@ from quarterdeck.wire.engine_versions import is_supported, supported_text
 
 VERSION_LABEL = "quarterdeck.version"
 """The version of the engine in an image."""
+AGENTS_LABEL = "quarterdeck.agents"
+"""The agents that were built in, with their versions."""
 DEFAULT_IMAGE = f"qd-replica:{quarterdeck.__version__}"
 
 _DOCKERFILE = Path(__file__).with_name("Dockerfile")
@@ -50,23 +53,25 @@ def engine_requirements() -> list[str]:
     ]
 
 
-def build_context(wheels: Path | None = None) -> bytes:
-    """Return the archive that an image is built from.
+def write_context(file: BinaryIO, wheels: Path | None = None, agents: Path | None = None) -> None:
+    """Write the archive that an image is built from.
 
     Args:
         wheels: a directory with packages, which are then installed without an index.
+        agents: a directory with agents, as npm installs them.
     """
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w", format=tarfile.GNU_FORMAT) as tar:
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as tar:
         _add_text(tar, "Dockerfile", _DOCKERFILE.read_text())
         _add_text(tar, "requirements.txt", "\n".join(engine_requirements()) + "\n")
-        directory = tarfile.TarInfo("wheels")
-        directory.type, directory.mode = tarfile.DIRTYPE, 0o755
-        tar.addfile(directory)
+        for name in ("wheels", "agents"):
+            directory = tarfile.TarInfo(name)
+            directory.type, directory.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(directory)
+        for path in sorted(agents.iterdir()) if agents else ():
+            tar.add(path, f"agents/{path.name}", filter=_readable)
         for wheel in sorted(wheels.glob("*.whl")) if wheels else ():
             tar.add(wheel, f"wheels/{wheel.name}")
         tar.add(_PROGRAM, "quarterdeck", filter=_needed)
-    return data.getvalue()
 
 
 def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
@@ -79,7 +84,12 @@ def _needed(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     parts = Path(entry.name).parts[1:]
     if "__pycache__" in parts or (parts and parts[0] in _LEFT_OUT):
         return None
+    entry.mode = 0  # no file of a package is a program
+    return _readable(entry)
+
+
+def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
-    entry.mode = 0o755 if entry.isdir() else 0o644
+    entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
     return entry
