@@ -13,8 +13,10 @@ from websockets.exceptions import InvalidStatus
 
 from quarterdeck.engine.dial_home import NoBootError, ServiceAddress, fetch_boot
 from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
+from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.dial_home import BOOT_VARIABLE, LINK_PATH
 from tests.containers.deck import Deck
+from tests.containers.losses import save_of
 from tests.containers.processes import ProcessContainers
 from tests.support.git import make_repository
 from tests.support.waiting import eventually
@@ -240,6 +242,7 @@ async def test_a_damaged_archive_is_left_alone(deck: Deck) -> None:
         assert "damaged" in (await deck.reach(id, "error"))["error"]
         assert archive.read_bytes() == damaged
     archive.unlink()
+    remove_tree(save_of(deck, id))  # or that would be restored
     await deck.client.post(f"/v1/replica/{id}/wake")
     assert "missing" in (await deck.reach(id, "error"))["error"]
     archive.write_bytes(whole)

@@ -36,6 +36,24 @@ async def test_a_volume_that_is_lost_in_a_turn_is_restored(deck: Deck, repositor
 
 
 @pytest.mark.long
+async def test_a_missing_archive_is_replaced_by_the_save(deck: Deck, repository: Path) -> None:
+    id = await deck.create(await deck.environment(str(repository)))
+    await deck.post(f"/v1/replica/{id}/messages", block("echo turn > turn"))
+    await ended(deck, id, 1)
+    await deck.run(id, "cd shop && git commit -q --allow-empty -m mine && echo new > new")
+    await rest(deck, id)
+    await deck.post(f"/v1/replica/{id}/archive")
+    (deck.home.archives / f"{id}.tar.gz").unlink()
+    await wake(deck, id)
+    assert (
+        await deck.run(id, "cd shop && cat new turn && git log --format=%s -1")
+        == "new\nturn\nmine\n"
+    )
+    (note,) = await history(deck, id, "git-operation")
+    assert note["operation"] == "restore" and "shop" in note["text"]
+
+
+@pytest.mark.long
 async def test_a_save_that_fails_is_told_and_made_later(deck: Deck, repository: Path) -> None:
     id = await deck.create(await deck.environment(str(repository)))
     await until_saved(deck, id, "README", "A shop.\nOpen.\n")

@@ -445,7 +445,9 @@ class ContainerDriver:
         archive = self._archive(workspace_id)
         async with self._locks[workspace_id]:
             if not await asyncio.to_thread(archive.exists):
-                if packed and not await self._containers.has_volume(workspace_id):
+                lost = packed and not await self._containers.has_volume(workspace_id)
+                # With a save the engine restores that, as it does for a lost volume.
+                if lost and await self.saved_work.newest(workspace_id) is None:
                     raise ArchiveError(
                         "The archive with the replica's files is missing. "
                         "Bring it back to its place, then wake the replica.",
