@@ -88,8 +88,6 @@ async def test_agents_are_built_in(engine: Daemon, tmp_path: Path) -> None:
     known.write_text(known.read_text().replace(f'"{codex}"', '"9.9.9"'))
     async with installed.serving():
         assert (await versions())["codex"] == "9.9.9"
-    built = build(engine, tmp_path, "codex@0.170.0")
-    assert built.returncode == 0, built.stderr
+    configure(tmp_path, engine)
     async with installed.serving():
-        found = await versions()
-        assert found["codex"] == "0.170.0" and "claude" not in found
+        assert not (await versions()).keys() & expected.keys()
