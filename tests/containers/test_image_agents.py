@@ -51,6 +51,7 @@ def build(engine: Daemon, home: Path, agents: str) -> "subprocess.CompletedProce
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", [DockerEngine], ids=["docker"], indirect=True)
 async def test_agents_are_built_in(engine: Daemon, tmp_path: Path) -> None:
     configure(tmp_path, engine)

@@ -20,7 +20,10 @@ from tests.support.git import make_repository
 from tests.support.tools import require
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.parametrize("engine", [DockerEngine], ids=["docker"], indirect=True)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.parametrize("engine", [DockerEngine], ids=["docker"], indirect=True),
+]
 
 
 @pytest.fixture

@@ -59,6 +59,7 @@ async def failure(deck: Deck) -> str:
     return error
 
 
+@pytest.mark.long
 async def test_a_replica_works_by_a_pinned_certificate(
     deck: Deck, repository: Path, tmp_path: Path
 ) -> None:
@@ -90,6 +91,7 @@ async def test_a_replica_works_by_a_pinned_certificate(
     assert await deck.running(id, "echo $PPID") == before
 
 
+@pytest.mark.long
 async def test_a_wrong_certificate_is_refused(deck: Deck, tmp_path: Path) -> None:
     right = await listen(deck, tmp_path / "pem")
     other = certificate_for(tmp_path / "other", "127.0.0.1")
@@ -149,6 +151,7 @@ async def proxy(deck: Deck, path: Path) -> AsyncIterator[int]:
         server.close()
 
 
+@pytest.mark.long
 async def test_a_replica_works_through_a_reverse_proxy(
     deck: Deck, repository: Path, tmp_path: Path
 ) -> None:

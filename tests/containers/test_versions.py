@@ -25,6 +25,7 @@ def test_versions_from_the_oldest_to_the_own_release_line(monkeypatch: pytest.Mo
         assert not is_supported(version), version
 
 
+@pytest.mark.long
 async def test_an_engine_that_is_too_old_is_saved_and_ended(
     deck: Deck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
