@@ -93,7 +93,8 @@ async def serve_home(
         ) as context,
     ):
         service = build_service(context, fleet, tools=HttpTools(home))
-        await serve_requests(service, listeners, ready, advertise, placed.inside)
+        async with driver.watching_disk(service.fleet.tell):
+            await serve_requests(service, listeners, ready, advertise, placed.inside)
 
 
 UNIX = "unix:"

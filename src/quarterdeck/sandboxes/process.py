@@ -4,12 +4,12 @@ ProcessDriver ── probe      how sandboxes can run here, found once by a tria
               ├─ mirrors    a bare mirror per repository
               ├─ clones     a workspace's directories and its repositories
               ├─ archives   a workspace's files as one, and back
+              ├─ disk       stops a replica that fills it
               └─ runtime    start, find, stop: launcher -> bubblewrap -> engine
 """
 
 import asyncio
 import errno
-import os
 import sys
 from collections import defaultdict
 from collections.abc import (
@@ -21,7 +21,13 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractAsyncContextManager, aclosing, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    aclosing,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -31,6 +37,7 @@ from quarterdeck.sandboxes.archives import Archives
 from quarterdeck.sandboxes.bubblewrap import Wanted, shown_to_sandboxes
 from quarterdeck.sandboxes.cgroups import find_groups
 from quarterdeck.sandboxes.clones import Provisioner, clones_of, copy_workspace, default_tree
+from quarterdeck.sandboxes.disk import DiskWatch, Report, require_room
 from quarterdeck.sandboxes.errors import CloneError, SandboxError
 from quarterdeck.sandboxes.git import DiskFullError, SourceGitError, no_login, stream_process
 from quarterdeck.sandboxes.layout import Places, list_files, places_of, read_file, write_for_user
@@ -129,6 +136,17 @@ class ProcessDriver:
         """Start commands faster within the block, by a process that waits for the next command."""
         return self._runtime.launchers.kept_ready()
 
+    @asynccontextmanager
+    async def watching_disk(self, report: Report) -> AsyncGenerator[None]:
+        """Within the block, stop replicas that fill the disk; see `DiskWatch`."""
+        watch = DiskWatch(self._home, self.stop)
+        watching = asyncio.create_task(watch.run(report), name="disk")
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
     async def isolation(self) -> Isolation:
         return (await self._examined()).isolation
 
@@ -184,7 +202,7 @@ class ProcessDriver:
         inside = confinement.layout(places).workspace_dir
         async with self._locks[workspace_id]:
             with _disk_errors():
-                _require_room(self._home)
+                require_room(self._home)
                 return await provisioner.provision(
                     places, inside, repositories, branch, report, uncommitted
                 )
@@ -211,7 +229,7 @@ class ProcessDriver:
         machine = await self._examined()
         async with self._locks[workspace_id]:
             with _disk_errors():
-                _require_room(self._home)
+                require_room(self._home)
                 await self._runtime.start(places, machine.confinement, size)
 
     async def fetch_branch(self, source: RepositorySource, branch: str) -> str:
@@ -378,26 +396,6 @@ class ProcessDriver:
                 with _disk_errors():
                     self._machine = await examine(self._home, self._sandbox_user, self._groups)
             return self._machine
-
-
-RESERVED = 256 << 20
-RESERVED_PART = 50
-"""No replica starts when less than this many bytes, or this part of the disk if that is less, is
-free: the service stores events and messages on it."""
-
-
-def _require_room(home: Home) -> None:
-    """Refuse to start work on a disk that is almost full.
-
-    Raises:
-        DiskFullError: it is.
-    """
-    disk = os.statvfs(home.root)
-    free = disk.f_bavail * disk.f_frsize
-    if free < min(RESERVED, disk.f_blocks * disk.f_frsize // RESERVED_PART):
-        raise DiskFullError(
-            f"The disk is almost full: {free >> 20} MiB are free. Make room, and try again."
-        )
 
 
 def _remove(places: Places, removed: Places) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.local.processes import ProcessRef
-from quarterdeck.sandboxes import cgroups, process, processes
+from quarterdeck.sandboxes import cgroups, disk, processes
 from quarterdeck.sandboxes.cgroups import Bounds, ControlGroups, Hierarchy, find_groups
 from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.interpreter import needed_directories
@@ -286,8 +286,8 @@ async def test_what_is_not_limited_is_told(bench: Bench, monkeypatch):
 async def test_nothing_starts_on_a_disk_that_is_almost_full(bench: Bench, monkeypatch):
     workspace = await bench.provision()
     with monkeypatch.context() as patch:
-        patch.setattr(process, "RESERVED", 1 << 62)
-        patch.setattr(process, "RESERVED_PART", 1)
+        patch.setattr(disk, "RESERVED", 1 << 62)
+        patch.setattr(disk, "RESERVED_PART", 1)
         for attempt in (bench.driver.start(workspace), bench.provision()):
             with pytest.raises(SandboxError, match="almost full"):
                 await attempt

@@ -23,7 +23,7 @@ from quarterdeck.service.errors import (
     StorageError,
 )
 from quarterdeck.service.event_log import LogWriter
-from quarterdeck.service.fleet.runtime import Dependencies, WorkspaceRuntime
+from quarterdeck.service.fleet.runtime import Dependencies, WorkspaceRuntime, append_error
 from quarterdeck.service.fleet.settings import FleetSettings
 from quarterdeck.service.fleet.transitions import enter_sleeping, finish_removals, forget
 from quarterdeck.service.fleet.workspace_manager import WorkspaceManager
@@ -282,6 +282,10 @@ class Fleet:
         """Note that the permission policies of running workspaces may have changed."""
         for supervisor in self._supervisors.values():
             supervisor.site.permissions_changed.set()
+
+    async def tell(self, workspace_id: str, message: str) -> None:
+        """Append an error to the log of a workspace."""
+        await append_error(self.of(workspace_id).site, message)
 
     async def delete(
         self, workspace_id: str, only_if: Callable[[Connection], bool] | None = None

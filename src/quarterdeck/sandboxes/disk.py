@@ -1,0 +1,230 @@
+"""The disk that replicas share with the service: one that fills it is stopped, like one that uses up memory.
+
+No quota is needed. What programs of replicas have written is counted by the kernel for each process; it is
+read only when the free space has changed. When hardly any is left, the programs that wrote most recently are
+killed, and a reserve is released: a file that held some room, so that the service can store what it accepts.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quarterdeck.local.home import Home
+from quarterdeck.local.processes import (
+    PROC,
+    ProcessRef,
+    ProcessStat,
+    process_ids,
+    read_environment,
+    read_stat,
+    send,
+)
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.git import DiskFullError
+from quarterdeck.sandboxes.layout import Places, places_of
+from quarterdeck.sandboxes.processes import MARKER
+from quarterdeck.sandboxes.record import load_record
+
+RESERVED = 256 << 20
+RESERVED_PART = 50
+"""No replica starts when less than this many bytes, or this part of the disk if that is less, is
+free: the service stores events and messages on it."""
+CRITICAL_PART = 4
+"""Programs that write are killed when less than this part of that is free. The reserve is as large."""
+LEAST_RESERVE = 1 << 20
+"""Bytes below which a reserve is of no use."""
+NEAR = 16
+"""Multiple of `RESERVED` below which the disk is looked at more often."""
+SECONDS, SECONDS_NEAR = 2.0, 0.25
+"""Between two looks at the free space."""
+CHANGED = 32 << 20
+"""Bytes by which it has to change until what replicas wrote is counted again."""
+WRITTEN = 1 << 20
+"""Bytes that a program must have written between two looks to be killed."""
+SHARE = 4
+"""A replica is responsible when it wrote at least this part of what became used."""
+STRIKES = 3
+"""Looks in a row with the same responsible replica, after which all of it is stopped."""
+
+Report = Callable[[str, str], Awaitable[object]]
+"""Tells what was done to a replica: its id, and a sentence."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Room:
+    """The free space of a disk, and the levels below which something is done, in bytes."""
+
+    free: int
+    reserved: int
+
+    @property
+    def critical(self) -> int:
+        return self.reserved // CRITICAL_PART
+
+
+def room_of(home: Home) -> Room:
+    """Return the room on the disk of an installation."""
+    disk = os.statvfs(home.root)
+    size = disk.f_blocks * disk.f_frsize
+    return Room(disk.f_bavail * disk.f_frsize, min(RESERVED, size // RESERVED_PART))
+
+
+def require_room(home: Home) -> None:
+    """Refuse to start work on a disk that is almost full.
+
+    Raises:
+        DiskFullError: it is.
+    """
+    room = room_of(home)
+    if room.free < room.reserved:
+        raise DiskFullError(
+            f"The disk is almost full: {room.free >> 20} MiB are free. Make room, and try again."
+        )
+
+
+Counts = dict[ProcessRef, int]
+
+
+@dataclass
+class DiskWatch:
+    """Watches the disk of an installation. `stop` ends everything in a replica."""
+
+    home: Home
+    stop: Callable[[str], Awaitable[None]]
+    _free: int = field(default=0, init=False)
+    """The free space when programs were counted."""
+    _counts: dict[str, Counts] | None = field(default=None, init=False)
+    _strikes: tuple[str, int] = field(default=("", 0), init=False)
+
+    async def run(self, report: Report) -> None:
+        """Look again and again until cancelled."""
+        while True:
+            near = False
+            try:
+                room = await self.look(report)
+                near = room.free < NEAR * room.reserved
+            except (OSError, SandboxError) as e:
+                log.warning("The disk of %s cannot be watched: %s", self.home.root, e)
+            await asyncio.sleep(SECONDS_NEAR if near else SECONDS)
+
+    async def look(self, report: Report) -> Room:
+        """Look once; act when hardly any room is left."""
+        room = room_of(self.home)
+        if room.free > 2 * room.reserved:
+            await asyncio.to_thread(self._keep_reserve, room.critical)
+        used = self._free - room.free
+        if self._counts is not None and room.free >= room.critical and abs(used) < CHANGED:
+            return room
+        before, self._counts = self._counts, await asyncio.to_thread(_count, self.home)
+        self._free = room.free
+        if room.free >= room.critical or before is None:
+            return room
+        written = {id: _difference(one, before.get(id, {})) for id, one in self._counts.items()}
+        done = await self._act(written, used)
+        if room_of(self.home).free < room.critical:
+            self._release_reserve()
+        if done is not None:
+            await report(*done)
+        return room
+
+    async def _act(self, written: dict[str, Counts], used: int) -> tuple[str, str] | None:
+        """Kill what fills the disk; return the replica, and what to report."""
+        sums = {id: sum(one.values()) for id, one in written.items()}
+        most = max(sums, key=lambda id: sums[id], default="")
+        if not most or sums[most] < max(WRITTEN, used // SHARE):
+            self._strikes = ("", 0)
+            return None
+        strikes = self._strikes[1] + 1 if self._strikes[0] == most else 1
+        self._strikes = (most, strikes)
+        if strikes == STRIKES:
+            log.warning("Replica %s goes on filling the disk, and is stopped", most)
+            await self.stop(most)
+            return most, "The disk is full. This replica was stopped: it went on filling it."
+        spared = _spared(places_of(self.home, most))
+        writing = {ref for ref, size in written[most].items() if size >= WRITTEN} - spared
+        for ref in writing:
+            send(ref, signal.SIGKILL)
+        log.warning("Replica %s fills the disk: %d programs were killed", most, len(writing))
+        if not writing or strikes > 1:
+            return None
+        return most, (
+            "The disk is full. The programs of this replica that filled it were killed. Remove "
+            "files to make room."
+        )
+
+    @property
+    def _reserve(self) -> Path:
+        return self.home.service / "reserve"
+
+    def _keep_reserve(self, size: int) -> None:
+        if size < LEAST_RESERVE or self._reserve.exists():
+            return
+        descriptor = os.open(self._reserve, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+        except OSError:
+            self._release_reserve()
+            raise
+        finally:
+            os.close(descriptor)
+
+    def _release_reserve(self) -> None:
+        with suppress(FileNotFoundError):
+            self._reserve.unlink()
+            log.warning("The disk is full: the reserve of %s is released", self.home.root)
+
+
+def _difference(now: Counts, before: Counts) -> Counts:
+    return {ref: bytes - before.get(ref, 0) for ref, bytes in now.items()}
+
+
+def _spared(places: Places) -> set[ProcessRef]:
+    """Return the processes whose end is the replica's: they have the sum of what ended below them."""
+    record = load_record(places.record)
+    return {ref for ref in (record.init, record.engine) if ref} if record else set()
+
+
+def _count(home: Home) -> dict[str, Counts]:
+    """Return the bytes that each process of each replica caused to be written to disks."""
+    ids = [path.name for path in home.workspaces.glob("[!.]*")]
+    marks = {f"{MARKER}={places_of(home, id).mark}".encode(): id for id in ids}
+    stats = {pid: stat for pid in process_ids() if (stat := read_stat(pid)) and not stat.has_ended}
+    owners: dict[int, str] = {}
+    counts: dict[str, Counts] = {}
+    for pid, stat in stats.items():
+        if owner := _owner(pid, stats, marks, owners):
+            counts.setdefault(owner, {})[ProcessRef(pid, stat.started)] = _written_by(pid)
+    return counts
+
+
+def _owner(
+    pid: int, stats: dict[int, ProcessStat], marks: dict[bytes, str], owners: dict[int, str]
+) -> str:
+    """Return the replica of a process, by its mark or by that of the nearest process above; or ""."""
+    passed: list[int] = []
+    owner = ""
+    while pid in stats and not owner:
+        if pid in owners:
+            owner = owners[pid]
+            break
+        passed.append(pid)
+        owner = next((marks[one] for one in read_environment(pid) if one in marks), "")
+        pid = stats[pid].parent
+    owners.update(dict.fromkeys(passed, owner))
+    return owner
+
+
+def _written_by(pid: int) -> int:
+    """Return what a process and its children that have ended wrote to disks."""
+    try:
+        lines = (PROC / str(pid) / "io").read_text().splitlines()
+    except OSError:
+        return 0  # it ended
+    return next((int(line.split()[1]) for line in lines if line.startswith("write_bytes")), 0)

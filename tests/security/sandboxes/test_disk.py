@@ -1,0 +1,144 @@
+"""A replica that fills the disk is stopped; the service and the other replicas go on.
+
+On a small disk of ext4, because the kernel counts what is written to disks, and not to memory.
+"""
+
+import asyncio
+import errno
+import os
+import subprocess
+from collections.abc import AsyncGenerator, Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes import disk
+from quarterdeck.sandboxes.disk import DiskWatch, room_of
+from quarterdeck.sandboxes.layout import places_of
+from quarterdeck.sandboxes.process import ProcessDriver
+from tests.sandboxes.conftest import ENGINE, Bench
+
+MEGABYTES = 400
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, require_tool: Callable[[str], str]) -> Generator[Path]:
+    image, point = tmp_path / "image", tmp_path / "disk"
+    point.mkdir()
+    with image.open("wb") as file:
+        file.truncate(MEGABYTES << 20)
+    subprocess.run([require_tool("mkfs.ext4"), "-q", "-m", "0", str(image)], check=True)
+    mount = [require_tool("mount"), "-o", "loop", str(image), str(point)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk")
+    point.chmod(0o755)
+    yield point
+    subprocess.run(["umount", "--lazy", str(point)], check=True)
+
+
+class Reports:
+    """What the service is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str]] = []
+        self._changed = asyncio.Event()
+
+    async def hear(self, workspace_id: str, message: str) -> None:
+        self.heard.append((workspace_id, message))
+        self._changed.set()
+
+    async def next(self) -> tuple[str, str]:
+        while not self.heard:
+            self._changed.clear()
+            await asyncio.wait_for(self._changed.wait(), 20)
+        return self.heard.pop(0)
+
+
+@pytest.fixture
+async def bench(
+    small_disk: Path, require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> AsyncGenerator[Bench]:
+    require_tool("bwrap")
+    monkeypatch.setattr(disk, "RESERVED_PART", 10)
+    home = Home(small_disk / "home")
+    home.service.mkdir(parents=True)
+    bench = Bench(home, ProcessDriver(home, engine=ENGINE, grace=1.0))
+    assert (await bench.driver.isolation()).mode == "bubblewrap"
+    yield bench
+    await bench.close()
+
+
+async def lit(bench: Bench, workspace: str, script: str) -> None:
+    """Run a script in the background of a sandbox."""
+    (places_of(bench.home, workspace).files / "script").write_text(script)
+    await bench.said(workspace, "setsid sh script >/dev/null 2>&1 </dev/null & echo lit")
+
+
+async def until_room(bench: Bench, bytes: int) -> None:
+    while room_of(bench.home).free < bytes:
+        await asyncio.sleep(0.05)
+
+
+FILLERS = {
+    "one file": "head -c 10G /dev/zero > much; sleep 600",
+    "a removed file": "exec > much; rm much; exec cat /dev/zero",
+    "many files": "n=0; while n=$((n + 1)); do head -c 1M /dev/zero > much.$n; done",
+}
+
+
+@pytest.mark.parametrize("script", FILLERS.values(), ids=FILLERS)
+async def test_programs_that_fill_the_disk_are_killed(bench: Bench, script: str):
+    victim, other = await bench.started(), await bench.started()
+    reports = Reports()
+    async with bench.driver.watching_disk(reports.hear):
+        await lit(bench, victim, script)
+        assert await reports.next() == (
+            victim,
+            "The disk is full. The programs of this replica that filled it were killed. Remove "
+            "files to make room.",
+        )
+        assert await bench.said(other, "head -c 1M /dev/zero > more; sync more; echo ok") == "ok"
+        (bench.home.service / "stored").write_bytes(bytes(1 << 20))
+        ended = "while pgrep -x 'head|cat' || pgrep -f '[s]h script'; do sleep 0.1; done"
+        await bench.said(victim, f"{ended} >/dev/null; rm -f much*")
+        room = room_of(bench.home)
+        await asyncio.wait_for(until_room(bench, 3 * room.reserved), 20)
+        while not (bench.home.service / "reserve").exists():
+            await asyncio.sleep(0.05)
+    assert not reports.heard
+
+
+async def test_a_replica_that_goes_on_is_stopped(bench: Bench):
+    victim, other = await bench.started(), await bench.started()
+    reports = Reports()
+    writer = "setsid sh -c 'while :; do head -c 8M /dev/zero > part; done' &"
+    script = f"head -c 10G /dev/zero > much; while :; do {writer} sleep 0.2; done"
+    async with bench.driver.watching_disk(reports.hear):
+        await lit(bench, victim, script)
+        told = [await reports.next(), await reports.next()]
+        assert [id for id, _ in told] == [victim, victim]
+        assert "went on filling it" in told[1][1]
+        assert not await bench.driver.alive(victim)
+        assert await bench.said(other, "echo more > more; echo ok") == "ok"
+        with pytest.raises(disk.DiskFullError, match="almost full"):
+            await bench.driver.start(victim)
+
+
+async def test_others_that_write_a_little_are_left_alone(bench: Bench):
+    """The disk is filled from outside, while a replica writes."""
+    writing = await bench.started()
+    reports = Reports()
+    watch = DiskWatch(bench.home, bench.driver.stop)
+    await watch.look(reports.hear)
+    await lit(bench, writing, "while :; do head -c 2M /dev/zero > part; sync part; done")
+    with (bench.home.root / "filler").open("wb") as file:
+        try:
+            while True:
+                os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), 4 << 20)
+        except OSError as e:
+            assert e.errno == errno.ENOSPC
+    await watch.look(reports.hear)
+    assert not reports.heard
+    assert await bench.said(writing, "pgrep -f script >/dev/null; echo $?") == "0"
+    assert not (bench.home.service / "reserve").exists()
