@@ -64,10 +64,12 @@ async def serve_home(
     from quarterdeck.agents.catalog import own_keys
     from quarterdeck.cli.mcp_http import HttpTools
     from quarterdeck.sandboxes.process import ProcessDriver
+    from quarterdeck.sandboxes.scope import enter_scope
     from quarterdeck.service.hosts.settings import login_of
     from quarterdeck.service.server import serve as serve_requests
     from quarterdeck.service.start import build_service, open_service
 
+    await enter_scope(home)
     driver = ProcessDriver(
         home,
         wanted=lambda: sandbox_programs(agents),

@@ -58,6 +58,8 @@ class SandboxProfile:
     hostname: str
     environment: dict[str, str]
     read_only: tuple[Path, ...]
+    memory: int
+    """Bytes that it may use."""
     mirrors: dict[str, Path] = field(default_factory=dict[str, Path])
     shown: tuple[Path, ...] = ()
     directory: str = INSIDE.workspace_dir
@@ -77,7 +79,7 @@ def options(profile: SandboxProfile) -> list[str]:
         *(["--die-with-parent"] if profile.tied else []),
         *("--hostname", profile.hostname, "--new-session", "--cap-drop", "ALL"),
         *("--json-status-fd", str(STATUS_FD)),
-        *_scratch(),
+        *_scratch(profile.memory),
         *_system(),
         *_own(profile),
         *_masks(profile),
@@ -102,11 +104,21 @@ def _system() -> list[str]:
     return arguments + _resolver()
 
 
-def _scratch() -> list[str]:
+_IN_MEMORY = {
+    "/tmp": ("1777", 2),
+    "/var/tmp": ("1777", 4),
+    "/dev/shm": ("1777", 8),
+    "/run": ("0755", 16),
+}
+"""File systems in memory: the mode, and the part of the replica's memory that it may fill. Together they are
+less than all of it: killing programs would not empty them."""
+
+
+def _scratch(memory: int) -> list[str]:
     arguments = ["--proc", "/proc", "--dev", "/dev", "--dir", "/home", "--dir", "/var"]
-    for name in ("/tmp", "/var/tmp", "/run"):
-        arguments += ["--perms", "1777" if name != "/run" else "0755", "--tmpfs", name]
-    return arguments
+    for name, (mode, part) in _IN_MEMORY.items():
+        arguments += ["--perms", mode, "--size", str(memory // part), "--tmpfs", name]
+    return [*arguments, "--remount-ro", "/dev"]
 
 
 def _resolver() -> list[str]:

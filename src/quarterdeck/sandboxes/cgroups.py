@@ -23,9 +23,9 @@ from quarterdeck.sandboxes.port import Size
 CONTROLLERS = ("cpu", "memory", "pids")
 _PREFIX = "quarterdeck-"
 _INNER = "replica"
-_OTHERS = "service"
+OTHERS = "service"
 """The group of the service, where it has to leave the group in which others are made."""
-_SYSTEMD = Path("/run/systemd/system")
+SYSTEMD = Path("/run/systemd/system")
 _DELEGATED = ("user.delegate", "trusted.delegate")
 """Attributes by which systemd says that a group is its unit's to divide."""
 _PERIOD = 100_000
@@ -97,7 +97,7 @@ class Hierarchy:
 
     def _leave(self) -> None:
         """Move the service and its companions out of the base: a group with processes has no parts."""
-        group = self.base / _OTHERS
+        group = self.base / OTHERS
         group.mkdir(exist_ok=True)
         for pid in (self.base / "cgroup.procs").read_text().split():
             with suppress(ProcessLookupError):
@@ -227,14 +227,14 @@ def _base(mount: re.Match[str], own: str, unified: bool) -> Path | None:
     base = Path(mount["point"]) / below
     if not unified:
         return base
-    candidates = [base.parent, base] if below.name == _OTHERS else [base]
+    candidates = [base.parent, base] if below.name == OTHERS else [base]
     return next((one for one in candidates if _may_divide(one)), None)
 
 
 def _may_divide(base: Path) -> bool:
     if not os.access(base / "cgroup.subtree_control", os.W_OK):
         return False
-    return not _SYSTEMD.is_dir() or any(_attribute(base, name) == b"1" for name in _DELEGATED)
+    return not SYSTEMD.is_dir() or any(_attribute(base, name) == b"1" for name in _DELEGATED)
 
 
 def _attribute(path: Path, name: str) -> bytes | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from quarterdeck.local.home import Home
 from quarterdeck.local.processes import find, send
-from quarterdeck.sandboxes.cgroups import ControlGroups
+from quarterdeck.sandboxes.cgroups import SYSTEMD, ControlGroups
 from quarterdeck.sandboxes.errors import IsolationError
 from quarterdeck.sandboxes.kernel import find_hardening
 from quarterdeck.sandboxes.launch import spawn
@@ -21,6 +21,7 @@ from quarterdeck.sandboxes.port import Gap, Isolation
 from quarterdeck.sandboxes.processes import SandboxUser, reap, sandbox_user
 from quarterdeck.sandboxes.record import CloneBook
 from quarterdeck.sandboxes.sandbox import Confinement, describe
+from quarterdeck.sandboxes.scope import stays_after_logout
 from quarterdeck.sandboxes.trees import remove_abandoned, remove_tree, temporary_name
 
 _TRIAL = "trial"
@@ -35,7 +36,7 @@ _SWITCHES = {
 }
 _SHARED = (
     "network: shared with this machine, its loopback addresses included",
-    "disk: not limited",
+    "disk: shared; what fills it is killed",
 )
 _UNCONFINED = (
     "files: everything that the user inside may read or write on this machine",
@@ -115,12 +116,16 @@ async def _try_groups(groups: ControlGroups) -> tuple[bool, Gap | None]:
         await groups.remove(mark)
     if made and not groups.missing:
         return True, None
-    gap = Gap(
-        f"replicas are not limited by their size: {reason}",
-        "Run the service as root, or in a unit of systemd with Delegate=yes: "
-        "systemd-run --user --scope -p Delegate=yes qd serve",
-    )
-    return made, gap
+    return made, Gap(f"replicas are not limited by their size: {reason}", unlimited_step())
+
+
+def unlimited_step() -> str:
+    """Return the step after which the service could make control groups."""
+    if not SYSTEMD.is_dir():
+        return "Run the service as root, or in a control group of version 2 that it may divide."
+    if not stays_after_logout():
+        return "Run: loginctl enable-linger, then qd stop and qd: the service then gets a unit."
+    return "Start the service from a login (qd stop; qd), or in a unit with Delegate=yes."
 
 
 def _account(user: SandboxUser) -> str:

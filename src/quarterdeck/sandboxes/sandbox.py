@@ -1,5 +1,6 @@
 """The launcher's instructions for one sandbox on this machine."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -103,6 +104,7 @@ def describe(
         hostname,
         spec.environment,
         read_only,
+        min(BOUNDS[size].memory, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")),
         mirrors,
         shown.paths,
         directory=spec.directory,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.local.processes import ProcessRef
-from quarterdeck.sandboxes import cgroups, disk, processes
+from quarterdeck.sandboxes import cgroups, disk, probe, processes
 from quarterdeck.sandboxes.cgroups import Bounds, ControlGroups, Hierarchy, find_groups
 from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.interpreter import needed_directories
@@ -77,13 +77,27 @@ async def test_memory_runs_out_in_the_replica_alone(walled, small):
     code, _ = await walled.inside(victim, f"{PYTHON} -c 'bytearray(1 << 30)'")
     assert code in (137, -9)
     assert await walled.said(victim, "echo alive") == "alive"
-    # Files that are kept in memory are the replica's as well, and end with it.
-    filled = "(head -c 1G /dev/zero > /tmp/much) & wait; cat /tmp/much > /dev/shm/more"
+    # Files in memory are the replica's as well. Those of a sandbox inside end with the replica.
+    filled = "unshare -Urm sh -c 'mount -t tmpfs none /tmp; head -c 1G /dev/zero > /tmp/much; wait'"
     with pytest.raises(ValueError, match="Expecting value"):
         await walled.inside(victim, filled)
     assert await walled.said(other, "echo alive") == "alive"
     await walled.driver.start(victim)
-    assert await walled.said(victim, "ls /tmp/much 2>&1 || true") != "/tmp/much"
+    assert await walled.said(victim, "echo again") == "again"
+
+
+async def test_directories_in_memory_are_smaller_than_the_memory(walled, small):
+    """With or without control groups: the kernel ends programs, and would not empty them."""
+    workspace = await walled.started()
+    names = ("/tmp", "/var/tmp", "/dev/shm", "/run")
+    told = await walled.said(workspace, f"df -B1 --output=size {' '.join(names)}")
+    assert sum(map(int, told.splitlines()[1:])) < small.memory
+    for name in names[:3]:
+        full = await walled.said(workspace, f"head -c 1G /dev/zero 2>&1 > {name}/much || echo $?")
+        assert full.endswith("1")
+        assert "No space left" in full
+    told = await walled.said(workspace, "touch /dev/more 2>&1 || echo $?; echo > /dev/null")
+    assert "Read-only" in told
 
 
 @pytest.mark.long
@@ -194,7 +208,7 @@ def test_the_unified_hierarchy(tmp_path, monkeypatch):
     """By a copy of its files: which group is chosen, and what is written."""
     proc, mount = tmp_path / "proc", tmp_path / "cgroup"
     proc.mkdir()
-    monkeypatch.setattr(cgroups, "_SYSTEMD", tmp_path / "absent")
+    monkeypatch.setattr(cgroups, "SYSTEMD", tmp_path / "absent")
     furnish(mount / "unit.scope")
     furnish(mount / "unit.scope/service")
     proc.joinpath("mountinfo").write_text(
@@ -279,7 +293,16 @@ async def test_what_is_not_limited_is_told(bench: Bench, monkeypatch):
     assert isolation.size_limited is False
     gap = next(gap for gap in isolation.gaps if "size" in gap.message)
     assert "cpu, memory, pids" in gap.message
-    assert "Delegate=yes" in gap.next_step
+
+
+def test_the_step_to_limits_depends_on_the_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(probe, "SYSTEMD", tmp_path / "absent")
+    assert "as root" in probe.unlimited_step()
+    monkeypatch.setattr(probe, "SYSTEMD", tmp_path)
+    monkeypatch.setattr(probe, "stays_after_logout", lambda: True)
+    assert "Delegate=yes" in probe.unlimited_step()
+    monkeypatch.setattr(probe, "stays_after_logout", lambda: False)
+    assert "loginctl enable-linger" in probe.unlimited_step()
 
 
 @pytest.mark.long

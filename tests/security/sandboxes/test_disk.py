@@ -18,6 +18,7 @@ from quarterdeck.sandboxes.disk import DiskWatch, room_of
 from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.process import ProcessDriver
 from tests.sandboxes.conftest import ENGINE, Bench
+from tests.support.waiting import eventually
 
 MEGABYTES = 400
 
@@ -75,11 +76,6 @@ async def lit(bench: Bench, workspace: str, script: str) -> None:
     await bench.said(workspace, "setsid sh script >/dev/null 2>&1 </dev/null & echo lit")
 
 
-async def until_room(bench: Bench, bytes: int) -> None:
-    while room_of(bench.home).free < bytes:
-        await asyncio.sleep(0.05)
-
-
 FILLERS = {
     "one file": "head -c 10G /dev/zero > much; sleep 600",
     "a removed file": "exec > much; rm much; exec cat /dev/zero",
@@ -103,9 +99,8 @@ async def test_programs_that_fill_the_disk_are_killed(bench: Bench, script: str)
         ended = "while pgrep -x 'head|cat' || pgrep -f '[s]h script'; do sleep 0.1; done"
         await bench.said(victim, f"{ended} >/dev/null; rm -f much*")
         room = room_of(bench.home)
-        await asyncio.wait_for(until_room(bench, 3 * room.reserved), 20)
-        while not (bench.home.service / "reserve").exists():
-            await asyncio.sleep(0.05)
+        await eventually(lambda: room_of(bench.home).free > 3 * room.reserved, "room")
+        await eventually((bench.home.service / "reserve").exists, "a new reserve")
     assert not reports.heard
 
 
