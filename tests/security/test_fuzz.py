@@ -21,7 +21,7 @@ import tarfile
 import tempfile
 import tomllib
 import zlib
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -47,6 +47,8 @@ from quarterdeck.engine.journal import FILE_NAME
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.plain.transcript_lines import TranscriptLines
 from quarterdeck.sandboxes.archive.packing import DamagedError, pack, unpack
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.saves import read_header, require_own_refs
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.service.automations.scheduler import check_schedule
 from quarterdeck.service.errors import ApiError
@@ -57,6 +59,7 @@ from quarterdeck.tui.terminal.channel import FrameEncoder
 from quarterdeck.tui.terminal.decoder import FrameDecoder
 from quarterdeck.tui.terminal.ghostty import GhosttyCore
 from quarterdeck.wire.events import TurnDelta, payload_of
+from quarterdeck.wire.saves import FILES_REF, WorkSave, saved_refs
 from tests.security.damage import damaged
 from tests.security.forged_engine import MOMENT, journal, line
 from tests.security.payloads import SEQUENCES, harm_in_text
@@ -392,6 +395,41 @@ def read_journal(data: bytes, directory: Path) -> None:
     assert repeated[:-1] == entries and again.lost == 0
 
 
+def read_save(data: bytes, _: Path) -> None:
+    asyncio.run(_read_save(data))
+
+
+async def _read_save(data: bytes) -> None:
+    """What follows the header arrives whole, and a header that is stored names refs of its own only."""
+
+    async def parts() -> AsyncGenerator[bytes]:
+        for start in range(0, len(data), 1000):
+            yield data[start : start + 1000]
+
+    with suppress(SandboxError):
+        work, rest = await read_header(parts())
+        assert b"".join([part async for part in rest]) == data.partition(b"\n")[2]
+        again = WorkSave.model_validate_json(work.model_dump_json(by_alias=True).encode())
+        assert again.model_copy(update={"at": work.at}) == work  # it is kept in milliseconds
+        require_own_refs(work, [SAVED_REPOSITORY])
+        assert "\0" not in "".join(work.refs)
+        assert all(len(object) == 40 and object.isascii() for object in work.refs.values())
+
+
+SAVED_REPOSITORY = "0f1e7a34-8d4d-4d59-9d0a-3f8e6a1f7c11"
+SAVED = WorkSave(
+    refs={
+        f"{saved_refs(SAVED_REPOSITORY)}/heads/qd/one": "1b" * 20,
+        f"{saved_refs(SAVED_REPOSITORY)}/saved": "0f" * 20,
+        FILES_REF: "a9" * 20,
+    },
+    heads={SAVED_REPOSITORY: "refs/heads/qd/one"},
+    left_out=["large.bin", "é/\u202e"],
+    failed=["7d0c1f0e-50c6-4c54-8d3d-0d6c6f1c2b7a"],
+    at=datetime(2026, 3, 29, tzinfo=UTC),
+)
+
+
 def read_command(data: bytes, _: Path) -> None:
     text = data.decode(errors="replace")
     judgement = judge(text, [CommandRule(True, "git status *"), CommandRule(False, "git push")])
@@ -408,6 +446,12 @@ COMMANDS = [
 ]
 
 
+SAVES = [
+    SAVED.model_dump_json(by_alias=True).encode() + b"\nPACK\0\0\0\2\0\0\0\0",
+    b'{"refs":{},"heads":{}}\n',
+]
+
+
 TARGETS = {
     "command rules": Target(lambda: COMMANDS, read_command),
     "engine link": Target(lambda: LINK, read_link),
@@ -418,6 +462,7 @@ TARGETS = {
     "variables": Target(lambda: VARIABLES, read_variables),
     "schedule": Target(lambda: SCHEDULES, read_schedule),
     "journal": Target(lambda: [b"".join(small_journal())], read_journal),
+    "save": Target(lambda: SAVES, read_save),
 }
 
 

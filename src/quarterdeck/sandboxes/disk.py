@@ -39,7 +39,7 @@ CRITICAL_PART = 4
 LEAST_RESERVE = 1 << 20
 """Bytes below which a reserve is of no use."""
 NEAR = 16
-"""Multiple of `RESERVED` below which the disk is looked at more often."""
+"""Multiple of `RESERVED` below which the disk is looked at more often, until it is full."""
 SECONDS, SECONDS_NEAR = 2.0, 0.25
 """Between two looks at the free space."""
 CHANGED = 32 << 20
@@ -109,7 +109,7 @@ class DiskWatch:
             near = False
             try:
                 room = await self.look(report)
-                near = room.free < NEAR * room.reserved
+                near = room.critical <= room.free < NEAR * room.reserved
             except (OSError, SandboxError) as e:
                 log.warning("The disk of %s cannot be watched: %s", self.home.root, e)
             await asyncio.sleep(SECONDS_NEAR if near else SECONDS)

@@ -83,7 +83,7 @@ class Saves:
         async with self._locks[workspace_id], aclosing(output):
             try:
                 await self._prepare(place, sources)
-                work, rest = await _header(output)
+                work, rest = await read_header(output)
                 await self._git.index_pack(place, rest)
                 await self._store(place, work, {source.id for source in sources})
                 if len(list(place.glob("objects/pack/*.pack"))) > MOST_PACKS:
@@ -141,10 +141,7 @@ class Saves:
         if earlier is not None:
             failed = {id: head for id, head in earlier.heads.items() if id in work.failed}
             work.heads = {**failed, **work.heads}
-        owned = (*(f"{saved_refs(id)}/" for id in repositories), FILES_REF)
-        for ref, object in work.refs.items():
-            if not ref.startswith(owned) or "\0" in ref or not _OBJECT.fullmatch(object):
-                raise SandboxError("The replica's work cannot be saved.", f"{ref}: {object}")
+        require_own_refs(work, repositories)
         work.at = utc_now()
         header = work.model_copy(update={"refs": {}}).model_dump_json(by_alias=True).encode()
         stored = ("hash-object", "-w", "--stdin")
@@ -166,8 +163,24 @@ class Saves:
         return [(kind, object, name) for kind, object, name in (one.split(" ", 2) for one in lines)]
 
 
-async def _header(output: AsyncIterable[bytes]) -> tuple[WorkSave, AsyncIterable[bytes]]:
-    """Return the first line, and the pack that follows it."""
+def require_own_refs(work: WorkSave, repositories: Collection[str]) -> None:
+    """Check that a save names objects for refs of its own repositories, and nothing else.
+
+    Raises:
+        SandboxError: it does not.
+    """
+    owned = (*(f"{saved_refs(id)}/" for id in repositories), FILES_REF)
+    for ref, object in work.refs.items():
+        if not ref.startswith(owned) or "\0" in ref or not _OBJECT.fullmatch(object):
+            raise SandboxError("The replica's work cannot be saved.", f"{ref}: {object}")
+
+
+async def read_header(output: AsyncIterable[bytes]) -> tuple[WorkSave, AsyncIterable[bytes]]:
+    """Return the first line, and the pack that follows it.
+
+    Raises:
+        SandboxError: the line is damaged, too long or missing.
+    """
     head = b""
     async for chunk in output:
         head += chunk
