@@ -6,8 +6,7 @@ On a small disk of ext4, because the kernel counts what is written to disks, and
 import asyncio
 import errno
 import os
-import subprocess
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import pytest
@@ -18,24 +17,10 @@ from quarterdeck.sandboxes.disk import DiskWatch, room_of
 from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.process import ProcessDriver
 from tests.sandboxes.conftest import ENGINE, Bench
+from tests.support.disks import small_disk
 from tests.support.waiting import eventually
 
 MEGABYTES = 400
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path, require_tool: Callable[[str], str]) -> Generator[Path]:
-    image, point = tmp_path / "image", tmp_path / "disk"
-    point.mkdir()
-    with image.open("wb") as file:
-        file.truncate(MEGABYTES << 20)
-    subprocess.run([require_tool("mkfs.ext4"), "-q", "-m", "0", str(image)], check=True)
-    mount = [require_tool("mount"), "-o", "loop", str(image), str(point)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("only root may mount a small disk")
-    point.chmod(0o755)
-    yield point
-    subprocess.run(["umount", "--lazy", str(point)], check=True)
 
 
 class Reports:
@@ -58,16 +43,18 @@ class Reports:
 
 @pytest.fixture
 async def bench(
-    small_disk: Path, require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> AsyncGenerator[Bench]:
     require_tool("bwrap")
     monkeypatch.setattr(disk, "RESERVED_PART", 10)
-    home = Home(small_disk / "home")
-    home.service.mkdir(parents=True)
-    bench = Bench(home, ProcessDriver(home, engine=ENGINE, grace=1.0))
-    assert (await bench.driver.isolation()).mode == "bubblewrap"
-    yield bench
-    await bench.close()
+    home = Home(tmp_path / "home")
+    home.root.mkdir()
+    with small_disk(home.root, MEGABYTES, require_tool):
+        home.service.mkdir()
+        bench = Bench(home, ProcessDriver(home, engine=ENGINE, grace=1.0))
+        assert (await bench.driver.isolation()).mode == "bubblewrap"
+        yield bench
+        await bench.close()
 
 
 async def lit(bench: Bench, workspace: str, script: str) -> None:
