@@ -12,6 +12,8 @@ import asyncio
 import errno
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +30,7 @@ OTHERS = "service"
 SYSTEMD = Path("/run/systemd/system")
 _DELEGATED = ("user.delegate", "trusted.delegate")
 """Attributes by which systemd says that a group is its unit's to divide."""
+_ASK_SECONDS = 10.0
 _PERIOD = 100_000
 """Microseconds over which processor time is measured."""
 _REMOVE_TRIES = 50
@@ -234,7 +237,32 @@ def _base(mount: re.Match[str], own: str, unified: bool) -> Path | None:
 def _may_divide(base: Path) -> bool:
     if not os.access(base / "cgroup.subtree_control", os.W_OK):
         return False
-    return not SYSTEMD.is_dir() or any(_attribute(base, name) == b"1" for name in _DELEGATED)
+    if not SYSTEMD.is_dir() or any(_attribute(base, name) == b"1" for name in _DELEGATED):
+        return True
+    return os.geteuid() != 0 and _delegated_by_user_manager(base.name)
+
+
+def _delegated_by_user_manager(unit: str) -> bool:
+    """Ask the user's own systemd, which does not set the attributes in every version."""
+    systemctl = shutil.which("systemctl")
+    if systemctl is None or not unit.endswith((".scope", ".service")):
+        return False
+    try:
+        shown = subprocess.run(
+            [systemctl, "--user", "show", "--property=Delegate", "--value", "--", unit],
+            capture_output=True,
+            env=user_manager_environment(),
+            timeout=_ASK_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return shown.stdout.strip() == b"yes"
+
+
+def user_manager_environment() -> dict[str, str]:
+    """Return the environment in which the user's systemd is found."""
+    return {"XDG_RUNTIME_DIR": f"/run/user/{os.geteuid()}", **os.environ}
 
 
 def _attribute(path: Path, name: str) -> bytes | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from quarterdeck.local.home import Home
 from quarterdeck.local.processes import PROC
-from quarterdeck.sandboxes.cgroups import OTHERS, SYSTEMD, find_groups
+from quarterdeck.sandboxes.cgroups import OTHERS, SYSTEMD, find_groups, user_manager_environment
 
 _LINGER = Path("/var/lib/systemd/linger")
 _MANAGER = (
@@ -89,13 +89,12 @@ async def _start(name: str, home: Home) -> str | None:
 async def _call(method: str, *arguments: str) -> str | None:
     """Call the manager of units; return the error, if any."""
     bus = "--system" if os.geteuid() == 0 else "--user"
-    runtime = {"XDG_RUNTIME_DIR": f"/run/user/{os.geteuid()}"}
     process = await asyncio.create_subprocess_exec(
         *("busctl", bus, f"--timeout={_SECONDS:.0f}", "call", *_MANAGER, method, *arguments),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
-        env={**runtime, **os.environ},
+        env=user_manager_environment(),
     )
     _, error = await process.communicate()
     if process.returncode == 0:

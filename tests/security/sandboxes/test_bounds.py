@@ -36,7 +36,7 @@ def small(monkeypatch) -> Bounds:
 
 def groups_here() -> ControlGroups:
     groups = find_groups()
-    if groups.missing or os.geteuid() != 0:
+    if groups.missing or not all(os.access(one.base, os.W_OK) for one in groups.hierarchies):
         pytest.skip("control groups cannot be made here: they need root, or a delegated unit")
     return groups
 
