@@ -62,9 +62,12 @@ async def _bubblewrap() -> Finding:
 async def _isolation(home: Home) -> AsyncGenerator[Finding]:
     from quarterdeck.sandboxes.errors import SandboxError
     from quarterdeck.sandboxes.process import ProcessDriver
+    from quarterdeck.sandboxes.scope import enter_scope
 
     try:
         with existing_home(home) as place:
+            if running_pid(home) is None:
+                await enter_scope(place)  # as a service would
             isolation = await ProcessDriver(place, service=running_pid(home)).isolation()
     except SandboxError as e:
         yield fail("isolation", str(e), e.details)
