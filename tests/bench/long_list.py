@@ -58,7 +58,7 @@ async def _measure(drafts: Path) -> list[Row]:
         sides = {"sidebar": {}, "table": {"table": True}}
         grouped = {"sort": SortKey.CHANGES, "group": Grouping.REPOSITORY}
         for name, view in {**sides, "table, sorted and grouped": grouped}.items():
-            app.app_state.arrange(**view)
+            app.services.arrange(**view)
             screen._show_table()
             await pilot.pause()
             rows += [

@@ -12,6 +12,7 @@ from quarterdeck.store.chats import TokenUse
 from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.list_view import Grouping, ListView, SortKey, group_name
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.services import Services
 from quarterdeck.wire.chats import Chat
 from quarterdeck.wire.replicas import ReplicaDetail
 
@@ -78,14 +79,17 @@ def test_each_column_has_its_order_and_what_has_no_value_is_last(
     assert names(ListView(sort=sort, reverse=True).ordered(three())) == turned
 
 
-def test_every_column_is_reached_in_both_directions() -> None:
+@pytest.mark.parametrize("several", [True, False])
+def test_every_column_is_reached_in_both_directions(several: bool) -> None:
+    keys = [key for key in SortKey if several or key is not SortKey.SERVICE]
     view, seen = ListView(reverse=True), []
-    for _ in SortKey:
-        view = view.model_copy(update=view.sort_by(1))
+    for _ in keys:
+        view = view.model_copy(update=view.sort_by(1, several=several))
         assert not view.reverse
         seen.append(view.sort)
-    assert set(seen) == set(SortKey) and view.sort is SortKey.ATTENTION
-    assert view.sort_by(1)["sort"] is seen[0] and view.sort_by(-1)["sort"] is seen[-2]
+    assert set(seen) == set(keys) and view.sort is SortKey.ATTENTION
+    assert view.sort_by(1, several=several)["sort"] is seen[0]
+    assert view.sort_by(-1, several=several)["sort"] is seen[-2]
 
 
 def test_pinned_ones_come_first_in_the_usual_order() -> None:
@@ -112,39 +116,41 @@ def test_groups_are_in_the_order_of_their_first_ones() -> None:
     assert [by_source.group_of(state) for state in found] == ["Pinned", "api", "api", "automation"]
 
 
-def state_on(disk: ClientDisk) -> AppState:
+def state_on(disk: ClientDisk) -> Services:
     def nobody() -> Any:
         raise AssertionError("nothing is asked")
 
-    return AppState(nobody, endpoint="local", disk=disk)
+    store = AppState(nobody, endpoint="local", disk=disk)
+    store.listed = True
+    return Services(store)
 
 
 def test_the_arrangement_is_kept(tmp_path: Path) -> None:
-    app_state = state_on(ClientDisk(tmp_path))
-    app_state.arrange(table=True, sort=SortKey.AGE, group=Grouping.SOURCE)
+    services = state_on(ClientDisk(tmp_path))
+    services.arrange(table=True, sort=SortKey.AGE, group=Grouping.SOURCE)
     for state in three():
-        app_state.replicas[state.id] = state
-    app_state.pin({UUID(int=1), UUID(int=2)})
+        services.current.replicas[state.id] = state
+    services.pin({UUID(int=1), UUID(int=2)})
     again = state_on(ClientDisk(tmp_path)).list_view
-    assert again == app_state.list_view
+    assert again == services.list_view
     assert again.table and again.pinned == [UUID(int=1), UUID(int=2)]
 
 
 def test_pins_are_removed_from_all_or_added_to_all_and_those_of_deleted_ones_go(
     tmp_path: Path,
 ) -> None:
-    app_state = state_on(ClientDisk(tmp_path))
+    services = state_on(ClientDisk(tmp_path))
     for state in three():
-        app_state.replicas[state.id] = state
+        services.current.replicas[state.id] = state
     one, two, three_ = (UUID(int=number) for number in (1, 2, 3))
-    app_state.pin({one})
-    app_state.pin({one, two})
-    assert app_state.list_view.pinned == [one, two]
-    app_state.remove(two)
-    app_state.pin({three_})
-    assert app_state.list_view.pinned == [one, three_]
-    app_state.pin({one, three_})
-    assert app_state.list_view.pinned == []
+    services.pin({one})
+    services.pin({one, two})
+    assert services.list_view.pinned == [one, two]
+    services.current.remove(two)
+    services.pin({three_})
+    assert services.list_view.pinned == [one, three_]
+    services.pin({one, three_})
+    assert services.list_view.pinned == []
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"sort": "shoes"}', '{"pinned": [1]}', "[]"])

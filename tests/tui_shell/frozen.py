@@ -14,6 +14,7 @@ from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.status import ConnectionPhase
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.app import Cockpit
+from quarterdeck.tui.host_services import ServiceChoice
 from quarterdeck.tui.options import Options
 from quarterdeck.wire.chats import Chat, QueuedMessage
 from quarterdeck.wire.history import AgentEvent
@@ -37,10 +38,8 @@ class FrozenCockpit(Cockpit):
         options: Options | None = None,
     ) -> None:
         super().__init__(
-            no_client,
-            endpoint="local",
+            ServiceChoice(no_client, "local", None, "local"),
             drafts=drafts,
-            revive=None,
             directory=directory,
             options=options,
         )

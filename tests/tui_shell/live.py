@@ -20,6 +20,7 @@ from quarterdeck.client.connection import HttpConnection
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.app import Cockpit
+from quarterdeck.tui.host_services import ServiceChoice
 from quarterdeck.tui.options import Options
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment
 from quarterdeck.wire.replicas import CreateReplica, ReplicaDetail
@@ -127,10 +128,8 @@ class Installation:
         """Opens a cockpit; no worker of it may fail."""
         self.cockpits += 1
         app = Cockpit(
-            self.client,
-            endpoint="local",
+            ServiceChoice(self.client, "local", None, "local"),
             drafts=drafts or self.home / f"client-{self.cockpits}",
-            revive=None,
             directory=self.repository,
             options=options,
         )

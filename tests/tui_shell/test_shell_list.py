@@ -30,7 +30,7 @@ async def test_words_narrow_the_list_while_they_are_typed(frozen: FrozenCockpit)
         assert words(frozen) == "2 of 4"
         await pilot.press("enter", "j")
         assert type(frozen.focused).__name__ == "ReplicaListView"
-        assert frozen.screen.listing.selected == frozen.app_state.ordered()[1].id
+        assert frozen.screen.listing.selected == frozen.services.ordered()[1].id
         await pilot.press("slash", *" zzz")
         assert "No matches" in screen_text(frozen)
         await pilot.press("escape")
@@ -113,7 +113,7 @@ async def test_a_plan_to_review_is_told_until_it_is_accepted(
     await live.create("other")
     async with live.cockpit(drafts=tmp_path) as desk:
         await desk.see("▲ planned", "plan", "▲ 1 needs you")
-        assert desk.app.app_state.ordered()[0].name == "planned"
+        assert desk.app.services.ordered()[0].name == "planned"
         await desk.press("slash", *"is:plan")
         await desk.see("1 of 2")
     # The service that starts again knows it, and one that sleeps waits all the same.
@@ -165,7 +165,7 @@ async def test_keys_are_offered_where_they_do_something(frozen: FrozenCockpit) -
     async with frozen.run_test(size=(120, 24)) as pilot:
         await pilot.pause()
         told: dict[str, tuple[bool, bool]] = {}
-        for state in frozen.app_state.ordered():
+        for state in frozen.services.ordered():
             frozen.screen.listing.select(state.id)
             await pilot.pause()
             words = keys_told(frozen)

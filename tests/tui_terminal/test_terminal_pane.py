@@ -36,9 +36,7 @@ async def test_up_to_eight_are_chosen_named_and_found_again(live: Installation) 
     await live.create("alpha")
     await live.create("beta")
     async with live.cockpit() as desk:
-        await eventually(
-            lambda: {"alpha", "beta"} <= {s.name for s in desk.app.app_state.ordered()}
-        )
+        await eventually(lambda: {"alpha", "beta"} <= {s.name for s in desk.app.services.ordered()})
         await eventually(lambda: desk.replica("alpha").active and desk.replica("beta").active)
         await open_terminals(desk, "alpha")
         await desk.see("[1 bash 1]", "workspace$")

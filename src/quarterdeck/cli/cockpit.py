@@ -5,10 +5,11 @@ import os
 import sys
 import tomllib
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from quarterdeck.cli.background import service_starter
 from quarterdeck.cli.config import change_config, config_text, with_value, write_config
@@ -17,18 +18,28 @@ from quarterdeck.cli.options import Common
 from quarterdeck.cli.repositories import find_checkout
 from quarterdeck.cli.target import (
     LOCAL,
+    PROFILE_VARIABLE,
+    URL_VARIABLE,
     Target,
     config_path,
     delete_stored_key,
     embedded_target,
     find_target,
+    find_target_beside,
     find_target_with_key,
+    profile_label,
     store_key,
     stored_key_path,
 )
+from quarterdeck.client.errors import NoKeyError
 from quarterdeck.local.files import read_file
+from quarterdeck.local.home import Home
 from quarterdeck.tui.host_services import KnownService, NotSupportedError, ServiceChoice
 from quarterdeck.tui.options import Options, read_options
+
+if TYPE_CHECKING:
+    from quarterdeck.cli.schema import Profile
+    from quarterdeck.client import Client
 
 
 def read_cockpit_file(path: Path) -> Options:
@@ -99,25 +110,48 @@ class LocalMachine:
     def own_machine(self) -> bool:
         return self._target.embedded
 
-    @property
-    def git_variables(self) -> Mapping[str, str]:
-        """Variables that select the service."""
-        return self._target.git_variables
-
     def known(self) -> list[KnownService]:
         """Return the embedded service, the profiles, and the service of the variables."""
+        profiles = self._profiles()
         endpoints = {LOCAL: _LOCAL_SERVICE}
-        if self.file.exists():
-            from quarterdeck.cli.schema import read_config
-
-            try:
-                profiles = read_config(self.file).profiles
-            except CliError as e:
-                raise NotSupportedError(_message(e)) from e
-            for name, profile in profiles.items():
+        for name, profile in profiles.items():
+            if not profile.embedded:
                 endpoints[name] = profile.url or f"unix:{profile.socket}"
         endpoints.setdefault(self.current, self._target.endpoint)
-        return [KnownService(name, shown) for name, shown in endpoints.items()]
+        beside = {name for name, profile in profiles.items() if profile.shown}
+        return [KnownService(name, shown, name in beside) for name, shown in endpoints.items()]
+
+    def _profiles(self) -> "dict[str, Profile]":
+        if not self.file.exists():
+            return {}
+        from quarterdeck.cli.schema import read_config
+
+        try:
+            return read_config(self.file).profiles
+        except CliError as e:
+            raise NotSupportedError(_message(e)) from e
+
+    def beside(self) -> list[ServiceChoice]:
+        """Return the services of the profiles that are shown, each address once."""
+        try:
+            profiles = self._profiles()
+        except NotSupportedError:
+            return []  # the settings say why
+        taken = {self._target.label}
+        found: list[ServiceChoice] = []
+        for name, profile in profiles.items():
+            label = profile_label(profile)
+            if profile.shown and label not in taken:
+                taken.add(label)
+                found.append(_BesideService(name, label, self._target.home).choice)
+        return found
+
+    def show_beside(self, name: str, shown: bool) -> None:
+        """Set `shown` of a profile; the embedded service gets one."""
+        try:
+            change_config(self.file, ("profiles", name, "shown"), shown)
+        except CliError as e:
+            raise NotSupportedError(_message(e)) from e
 
     async def connect(self, name: str) -> ServiceChoice:
         """Find a service; no request is sent yet."""
@@ -192,7 +226,40 @@ class LocalMachine:
 
 def service_of(target: Target) -> ServiceChoice:
     """Return a service for the cockpit."""
-    return ServiceChoice(target.client, target.label, service_starter(target))
+    return ServiceChoice(
+        target.client, target.label, service_starter(target), target.name, target.git_variables
+    )
+
+
+class _BesideService:
+    """A service shown beside the one in use: its key is found in the background, when it is first needed."""
+
+    def __init__(self, name: str, label: str, home: Home) -> None:
+        self._name = name
+        self._target: Target | None = None
+        embedded = {URL_VARIABLE: f"unix:{home.socket}", PROFILE_VARIABLE: ""}
+        variables = embedded if label == LOCAL else {PROFILE_VARIABLE: name}
+        self.choice = ServiceChoice(self._client, label, self._revive, name, variables)
+
+    async def _revive(self) -> str | None:
+        if self._target is None:
+            self._target = await asyncio.to_thread(self._find)
+        start = service_starter(self._target)
+        return await start() if start is not None else None
+
+    def _find(self) -> Target:
+        login = f"Get one with: qd auth login --profile {quote(self._name)}."
+        try:
+            target = find_target_beside(self._name)
+            if target.embedded or target.current_key() is not None:
+                return target
+        except CliError as e:
+            raise NoKeyError(e.message, next_step=e.next_step or login) from e
+        raise NoKeyError(f"There is no key for {self._name}.", next_step=login)
+
+    def _client(self) -> "Client":
+        assert self._target is not None, "a service is made available before its client is created"
+        return self._target.client()
 
 
 def _message(error: CliError) -> str:
@@ -232,10 +299,8 @@ def open_cockpit(common: Common) -> int:
 
     service = service_of(target)
     return run(
-        service.client,
-        endpoint=service.endpoint,
+        service,
         drafts=target.home.client,
-        revive=service.revive,
         directory=find_checkout(Path.cwd()),
         options=read_cockpit_file(config_path()),
         surroundings=LocalMachine(target),

@@ -6,6 +6,10 @@ default = "work"                      # optional; without it the embedded servic
 url = "https://service.example"       # or: socket = "/run/user/1000/tunnel.sock"
 key_command = ["pass", "show", "qd"]  # or: key_variable = "WORK_KEY"; or: key = "sk_..."
 organization = "3f0e..."              # only with a user token
+shown = true                          # in the cockpit's list, beside the service in use
+
+[profiles.local]                      # the embedded service: with this name no address is needed
+shown = true
 
 [profiles.work.names]                 # only where a service renames the wire's neutral names
 version_header = "X-Service-Api-Version"
@@ -74,6 +78,7 @@ from pydantic import (
 
 from quarterdeck.cli.config import config_text
 from quarterdeck.cli.errors import ConfigError
+from quarterdeck.cli.target import LOCAL
 from quarterdeck.wire.agents import NO_PROVIDERS, PROVIDER_PATTERN, OwnAgent
 
 AgentId = Annotated[str, StringConstraints(pattern=PROVIDER_PATTERN)]
@@ -154,7 +159,7 @@ class HostNames(_Table):
 
 
 class Profile(_Table):
-    """One service: its address and its key."""
+    """One service: its address, its key, and whether the cockpit shows it beside the one in use."""
 
     url: Annotated[str, Field(pattern=r"^https?://[^\s/]+")] | None = None
     socket: Text | None = None
@@ -162,11 +167,17 @@ class Profile(_Table):
     key_command: Annotated[list[Text], Field(min_length=1)] | None = None
     key_variable: Text | None = None
     organization: Text | None = None
+    shown: bool = False
     names: HostNames = HostNames()
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it has no address: only the embedded service may."""
+        return self.url is None and self.socket is None
 
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:
-        if (self.url is None) == (self.socket is None):
+        if self.url is not None and self.socket is not None:
             raise ValueError("give one of url and socket")
         given = [self.key, self.key_command, self.key_variable]
         if len([way for way in given if way is not None]) > 1:
@@ -233,11 +244,19 @@ class SourceHost(_Table):
         return self
 
 
+def check_addresses(profiles: dict[str, Profile]) -> dict[str, Profile]:
+    """Refuse profiles without an address, but for that of the embedded service."""
+    for name, profile in profiles.items():
+        if profile.embedded and name != LOCAL:
+            raise ValueError(f"{name}: give one of url and socket")
+    return profiles
+
+
 class Config(_Table):
     """The whole file."""
 
     default: Text | None = None
-    profiles: dict[str, Profile] = {}
+    profiles: Annotated[dict[str, Profile], AfterValidator(check_addresses)] = {}
     service: ServiceTable = ServiceTable()
     sandboxes: SandboxesTable = SandboxesTable()
     host_a: Annotated[SourceHost, Field(alias="host-a")] = SourceHost()

@@ -6,7 +6,7 @@
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -180,6 +180,20 @@ def find_target(profile: str | None, *, may_ask: bool = True) -> Target:
     return _from_profile(*chosen, home)
 
 
+def find_target_beside(profile: str) -> Target:
+    """Return a service that is shown beside the one in use.
+
+    `QD_API_KEY` is the key of the service in use and is sent to no other. A key command gets no terminal.
+
+    Raises:
+        ConfigError: the file, the profile's name, a variable or a key command is wrong.
+    """
+    chosen = _profile(profile)
+    if chosen is None or chosen[1].embedded:
+        return replace(embedded_target(), key=None)
+    return _from_profile(*chosen, find_home(), beside=True)
+
+
 def find_target_with_key(profile: str | None) -> Target:
     """Return the service for a cockpit.
 
@@ -233,15 +247,17 @@ def _profile(name: str | None) -> "tuple[str, Profile] | None":
     return name, config.profiles[name]
 
 
-def _from_profile(name: str, profile: "Profile", home: Home) -> Target:
+def _from_profile(name: str, profile: "Profile", home: Home, *, beside: bool = False) -> Target:
+    if profile.embedded:
+        return embedded_target()
     from quarterdeck.client.names import WireNames
 
     names_key = any((profile.key, profile.key_command, profile.key_variable))
     return Target(
         name=name,
         url=profile.url,
-        socket=Path(profile.socket).expanduser().absolute() if profile.socket else None,
-        key=_key_of(name, profile),
+        socket=_socket_path(profile),
+        key=_key_of(name, profile, beside=beside),
         home=home,
         organization=profile.organization,
         key_file=None if names_key else stored_key_path(home, name),
@@ -249,11 +265,27 @@ def _from_profile(name: str, profile: "Profile", home: Home) -> Target:
     )
 
 
-def _key_of(name: str, profile: "Profile") -> str | None:
+def _socket_path(profile: "Profile") -> Path | None:
+    return Path(profile.socket).expanduser().absolute() if profile.socket else None
+
+
+def profile_label(profile: "Profile") -> str:
+    """Return the `Target.label` of a profile, without finding its key."""
+    if profile.embedded:
+        return LOCAL
+    socket = _socket_path(profile)
+    if socket is not None:
+        return LOCAL if socket == find_home().socket else f"unix:{socket}"
+    return profile.url or ""
+
+
+def _key_of(name: str, profile: "Profile", *, beside: bool) -> str | None:
     if profile.key is not None:
         return profile.key
     if profile.key_command is not None:
-        return _run_key_command(name, profile.key_command)
+        return _run_key_command(name, profile.key_command, has_terminal=not beside)
+    if beside and profile.key_variable is None:
+        return None
     variable = profile.key_variable or KEY_VARIABLE
     key = os.environ.get(variable) or None
     if key is None and profile.key_variable is not None:
@@ -264,10 +296,17 @@ def _key_of(name: str, profile: "Profile") -> str | None:
     return key
 
 
-def _run_key_command(name: str, command: list[str]) -> str:
+def _run_key_command(name: str, command: list[str], *, has_terminal: bool) -> str:
     try:
         process = subprocess.run(
-            command, stdout=subprocess.PIPE, text=True, timeout=KEY_SECONDS, check=True
+            command,
+            stdin=None if has_terminal else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=None if has_terminal else subprocess.DEVNULL,
+            text=True,
+            timeout=KEY_SECONDS,
+            check=True,
+            start_new_session=not has_terminal,
         )
     except (OSError, subprocess.SubprocessError) as e:
         raise ConfigError(

@@ -15,6 +15,7 @@
     │   └── ServerError              5xx
     │       └── UnavailableError     502, 503, 504
     ├── InvalidKeyError              the key cannot even be sent
+    ├── NoKeyError                   there is no key to send
     └── LinkError                    no usable answer came
         ├── UnreachableError         nothing listens, or the connection broke
         │   └── NotConnectedError    nothing listens: the request was certainly not carried out
@@ -160,6 +161,13 @@ class InvalidKeyError(ClientError):
     default_step: ClassVar[str] = (
         "Check the API key of this connection (QD_API_KEY or the profile)."
     )
+
+
+class NoKeyError(ClientError):
+    """There is no key for the service, or the program that prints it failed."""
+
+    title: ClassVar[str] = "No API key"
+    default_step: ClassVar[str] = "Log in with: qd auth login."
 
 
 class LinkError(ClientError):

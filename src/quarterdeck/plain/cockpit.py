@@ -56,7 +56,7 @@ class PlainCockpit:
     async def _talk(self) -> None:
         session = self._session
         await session.greet()
-        session.say(summary_line(self._app_state), "Type help for the commands.")
+        session.say(summary_line(self._session.services), "Type help for the commands.")
         while (line := await self._console.line()) is not None:
             self._command = asyncio.create_task(obey(session, line))
             try:

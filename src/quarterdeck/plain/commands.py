@@ -136,16 +136,16 @@ async def _help(session: Session, _: str) -> None:
 
 
 async def _list(session: Session, rest: str) -> None:
-    app_state = session.app_state
+    services = session.services
     wanted = ReplicaFilter.of(rest)
-    shown = [s for s in app_state.ordered() if wanted.shows(s, app_state.environment_names)]
+    shown = [s for s in services.ordered() if wanted.shows(s, services.environment_names)]
     session.numbered = [state.id for state in shown]
     if rest and not shown:
         session.say(f"No replica matches {rest}. To send the line to the agent: say list {rest}")
         return
     session.say(*(list_line(number, state) for number, state in enumerate(shown, 1)))
     if not shown:
-        session.say(summary_line(app_state))
+        session.say(summary_line(services))
 
 
 async def _open(session: Session, rest: str) -> None:
@@ -160,7 +160,7 @@ def _found(session: Session, wanted: str) -> ReplicaState | None:
     replicas = session.app_state.replicas
     named = [state for state in replicas.values() if state.name == wanted]
     if not named and wanted.isdecimal():
-        ids = session.numbered or [state.id for state in session.app_state.ordered()]
+        ids = session.numbered or [state.id for state in session.services.ordered()]
         chosen = ids[int(wanted) - 1 : int(wanted)] if int(wanted) else []
         named = [replicas[id] for id in chosen if id in replicas]
     named = named or [state for state in replicas.values() if state.name.startswith(wanted)]
@@ -174,7 +174,7 @@ def _found(session: Session, wanted: str) -> ReplicaState | None:
 
 
 async def _next(session: Session, _: str) -> None:
-    state = session.app_state.next_waiting(session.replica)
+    state = session.services.next_waiting(session.replica)
     if state is None:
         session.say("No other replica needs you." if session.replica else "No replica needs you.")
     else:
@@ -182,7 +182,7 @@ async def _next(session: Session, _: str) -> None:
 
 
 async def _status(session: Session, _: str) -> None:
-    session.say(summary_line(session.app_state))
+    session.say(summary_line(session.services))
     replica, chat = session.replica, session.chat
     if replica is None or chat is None:
         session.say("No replica is open.")
@@ -382,7 +382,7 @@ async def _wake(session: Session, _: str) -> None:
 
 async def _close(session: Session, _: str) -> None:
     session.close()
-    session.say("Closed. " + summary_line(session.app_state))
+    session.say("Closed. " + summary_line(session.services))
 
 
 async def _quit(session: Session, _: str) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from quarterdeck.plain.transcript_lines import counts_text
-from quarterdeck.store.app_state import AppState
 from quarterdeck.store.changes_diff import FileChange, RepositoryChange
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.notices import SENTENCES
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.services import Services
 from quarterdeck.store.status import WAITS, Attention
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.wire.replicas import WorkspaceStatus
@@ -45,9 +45,9 @@ def list_line(number: int, state: ReplicaState) -> str:
     return f"{number}. {state_line(state)}{about}"
 
 
-def summary_line(app_state: AppState) -> str:
+def summary_line(services: Services) -> str:
     """Return how many replicas there are, and which need the person."""
-    states = app_state.ordered()
+    states = services.ordered()
     waiting = [name_line(state.name) for state in states if state.attention in WAITS]
     if not states:
         return "No replicas yet. Type new to create one."

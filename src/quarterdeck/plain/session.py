@@ -21,6 +21,7 @@ from quarterdeck.store.chats import ChatState
 from quarterdeck.store.notices import NoticeWatch
 from quarterdeck.store.outbox import Extras
 from quarterdeck.store.replicas import RUNNING, ReplicaState
+from quarterdeck.store.services import Services
 from quarterdeck.store.signals import (
     Change,
     ConnectionChanged,
@@ -62,6 +63,7 @@ class Session:
 
     def __init__(self, app_state: AppState, console: Console, here: Here) -> None:
         self.app_state = app_state
+        self.services = Services(app_state)
         self.console = console
         self.here = here
         self.numbered: list[UUID] = []

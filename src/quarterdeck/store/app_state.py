@@ -1,11 +1,10 @@
 """The state of the cockpit: its view of the service, kept up to date."""
 
-import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from quarterdeck.client.errors import ClientError, NotConnectedError
@@ -16,9 +15,7 @@ from quarterdeck.store.connection_monitor import ConnectionMonitor, Revive
 from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.event_reducer import Subscriptions
 from quarterdeck.store.git import PullRequestStore
-from quarterdeck.store.list_view import Grouping
 from quarterdeck.store.outbox import Outbox
-from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import (
     Change,
@@ -30,7 +27,7 @@ from quarterdeck.store.signals import (
     ReplicaGone,
     Signal,
 )
-from quarterdeck.store.status import WAITS, ConnectionPhase, ConnectionState
+from quarterdeck.store.status import ConnectionPhase, ConnectionState
 from quarterdeck.store.terminals import TerminalMemory
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.replicas import Replica
@@ -51,24 +48,31 @@ class AppState:
         endpoint: str,
         disk: ClientDisk,
         revive: Revive | None = None,
+        name: str = "",
+        beside: bool = False,
     ) -> None:
-        """`make_client` is called once, when the service is running: it may need the service's key."""
+        """`make_client` is called once, when the service is running: it may need the service's key.
+
+        `name` tells the service from others; `beside` is whether it is shown beside the one in use.
+        """
         self._make_client = make_client
         self._client: Client | None = None
         self.disk = disk
         self.changed: Signal[Change] = Signal()
-        self.connection = ConnectionState(endpoint)
+        self.connection = ConnectionState(endpoint, name or endpoint)
+        self._beside = beside
         self.replicas: dict[UUID, ReplicaState] = {}
         self.listed = False
         """Whether the list was read since the start."""
         self.on_screen: UUID | None = None
         self.directory: Path | None = None
         """The person's current directory, whose repository forms offer."""
+        self.git_variables: Mapping[str, str] = {}
+        """Variables by which `git-remote-qd` finds the service."""
         self.environment_names: dict[UUID, str] = {}
-        """Read when the list is filtered by them."""
+        """Read when the list is filtered or grouped by them."""
         self.terminals = TerminalMemory(disk)
-        self._filter = ReplicaFilter()
-        self.list_view = disk.list_view()
+        self._names_wanted = False
         self._seen, self._since = disk.seen(), disk.since()
         self.attended: Callable[[], bool] = lambda: True
         """Whether the person sees the screen."""
@@ -125,49 +129,16 @@ class AppState:
         """Whether the service answered the last request."""
         return self.connection.phase == ConnectionPhase.ONLINE
 
-    def ordered(self) -> list[ReplicaState]:
-        """Return replicas in the order of the list: unless it is arranged, those that need the person first."""
-        return self.list_view.ordered(self.replicas.values())
-
-    def next_waiting(self, current: ReplicaState | None = None) -> ReplicaState | None:
-        """Return the replica after this one, in the order of the list, that needs the person."""
-        states = self.ordered()
-        after = states.index(current) + 1 if current in states else 0
-        waiting = (one for one in states[after:] + states[:after] if one.attention in WAITS)
-        return next((one for one in waiting if one is not current), None)
-
-    def filtered(self, states: Iterable[ReplicaState]) -> list[ReplicaState]:
-        """Return the states that the list shows."""
-        names = self.environment_names
-        return [state for state in states if self._filter.shows(state, names)]
-
-    def filter_by(self, wanted: ReplicaFilter) -> None:
-        """Filter the list."""
-        self._filter = wanted
+    def want_names(self, wanted: bool) -> None:
+        """Read the names of the environments that replicas use, from now on or no longer."""
+        self._names_wanted = wanted
         self._read_names_soon()
-        self.publish(ListChanged())
-
-    def arrange(self, **changes: Any) -> None:
-        """Arrange the list otherwise, by fields of `ListView`, and keep that."""
-        self.list_view = self.list_view.model_copy(update=changes)
-        with contextlib.suppress(OSError):
-            self.disk.save_list_view(self.list_view)
-        self._read_names_soon()
-        self.publish(ListChanged())
-
-    def pin(self, replica_ids: set[UUID]) -> None:
-        """Pin replicas; if all of them are pinned, unpin them."""
-        known = [one for one in self.list_view.pinned if one in self.replicas]
-        pinned = set(known)
-        kept = pinned - replica_ids if replica_ids <= pinned else pinned | replica_ids
-        self.arrange(pinned=sorted(kept))
 
     def _read_names_soon(self) -> None:
-        """Read the names of environments if the list needs them and some are not known."""
-        wanted = self._filter.needs_names or self.list_view.group is Grouping.ENVIRONMENT
+        """Read the names of environments if they are wanted and some are not known."""
         used = {state.record.environment_id for state in self.replicas.values()} - {None}
         new = not used <= self.environment_names.keys()
-        if wanted and new and self._client is not None:
+        if self._names_wanted and new and self._client is not None:
             self._tasks.start("environment names", self._read_environment_names())
 
     def chat(self, replica_id: UUID, chat_id: UUID) -> ChatState | None:
@@ -194,7 +165,7 @@ class AppState:
 
     def reconnect_now(self) -> None:
         """Try again at once, without waiting for the next try."""
-        self.lookout.poke()
+        self.lookout.retry()
         self.following.reconnect_now()
         self.automations.reconnect_now()
 
@@ -345,6 +316,7 @@ class AppState:
         state = self.replicas.get(record.id)
         if state is None:
             state = ReplicaState.from_summary(record, self._seen_at(record))
+            state.service, state.beside = self.connection.name, self._beside
             self.replicas[record.id] = state
         elif state.take_summary(record):
             self.publish(ReplicaChanged(record.id))

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.client.errors import (
     ClientError,
+    InvalidKeyError,
+    NoKeyError,
     ProtocolError,
     RequestTimeoutError,
     ResponseError,
+    UnauthorizedError,
     UnreachableError,
 )
 from quarterdeck.store.status import ConnectionPhase
@@ -20,7 +23,12 @@ if TYPE_CHECKING:
 
 
 Revive = Callable[[], Awaitable[str | None]]
-"""Ensures that the embedded service runs; returns the problem when it cannot."""
+"""Ensures that the embedded service runs; returns the problem when it cannot.
+
+For a service that is shown beside another it finds the key too, and raises `NoKeyError` without one.
+"""
+
+NO_VALID_KEY = (UnauthorizedError, InvalidKeyError, NoKeyError)
 
 LIST_PERIOD = 10.0
 """Seconds between two reads of the list, for replicas created elsewhere."""
@@ -53,18 +61,39 @@ class ConnectionMonitor:
         self._owner = owner
         self._revive = revive
         self._poke = asyncio.Event()
+        self._retry = asyncio.Event()
 
     def poke(self) -> None:
         """Check again at once."""
         self._poke.set()
 
+    def retry(self) -> None:
+        """Check again at once, because the person wants it: also for a key, which may ask the person."""
+        self._retry.set()
+        self.poke()
+
     def refused(self, error: ClientError) -> None:
         """Note that the service refused access."""
+        self._connection.needs_login = isinstance(error, NO_VALID_KEY)
         self._set_phase(ConnectionPhase.REFUSED, f"{error} {error.next_step}")
 
+    def failed(self, problem: str) -> None:
+        """Note that the service is no longer followed, because its store has failed."""
+        self._set_phase(ConnectionPhase.REFUSED, problem)
+
     async def wait_for_service(self) -> None:
-        """Return once the embedded service runs; at once for one elsewhere."""
-        while (problem := await self._revived()) is not None:
+        """Return once the embedded service runs and there is a key; at once for one elsewhere."""
+        while True:
+            self._retry.clear()
+            try:
+                problem = await self._revived()
+            except NoKeyError as error:
+                self.refused(error)
+                await self._retry.wait()
+                self._set_phase(ConnectionPhase.CONNECTING, None)
+                continue
+            if problem is None:
+                return
             self._set_phase(ConnectionPhase.RECONNECTING, problem, LONGEST_DELAY)
             await self._pause(LONGEST_DELAY)
 

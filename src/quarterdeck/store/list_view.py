@@ -20,6 +20,7 @@ class SortKey(StrEnum):
 
     NAME = "name"
     ATTENTION = "state"
+    SERVICE = "service"
     AGENT = "agent"
     BRANCH = "repo@branch"
     CHANGES = "changes"
@@ -36,6 +37,7 @@ class Grouping(StrEnum):
     REPOSITORY = "repository"
     ENVIRONMENT = "environment"
     SOURCE = "source"
+    SERVICE = "service"
 
 
 class ListView(BaseModel):
@@ -48,16 +50,20 @@ class ListView(BaseModel):
     group: Grouping = Grouping.NONE
     pinned: list[UUID] = []
 
-    def sort_by(self, step: int) -> dict[str, Any]:
-        """Return the change to the column that is `step` after this one, in its usual direction."""
-        columns = list(SortKey)
-        at = (columns.index(self.sort) + step) % len(columns)
-        return {"sort": columns[at], "reverse": False}
+    def sort_by(self, step: int, *, several: bool = False) -> dict[str, Any]:
+        """Return the change to the column that is `step` after this one, in its usual direction.
 
-    def next_group(self) -> Grouping:
+        `several` is whether several services are shown, here and below.
+        """
+        columns = [key for key in SortKey if several or key is not SortKey.SERVICE]
+        at = columns.index(self.sort) if self.sort in columns else 0
+        return {"sort": columns[(at + step) % len(columns)], "reverse": False}
+
+    def next_group(self, *, several: bool = False) -> Grouping:
         """Return what the list is grouped by after this."""
-        groupings = list(Grouping)
-        return groupings[(groupings.index(self.group) + 1) % len(groupings)]
+        groupings = [one for one in Grouping if several or one is not Grouping.SERVICE]
+        at = groupings.index(self.group) if self.group in groupings else -1
+        return groupings[(at + 1) % len(groupings)]
 
     def ordered(self, states: "Iterable[ReplicaState]") -> "list[ReplicaState]":
         """Return replicas in their order. Those without a value come last, in either direction."""
@@ -98,6 +104,8 @@ class ListView(BaseModel):
                 return state.record.environment_id or "no environment"
             case Grouping.SOURCE:
                 return state.record.source
+            case Grouping.SERVICE:
+                return state.service
 
 
 PINNED = "Pinned"
@@ -120,6 +128,7 @@ def _urgency(state: "ReplicaState") -> int:
 
 _VALUES: "dict[SortKey, Callable[[ReplicaState], Any]]" = {
     SortKey.NAME: lambda state: state.name.casefold(),
+    SortKey.SERVICE: lambda state: state.service.casefold(),
     SortKey.AGENT: lambda state: state.agent,
     SortKey.BRANCH: lambda state: state.repository_and_branch,
     SortKey.CHANGES: lambda state: sum(state.changed_lines),

@@ -62,4 +62,4 @@ class NoticeWatch:
         if now not in SENTENCES or self._notified.get(state.id) == now:
             return None
         self._notified[state.id] = now
-        return AttentionNotice(state.id, f"{name_line(state.name)[:LONGEST]} {SENTENCES[now]}")
+        return AttentionNotice(state.id, f"{name_line(state.full_name)[:LONGEST]} {SENTENCES[now]}")

@@ -1,6 +1,6 @@
 """The list of replicas: its filter, and actions on several replicas.
 
-    flaky is:asking env:staging !from:automation sleeping
+    flaky is:asking env:staging service:work !from:automation sleeping
 
 All words must match, in any order and case, the names of a replica or its state. A word with a known
 key matches only that value; `!` before a word negates it.
@@ -30,6 +30,10 @@ def _source(state: ReplicaState, _: Names) -> str:
     return state.record.source
 
 
+def _service(state: ReplicaState, _: Names) -> str:
+    return state.service
+
+
 def _agent(state: ReplicaState, _: Names) -> str:
     providers = {chat.record.provider for chat in state.chats.values()}
     return " ".join(sorted({state.record.coding_agent or "", *providers}))
@@ -52,6 +56,7 @@ KEYS: dict[str, Callable[[ReplicaState, Names], str]] = {
     "from": _source,
     "agent": _agent,
     "repo": _repository,
+    "service": _service,
 }
 """Values that a word can match by key."""
 

@@ -45,6 +45,10 @@ class ReplicaState:
     """Pull requests of its branches, as last read from the hosts; None until then."""
     environment_read: bool = False
     """Whether its environment was requested; the service may have returned none."""
+    service: str = ""
+    """The name of its service."""
+    beside: bool = False
+    """Whether its service is shown beside the one in use, and so named with the replica."""
 
     @property
     def id(self) -> UUID:
@@ -53,6 +57,11 @@ class ReplicaState:
     @property
     def name(self) -> str:
         return self.record.name
+
+    @property
+    def full_name(self) -> str:
+        """Its name, with that of its service unless that is in use: `work/fix-login`."""
+        return f"{self.service}/{self.name}" if self.beside else self.name
 
     @property
     def status(self) -> str:

@@ -17,13 +17,19 @@ class ConnectionPhase(StrEnum):
 
 @dataclass
 class ConnectionState:
-    """`problem` is a sentence; `retry_in` is the seconds between two tries."""
+    """`problem` is a sentence; `retry_in` is the seconds between two tries.
+
+    `name` is what the service is called where several are shown. `needs_login`: it is refused for want of
+    a valid key.
+    """
 
     endpoint: str
+    name: str = ""
     phase: ConnectionPhase = ConnectionPhase.CONNECTING
     latency_ms: float | None = None
     problem: str | None = None
     retry_in: float | None = None
+    needs_login: bool = False
 
 
 class Attention(IntEnum):

@@ -8,7 +8,6 @@ import contextlib
 import gc
 import sys
 import traceback
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +24,7 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui import themes
 from quarterdeck.tui.actions.keys import keymap, use_keys
 from quarterdeck.tui.frames import DiffedFrames
+from quarterdeck.tui.host_services import ServiceChoice
 from quarterdeck.tui.host_terminal import ending_on_hangup
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.outside import say_later
@@ -37,11 +37,10 @@ from quarterdeck.tui.widgets.status_line import OpeningScreen
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from quarterdeck.client.client import Client
     from quarterdeck.store.app_state import AppState
-    from quarterdeck.store.connection_monitor import Revive
     from quarterdeck.store.notices import AttentionNotice
-    from quarterdeck.tui.host_services import ServiceChoice, Surroundings
+    from quarterdeck.store.services import Services
+    from quarterdeck.tui.host_services import Surroundings
     from quarterdeck.tui.notices import Messenger
     from quarterdeck.tui.terminal.host import EmulatorHost
 
@@ -57,7 +56,7 @@ LARGEST_LOG = 1_000_000
 
 
 class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
-    """One full screen over one `AppState`. Closing it stops nothing."""
+    """One full screen over the stores of one or more services. Closing it stops nothing."""
 
     TITLE = "quarterdeck"
     CSS = toasts.STYLES + themes.STYLES
@@ -65,11 +64,9 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     def __init__(
         self,
-        client_factory: "Callable[[], Client]",
+        service: ServiceChoice,
         *,
-        endpoint: str,
         drafts: Path,
-        revive: "Revive | None",
         directory: Path | None,
         options: Options | None = None,
         surroundings: "Surroundings | None" = None,
@@ -81,36 +78,54 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         self.appearance = themes.Appearance(self)
         self.appearance.begin(self.options)
         self.surroundings = surroundings
-        self._client_factory = client_factory
-        self._endpoint = endpoint
+        self._service = service
         self._drafts = drafts
-        self._revive = revive
         self._directory = directory
         self._host: EmulatorHost | None = None
         self._messenger: Messenger | None = None
-        self._following: Worker[None] | None = None
+        self._following: dict[AppState, Worker[None]] = {}
+        """The worker of each service's store."""
         self.failures = FailureLog(drafts)
         self._ending = contextlib.ExitStack()
 
     @cached_property
     def app_state(self) -> "AppState":
-        """All state; created on first access, after the first frame."""
+        """The state of the service in use; created on first access, after the first frame."""
+        return self._store_of(self._service)
+
+    @cached_property
+    def services(self) -> "Services":
+        """All services that are shown; created on first access, after the first frame."""
+        from quarterdeck.store.services import Services
+
+        services = Services(self.app_state)
+        if self.surroundings is not None:
+            for service in self.surroundings.beside():
+                services.add(self._store_of(service, beside=True))
+        return services
+
+    def _store_of(self, service: "ServiceChoice", *, beside: bool = False) -> "AppState":
         from quarterdeck.store.app_state import AppState
         from quarterdeck.store.disk import open_disk
 
-        disk = open_disk(self._drafts, self._endpoint)
-        app_state = AppState(
-            self._client_factory, endpoint=self._endpoint, disk=disk, revive=self._revive
+        store = AppState(
+            service.client,
+            endpoint=service.endpoint,
+            disk=open_disk(self._drafts, service.endpoint),
+            revive=service.revive,
+            name=service.name,
+            beside=beside,
         )
-        app_state.attended = lambda: self._attended
-        app_state.directory = self._directory
-        return app_state
+        store.attended = lambda: self._attended
+        store.directory = self._directory
+        store.git_variables = service.git_variables
+        return store
 
     def get_driver_class(self) -> type[Driver]:
         return outlet_driver(super().get_driver_class())
 
     def get_default_screen(self) -> OpeningScreen:
-        return OpeningScreen(self._endpoint)
+        return OpeningScreen(self._service.endpoint)
 
     def on_mount(self) -> None:
         if not self.is_headless:
@@ -119,8 +134,8 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     def on_app_focus(self) -> None:
         """Check for new replicas when the user comes back from another window."""
-        if self._following is not None:
-            self.app_state.lookout.poke()
+        if self._following:
+            self.services.poke()
             # Textual restores the focus after this.
             self.call_later(self._dwell)
 
@@ -148,7 +163,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
             from quarterdeck.tui.terminal.host import EmulatorHost, Offers
 
             self._host = EmulatorHost(offers=Offers(self.options.clipboard))
-            await self.push_screen(MainScreen(self.app_state, self._host, self._directory))
+            await self.push_screen(MainScreen(self.services, self._host, self._directory))
         self._tell_faults()
         self.call_after_refresh(self._start_up)
 
@@ -179,23 +194,38 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
             self._host.offers = type(self._host.offers)(self.options.clipboard)
 
     async def move_to(self, service: "ServiceChoice") -> None:
-        """Connect to another service: the app state and all screens are created again."""
+        """Use another service: all stores and screens are created again."""
         from quarterdeck.tui.screens.main import MainScreen
 
-        if self._host is None or self._following is None:
+        if self._host is None or not self._following:
             return
         with self.hold_keys(f"Connecting to {service.endpoint}"):
-            self._following.cancel()
-            with contextlib.suppress(WorkerCancelled):
-                await self._following.wait()
+            for worker in self._following.values():
+                worker.cancel()
+            for worker in self._following.values():
+                with contextlib.suppress(WorkerCancelled):
+                    await worker.wait()
+            self._following.clear()
             while len(self.screen_stack) > 1 and not isinstance(self.screen, MainScreen):
                 await self.pop_screen()
-            self._client_factory, self._endpoint = service.client, service.endpoint
-            self._revive = service.revive
-            del self.app_state
-            await self.switch_screen(MainScreen(self.app_state, self._host, self._directory))
-        self._following = self._follow()
+            self._service = service
+            del self.app_state, self.services
+            await self.switch_screen(MainScreen(self.services, self._host, self._directory))
+        self._follow_all()
         self._watch()
+
+    def show_beside(self, service: ServiceChoice) -> None:
+        """Show another service beside the one in use, from now on."""
+        store = self._store_of(service, beside=True)
+        self.services.add(store)
+        self._following[store] = self._follow_beside(store)
+
+    def hide(self, name: str) -> None:
+        """Show a service beside the one in use no longer."""
+        for store in self.services.stores[1:]:
+            if store.connection.name == name:
+                self._following.pop(store).cancel()
+                self.services.remove(store)
 
     def action_help_quit(self) -> None:
         """Part of `App`: what ctrl+c does where nothing else takes it."""
@@ -212,28 +242,28 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
     async def _find_command(self) -> None:
         from quarterdeck.tui.palette import run_palette
 
-        await run_palette(self, self.app_state)
+        await run_palette(self, self.services)
 
     @work(exclusive=True, group="palette")
     async def action_search(self) -> None:
         """Search in the chats of all replicas."""
         from quarterdeck.tui.search import run_search
 
-        await run_search(self, self.app_state)
+        await run_search(self, self.services)
 
     def _watch(self) -> None:
         """Show a notification about replicas that are not on the screen."""
         from quarterdeck.store.notices import NoticeWatch
         from quarterdeck.store.signals import Change, ListChanged
 
-        app_state, watch = self.app_state, NoticeWatch()
+        services, watch = self.services, NoticeWatch()
 
         def look(change: Change) -> None:
             if isinstance(change, ListChanged):
-                for notice in watch.look(list(app_state.replicas.values()), self._looked_at):
+                for notice in watch.look(list(services.all()), self._looked_at):
                     self._send_notice(notice)
 
-        app_state.changed.watch(look)
+        services.changed.watch(look)
 
     @property
     def _attended(self) -> bool:
@@ -246,7 +276,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
     @property
     def _looked_at(self) -> "UUID | None":
         """The replica that the user sees."""
-        return self.app_state.on_screen if self._attended else None
+        return self.services.on_screen if self._attended else None
 
     @work(group="notices")
     async def _send_notice(self, notice: "AttentionNotice") -> None:
@@ -270,8 +300,16 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
             # not scan it again. Without a terminal the process may open further cockpits.
             gc.collect()
             gc.freeze()
-        self._following = self._follow()
+        self._follow_all()
         self._watch()
+
+    def _follow_all(self) -> None:
+        """Follow every service in a worker of its own, so that none waits for another."""
+        current, *others = self.services.stores
+        self._following = {
+            current: self._follow(),
+            **{one: self._follow_beside(one) for one in others},
+        }
 
     @work(exit_on_error=False)
     async def _follow(self) -> None:
@@ -280,6 +318,15 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         except Exception as error:
             # Without the app state nothing on the screen is up to date.
             self._end_with(error)
+            raise
+
+    @work
+    async def _follow_beside(self, store: "AppState") -> None:
+        try:
+            await store.run()
+        except Exception as error:
+            # The other services go on; the failure of a worker is reported.
+            store.lookout.failed(f"The cockpit cannot follow it: {root_of(error)}.")
             raise
 
     def _handle_exception(self, error: Exception) -> None:
@@ -358,29 +405,24 @@ def root_of(error: BaseException) -> BaseException:
 
 
 def run(
-    client_factory: "Callable[[], Client]",
+    service: ServiceChoice,
     *,
-    endpoint: str,
     drafts: Path,
-    revive: "Revive | None" = None,
     directory: Path | None = None,
     options: Options | None = None,
     surroundings: "Surroundings | None" = None,
 ) -> int:
     """Open the cockpit and return the program's exit status.
 
-    `client_factory` is called after the first frame, when the service is available. `endpoint` is shown
-    and names the directory under `drafts` where unsent text is kept. `revive` starts the embedded
-    service again when it has ended. `directory` is offered as the repository of new replicas. `options`
+    `service` is the one in use; its client is created after the first frame, when the service is
+    available. Its endpoint names the directory under `drafts` where unsent text is kept. `directory` is offered as the repository of new replicas. `options`
     are the user's settings for the cockpit; `surroundings` give access to the machine.
     """
     install_alt_keys()
     sys.setswitchinterval(SWITCH_SECONDS)
     app = Cockpit(
-        client_factory,
-        endpoint=endpoint,
+        service,
         drafts=drafts,
-        revive=revive,
         directory=directory,
         options=options,
         surroundings=surroundings,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -48,19 +48,25 @@ class NotSupportedError(Exception):
 
 @dataclass(frozen=True)
 class ServiceChoice:
-    """A service that the cockpit can connect to."""
+    """A service that the cockpit can connect to.
+
+    `name` tells it from others, `git_variables` are those with which `git-remote-qd` finds it.
+    """
 
     client: "Callable[[], Client]"
     endpoint: str
     revive: "Revive | None"
+    name: str = ""
+    git_variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
 class KnownService:
-    """A named service; `shown` is its displayed address."""
+    """A named service; `shown` is its displayed address, `beside` whether it is shown beside the one in use."""
 
     name: str
     shown: str
+    beside: bool = False
 
 
 class Surroundings(Protocol):
@@ -81,17 +87,20 @@ class Surroundings(Protocol):
         """Whether the service runs here and is ours: then agents can be installed for it."""
         ...
 
-    @property
-    def git_variables(self) -> Mapping[str, str]:
-        """Variables with which `git-remote-qd` finds the current service."""
-        ...
-
     def known(self) -> list[KnownService]:
         """Return all services that can be connected to."""
         ...
 
     async def connect(self, name: str) -> ServiceChoice:
         """Connect to another service, from now on the current one. May run a key's command."""
+        ...
+
+    def beside(self) -> list[ServiceChoice]:
+        """Return the services to show beside the current one. Their keys are found when they are run."""
+        ...
+
+    def show_beside(self, name: str, shown: bool) -> None:
+        """Write whether a service is shown beside others into the configuration file."""
         ...
 
     def add(self, name: str, address: str, key: str | None) -> None:

@@ -22,8 +22,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input
 
-from quarterdeck.store.app_state import AppState
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.services import Services
 from quarterdeck.transcript.text import name_line
 from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, keys_of, prompt_bindings, shown_key
 from quarterdeck.tui.actions.model import AROUND, OWN
@@ -175,7 +175,7 @@ def _replicas(states: Iterable[ReplicaState]) -> Iterator[PaletteEntry]:
     for state in states:
         mark = MARKS[state.attention]
         yield PaletteEntry(
-            name_line(state.name), f"{mark.sign} {mark.word}", "go to", replica_id=state.id
+            name_line(state.full_name), f"{mark.sign} {mark.word}", "go to", replica_id=state.id
         )
 
 
@@ -345,11 +345,11 @@ class PaletteScreen(Dialog[PaletteEntry | None]):
         self.dismiss(None)
 
 
-async def run_palette(app: App[Any], app_state: AppState) -> None:
+async def run_palette(app: App[Any], services: Services) -> None:
     """Ask for an entry, and carry it out where the user was."""
     screen: Screen[object] = app.screen
     chosen = await app.push_screen_wait(
-        PaletteScreen(entries(screen, app_state.ordered(), _meant(screen)))
+        PaletteScreen(entries(screen, services.ordered(), _meant(screen)))
     )
     if chosen is None:
         return

@@ -1,4 +1,4 @@
-"""Search in the chats of all replicas, and go to what was found.
+"""Search in the chats of all replicas of all services, and go to what was found.
 
 Loaded when it is first opened.
 """
@@ -15,8 +15,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.app_state import AppState
-from quarterdeck.store.commands import Commands
+from quarterdeck.store.services import Services
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, prompt_bindings
 from quarterdeck.tui.fuzzy import FuzzyMatch
@@ -54,9 +53,9 @@ class SearchScreen(Dialog[SearchHit | None]):
     place: ClassVar[KeyContext] = KeyContext.PALETTE
     BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.PALETTE)]
 
-    def __init__(self, commands: Commands) -> None:
+    def __init__(self, services: Services) -> None:
         super().__init__()
-        self._commands = commands
+        self._services = services
         self._shown = ""
         """The query whose hits are shown."""
 
@@ -79,17 +78,57 @@ class SearchScreen(Dialog[SearchHit | None]):
         await asyncio.sleep(pause)
         await self._find()
 
-    async def _find(self) -> None:
-        """Show the hits of what is typed."""
+    async def _find(self, *, any_hit: bool = False) -> None:
+        """Show the hits of what is typed, as the services answer; with `any_hit`, until one has hits."""
         query = self.query_one(Input).value.strip()
-        choices = self.query_one(PaletteChoices)
+        if not query:
+            self.query_one(PaletteChoices).show([], HINT)
+            self._shown = query
+            return
+        hits: list[SearchHit] = []
+        problem = ""
+        searches = [store.commands.search(query) for store in self._services.stores]
+        tasks = [asyncio.ensure_future(search) for search in searches]
         try:
-            hits = await self._commands.search(query) if query else []
-        except ClientError as error:
-            choices.show([], f"{error} {error.next_step}")
-        else:
-            choices.show([_entry(hit) for hit in hits], "Nothing found." if query else HINT)
-        self._shown = query
+            for task in asyncio.as_completed(tasks):
+                try:
+                    hits += await task
+                except ClientError as error:
+                    problem = f"{error} {error.next_step}"
+                if hits:
+                    self._show_hits(hits)
+                    self._shown = query
+                if hits and any_hit:
+                    return
+        finally:
+            for task in tasks:
+                task.cancel()
+        if not hits:
+            self.query_one(PaletteChoices).show([], problem or "Nothing found.")
+            self._shown = query
+
+    def _show_hits(self, hits: list[SearchHit]) -> None:
+        """Show hits, the newest first; the cursor stays on its own when those of another service come."""
+        choices = self.query_one(PaletteChoices)
+        hits.sort(key=lambda hit: hit.ts, reverse=True)
+        chosen = choices.chosen.hit if choices.chosen is not None else None
+        choices.show([self._entry(hit) for hit in hits])
+        at = next((n for n, hit in enumerate(hits) if hit is chosen), 0)
+        choices.move(at)
+
+    def _entry(self, hit: SearchHit) -> tuple[PaletteEntry, FuzzyMatch]:
+        state = self._services.get(hit.workspace_id)
+        lead = f"{SIGNS[hit.role]} "
+        places = tuple(
+            place + len(lead) for begin, end in hit.matches for place in range(begin, end)
+        )
+        entry = PaletteEntry(
+            lead + one_line(hit.excerpt),
+            when(hit.ts, datetime.now(UTC)),
+            name_line(state.full_name if state is not None else hit.workspace_name),
+            hit=hit,
+        )
+        return entry, FuzzyMatch(0, places)
 
     def action_move(self, by: int) -> None:
         """Move to another line."""
@@ -100,7 +139,7 @@ class SearchScreen(Dialog[SearchHit | None]):
     async def action_run(self) -> None:
         """Go to the hit under the cursor, of what is typed by now."""
         if self.query_one(Input).value.strip() != self._shown:
-            await self._find()
+            await self._find(any_hit=True)
         chosen = self.query_one(PaletteChoices).chosen
         if chosen is not None:
             self.dismiss(chosen.hit)
@@ -110,22 +149,10 @@ class SearchScreen(Dialog[SearchHit | None]):
         self.dismiss(None)
 
 
-def _entry(hit: SearchHit) -> tuple[PaletteEntry, FuzzyMatch]:
-    lead = f"{SIGNS[hit.role]} "
-    places = tuple(place + len(lead) for begin, end in hit.matches for place in range(begin, end))
-    entry = PaletteEntry(
-        lead + one_line(hit.excerpt),
-        when(hit.ts, datetime.now(UTC)),
-        name_line(hit.workspace_name),
-        hit=hit,
-    )
-    return entry, FuzzyMatch(0, places)
-
-
-async def run_search(app: App[Any], app_state: AppState) -> None:
+async def run_search(app: App[Any], services: Services) -> None:
     """Ask for words, and show the text that was chosen in its chat."""
     screen: Screen[object] = app.screen
-    hit = await app.push_screen_wait(SearchScreen(app_state.commands))
+    hit = await app.push_screen_wait(SearchScreen(services))
     if hit is None:
         return
     with hold_keys(screen, hit.workspace_name):

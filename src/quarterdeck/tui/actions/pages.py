@@ -206,6 +206,12 @@ SETTINGS_PLACES: dict[KeyContext, tuple[Action, ...]] = {
             "add",
         ),
         Action("settings.remove", "d", "screen.remove", "Remove (asks first)", "remove"),
+        Action(
+            "settings.show",
+            "s",
+            "screen.show_beside",
+            "Show a service beside the one in use, or no longer",
+        ),
         Action("settings.test", "t", "screen.test", "Send a test notification"),
         Action("settings.read", "r", "screen.read", "Refresh", "refresh"),
         Action("settings.next", "tab", "own.section(1)", "Next part", "next part"),

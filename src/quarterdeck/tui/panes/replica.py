@@ -22,6 +22,7 @@ from textual.widgets import Static
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.services import Services
 from quarterdeck.store.signals import (
     AutomationsChanged,
     Change,
@@ -261,9 +262,9 @@ class ReplicaHolder(Vertical):
     class Shown(Message):
         """Another replica is shown than before, or none."""
 
-    def __init__(self, app_state: AppState, host: EmulatorHost) -> None:
+    def __init__(self, services: Services, host: EmulatorHost) -> None:
         super().__init__(id="main")
-        self._app_state = app_state
+        self._services = services
         self._host = host
         self._lock = asyncio.Lock()
         """Keys, timers and frames come from different queues: none of them may see half a pane."""
@@ -278,16 +279,16 @@ class ReplicaHolder(Vertical):
         yield _words(keyed(CHOOSE))
 
     def on_mount(self) -> None:
-        self._stop_watching = self._app_state.changed.watch(self._note_change)
+        self._stop_watching = self._services.changed.watch(self._note_change)
 
     def on_unmount(self) -> None:
         self._stop_watching()
 
     def show_hint(self) -> None:
         """Say how to begin while there is no replica, in the place of one."""
-        if not self._app_state.listed or self.pane is not None:
+        if not self._services.listed or self.pane is not None:
             return
-        is_first = not self._app_state.replicas
+        is_first = next(self._services.all(), None) is None
         if is_first and not self._is_first:
             self._read_agents()
         elif self._is_first and not is_first:
@@ -296,14 +297,14 @@ class ReplicaHolder(Vertical):
 
     @work(exclusive=True, group="agents")
     async def _read_agents(self) -> None:
-        directory = self._app_state.directory
+        directory = self._services.current.directory
         where = one_line(str(directory)) if directory else "from a path or git URL"
         if len(where) > LONGEST_PATH:
             where = f"…{where[-LONGEST_PATH:]}"
         words = keyed(FIRST_START).replace("{directory}", where)
         self._put_words(words.replace("{agents}", "…"))
         try:
-            agents = await self._app_state.chat_commands.agents()
+            agents = await self._services.current.chat_commands.agents()
         except ClientError as error:
             found = one_line(str(error))
         else:
@@ -326,7 +327,7 @@ class ReplicaHolder(Vertical):
     async def show(self, replica_id: UUID) -> ReplicaPane:
         """Return the pane of a replica that the user opened, created if another one is shown."""
         pane = await self._show(replica_id)
-        self._app_state.mark_shown_as_seen()
+        self._services.mark_shown_as_seen()
         return pane
 
     def dwell(self) -> None:
@@ -334,20 +335,21 @@ class ReplicaHolder(Vertical):
 
         A cursor that passes, or the start of the program, shows it only.
         """
-        self.set_timer(DWELL_SECONDS, partial(self._seen_if_shown, self._app_state.on_screen))
+        self.set_timer(DWELL_SECONDS, partial(self._seen_if_shown, self._services.on_screen))
 
     def _seen_if_shown(self, replica_id: UUID | None) -> None:
-        if replica_id is not None and self._app_state.on_screen == replica_id:
-            self._app_state.mark_shown_as_seen()
+        if replica_id is not None and self._services.on_screen == replica_id:
+            self._services.mark_shown_as_seen()
 
     async def _show(self, replica_id: UUID) -> ReplicaPane:
         self._want(None)
         async with self._lock:
             pane = self.pane
             if pane is None or pane.replica_id != replica_id:
-                pane = ReplicaPane(self._app_state, self._host, replica_id)
+                store = self._services.of(replica_id)
+                pane = ReplicaPane(store, self._host, replica_id)
                 await self._replace(pane)
-        self._app_state.look_at(replica_id)
+        self._services.look_at(replica_id)
         self.post_message(self.Shown())
         return pane
 
@@ -377,7 +379,7 @@ class ReplicaHolder(Vertical):
         """Note that the list covers the replica, so that its news are unseen, or that it no longer does."""
         self._want(None)
         pane = None if is_covered else self.pane
-        self._app_state.look_at(pane.replica_id if pane is not None else None)
+        self._services.look_at(pane.replica_id if pane is not None else None)
 
     async def take(self, frame: PendingUpdate) -> None:
         """Update the replica that is shown after a change of the store."""
@@ -387,7 +389,7 @@ class ReplicaHolder(Vertical):
             await pane.parts_ready.wait()
             if frame.replica or frame.connection:
                 await pane.show_state()
-            if frame.connection and self._app_state.online:
+            if frame.connection and self._services.of(pane.replica_id).online:
                 pane.come_online()
             if frame.folds:
                 pane.show_head()  # the plan of the turn may have advanced
@@ -404,7 +406,7 @@ class ReplicaHolder(Vertical):
 
     @property
     def _awaited(self) -> ReplicaState | None:
-        return self._app_state.replicas.get(self._wanted) if self._wanted else None
+        return self._services.get(self._wanted)
 
     def _want(self, replica_id: UUID | None) -> None:
         self._wanted = replica_id
@@ -421,7 +423,7 @@ class ReplicaHolder(Vertical):
         state = self._awaited
         if state is None or self.has_focus_within:
             return
-        if state.presentable or not self._app_state.online:
+        if state.presentable or not self._services.of(state.id).online:
             await self._show(state.id)
             self.dwell()
         else:
@@ -429,7 +431,7 @@ class ReplicaHolder(Vertical):
 
     def _read(self, state: ReplicaState) -> None:
         self._reading = True
-        self._app_state.look_at(state.id)
+        self._services.look_at(state.id)
         self._after(SETTLE_SECONDS, self._show_wanted)
 
     async def _show_wanted(self) -> None:
@@ -438,9 +440,9 @@ class ReplicaHolder(Vertical):
             await self._show(state.id)
             self.dwell()
             return
-        if pane is not None and self._app_state.on_screen != pane.replica_id:
+        if pane is not None and self._services.on_screen != pane.replica_id:
             # The user went to work in the pane while the other was read.
-            self._app_state.look_at(pane.replica_id)
+            self._services.look_at(pane.replica_id)
         self._want(None)
 
     async def _replace(self, content: Widget) -> None:

@@ -1,9 +1,10 @@
 """Commands of the list of replicas."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal
 from uuid import UUID
 
 from textual import work
@@ -13,6 +14,7 @@ from quarterdeck.store.app_state import AppState
 from quarterdeck.store.commands import Commands
 from quarterdeck.store.replica_list import BulkOutcome, on_each
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.services import Services
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import BY_STATE, KeyContext
 from quarterdeck.tui.forms.create_fields import Typed
@@ -21,10 +23,6 @@ from quarterdeck.tui.kit.key_context import idle_actions_of
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.wire.replicas import Replica, WorkspaceStatus
-
-if TYPE_CHECKING:
-    from quarterdeck.tui.app import Cockpit
-
 
 MOST_NAMED = 6
 
@@ -99,7 +97,7 @@ def pointless(states: list[ReplicaState]) -> set[str]:
 
 def names(states: list[ReplicaState]) -> str:
     """Return the names of replicas: the first ones, and how many more."""
-    named = [name_line(state.name) for state in states[:MOST_NAMED]]
+    named = [name_line(state.full_name) for state in states[:MOST_NAMED]]
     more = len(states) - len(named)
     return ", ".join(named) + (f" and {more} more" if more else "")
 
@@ -115,7 +113,7 @@ def reasons(outcome: BulkOutcome) -> list[tuple[list[ReplicaState], ClientError]
 def title(verb: str, states: list[ReplicaState]) -> str:
     """Return the question before it is done."""
     if len(states) == 1:
-        return f"{verb} {name_line(states[0].name)}?"
+        return f"{verb} {name_line(states[0].full_name)}?"
     return f"{verb} {len(states)} replicas?"
 
 
@@ -170,9 +168,9 @@ Severity = Literal["information", "warning", "error"]
 class CommandScreen(SettledLayout[None]):
     """Carries out commands; a refusal is one notice that says what to do."""
 
-    def __init__(self, app_state: AppState, directory: Path | None) -> None:
+    def __init__(self, services: Services, directory: Path | None) -> None:
         super().__init__()
-        self._app_state = app_state
+        self._services = services
         self._typed = Typed(str(directory) if directory else "", "", "")
         self._fresh = self._typed
 
@@ -218,8 +216,8 @@ class CommandScreen(SettledLayout[None]):
 
     @work
     async def _carry_out(self, action: ReplicaAction, states: list[ReplicaState]) -> None:
-        commands = self._app_state.commands
-        outcome = await on_each(states, lambda id: action.command(commands, id))
+        services = self._services
+        outcome = await on_each(states, lambda id: action.command(services.of(id).commands, id))
         for refused, error in reasons(outcome):
             text = f"{error} {error.next_step}"
             self.tell("error", f"{action.verb} {names(refused)}: {error.title}", text)
@@ -234,12 +232,30 @@ class CommandScreen(SettledLayout[None]):
     async def _ask_for_replica(self) -> None:
         from quarterdeck.tui.forms.create import CreateScreen
 
-        created = await self.app.push_screen_wait(CreateScreen(self._app_state, self._typed))
+        store = await self._service_for_new()
+        if store is None:
+            return
+        created = await self.app.push_screen_wait(CreateScreen(store, self._typed))
         if isinstance(created, Typed):
             self._typed = created
         else:
             self._typed = self._fresh
-            self._show_new(created)
+            self._show_new(store, created)
+
+    async def _service_for_new(self) -> AppState | None:
+        """Return the service in use, or let the person choose where the cursor is on a replica of another."""
+        current, chosen = self._services.current, self.chosen
+        here = self._services.of(chosen.id) if chosen is not None else current
+        if here is current:
+            return current
+        from quarterdeck.tui.kit.dialogs import Choice, ChooseScreen
+
+        stores = {one.connection.name: one for one in (here, *self._services.stores)}
+        choices = [Choice(name, name) for name in stores]
+        name = await self.app.push_screen_wait(
+            ChooseScreen("New replica: on which service?", choices)
+        )
+        return stores[name] if name is not None else None
 
     def action_interrupt(self) -> None:
         self._act(INTERRUPT)
@@ -258,7 +274,12 @@ class CommandScreen(SettledLayout[None]):
     async def _put_away(self, action: ReplicaAction, states: list[ReplicaState]) -> None:
         """Name the work that exists nowhere else, and ask; archiving needs no question without any."""
         with hold_keys(self, "Reading the replicas"):
-            await self._app_state.commands.read_resting(states)
+            await asyncio.gather(
+                *(
+                    store.commands.read_resting(own)
+                    for store, own in self._services.by_store(states)
+                )
+            )
         words = what_goes(states) if action is DELETE else what_rests(states)
         if words:
             self._ask(action, states, words)
@@ -285,10 +306,8 @@ class CommandScreen(SettledLayout[None]):
         from quarterdeck.store.git import GetChanges
         from quarterdeck.tui.screens.get_changes import GetChangesScreen
 
-        surroundings = cast("Cockpit", self.app).surroundings
-        changes = GetChanges(
-            self._app_state, replica_id, surroundings.git_variables if surroundings else {}
-        )
+        store = self._services.of(replica_id)
+        changes = GetChanges(store, replica_id, store.git_variables)
         await self.app.push_screen_wait(GetChangesScreen(changes, start, repository))
 
     @property
@@ -309,12 +328,13 @@ class CommandScreen(SettledLayout[None]):
         from quarterdeck.tui.screens.pull_request import pull_request_dialogs
 
         try:
+            pulls = self._services.of(state.id).pull_requests
             with hold_keys(self, "Reading pull requests from the host"):
-                await self._app_state.pull_requests.read(state.id)
+                await pulls.read(state.id)
         except ClientError as error:
             self._tell_refused(f"Pull requests of {state.name}", error)
         else:
-            await pull_request_dialogs(self, self._app_state.pull_requests, state)
+            await pull_request_dialogs(self, pulls, state)
 
     @work(group="pull requests")
     async def action_fix_checks(self) -> None:
@@ -323,7 +343,7 @@ class CommandScreen(SettledLayout[None]):
 
         if (state := self.chosen) is None:
             return
-        pulls = self._app_state.pull_requests
+        pulls = self._services.of(state.id).pull_requests
         try:
             await pulls.read(state.id)
             text = "No failed checks."
@@ -346,7 +366,8 @@ class CommandScreen(SettledLayout[None]):
 
         state = self.chosen
         if state is not None and state.record.repositories:
-            screen = RewindScreen(self._app_state.commands, state, self.message_chosen)
+            commands = self._services.of(state.id).commands
+            screen = RewindScreen(commands, state, self.message_chosen)
             self.app.push_screen(screen)
         elif state is not None:
             self.tell("information", state.name, "This replica has no repository.")
@@ -359,7 +380,7 @@ class CommandScreen(SettledLayout[None]):
         if (state := self.chosen) is None:
             return
         try:
-            await permission_dialogs(self, self._app_state.commands, state)
+            await permission_dialogs(self, self._services.of(state.id).commands, state)
         except ClientError as error:
             self._tell_refused(f"Permissions of {state.name}", error)
 
@@ -370,13 +391,14 @@ class CommandScreen(SettledLayout[None]):
 
         if (state := self.chosen) is None:
             return
-        created = await self.app.push_screen_wait(ForkScreen(self._app_state.commands, state))
+        store = self._services.of(state.id)
+        created = await self.app.push_screen_wait(ForkScreen(store.commands, state))
         if created is not None:
-            self._show_new(created)
+            self._show_new(store, created)
 
-    def _show_new(self, created: Replica) -> None:
-        state = self._app_state.add(created)
-        self.listing.show(self._app_state.filtered(self._app_state.ordered()))
+    def _show_new(self, store: AppState, created: Replica) -> None:
+        state = store.add(created)
+        self.listing.show(self._services.filtered(self._services.ordered()))
         self.listing.select(state.id)
         self._open(state.id)
 
@@ -392,7 +414,7 @@ class CommandScreen(SettledLayout[None]):
             self._carry_out(action, states)
 
     def action_reconnect(self) -> None:
-        self._app_state.reconnect_now()
+        self._services.reconnect_now()
 
     def action_help(self) -> None:
         from quarterdeck.tui.screens.help import HelpScreen

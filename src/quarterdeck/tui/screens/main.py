@@ -17,12 +17,12 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Static
 
-from quarterdeck.store.app_state import AppState
 from quarterdeck.store.list_view import Grouping
 from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.services import Services
 from quarterdeck.store.signals import Change, Noticed, ReplicaGone, TranscriptChanged
-from quarterdeck.store.status import ConnectionPhase
+from quarterdeck.store.status import ConnectionPhase, ConnectionState
 from quarterdeck.transcript.blocks import UserBlock
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, brief_keys, keyed
@@ -52,6 +52,7 @@ GROUPED = {
     Grouping.REPOSITORY: "Grouped by repository",
     Grouping.ENVIRONMENT: "Grouped by environment",
     Grouping.SOURCE: "Grouped by source",
+    Grouping.SERVICE: "Grouped by service",
 }
 NONE_SHOWN = "No matches.\n{list.everything} clears the filter."
 
@@ -90,13 +91,13 @@ class MainScreen(CommandScreen):
     ]
     AUTO_FOCUS = "ReplicaListView"
 
-    def __init__(self, app_state: AppState, host: EmulatorHost, directory: Path | None) -> None:
-        super().__init__(app_state, directory)
-        self._beside = ReplicaHolder(app_state, host)
+    def __init__(self, services: Services, host: EmulatorHost, directory: Path | None) -> None:
+        super().__init__(services, directory)
+        self._beside = ReplicaHolder(services, host)
         self._frame = PendingUpdate()
         self._scheduled = False
         self._shown_at = 0.0
-        self.set_class(app_state.list_view.table, "in-table")
+        self.set_class(services.list_view.table, "in-table")
         self._with_info: bool | None = None
         """Whether the user wants the info panel; None: where the window is wide enough for both."""
 
@@ -109,11 +110,11 @@ class MainScreen(CommandScreen):
                 yield ReplicaListView()
                 yield PageLinks()
             yield self._beside
-            yield InfoPanel(self._app_state)
+            yield InfoPanel(self._services)
         yield KeyLine()
 
     def on_mount(self) -> None:
-        self._stop_watching = self._app_state.changed.watch(self._changed)
+        self._stop_watching = self._services.changed.watch(self._changed)
         if not self._is_closing:
             self._show_list()
 
@@ -154,26 +155,29 @@ class MainScreen(CommandScreen):
         frame, self._frame = self._frame, PendingUpdate()
         for removed in frame.removed:
             await self._report_removed(removed)
+        if self.pane is not None and self._services.get(self.pane.replica_id) is None:
+            await self._beside.say()  # its service is no longer shown
         if frame.listing or frame.connection:
             self._show_list()
         if frame.connection:
             self._show_banner()
-        if frame.connection and self._app_state.online:
+        if frame.connection and self._services.online:
             self.info.come_online()
         self._show_info()
         await self._beside.take(frame)
 
     def _show_list(self, *, sort: bool = False) -> None:
-        states, view = self._app_state.ordered(), self._app_state.list_view
+        services, states = self._services, self._services.ordered()
         welcome = keyed(NONE_SHOWN if states else WELCOME)
-        self.listing.set_view(view, self._app_state.environment_names)
+        names, several = services.environment_names, services.several
+        self.listing.set_view(services.list_view, names, several=several)
         self.listing.table = self._in_table
-        self.listing.empty = welcome if self._app_state.listed else ""
-        self.listing.show(self._app_state.filtered(states), sort=sort)
-        self.listing.unmark(self.listing.marked - self._app_state.replicas.keys())
+        self.listing.empty = welcome if services.listed else ""
+        self.listing.show(services.filtered(states), sort=sort)
+        self.listing.unmark(self.listing.marked - {state.id for state in states})
         self._beside.show_hint()
-        self.query_one(StatusLine).show(self._app_state.connection, states)
-        news = self._app_state.automations.summary()
+        self.query_one(StatusLine).show(services.connections, states)
+        news = services.current.automations.summary()
         self.query_one(PageLinks).show(
             news.text, needs_you=bool(news.approval and not news.failing)
         )
@@ -182,8 +186,8 @@ class MainScreen(CommandScreen):
     @on(ReplicaListView.MarksChanged)
     def _show_filter(self) -> None:
         listing, line = self.listing, self.query_one(FilterLine)
-        marked, all_ = len(listing.marked), len(self._app_state.replicas)
-        order = "" if listing.table else sort_words(self._app_state.list_view)
+        marked, all_ = len(listing.marked), sum(1 for _ in self._services.all())
+        order = "" if listing.table else sort_words(self._services.list_view)
         line.show(listing.count, all_, marked, order)
         self._show_keys()
 
@@ -201,21 +205,32 @@ class MainScreen(CommandScreen):
         if self._is_closing:
             return
         pane = self.pane
-        state = self._app_state.replicas.get(pane.replica_id) if pane else None
+        state = self._services.get(pane.replica_id) if pane else None
         self.info.set_class(self._shows_info and state is not None, "wanted")
         if state is not None:
             self.info.show(state)
 
     def _show_banner(self) -> None:
         banner = self.query_one("#banner", Static)
-        connection = self._app_state.connection
-        banner.display = connection.problem is not None
-        if connection.problem is None:
+        connection = self._troubled
+        banner.display = connection is not None
+        if connection is None:
             return
+        whose = f"{connection.name}: " if self._services.several else ""
         comfort = keyed("Your input is kept. {app.reconnect} to retry now.")
         if connection.phase == ConnectionPhase.REFUSED:
             comfort = keyed("{app.reconnect} to retry.")
-        banner.update(one_line(f"{connection.problem} {comfort}"))
+        banner.update(one_line(f"{whose}{connection.problem} {comfort}"))
+
+    @property
+    def _troubled(self) -> ConnectionState | None:
+        """The connection whose problem is told: of the replica that is shown, or the one in use.
+
+        The status line says that another service cannot be reached, the settings why.
+        """
+        shown = self._services.of(self.pane.replica_id if self.pane else None)
+        found = (shown.connection, self._services.current.connection)
+        return next((one for one in found if one.problem is not None), None)
 
     async def _report_removed(self, removed: ReplicaGone) -> None:
         pane = self.pane
@@ -259,16 +274,15 @@ class MainScreen(CommandScreen):
         """The replica that keys apply to: the one that has the focus, else the one under the cursor."""
         pane = self.pane
         if pane is not None and self._inside(pane):
-            return self._app_state.replicas.get(pane.replica_id)
-        selected = self.listing.selected
-        return self._app_state.replicas.get(selected) if selected else None
+            return self._services.get(pane.replica_id)
+        return self._services.get(self.listing.selected)
 
     @property
     def meant(self) -> list[ReplicaState]:
         """Part of `CommandScreen`."""
         marked = self.listing.marked
         if marked and self.where is KeyContext.LIST:
-            return [state for state in self._app_state.ordered() if state.id in marked]
+            return [state for state in self._services.ordered() if state.id in marked]
         return [state] if (state := self.chosen) is not None else []
 
     @property
@@ -309,7 +323,7 @@ class MainScreen(CommandScreen):
     @property
     def _in_table(self) -> bool:
         """Whether the list has the whole width, for its table: while it has the focus."""
-        return self._app_state.list_view.table and not self.has_class("in-pane")
+        return self._services.list_view.table and not self.has_class("in-pane")
 
     def _show_table(self) -> None:
         if self._in_table != self.has_class("in-table") and not self._is_closing:
@@ -380,7 +394,7 @@ class MainScreen(CommandScreen):
 
     @on(FilterLine.Changed)
     def _narrow(self, event: FilterLine.Changed) -> None:
-        self._app_state.filter_by(ReplicaFilter.of(event.typed))
+        self._services.filter_by(ReplicaFilter.of(event.typed))
         # Not with the next frame: a key that comes after it applies to what is shown then.
         self._show_list(sort=True)
 
@@ -401,37 +415,38 @@ class MainScreen(CommandScreen):
 
     async def action_table(self) -> None:
         """Give the list the whole width for a table, or show a replica next to it again."""
-        self._change_view(table=not self._app_state.list_view.table)
+        self._change_view(table=not self._services.list_view.table)
         self._show_table()
         if not self._in_table and not self.has_class("-narrow"):
             await self._beside.follow(self.listing.selected)
 
     def action_sort_by(self, step: int) -> None:
         """Sort by another column."""
-        self._change_view(**self._app_state.list_view.sort_by(step))
+        view, several = self._services.list_view, self._services.several
+        self._change_view(**view.sort_by(step, several=several))
 
     def action_reverse(self) -> None:
-        self._change_view(reverse=not self._app_state.list_view.reverse)
+        self._change_view(reverse=not self._services.list_view.reverse)
 
     @on(ReplicaListView.ColumnChosen)
     def _column_chosen(self, event: ReplicaListView.ColumnChosen) -> None:
         """Sort by a column, or the other way round if it is sorted by that already."""
-        view = self._app_state.list_view
+        view = self._services.list_view
         self._change_view(sort=event.key, reverse=event.key is view.sort and not view.reverse)
 
     def action_group(self) -> None:
         """Group the list by the next property."""
-        group = self._app_state.list_view.next_group()
+        group = self._services.list_view.next_group(several=self._services.several)
         self._change_view(group=group)
         self.tell("information", "List", GROUPED[group])
 
     def action_pin(self) -> None:
         if meant := {state.id for state in self.meant}:
-            self._app_state.pin(meant)
+            self._services.pin(meant)
             self._show_list(sort=True)
 
     def _change_view(self, **changes: Any) -> None:
-        self._app_state.arrange(**changes)
+        self._services.arrange(**changes)
         # Not with the next frame: a key that comes after it applies to what is shown then.
         self._show_list(sort=True)
 
@@ -471,14 +486,14 @@ class MainScreen(CommandScreen):
 
     def go_to(self, replica_id: UUID, hit: SearchHit | None = None) -> None:
         """Focus a replica, wherever the user was before, and the text of a search's hit in it."""
-        if replica_id in self._app_state.replicas:
+        if self._services.get(replica_id) is not None:
             self.listing.select(replica_id)
             self._open(replica_id, hit)
 
     def action_next_waiting(self) -> None:
         """Go to the next replica that needs the user: from the list, to the first one."""
         current = None if self.where is KeyContext.LIST else self.chosen
-        if (state := self._app_state.next_waiting(current)) is not None:
+        if (state := self._services.next_waiting(current)) is not None:
             self.go_to(state.id)
         else:
             from quarterdeck.tui.screens.page import NONE_WAITS
@@ -493,11 +508,11 @@ class MainScreen(CommandScreen):
         """Open one of `PAGES` over the list of replicas."""
         from quarterdeck.tui.screens.page import PAGES
 
-        self.app.push_screen(PAGES[name](self._app_state), self._page_left)
+        self.app.push_screen(PAGES[name](self._services.current), self._page_left)
 
     def _page_left(self, to: UUID | None) -> None:
         self.listing.sort()
-        if to is not None and to in self._app_state.replicas:
+        if to is not None and self._services.get(to) is not None:
             self.listing.select(to)
             self._open(to)
 

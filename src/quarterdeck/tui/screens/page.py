@@ -6,7 +6,7 @@ A row's function loads what its screen needs: the start of the cockpit does not 
 """
 
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 from uuid import UUID
 
 from textual import on
@@ -16,6 +16,7 @@ from textual.containers import Vertical
 from textual.widget import Widget
 
 from quarterdeck.store.app_state import AppState
+from quarterdeck.store.services import Services
 from quarterdeck.store.signals import Change, ConnectionChanged, ListChanged, Noticed
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, bindings, brief_keys
@@ -23,11 +24,14 @@ from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.kit.key_context import KeyContextChanged, key_context_of
 from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine
 
+if TYPE_CHECKING:
+    from quarterdeck.tui.app import Cockpit
+
 NONE_WAITS = ("Nothing needs you", "No agent asks, and no turn has ended since you last looked.")
 
 
 class PageScreen(SettledLayout[UUID | None]):
-    """Status line, body, key line. `home` is the place of what has no keys itself.
+    """Status line, body, key line: a page of one service. `home` is the place of what has no keys itself.
 
     Dismissed with the replica to go to, or None.
     """
@@ -58,29 +62,41 @@ class PageScreen(SettledLayout[UUID | None]):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self._stop_watching = self._app_state.changed.watch(self._changed)
+        self._stop_watching = (
+            self._app_state.changed.watch(self._changed),
+            self._services.changed.watch(self._any_changed),
+        )
         self._show_status()
         self.show_keys()
 
     def on_unmount(self) -> None:
-        self._stop_watching()
+        for stop in self._stop_watching:
+            stop()
+
+    @property
+    def _services(self) -> Services:
+        return cast("Cockpit", self.app).services
 
     def _changed(self, change: Change) -> None:
-        if not self.display:  # being closed: its parts are removed before it
+        if self.display:  # not being closed: its parts are removed before it
+            self.take(change)
+
+    def _any_changed(self, change: Change) -> None:
+        """Show what happens on any service."""
+        if not self.display:
             return
         if isinstance(change, Noticed):
             self.tell(change.severity, change.title, change.text)
         if isinstance(change, ConnectionChanged | ListChanged) and not self._scheduled:
             self._scheduled = True
             self.call_after_refresh(self._show_status)
-        self.take(change)
 
     def take(self, change: Change) -> None:
-        """Handle a change from the store, for the page's own parts."""
+        """Handle a change from the store of its service, for the page's own parts."""
 
     def _show_status(self) -> None:
         self._scheduled = False
-        self.query_one(StatusLine).show(self._app_state.connection, self._app_state.ordered())
+        self.query_one(StatusLine).show(self._services.connections, self._services.all())
 
     @property
     def where(self) -> KeyContext:
@@ -111,13 +127,13 @@ class PageScreen(SettledLayout[UUID | None]):
 
     def action_next_waiting(self) -> None:
         """Leave the page for the next replica that needs the user."""
-        if (state := self._app_state.next_waiting()) is not None:
+        if (state := self._services.next_waiting()) is not None:
             self.dismiss(state.id)
         else:
             self.tell("information", *NONE_WAITS)
 
     def action_reconnect(self) -> None:
-        self._app_state.reconnect_now()
+        self._services.reconnect_now()
 
     def action_help(self) -> None:
         from quarterdeck.tui.screens.help import HelpScreen

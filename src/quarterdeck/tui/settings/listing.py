@@ -1,6 +1,6 @@
 """Rows of the settings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from quarterdeck.store.settings import ServiceSettings
+from quarterdeck.store.status import ConnectionState
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, keyed, prompt_bindings, shown_keys
 from quarterdeck.tui.actions.keys import is_rebound
@@ -16,6 +17,7 @@ from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.rows import ColumnCell, RowList, columns
 from quarterdeck.tui.kit.spans import Emphasis, Line, TextRole
 from quarterdeck.tui.options import CHOICES, Options
+from quarterdeck.tui.widgets.status_line import connection_words
 from quarterdeck.wire.agents import Agent, CredentialStatus
 
 CONNECTIONS = "Connections"
@@ -110,13 +112,21 @@ def head(part: str, note: str = "") -> SettingRow:
 
 
 def connection_rows(
-    known: list[KnownService], current: str, problem: str, *, more: bool
+    known: list[KnownService],
+    current: str,
+    shown: Mapping[str, ConnectionState],
+    problem: str,
+    *,
+    more: bool,
 ) -> Iterator[SettingRow]:
-    """Yield the rows of the connections; `more` is whether others can be added."""
+    """Yield the rows of the connections.
+
+    `shown` are those beside the current one, by name; `more` is whether others can be added.
+    """
     yield head(CONNECTIONS)
     for connection in known:
         here = connection.name == current
-        note = "connected" if here else keyed("{settings.change} to switch")
+        note = _connection_note(connection, here, shown.get(connection.name))
         yield SettingRow(
             CONNECTIONS,
             connection.name,
@@ -124,13 +134,23 @@ def connection_rows(
             note,
             "connect",
             connection.name,
-            "●" if here else "",
+            "●" if here else "○" if connection.name in shown else "",
         )
     if more:
         note = keyed("{settings.change} to add")
         yield SettingRow(CONNECTIONS, "Add connection", note=note, action="new-connection")
     if problem:
         yield SettingRow(CONNECTIONS, problem, mark="✗")
+
+
+def _connection_note(service: KnownService, here: bool, shown: ConnectionState | None) -> str:
+    if here:
+        return "connected"
+    if shown is not None:
+        return f"shown: {shown.problem or connection_words(shown)}"
+    if service.beside:
+        return "shown, under another name: it is the same service"
+    return keyed("{settings.change} to switch · {settings.show} to show beside")
 
 
 def look_rows(options: Options, no_color: bool) -> Iterator[SettingRow]:

@@ -15,6 +15,8 @@ from textual.widgets import Input, Static
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.settings import ServiceSettings
+from quarterdeck.store.signals import Change, ConnectionChanged
+from quarterdeck.store.status import ConnectionState
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, bindings, prompt_bindings, shown_key
 from quarterdeck.tui.actions.pages import SETTINGS_PLACES
@@ -164,13 +166,23 @@ class SettingsScreen(PageScreen):
         file = str(around.file) if around else ""
         shown = [
             *listing.connection_rows(
-                self._known(), current, self._problem, more=around is not None
+                self._known(), current, self._beside, self._problem, more=around is not None
             ),
             *listing.look_rows(options, self.app.no_color),
             *listing.service_rows(self._found, own),
             *listing.key_rows(options, file),
         ]
         self.listing.show_rows(shown)
+
+    @property
+    def _beside(self) -> dict[str, ConnectionState]:
+        """The connections to services that are shown beside the one in use."""
+        return {state.name: state for state in self._services.connections[1:]}
+
+    def _any_changed(self, change: Change) -> None:
+        super()._any_changed(change)
+        if isinstance(change, ConnectionChanged) and self.display:
+            self._show()
 
     def _known(self) -> list[KnownService]:
         around = self.host.surroundings
@@ -229,6 +241,25 @@ class SettingsScreen(PageScreen):
             case part:
                 others = f"{listing.CONNECTIONS}, {listing.CREDENTIALS} and {listing.API_KEYS}"
                 self.tell("information", part, f"Nothing to add here; only to {others}.")
+
+    def action_show_beside(self) -> None:
+        """Show the service under the cursor beside the one in use, or no longer."""
+        row, around = self.listing.chosen_row, self.host.surroundings
+        if row is None or row.action != "connect" or around is None or row.about == around.current:
+            return
+        name = row.about
+        shown = any(one.name == name and one.beside for one in self._known())
+        try:
+            around.show_beside(name, not shown)
+            found = next((one for one in around.beside() if one.name == name), None)
+        except NotSupportedError as error:
+            self.tell("error", name, str(error))
+            return
+        if shown:
+            self.host.hide(name)
+        elif found is not None:
+            self.host.show_beside(found)
+        self._show()
 
     def action_read(self) -> None:
         """Read everything again."""

@@ -9,9 +9,9 @@ from textual import work
 from textual.binding import BindingType
 
 from quarterdeck.client.errors import ClientError
-from quarterdeck.store.app_state import AppState
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.replicas import ReplicaState, is_missing, read_info
+from quarterdeck.store.services import Services
 from quarterdeck.transcript.blocks import duration_text
 from quarterdeck.transcript.text import money, name_line, one_line
 from quarterdeck.tui.actions import KeyContext, eager_bindings
@@ -242,9 +242,9 @@ class InfoPanel(RowList[str], HasKeyContext):
     """
     BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(KeyContext.INFO)]
 
-    def __init__(self, app_state: AppState) -> None:
+    def __init__(self, services: Services) -> None:
         super().__init__()
-        self._app_state = app_state
+        self._services = services
         self._state: ReplicaState | None = None
         self._requested_for: ReplicaState | None = None
         """The missing facts of this one are being read, or could not be."""
@@ -274,19 +274,21 @@ class InfoPanel(RowList[str], HasKeyContext):
         state, width = self._state, self.size.width - 1
         if state is None or not self.display or width < NARROWEST:
             return
-        self.show_rows(rows_of(state, state.chat_to_show, self._app_state.environment_names, width))
-        if state is not self._requested_for and is_missing(self._app_state, state):
+        store = self._services.of(state.id)
+        self.show_rows(rows_of(state, state.chat_to_show, store.environment_names, width))
+        if state is not self._requested_for and is_missing(store, state):
             self._requested_for = state
             self._read(state)
 
     @work(group="read", exclusive=True)
     async def _read(self, state: ReplicaState) -> None:
+        store = self._services.of(state.id)
         try:
-            await read_info(self._app_state, state)
+            await read_info(store, state)
         except* ClientError as errors:
             # Missing facts are left out; the app state watches the connection itself.
             first = errors.exceptions[0]
-            self._app_state.connection_lost(first)
+            store.connection_lost(first)
 
     def action_copy_link(self) -> None:
         if self.chosen:

@@ -101,7 +101,7 @@ class HeadLine(Widget):
     def show(self, state: ReplicaState) -> None:
         """Show a replica."""
         warning = UNISOLATED if state.unisolated else ""
-        shown = (name_line(state.name), tuple(facts_of(state)), warning, pull_mark(state))
+        shown = (name_line(state.full_name), tuple(facts_of(state)), warning, pull_mark(state))
         if shown != self._shown:
             self._shown = shown
             self.refresh()
@@ -173,7 +173,7 @@ class FilterLine(Vertical, HasKeyContext):
     def __init__(self) -> None:
         super().__init__()
         self._field = Input(
-            placeholder="name, is:asking, env:, repo:, agent:, from:, !not",
+            placeholder="name, is:asking, env:, repo:, agent:, from:, service:, !not",
             suggester=SuggestFromList(SUGGESTED, case_sensitive=False),
             compact=True,
         )

@@ -37,6 +37,7 @@ from quarterdeck.tui.widgets.replica_rows import (
     column_at,
     group_line,
     head_line,
+    service_prefix,
     sidebar_line,
     table_line,
 )
@@ -143,6 +144,8 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         self._view = ListView()
         self._pinned: set[UUID] = set()
         self._names: Names = {}
+        self._several = False
+        """Whether several services are shown."""
         self._states: list[ReplicaState] = []
         """In the order of the store."""
         self._shown: list[ReplicaState] = []
@@ -184,11 +187,14 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         """How many it shows."""
         return len(self._shown)
 
-    def set_view(self, view: ListView, names: Names) -> None:
-        """Set how the next states are shown; `names` are those of environments."""
-        if view != self._view and self.table:
+    def set_view(self, view: ListView, names: Names, *, several: bool = False) -> None:
+        """Set how the next states are shown; `names` are those of environments.
+
+        `several` is whether several services are shown.
+        """
+        if (view != self._view or several != self._several) and self.table:
             self.refresh(Region(0, 0, self.size.width, 1))
-        self._view, self._names = view, names
+        self._view, self._names, self._several = view, names, several
         self._pinned = set(view.pinned)
 
     def show(self, states: "list[ReplicaState]", *, sort: bool = False) -> None:
@@ -371,7 +377,7 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
     def on_click(self, event: Click) -> None:
         self._unread = set()
         if event.y < self._top:
-            if (key := column_at(event.x, self._width)) is not None:
+            if (key := column_at(event.x, self._width, several=self._several)) is not None:
                 self.post_message(self.ColumnChosen(key))
             return
         line = event.y + self.scroll_offset.y - self._top
@@ -385,7 +391,8 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         if y < self._top:
-            return self._strip(head_line(self._view, self._width), self._look("head"))
+            titles = head_line(self._view, self._width, several=self._several)
+            return self._strip(titles, self._look("head"))
         line = y + self.scroll_offset.y - self._top
         if not self._lines:
             texts = wrapped(self.empty, self._width - 2)
@@ -416,8 +423,11 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         state = self._shown[entry]
         marked, pinned = state.id in self.marked, state.id in self._pinned
         if self.table:
-            return table_line(state, width, utc_now(), marked=marked, pinned=pinned)
-        return sidebar_line(state, width, marked=marked, pinned=pinned)
+            several = self._several
+            now = utc_now()
+            return table_line(state, width, now, marked=marked, pinned=pinned, several=several)
+        prefix = "" if self._view.group is Grouping.SERVICE else service_prefix(state)
+        return sidebar_line(state, width, marked=marked, pinned=pinned, prefix=prefix)
 
     def _look(self, look: str) -> Style:
         return self.rich_style + part_style(self, f"list--{look}")

@@ -40,6 +40,8 @@ LEAST_NAME = 16
 sign alone shows it."""
 LEAST_WITH_BRANCH = 30
 """Width in cells below which a row of the sidebar has its name and state only."""
+LONGEST_SERVICE = 10
+"""Cells for the name of a replica's service, and the `/` between both names."""
 MARKED, PIN = "*", "◆"
 GAP = 2
 """Cells between two columns of the table."""
@@ -55,15 +57,28 @@ def _is_bold(state: "ReplicaState") -> bool:
     return state.unseen or state.asks or state.attention is Attention.PLAN
 
 
-def sidebar_line(state: "ReplicaState", width: int, *, marked: bool, pinned: bool) -> Line:
-    """Return a replica's line in the sidebar."""
-    name, note = name_line(state.name), MARKS[state.attention].word
+def service_prefix(state: "ReplicaState") -> str:
+    """Return the name of a replica's service and `/`; nothing for the service in use."""
+    if not state.beside:
+        return ""
+    service = name_line(state.service)
+    return fit(service, min(LONGEST_SERVICE - 1, cell_len(service))) + "/"
+
+
+def sidebar_line(
+    state: "ReplicaState", width: int, *, marked: bool, pinned: bool, prefix: str = ""
+) -> Line:
+    """Return a replica's line in the sidebar; `prefix` is what precedes its name."""
+    name, note = prefix + name_line(state.name), MARKS[state.attention].word
     room = _name_room(cell_len(name), cell_len(note), width)
     tail, pull = _tail(state, room - cell_len(name) - 2, narrow=width < LEAST_WITH_BRANCH)
     tail = f"{tail} " if tail and pull.text else tail
     return (
         *_signs(state, marked, pinned),
-        Cell(fit(name, room - cell_len(tail + pull.text)), bold=_is_bold(state)),
+        *([Cell(prefix, "note")] if prefix else []),
+        Cell(
+            fit(name, room - cell_len(tail + pull.text)).removeprefix(prefix), bold=_is_bold(state)
+        ),
         Cell(tail, "note"),
         pull,
         Cell(" " + fit(note, width - SIGNS_WIDTH - room - 1), "note"),
@@ -130,6 +145,7 @@ class Column:
 COLUMNS = (
     Column(SortKey.NAME, LEAST_NAME, 0, lambda state, _: _name(state), 32),
     Column(SortKey.ATTENTION, NOTE_WIDTH, 1, lambda state, _: _state(state)),
+    Column(SortKey.SERVICE, 8, 1, lambda state, _: Cell(one_line(state.service), "note"), 16),
     Column(SortKey.AGENT, 8, 5, lambda state, _: Cell(state.agent, "note")),
     Column(SortKey.BRANCH, 16, 6, lambda state, _: Cell(state.repository_and_branch, "note"), 40),
     Column(SortKey.CHANGES, 11, 3, lambda state, _: Cell(changes_of(state))),
@@ -155,49 +171,59 @@ def _context(state: "ReplicaState") -> str:
 
 
 @cache
-def fitting_columns(width: int) -> tuple[tuple[Column, int], ...]:
-    """Return the columns that have room in a table of this width, each with its own."""
+def fitting_columns(width: int, *, several: bool = False) -> tuple[tuple[Column, int], ...]:
+    """Return the columns that have room in a table of this width, each with its own.
+
+    `several` is whether several services are shown, here and below: only then they are named.
+    """
+    columns = [one for one in COLUMNS if several or one.key is not SortKey.SERVICE]
     left = width - SIGNS_WIDTH
     chosen = {SortKey.NAME: max(0, min(LEAST_NAME, left))}
     left -= chosen[SortKey.NAME]
-    for column in sorted(COLUMNS, key=lambda column: column.rank):
+    for column in sorted(columns, key=lambda column: column.rank):
         if column.key not in chosen and column.width + GAP <= left:
             left -= column.width + GAP
             chosen[column.key] = column.width
     while left > 0 and (
-        small := [one for one in COLUMNS if one.key in chosen and chosen[one.key] < one.most]
+        small := [one for one in columns if one.key in chosen and chosen[one.key] < one.most]
     ):
         for column in small[:left]:
             chosen[column.key] += 1
         left -= len(small[:left])
-    return tuple((column, chosen[column.key]) for column in COLUMNS if column.key in chosen)
+    return tuple((column, chosen[column.key]) for column in columns if column.key in chosen)
 
 
 def table_line(
-    state: "ReplicaState", width: int, now: datetime, *, marked: bool, pinned: bool
+    state: "ReplicaState",
+    width: int,
+    now: datetime,
+    *,
+    marked: bool,
+    pinned: bool,
+    several: bool = False,
 ) -> Line:
     """Return a replica's line in the table."""
     cells = [*_signs(state, marked, pinned)]
-    for column, room in fitting_columns(width):
+    for column, room in fitting_columns(width, several=several):
         cell = column.cell(state, now)
         cells.append(cell._replace(text=fit(cell.text, room) + " " * GAP))
     return tuple(cells)
 
 
-def head_line(view: ListView, width: int) -> Line:
+def head_line(view: ListView, width: int, *, several: bool = False) -> Line:
     """Return the titles of the table's columns; the one that it is sorted by has a sign."""
     cells = [Cell(" " * SIGNS_WIDTH, "head")]
-    for column, room in fitting_columns(width):
+    for column, room in fitting_columns(width, several=several):
         sorted_by = column.key is view.sort
         title = column.key.upper() + (("▴" if view.reverse else "▾") if sorted_by else "")
         cells.append(Cell(fit(title, room) + " " * GAP, "head", sorted_by))
     return tuple(cells)
 
 
-def column_at(x: int, width: int) -> SortKey | None:
+def column_at(x: int, width: int, *, several: bool = False) -> SortKey | None:
     """Return the column at a cell of the table."""
     end = SIGNS_WIDTH
-    for column, room in fitting_columns(width):
+    for column, room in fitting_columns(width, several=several):
         end += room + GAP
         if SIGNS_WIDTH <= x < end:
             return column.key

@@ -1,7 +1,8 @@
 """The top line: the service, the connection to it, and who needs the user."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -101,13 +102,73 @@ def connection_words(state: ConnectionState) -> str:
             wait = f", retry every {state.retry_in:.0f} s" if (state.retry_in or 0) >= 1 else ""
             return f"✗ offline{wait}"
         case ConnectionPhase.REFUSED:
-            return "✗ refused"
+            return "✗ login needed" if state.needs_login else "✗ refused"
+
+
+@dataclass(frozen=True)
+class ServiceWords:
+    """A service and its connection: in full, and shorter where several share the line."""
+
+    name: str
+    words: tuple[str, ...]
+    is_down: bool
+
+
+DOWN = {ConnectionPhase.RECONNECTING, ConnectionPhase.REFUSED}
+LONGEST_NAME = 8
+"""Cells of a service's name where there is little room."""
+
+
+def service_words(connections: Sequence[ConnectionState]) -> tuple[ServiceWords, ...]:
+    """Return what the line says of each service: of a single one its address, of several their names."""
+    if len(connections) == 1:
+        (state,) = connections
+        words = (connection_words(state),)
+        return (ServiceWords(one_line(state.endpoint), words, state.phase in DOWN),)
+    return tuple(
+        ServiceWords(one_line(state.name), _shorter_words(state), state.phase in DOWN)
+        for state in connections
+    )
+
+
+def _shorter_words(state: ConnectionState) -> tuple[str, ...]:
+    """Return the connection in words of ever fewer cells."""
+    full = connection_words(state).replace("online ", "")
+    return (full, full.partition(",")[0] if state.phase in DOWN else full[:1], full[:1])
+
+
+def fitting_words(
+    services: Sequence[ServiceWords], room: int
+) -> tuple[bool, list[tuple[str, str]]]:
+    """Return whether the program's name has room, and name and words of each service of several."""
+    for step, with_name, cut in ((0, True, False), (0, False, False), (1, False, False)):
+        found = _words_of(services, step, cut=cut)
+        if _width_of(found, with_name=with_name) <= room:
+            return with_name, found
+    least = _words_of(services, 2, cut=False)
+    if _width_of(least, with_name=False) > room:
+        least = _words_of(services, 2, cut=True)
+    return False, least
+
+
+def _words_of(services: Sequence[ServiceWords], step: int, *, cut: bool) -> list[tuple[str, str]]:
+    names = (
+        fit(one.name, min(LONGEST_NAME, cell_len(one.name))) if cut else one.name
+        for one in services
+    )
+    return [(name, one.words[step]) for name, one in zip(names, services, strict=True)]
+
+
+def _width_of(found: list[tuple[str, str]], *, with_name: bool) -> int:
+    return cell_len(f" {NAME} " if with_name else "") + sum(
+        cell_len(f" {name} {words} ") for name, words in found
+    )
 
 
 Counts = tuple[tuple[Attention, str], ...]
 
 
-def count_words(states: "list[ReplicaState]") -> Counts:
+def count_words(states: "Iterable[ReplicaState]") -> Counts:
     """Return how many need the user, work, and are done unseen, each with a state of that color."""
     counts = Counter(state.attention for state in states)
     needy = sum(counts[state] for state in NEEDS_YOU)
@@ -140,40 +201,46 @@ class StatusLine(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._shown: tuple[str, str, Counts, bool] = ("", "", (), False)
+        self._shown: tuple[tuple[ServiceWords, ...], Counts] = ((), ())
 
-    def show(self, connection: ConnectionState, states: "list[ReplicaState]") -> None:
-        """Show the state of the connection and of the replicas."""
-        disconnected = connection.phase in {ConnectionPhase.RECONNECTING, ConnectionPhase.REFUSED}
-        words = connection_words(connection)
-        shown = (one_line(connection.endpoint), words, count_words(states), disconnected)
+    def show(
+        self, connections: Sequence[ConnectionState], states: "Iterable[ReplicaState]"
+    ) -> None:
+        """Show the states of the connections and of the replicas."""
+        shown = (service_words(connections), count_words(states))
         if shown != self._shown:
             self._shown = shown
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        endpoint, words, counts, disconnected = self._shown
+        services, counts = self._shown
         base, width = self.rich_style, self.size.width
-        style = base
-        if disconnected:
-            style = base + part_style(self, "status--trouble")
-        count_text = "  ".join(text for _, text in counts)
-        # The endpoint is shortened first: it is the longest, and never changes.
-        fixed = cell_len(f" {NAME}   {words}  {count_text}")
-        name = NAME if fixed + min(SHORTEST, cell_len(endpoint)) <= width else ""
-        room = width - cell_len(f" {name}   {words}  {count_text}")
-        strip = Strip(
-            [
-                Segment(f" {name} " if name else "", base + BOLD),
-                Segment(f" {fit(endpoint, max(0, min(room, cell_len(endpoint))))} ", base),
-                Segment(f"{words}  ", style),
-                *(
-                    Segment(f"{text}  ", base + part_style(self, f"status--{MARKS[of].color}"))
-                    for of, text in counts
-                ),
-            ]
-        )
-        return strip.crop(0, width).extend_cell_length(width, base)
+        left = width - cell_len("  ".join(text for _, text in counts))
+        segments = [] if not services else self._services(services, left, base)
+        segments += [
+            Segment(f"{text}  ", base + part_style(self, f"status--{MARKS[of].color}"))
+            for of, text in counts
+        ]
+        return Strip(segments).crop(0, width).extend_cell_length(width, base)
+
+    def _services(
+        self, services: tuple[ServiceWords, ...], width: int, base: Style
+    ) -> list[Segment]:
+        if len(services) > 1:
+            with_name, found = fitting_words(services, width)
+        else:
+            service = services[0]
+            # The endpoint is shortened first: it is the longest, and never changes.
+            fixed = cell_len(f" {NAME}   {service.words[0]}  ")
+            with_name = fixed + min(SHORTEST, cell_len(service.name)) <= width
+            room = width - fixed + (0 if with_name else cell_len(NAME))
+            name = fit(service.name, max(0, min(room, cell_len(service.name))))
+            found = [(name, f"{service.words[0]} ")]
+        segments = [Segment(f" {NAME} ", base + BOLD)] if with_name else []
+        for service, (name, words) in zip(services, found, strict=True):
+            style = base + part_style(self, "status--trouble") if service.is_down else base
+            segments += [Segment(f" {name} ", base), Segment(f"{words} ", style)]
+        return segments
 
 
 class OpeningScreen(Screen[None]):
@@ -193,5 +260,5 @@ class OpeningScreen(Screen[None]):
         yield KeyLine()
 
     def on_mount(self) -> None:
-        self.query_one(StatusLine).show(ConnectionState(self._endpoint), [])
+        self.query_one(StatusLine).show([ConnectionState(self._endpoint)], [])
         self.query_one(KeyLine).show(brief_keys(KeyContext.LIST, without=BY_STATE))
