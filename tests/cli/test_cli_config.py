@@ -4,9 +4,11 @@ import sys
 
 import pytest
 
+from quarterdeck.cli.cockpit import LocalMachine
 from quarterdeck.cli.errors import ConfigError
 from quarterdeck.cli.schema import read_config
-from quarterdeck.cli.target import find_target
+from quarterdeck.cli.target import find_target, find_target_beside
+from quarterdeck.client.errors import NoKeyError
 
 
 @pytest.fixture
@@ -66,6 +68,50 @@ def test_a_key_from_a_command_and_from_a_variable(home, monkeypatch):
         find_target("b")
     monkeypatch.setenv("B_KEY", "sk_b")
     assert find_target("b").current_key() == "sk_b"
+
+
+def test_only_the_embedded_service_needs_no_address(home):
+    write(home, "[profiles.local]\nshown = true\n")
+    assert find_target("local").embedded and find_target_beside("local").embedded
+    write(home, "[profiles.work]\nshown = true\n")
+    with pytest.raises(ConfigError, match="work: give one of url and socket"):
+        find_target("work")
+
+
+def test_the_key_of_the_service_in_use_is_sent_to_no_other(home, monkeypatch):
+    monkeypatch.setenv("QD_API_KEY", "sk_mine")
+    write(home, '[profiles.work]\nurl = "http://work"\n')
+    assert find_target("work").current_key() == "sk_mine"
+    assert find_target_beside("work").current_key() is None
+    assert find_target_beside("work").key_file == home / "client" / "keys" / "work"
+
+
+def test_the_key_command_of_a_service_beside_gets_no_terminal(home):
+    program = "import os, sys; print(os.getsid(0) == os.getpid(), sys.stdin.read() == '')"
+    write(
+        home, f'[profiles.a]\nurl = "http://a"\nkey_command = {[sys.executable, "-c", program]}\n'
+    )
+    assert find_target_beside("a").key == "True True"
+
+
+async def test_services_beside_are_those_shown_each_address_once(home):
+    write(
+        home,
+        '[profiles.a]\nurl = "http://a"\nkey = "k"\nshown = true\n'
+        '[profiles.b]\nurl = "http://b"\nshown = true\n'
+        '[profiles.again]\nurl = "http://b"\nkey = "k"\nshown = true\n'
+        '[profiles.hidden]\nurl = "http://c"\nkey = "k"\n'
+        "[profiles.local]\nshown = true\n",
+    )
+    machine = LocalMachine(find_target("a"))
+    found = machine.beside()
+    assert [(one.name, one.endpoint) for one in found] == [("b", "http://b"), ("local", "local")]
+    assert found[0].git_variables == {"QD_PROFILE": "b"}
+    assert found[0].revive is not None
+    with pytest.raises(NoKeyError, match="no key for b"):
+        await found[0].revive()
+    machine.show_beside("hidden", True)
+    assert [one.name for one in machine.beside()] == ["b", "hidden", "local"]
 
 
 def test_names_are_renamed(home):

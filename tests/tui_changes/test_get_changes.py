@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.cli.cockpit import LocalMachine
 from quarterdeck.cli.target import embedded_target
 from quarterdeck.tui.screens.commands import work_words
 from tests.support.git import git
@@ -51,7 +50,7 @@ async def test_work_is_committed_fetched_applied_merged_and_pushed(
 ) -> None:
     async with shop.cockpit(size=(120, 40)) as desk:
         # The cockpit's own service counts, whatever the variables say.
-        desk.app.surroundings = LocalMachine(embedded_target())
+        desk.app.app_state.git_variables = embedded_target().git_variables
         monkeypatch.setenv("QD_URL", "http://127.0.0.1:1")
         await ready(desk)
         await desk.see(
@@ -199,7 +198,7 @@ async def test_another_repository_is_named_before_anything_is_brought_into_it(
     git(other, "commit", "-q", "-m", "Notes")
     monkeypatch.setattr(shop, "repository", other)
     async with shop.cockpit(size=(120, 40)) as desk:
-        desk.app.surroundings = LocalMachine(embedded_target())
+        desk.app.app_state.git_variables = embedded_target().git_variables
         await ready(desk)
         await desk.see("…/other is not a clone of", "in common")
         for key, verb in (("f", "Fetch"), ("a", "Apply"), ("m", "Merge")):

@@ -34,6 +34,7 @@ def surroundings() -> Any:
         current="local",
         file=Path("/home/me/.quarterdeck/config.toml"),
         own_machine=True,
+        beside=list,
         known=lambda: [here, KnownService("work", "https://deck.example")],
     )
 

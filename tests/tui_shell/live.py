@@ -20,7 +20,7 @@ from quarterdeck.client.connection import HttpConnection
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.tui.app import Cockpit
-from quarterdeck.tui.host_services import ServiceChoice
+from quarterdeck.tui.host_services import ServiceChoice, Surroundings
 from quarterdeck.tui.options import Options
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment
 from quarterdeck.wire.replicas import CreateReplica, ReplicaDetail
@@ -124,6 +124,7 @@ class Installation:
         size: tuple[int, int] = (100, 30),
         drafts: Path | None = None,
         options: Options | None = None,
+        surroundings: Surroundings | None = None,
     ) -> AsyncIterator["Desk"]:
         """Opens a cockpit; no worker of it may fail."""
         self.cockpits += 1
@@ -132,6 +133,7 @@ class Installation:
             drafts=drafts or self.home / f"client-{self.cockpits}",
             directory=self.repository,
             options=options,
+            surroundings=surroundings,
         )
         with short_samples():
             async with app.run_test(size=size, notifications=True) as pilot:
@@ -194,7 +196,7 @@ class Desk:
             self.app.post_message(event)
 
     def replica(self, name: str) -> ReplicaState:
-        return next(one for one in self.app.app_state.replicas.values() if one.name == name)
+        return next(one for one in self.app.services.all() if one.full_name == name)
 
     @property
     def focus(self) -> str:

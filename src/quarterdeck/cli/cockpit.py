@@ -27,13 +27,12 @@ from quarterdeck.cli.target import (
     find_target,
     find_target_beside,
     find_target_with_key,
-    profile_label,
+    profile_endpoint,
     store_key,
     stored_key_path,
 )
 from quarterdeck.client.errors import NoKeyError
 from quarterdeck.local.files import read_file
-from quarterdeck.local.home import Home
 from quarterdeck.tui.host_services import KnownService, NotSupportedError, ServiceChoice
 from quarterdeck.tui.options import Options, read_options
 
@@ -137,13 +136,14 @@ class LocalMachine:
             profiles = self._profiles()
         except NotSupportedError:
             return []  # the settings say why
-        taken = {self._target.label}
+        taken = {self._target.endpoint}
         found: list[ServiceChoice] = []
         for name, profile in profiles.items():
-            label = profile_label(profile)
-            if profile.shown and label not in taken:
-                taken.add(label)
-                found.append(_BesideService(name, label, self._target.home).choice)
+            endpoint = profile_endpoint(profile)
+            if profile.shown and endpoint not in taken:
+                taken.add(endpoint)
+                label = LOCAL if profile.embedded else endpoint
+                found.append(_BesideService(name, label, endpoint).choice)
         return found
 
     def show_beside(self, name: str, shown: bool) -> None:
@@ -234,10 +234,10 @@ def service_of(target: Target) -> ServiceChoice:
 class _BesideService:
     """A service shown beside the one in use: its key is found in the background, when it is first needed."""
 
-    def __init__(self, name: str, label: str, home: Home) -> None:
+    def __init__(self, name: str, label: str, endpoint: str) -> None:
         self._name = name
         self._target: Target | None = None
-        embedded = {URL_VARIABLE: f"unix:{home.socket}", PROFILE_VARIABLE: ""}
+        embedded = {PROFILE_VARIABLE: "", URL_VARIABLE: endpoint}
         variables = embedded if label == LOCAL else {PROFILE_VARIABLE: name}
         self.choice = ServiceChoice(self._client, label, self._revive, name, variables)
 

@@ -269,14 +269,10 @@ def _socket_path(profile: "Profile") -> Path | None:
     return Path(profile.socket).expanduser().absolute() if profile.socket else None
 
 
-def profile_label(profile: "Profile") -> str:
-    """Return the `Target.label` of a profile, without finding its key."""
-    if profile.embedded:
-        return LOCAL
-    socket = _socket_path(profile)
-    if socket is not None:
-        return LOCAL if socket == find_home().socket else f"unix:{socket}"
-    return profile.url or ""
+def profile_endpoint(profile: "Profile") -> str:
+    """Return the `Target.endpoint` of a profile, without finding its key."""
+    socket = find_home().socket if profile.embedded else _socket_path(profile)
+    return f"unix:{socket}" if socket is not None else profile.url or ""
 
 
 def _key_of(name: str, profile: "Profile", *, beside: bool) -> str | None:

@@ -142,7 +142,12 @@ LIST_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("replica.archive", "A", "archive", "Archive (compresses files, keeps history)"),
         Action("list.mark-all", "asterisk", "mark_all", "Select all / none"),
         Action("list.pin", "p", "pin", "Pin to the top (on / off)"),
-        Action("list.group", "b", "group", "Group by repository, environment, source, not at all"),
+        Action(
+            "list.group",
+            "b",
+            "group",
+            "Group by repository, environment, source, service, or not at all",
+        ),
         Action("list.sort-next", "greater_than_sign", "sort_by(1)", "Sort by the next column"),
         Action("list.sort-previous", "less_than_sign", "sort_by(-1)", "Sort by the column before"),
         Action("list.reverse", "r", "reverse", "Reverse the order"),
