@@ -77,6 +77,61 @@ async def _finish(place: Installation) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
+    ("allowed", "reaches", "told"),
+    [
+        ("on", f":p=body;{TOLD}\x1b\\", "shows desktop notifications (OSC 99)"),
+        ("off", "\a", "set -g allow-passthrough on"),
+    ],
+)
+def test_what_the_terminal_told_tmux_decides_and_the_settings_say_it(
+    live_service: Installation, tmux: Run, allowed: str, reaches: str, told: str
+) -> None:
+    do(live_service.create("alpha"))
+    with cockpit(live_service, tmux, f"set -g allow-passthrough {allowed}") as program:
+        program.wait_for("idle")
+        program.type("\x1bP>|kitty(0.35.2)\x1b\\")  # the answer to tmux
+        program.wait(lambda: "kitty" in tmux("display-message", "-p", "#{client_termtype}"))
+        program.type(",")
+        program.wait_for("kitty(0.35.2)")
+        program.wait_for(told)
+        program.type("\x1b")
+        program.wait_for("n new")
+        do(live_service.create("other", HELD))
+        program.wait_for("working")
+        do(_finish(live_service))
+        program.wait(lambda: reaches.encode() in program.raw)
+
+
+def test_a_terminal_that_says_what_it_is_is_notified_its_own_way(
+    live_service: Installation,
+) -> None:
+    do(live_service.create("alpha"))
+    variables = dict.fromkeys(("TERM_PROGRAM", "LC_TERMINAL", "VTE_VERSION", "TMUX"), "")
+    with Program(
+        [sys.executable, "-m", "quarterdeck"],
+        columns=100,
+        lines=30,
+        environment={
+            **variables,
+            "QUARTERDECK_HOME": str(live_service.home),
+            "QD_URL": "",
+            "QD_API_KEY": "",
+        },
+        directory=live_service.repository,
+    ) as program:
+        program.wait(lambda: b"\x1b[>0q\x1b[c" in program.raw)
+        program.type("\x1bP>|WezTerm 20240203\x1b\\\x1b[?65;4;6;18;22c")
+        program.wait_for("idle")
+        do(live_service.create("other", HELD))
+        program.wait_for("working")
+        do(_finish(live_service))
+        reaches = f"\x1b]777;notify;quarterdeck;{TOLD}\a".encode()
+        program.wait(lambda: reaches in program.raw)
+        program.type(CTRL_Q)
+        assert program.finish(60) == 0
+
+
+@pytest.mark.parametrize(
     ("settings", "variables", "reaches"),
     [
         ("set -g allow-passthrough on", {"LC_TERMINAL": "iTerm2"}, f"\x1b]9;quarterdeck: {TOLD}\a"),

@@ -1,6 +1,6 @@
 """Notices: what causes one, and what is sent."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -8,8 +8,11 @@ import pytest
 from quarterdeck.store.notices import AttentionNotice, NoticeWatch
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import ListChanged
+from quarterdeck.store.status import Attention
 from quarterdeck.tui.notices import Messenger, protocol_of, sequence_of
-from quarterdeck.tui.options import Options
+from quarterdeck.tui.options import NOTICE_OF, Options, is_quiet, read_options
+from quarterdeck.tui.terminal_identity import TerminalAnswered, TerminalIdentity
+from quarterdeck.tui.textual_ext.driver import AltKeyParser
 from quarterdeck.wire.base import utc_now
 from tests.support.waiting import eventually
 from tests.tui_shell.frozen import START, FrozenCockpit, screen_text
@@ -98,7 +101,7 @@ def test_a_closer_look_is_no_event(state: ReplicaState) -> None:
     ("environment", "protocol"),
     [
         ({"TERM_PROGRAM": "iTerm.app"}, "9"),
-        ({"TERM": "xterm-kitty"}, "9"),
+        ({"TERM": "xterm-kitty"}, "99"),
         ({"TERM": "foot-extra"}, "777"),
         ({"VTE_VERSION": "7600", "TERM": "xterm-256color"}, "777"),
         ({"TERM": "xterm-256color"}, "bell"),
@@ -106,7 +109,113 @@ def test_a_closer_look_is_no_event(state: ReplicaState) -> None:
     ],
 )
 def test_the_terminal_is_told_in_its_own_way(environment: dict[str, str], protocol: str) -> None:
-    assert protocol_of(environment) == protocol
+    assert protocol_of("", environment) == protocol
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"),
+    [
+        ("kitty(0.35.2)", "99"),
+        ("iTerm2 3.5.4", "9"),
+        ("WezTerm 20240203-110809", "777"),
+        ("ghostty 1.1.0", "777"),
+        ("foot(1.18.0)", "777"),
+        ("VTE(7600)", "777"),
+        ("xterm-kitty", "99"),
+        ("Konsole 23.08.1", "bell"),
+        ("XTerm(390)", "bell"),
+    ],
+)
+def test_what_the_terminal_says_counts_before_variables(name: str, protocol: str) -> None:
+    assert (
+        protocol_of(name, {"TERM_PROGRAM": "WarpTerminal"} if protocol != "bell" else {})
+        == protocol
+    )
+    assert protocol_of("Konsole 23", {"TERM_PROGRAM": "iTerm.app"}) == "bell"
+    assert protocol_of("xterm-256color", {"LC_TERMINAL": "iTerm2"}) == "9"
+
+
+def test_answers_are_told_from_keys() -> None:
+    parser = AltKeyParser()
+
+    def read(*pieces: str) -> list[str | None]:
+        found = [event for piece in pieces for event in parser.feed(piece)]
+        return [getattr(event, "name", None) or getattr(event, "key", None) for event in found]
+
+    assert read("a\x1bP>|kitty(0.35.2)\x1b\\b") == ["a", "kitty(0.35.2)", "b"]
+    assert read("\x1b[?62;22c") == [None]
+    assert read("x\x1bP>|foo", "t(1.1", "8)\x1b", "\\\x1b[?6", "2cy") == [
+        "x",
+        "foot(1.18)",
+        None,
+        "y",
+    ]
+    pasted = list(parser.feed("\x1b[200~\x1b[?1c\x1b[201~."))
+    assert [type(event).__name__ for event in pasted] == ["Paste", "Key"]
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_what_only_begins_like_an_answer_is_read_as_before(late: bool) -> None:
+    parser = AltKeyParser()
+    assert list(parser.feed("\x1b[?2026")) == []
+    if late:  # it is held no longer
+        parser._held_until = 0.0  # pyright: ignore[reportPrivateUsage]
+        assert list(parser.tick()) == [] and not parser._held  # pyright: ignore
+    found = [type(event).__name__ for event in parser.feed(";2$yq")]
+    assert found == ["TerminalSupportsSynchronizedOutput", "Key"]
+
+
+async def test_the_answer_is_waited_for_a_moment_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    identity = TerminalIdentity()
+    assert await identity.name() == ""  # not asked
+    identity.expect()
+    identity.take(TerminalAnswered("kitty(0.35.2)"))
+    assert await identity.name() == "kitty(0.35.2)"
+    silent = TerminalIdentity()
+    silent.expect()
+    monkeypatch.setattr("quarterdeck.tui.terminal_identity.SECONDS", 0.01)
+    assert await silent.name() == ""
+    monkeypatch.setattr("quarterdeck.tui.terminal_identity.SECONDS", 1e6)
+    assert await silent.name() == ""
+
+
+@pytest.mark.parametrize(
+    ("attention", "notices", "rule", "kind"),
+    [
+        (Attention.ASKS, "osc", "desktop", "desktop"),
+        (Attention.PLAN, "osc", "bell", "bell"),
+        (Attention.FAILED, "osc", "off", "off"),
+        (Attention.DONE_UNSEEN, "bell", "desktop", "bell"),
+        (Attention.DONE_UNSEEN, "bell", "off", "off"),
+        (Attention.ASKS, "off", "desktop", "off"),
+    ],
+)
+def test_each_state_has_a_rule(attention: Attention, notices: str, rule: str, kind: str) -> None:
+    table = {"notices": notices, NOTICE_OF[attention]: rule}
+    options = read_options({"cockpit": table})
+    assert not options.faults and options.kind_of_notice(attention) == kind
+
+
+@pytest.mark.parametrize(
+    ("hours", "quiet", "loud"),
+    [
+        ("22:00-07:00", ["22:00", "23:59", "00:00", "06:59"], ["07:00", "12:00", "21:59"]),
+        ("12:30-13:00", ["12:30", "12:59"], ["12:29", "13:00", "00:00"]),
+        ("", [], ["00:00", "12:00"]),
+    ],
+)
+def test_quiet_hours(hours: str, quiet: list[str], loud: list[str]) -> None:
+    options = read_options({"cockpit": {"quiet": hours}})
+    assert not options.faults
+    for wanted, times in ((True, quiet), (False, loud)):
+        for one in times:
+            assert is_quiet(options.quiet, datetime.fromisoformat(f"2026-11-26T{one}")) is wanted
+
+
+@pytest.mark.parametrize("hours", ["22-7", "22:00", "24:00-07:00", "07:00-07:00", 7])
+def test_wrong_quiet_hours_are_a_fault(hours: object) -> None:
+    options = read_options({"cockpit": {"quiet": hours}})
+    assert options.quiet == "" and "such as 22:00-07:00" in options.faults[0]
 
 
 @pytest.mark.parametrize("protocol", ["9", "777"])
@@ -117,11 +226,21 @@ def test_nothing_in_a_name_reaches_the_terminal_as_a_command(protocol: str) -> N
     assert inner.count(";") == (1 if protocol == "9" else 3)
 
 
-async def sent(setting: str, environment: dict[str, str]) -> str:
+def test_kitty_gets_a_title_and_a_body_that_replaces_the_one_before() -> None:
+    sequence = sequence_of("99", "a\x1b\\\x07b", "42")
+    assert sequence == "\x1b]99;i=qd42:d=0;quarterdeck\x1b\\\x1b]99;i=qd42:p=body;ab\x1b\\"
+
+
+async def sent(
+    setting: str, environment: dict[str, str], quiet: str = "", name: str | None = None
+) -> str:
     written: list[str] = []
-    messenger = Messenger(written.append, environment)
+    identity = TerminalIdentity()
+    identity.take(TerminalAnswered(name))
+    messenger = Messenger(written.append, identity, environment)
     state_id = FrozenCockpit(Path("/nowhere")).add("x").id
-    await messenger.send(AttentionNotice(state_id, "x has finished"), setting)
+    notice = AttentionNotice(state_id, "x has finished")
+    await messenger.send(notice, Options(notices=setting, quiet=quiet))
     return "".join(written)
 
 
@@ -131,6 +250,11 @@ async def test_settings_of_notices() -> None:
     assert await sent("bell", iterm) == "\a"
     assert await sent("osc", iterm) == "\x1b]9;quarterdeck: x has finished\a"
     assert await sent("osc", {"TERM": "xterm"}) == "\a"
+    assert "]777;" in await sent("osc", iterm, name="WezTerm 1")
+    assert await sent("osc", iterm, name="tmux 3.5a") == "\a"  # on another machine
+    now = datetime.now()
+    around = "-".join(f"{now + timedelta(hours=by):%H:%M}" for by in (-1, 1))
+    assert await sent("osc", iterm, around) == ""
 
 
 @pytest.mark.parametrize(("allowed", "passes"), [("on", True), ("all", True), ("off", False)])
@@ -138,7 +262,7 @@ async def test_tmux_is_asked_and_passes_on_what_it_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: str, passes: bool
 ) -> None:
     tmux = tmp_path / "tmux"
-    tmux.write_text(f"#!/bin/sh\necho {allowed}\n")
+    tmux.write_text(f"#!/bin/sh\ntest $1 = show && echo {allowed} || echo xterm-256color\n")
     tmux.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     written = await sent("osc", {"TMUX": "/tmp/tmux-0/default,1,0", "LC_TERMINAL": "iTerm2"})

@@ -27,6 +27,7 @@ class AttentionNotice:
 
     replica_id: UUID
     text: str
+    attention: Attention = Attention.DONE_UNSEEN
 
 
 @dataclass(frozen=True)
@@ -62,4 +63,5 @@ class NoticeWatch:
         if now not in SENTENCES or self._notified.get(state.id) == now:
             return None
         self._notified[state.id] = now
-        return AttentionNotice(state.id, f"{name_line(state.full_name)[:LONGEST]} {SENTENCES[now]}")
+        text = f"{name_line(state.full_name)[:LONGEST]} {SENTENCES[now]}"
+        return AttentionNotice(state.id, text, now)

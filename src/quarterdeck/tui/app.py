@@ -28,8 +28,9 @@ from quarterdeck.tui.host_services import ServiceChoice
 from quarterdeck.tui.host_terminal import ending_on_hangup
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.outside import say_later
+from quarterdeck.tui.terminal_identity import TerminalAnswered, TerminalIdentity
 from quarterdeck.tui.textual_ext import toasts
-from quarterdeck.tui.textual_ext.driver import install_alt_keys, outlet_driver
+from quarterdeck.tui.textual_ext.driver import ask_identity, install_alt_keys, outlet_driver
 from quarterdeck.tui.textual_ext.type_ahead import KeyHold, TypeAhead
 from quarterdeck.tui.textual_ext.worker_cleanup import WorkerCleanup
 from quarterdeck.tui.widgets.status_line import OpeningScreen
@@ -82,7 +83,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         self._drafts = drafts
         self._directory = directory
         self._host: EmulatorHost | None = None
-        self._messenger: Messenger | None = None
+        self._identity = TerminalIdentity()
         self._following: dict[AppState, Worker[None]] = {}
         """The worker of each service's store."""
         self.failures = FailureLog(drafts)
@@ -130,7 +131,12 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
     def on_mount(self) -> None:
         if not self.is_headless:
             self._ending.enter_context(ending_on_hangup(lambda: self.exit(0)))
+            ask_identity(self, self._identity.expect())
         self.call_after_refresh(self._open, self.hold_keys("Starting"))
+
+    def on_terminal_answered(self, answer: TerminalAnswered) -> None:
+        """Note what the terminal is."""
+        self._identity.take(answer)
 
     def on_app_focus(self) -> None:
         """Check for new replicas when the user comes back from another window."""
@@ -280,11 +286,14 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     @work(group="notices")
     async def _send_notice(self, notice: "AttentionNotice") -> None:
-        if self._messenger is None:
-            from quarterdeck.tui.notices import Messenger
+        await self.messenger.send(notice, self.options)
 
-            self._messenger = Messenger(self.write_outside)
-        await self._messenger.send(notice, self.options.notices)
+    @cached_property
+    def messenger(self) -> "Messenger":
+        """Sends notices to the terminal."""
+        from quarterdeck.tui.notices import Messenger
+
+        return Messenger(self.write_outside, self._identity)
 
     def write_outside(self, sequence: str) -> None:
         """Send a sequence to the terminal that changes nothing on its screen."""

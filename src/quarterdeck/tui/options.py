@@ -8,11 +8,14 @@
 Errors are reported as sentences; those settings and actions keep their defaults.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, time
 from difflib import get_close_matches
 from typing import Any, cast
 
+from quarterdeck.store.status import Attention
 from quarterdeck.tui.actions import ACTIONS, Action, KeyContext
 from quarterdeck.tui.actions.keys import InvalidKeyNameError, is_text, key_name, shown_name
 from quarterdeck.tui.actions.model import AROUND, TYPING
@@ -159,6 +162,16 @@ def _active(where: KeyContext) -> Iterator[Action]:
 THEMES = ("dark", "light", "ansi")
 MOTIONS = ("auto", "full", "reduced")
 NOTICES = ("osc", "bell", "off")
+NOTICE_KINDS = ("desktop", "bell", "off")
+NOTICE_OF = {
+    Attention.ASKS: "notices_asking",
+    Attention.PLAN: "notices_plan",
+    Attention.FAILED: "notices_failed",
+    Attention.DONE_UNSEEN: "notices_done",
+}
+"""The settings with the rule of each state that causes a notice."""
+QUIET = "quiet"
+_HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 CLIPBOARD = ("ask", "refuse")
 CALLS = ("edits", "output", "folded")
 EDITING = ("standard", "vim")
@@ -168,6 +181,7 @@ CHOICES: dict[str, tuple[str | bool, ...]] = {
     "motion": MOTIONS,
     "mouse": (True, False),
     "notices": NOTICES,
+    **dict.fromkeys(NOTICE_OF.values(), NOTICE_KINDS),
     "clipboard": CLIPBOARD,
     "calls": CALLS,
     "editing": EDITING,
@@ -183,6 +197,11 @@ class Options:
     motion: str = "auto"
     mouse: bool = True
     notices: str = "osc"
+    notices_asking: str = "desktop"
+    notices_plan: str = "desktop"
+    notices_failed: str = "desktop"
+    notices_done: str = "desktop"
+    quiet: str = ""
     clipboard: str = "ask"
     calls: str = "edits"
     editing: str = "standard"
@@ -192,6 +211,37 @@ class Options:
     def with_setting(self, name: str, value: str | bool) -> "Options":
         """Return a copy with one setting of `CHOICES` changed."""
         return replace(self, **cast("dict[str, Any]", {name: value}))
+
+    def kind_of_notice(self, attention: Attention) -> str:
+        """Return how a state is told: by one of `NOTICE_KINDS`, and never by more than `notices` allows."""
+        allowed = {"osc": "desktop"}.get(self.notices, self.notices)
+        rule = str(getattr(self, NOTICE_OF[attention])) if attention in NOTICE_OF else "off"
+        return max(allowed, rule, key=NOTICE_KINDS.index)
+
+
+def quiet_hours(text: str) -> tuple[time, time] | None:
+    """Return beginning and end of quiet hours such as `22:00-07:00`; None for an empty text.
+
+    Raises:
+        ValueError: the text is neither.
+    """
+    if not text:
+        return None
+    found = _HOURS.fullmatch(text)
+    if found is None or found[0][:5] == found[0][6:]:
+        raise ValueError("Quiet hours are two different times, such as 22:00-07:00.")
+    hours = [int(part) for part in found.groups()]
+    return time(hours[0], hours[1]), time(hours[2], hours[3])
+
+
+def is_quiet(text: str, now: datetime) -> bool:
+    """Return whether a local time is within the quiet hours, which may go across midnight."""
+    hours = quiet_hours(text)
+    if hours is None:
+        return False
+    begin, end = hours
+    inside = begin <= now.time() < end
+    return inside if begin < end else not end <= now.time() < begin
 
 
 def read_options(document: Mapping[str, object]) -> Options:
@@ -213,8 +263,17 @@ def _settings(table: object, faults: list[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name, value in cast("dict[str, object]", table).items():
         allowed = CHOICES.get(name)
-        if allowed is None:
-            faults.append(f"cockpit.{name} is not a setting; known: {', '.join(CHOICES)}.")
+        if name == QUIET:
+            try:
+                quiet_hours(value if isinstance(value, str) else repr(value))
+            except ValueError as error:
+                faults.append(f"cockpit.{name}: {error}")
+            else:
+                settings[name] = value
+        elif allowed is None:
+            faults.append(
+                f"cockpit.{name} is not a setting; known: {', '.join((*CHOICES, QUIET))}."
+            )
         elif not _is_one_of(value, allowed):
             choices = ", ".join(_toml(choice) for choice in allowed)
             faults.append(f"cockpit.{name} is not one of {choices}.")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
@@ -20,6 +20,9 @@ from quarterdeck.tui.options import CHOICES, Options
 from quarterdeck.tui.widgets.status_line import connection_words
 from quarterdeck.wire.agents import Agent, CredentialStatus
 
+if TYPE_CHECKING:
+    from quarterdeck.tui.notices import Route
+
 CONNECTIONS = "Connections"
 LOOK = "Appearance and terminal"
 AGENTS = "Agents"
@@ -33,10 +36,16 @@ SETTINGS = {
     "motion": "Motion",
     "mouse": "Mouse",
     "notices": "Notifications",
+    "notices_asking": "  when it asks",
+    "notices_plan": "  when a plan is ready",
+    "notices_failed": "  when it failed",
+    "notices_done": "  when it is done",
     "clipboard": "Clipboard access",
     "calls": "Ended tool calls",
     "editing": "Composer keys",
 }
+LAST_NOTICE = "notices_done"
+"""The setting that those without a list of values follow."""
 EXPLAINED = {
     "dark": "",
     "light": "",
@@ -45,7 +54,8 @@ EXPLAINED = {
     "full": "",
     "reduced": "no animation",
     "osc": "when a replica needs you: a message to your terminal",
-    "bell": "when a replica needs you: the bell",
+    "bell": "the bell",
+    "desktop": "",
     "off": "",
     "ask": "ask before a terminal program writes the clipboard",
     "refuse": "never",
@@ -153,8 +163,10 @@ def _connection_note(service: KnownService, here: bool, shown: ConnectionState |
     return keyed("{settings.change} to switch · {settings.show} to show beside")
 
 
-def look_rows(options: Options, no_color: bool) -> Iterator[SettingRow]:
-    """Yield the rows of the appearance settings."""
+def look_rows(
+    options: Options, no_color: bool, terminal: "Route | None" = None
+) -> Iterator[SettingRow]:
+    """Yield the rows of the appearance settings; `terminal` is how notices reach it, once known."""
     yield head(LOOK)
     for name, label in SETTINGS.items():
         value = getattr(options, name)
@@ -163,6 +175,11 @@ def look_rows(options: Options, no_color: bool) -> Iterator[SettingRow]:
             note = "NO_COLOR is set: no color is sent"
         shown = ("on" if value else "off") if isinstance(value, bool) else str(value)
         yield SettingRow(LOOK, label, shown, note, "setting", name)
+        if name == LAST_NOTICE:
+            hours = "no notices then; local time" if options.quiet else ""
+            yield SettingRow(LOOK, "  quiet hours", options.quiet or "none", hours, "quiet")
+            if terminal is not None:
+                yield SettingRow(LOOK, "  terminal", terminal.name or "unknown", terminal.words)
 
 
 def next_choice(options: Options, name: str) -> str | bool:

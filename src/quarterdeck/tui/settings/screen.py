@@ -23,12 +23,14 @@ from quarterdeck.tui.actions.pages import SETTINGS_PLACES
 from quarterdeck.tui.forms.kit import Field, FormScreen, InvalidValueError, ModelForm, Refusal
 from quarterdeck.tui.host_services import KnownService, NotSupportedError, Surroundings
 from quarterdeck.tui.kit.dialogs import AskField, AskScreen, ConfirmScreen, Dialog, WrongFieldError
+from quarterdeck.tui.options import QUIET, quiet_hours
 from quarterdeck.tui.screens.page import PageScreen
 from quarterdeck.tui.settings import listing
 from quarterdeck.tui.settings.listing import SettingRow, SettingsList
 
 if TYPE_CHECKING:
     from quarterdeck.tui.app import Cockpit
+    from quarterdeck.tui.notices import Route
 
 
 EMPTY = "Required."
@@ -141,6 +143,8 @@ class SettingsScreen(PageScreen):
         super().__init__(app_state)
         self._found = ServiceSettings(lambda: app_state.client)
         self._problem = ""
+        self._terminal: Route | None = None
+        """How notices reach the terminal, once it was found out."""
 
     def body(self) -> ComposeResult:
         yield SettingsList()
@@ -168,7 +172,7 @@ class SettingsScreen(PageScreen):
             *listing.connection_rows(
                 self._known(), current, self._beside, self._problem, more=around is not None
             ),
-            *listing.look_rows(options, self.app.no_color),
+            *listing.look_rows(options, self.app.no_color, self._terminal),
             *listing.service_rows(self._found, own),
             *listing.key_rows(options, file),
         ]
@@ -196,6 +200,9 @@ class SettingsScreen(PageScreen):
 
     @work(exclusive=True, group="read")
     async def _read(self) -> None:
+        if not self.app.is_headless:
+            self._terminal = await self.host.messenger.route()
+            self._show()
         for part in ("agents", "credentials", "api_keys", "notifications"):
             await self._found.read(part)
             self._show()
@@ -214,7 +221,9 @@ class SettingsScreen(PageScreen):
             case "new-connection":
                 self._ask_connection()
             case "setting":
-                self._set(row.about)
+                self._set(row.about, listing.next_choice(self.host.options, row.about))
+            case "quiet":
+                self._ask_quiet()
             case "install":
                 self._install(row.about)
             case "credential":
@@ -274,8 +283,19 @@ class SettingsScreen(PageScreen):
             raise NotSupportedError("Test failed; check the URL.")
         self.tell("information", "Notification", "Test notification sent.")
 
-    def _set(self, name: str) -> None:
-        value = listing.next_choice(self.host.options, name)
+    def _ask_quiet(self) -> None:
+        async def take(typed: str) -> None:
+            hours = "" if typed == "none" else typed
+            try:
+                quiet_hours(hours)
+            except ValueError as error:
+                raise NotSupportedError(str(error)) from error
+            self._set(QUIET, hours)
+
+        explained = "Such as 22:00-07:00, in local time; or none."
+        self._ask(AskValueScreen("Quiet hours", explained, take))
+
+    def _set(self, name: str, value: str | bool) -> None:
         self.host.set_option(name, value)
         around = self.host.surroundings
         try:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from time import monotonic
 from typing import IO, Any, Final, cast
 
 import textual
@@ -20,6 +21,8 @@ from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 from textual.message import Message
+
+from quarterdeck.tui.terminal_identity import ANSWERS, BEGUN, TerminalAnswered
 
 # pyright: reportPrivateUsage=false
 
@@ -110,8 +113,12 @@ _PAIR = re.compile("\x1b([^\x1b\\[O\\]P_^])")
 """Escape and a character that starts no sequence of the terminal."""
 
 
+HELD_SECONDS = 0.1
+"""Time within which the rest of a report follows its beginning."""
+
+
 class AltKeyParser(XTermParser):
-    """Textual's parser, which also recognizes Alt with any single character.
+    """Textual's parser, which also recognizes Alt with any single character, and what the terminal is.
 
     Over a slow connection Escape and the next key come in one read, just as Alt and a key do. Textual
     keeps the Escape for letters and digits only: of Escape and a colon, which is how a file is saved in
@@ -120,9 +127,39 @@ class AltKeyParser(XTermParser):
     """
 
     _pasting = False
+    _held = ""
+    """The beginning of a report that the terminal has not sent in full yet."""
+    _held_until = 0.0
 
     def feed(self, data: str) -> Iterable[Message]:
         """Yield the events of what was read."""
+        is_end = not data
+        data, self._held = self._held + data, ""
+        if not self._pasting and (begun := BEGUN.search(data)) and not is_end:
+            data, self._held = data[: begun.start()], begun[0]
+            self._held_until = monotonic() + HELD_SECONDS
+        position = 0
+        for answer in ANSWERS.finditer(data):
+            before = data[position : answer.start()]
+            if self._is_pasting(before):
+                continue
+            if before:
+                yield from self._keys(before)
+            yield TerminalAnswered(answer["name"])
+            position = answer.end()
+        if data[position:]:
+            yield from self._keys(data[position:])
+        if is_end:
+            yield from self._keys("")
+
+    def tick(self) -> Iterable[Message]:
+        """Part of `XTermParser`: yield what time decides; what was held may have been keys."""
+        if self._held and monotonic() >= self._held_until:
+            held, self._held = self._held, ""
+            yield from self._keys(held)
+        yield from super().tick()
+
+    def _keys(self, data: str) -> Iterable[Message]:
         position = 0
         for pair in _PAIR.finditer(data):
             before = data[position : pair.start()]
@@ -145,6 +182,14 @@ class AltKeyParser(XTermParser):
         for event in super()._sequence_to_key_events(sequence, alt):
             # Without its character: a field would insert it otherwise.
             yield events.Key(f"alt+{event.key.removeprefix('alt+')}", None) if alt else event
+
+
+def ask_identity(app: App[Any], query: str) -> None:
+    """Send a query whose answers the parser recognizes."""
+    driver = app._driver
+    if isinstance(driver, LinuxDriver) and is_known():
+        driver.write(query)
+        driver.flush()
 
 
 def install_alt_keys() -> None:
