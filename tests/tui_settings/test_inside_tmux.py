@@ -92,6 +92,8 @@ def test_what_the_terminal_told_tmux_decides_and_the_settings_say_it(
         program.type("\x1bP>|kitty(0.35.2)\x1b\\")  # the answer to tmux
         program.wait(lambda: "kitty" in tmux("display-message", "-p", "#{client_termtype}"))
         program.type(",")
+        program.wait_for("Create a key")
+        program.type("\t" * 6 + "j" * 6)  # in the part of the notices
         program.wait_for("kitty(0.35.2)")
         program.wait_for(told)
         program.type("\x1b")

@@ -163,6 +163,33 @@ async def test_notifications_go_where_they_are_sent(
         await desk.see("none")
 
 
+async def test_rules_and_quiet_hours_of_notices_are_kept(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with settings(live, monkeypatch) as desk:
+        await go_to(desk, "When it failed")
+        await desk.press("enter")
+        await eventually(lambda: desk.app.options.notices_failed == "bell")
+        await go_to(desk, "Quiet hours")
+        await desk.press("enter")
+        await desk.see("Such as 22:00-07:00")
+        await desk.write("22-7")
+        await desk.press("enter")
+        await desk.see("two different times")
+        await desk.press("ctrl+u")
+        await desk.write("22:00-07:00")
+        await desk.press("enter")
+        await desk.see("no notices then; local time")
+        kept = tomllib.loads(file(live).read_text())["cockpit"]
+        assert kept == {"notices_failed": "bell", "quiet": "22:00-07:00"}
+        await desk.press("enter")
+        await desk.see("Such as 22:00-07:00")
+        await desk.write("none")
+        await desk.press("enter")
+        await eventually(lambda: desk.app.options.quiet == "")
+    file(live).unlink()
+
+
 @pytest.mark.long
 async def test_another_service_is_gone_to_without_leaving(
     live: Installation, monkeypatch: pytest.MonkeyPatch

@@ -29,23 +29,24 @@ AGENTS = "Agents"
 CREDENTIALS = "Provider credentials"
 API_KEYS = "API keys"
 NOTIFICATIONS = "Notifications"
+NOTICES = "Notices in your terminal"
 KEYS = "Keys"
 
 SETTINGS = {
     "theme": "Theme",
     "motion": "Motion",
     "mouse": "Mouse",
-    "notices": "Notifications",
-    "notices_asking": "  when it asks",
-    "notices_plan": "  when a plan is ready",
-    "notices_failed": "  when it failed",
-    "notices_done": "  when it is done",
     "clipboard": "Clipboard access",
     "calls": "Ended tool calls",
     "editing": "Composer keys",
 }
-LAST_NOTICE = "notices_done"
-"""The setting that those without a list of values follow."""
+NOTICE_SETTINGS = {
+    "notices": "Notices",
+    "notices_asking": "When a replica asks",
+    "notices_plan": "When a plan is ready",
+    "notices_failed": "When it failed",
+    "notices_done": "When it is done",
+}
 EXPLAINED = {
     "dark": "",
     "light": "",
@@ -53,7 +54,7 @@ EXPLAINED = {
     "auto": "reduced over SSH",
     "full": "",
     "reduced": "no animation",
-    "osc": "when a replica needs you: a message to your terminal",
+    "osc": "a message to your terminal",
     "bell": "the bell",
     "desktop": "",
     "off": "",
@@ -163,10 +164,8 @@ def _connection_note(service: KnownService, here: bool, shown: ConnectionState |
     return keyed("{settings.change} to switch · {settings.show} to show beside")
 
 
-def look_rows(
-    options: Options, no_color: bool, terminal: "Route | None" = None
-) -> Iterator[SettingRow]:
-    """Yield the rows of the appearance settings; `terminal` is how notices reach it, once known."""
+def look_rows(options: Options, no_color: bool) -> Iterator[SettingRow]:
+    """Yield the rows of the appearance settings."""
     yield head(LOOK)
     for name, label in SETTINGS.items():
         value = getattr(options, name)
@@ -175,11 +174,18 @@ def look_rows(
             note = "NO_COLOR is set: no color is sent"
         shown = ("on" if value else "off") if isinstance(value, bool) else str(value)
         yield SettingRow(LOOK, label, shown, note, "setting", name)
-        if name == LAST_NOTICE:
-            hours = "no notices then; local time" if options.quiet else ""
-            yield SettingRow(LOOK, "  quiet hours", options.quiet or "none", hours, "quiet")
-            if terminal is not None:
-                yield SettingRow(LOOK, "  terminal", terminal.name or "unknown", terminal.words)
+
+
+def notice_rows(options: Options, terminal: "Route | None") -> Iterator[SettingRow]:
+    """Yield the rows of the notices of this cockpit; `terminal` is how they reach it, once known."""
+    yield head(NOTICES, "while a cockpit is open, of replicas that you are not looking at")
+    for name, label in NOTICE_SETTINGS.items():
+        value = str(getattr(options, name))
+        yield SettingRow(NOTICES, label, value, EXPLAINED[value], "setting", name)
+    hours = "no notices then; local time" if options.quiet else ""
+    yield SettingRow(NOTICES, "Quiet hours", options.quiet or "none", hours, "quiet")
+    if terminal is not None:
+        yield SettingRow(NOTICES, "Terminal", terminal.name or "unknown", terminal.words)
 
 
 def next_choice(options: Options, name: str) -> str | bool:

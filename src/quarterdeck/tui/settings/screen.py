@@ -172,8 +172,9 @@ class SettingsScreen(PageScreen):
             *listing.connection_rows(
                 self._known(), current, self._beside, self._problem, more=around is not None
             ),
-            *listing.look_rows(options, self.app.no_color, self._terminal),
+            *listing.look_rows(options, self.app.no_color),
             *listing.service_rows(self._found, own),
+            *listing.notice_rows(options, self._terminal),
             *listing.key_rows(options, file),
         ]
         self.listing.show_rows(shown)
