@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
+from quarterdeck.store.app_state import AppState
+from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.list_view import Grouping, SortKey
 from quarterdeck.tui.screens.main import MainScreen
 from tests.bench.table import Row
 from tests.support.waiting import eventually
-from tests.tui_shell.frozen import FrozenCockpit, screen_text
+from tests.tui_shell.frozen import FrozenCockpit, no_client, screen_text
 
 COUNT = 500
 SAMPLES = 40
@@ -41,9 +43,23 @@ def _cost(work: Callable[[], object]) -> float:
     return statistics.median(costs) * 1000
 
 
-async def _measure(drafts: Path) -> list[Row]:
+def _share(app: FrozenCockpit, drafts: Path) -> None:
+    """Give every other replica to a second service."""
+    disk = ClientDisk(drafts / "work")
+    store = AppState(no_client, endpoint="work", disk=disk, name="work", beside=True)
+    store.listed = True
+    for id, state in list(app.app_state.replicas.items())[::2]:
+        state.service, state.beside = "work", True
+        store.replicas[id] = app.app_state.replicas.pop(id)
+    app.services.add(store)
+
+
+async def _measure(drafts: Path, *, shared: bool = False) -> list[Row]:
     app = FrozenCockpit(drafts)
     _fill(app)
+    if shared:
+        _share(app, drafts)
+    of = f"list of {COUNT} of two services" if shared else f"list of {COUNT}"
     rows: list[Row] = []
     async with app.run_test(size=(120, 40)) as pilot:
         await eventually(lambda: "one-0" in screen_text(app), "the list")
@@ -62,8 +78,8 @@ async def _measure(drafts: Path) -> list[Row]:
             screen._show_table()
             await pilot.pause()
             rows += [
-                Row(f"list of {COUNT}, {name}: a change", _cost(screen._show_list), "ms", 40),
-                Row(f"list of {COUNT}, {name}: a key", _cost(key), "ms", 8),
+                Row(f"{of}, {name}: a change", _cost(screen._show_list), "ms", 40),
+                Row(f"{of}, {name}: a key", _cost(key), "ms", 8),
             ]
             listing.action_edge(0)
     return rows
@@ -72,4 +88,5 @@ async def _measure(drafts: Path) -> list[Row]:
 def list_rows() -> list[Row]:
     """A list that stands still, without a service."""
     with tempfile.TemporaryDirectory() as drafts:
-        return asyncio.run(_measure(Path(drafts)))
+        alone = asyncio.run(_measure(Path(drafts)))
+        return alone + asyncio.run(_measure(Path(drafts) / "shared", shared=True))

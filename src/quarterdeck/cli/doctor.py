@@ -114,7 +114,7 @@ async def check_terminal() -> AsyncGenerator[Finding]:
             yield finding
     if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
         yield ok("ssh", "remote terminal: copies with OSC 52; reduced motion")
-    yield _notices()
+    yield await _notices()
 
 
 def _terminal() -> Generator[Finding]:
@@ -212,14 +212,18 @@ async def _escape_time() -> Finding:
     return ok("tmux escape-time", f"{milliseconds or 'unknown'} ms")
 
 
-def _notices() -> Finding:
-    """Report how notices are shown on this terminal; the setting itself is the cockpit's."""
-    from quarterdeck.tui.notices import protocol_of
+async def _notices() -> Finding:
+    """Report how notices are shown on this terminal, as far as its variables or tmux tell.
 
-    protocol = protocol_of(os.environ)
-    if protocol == "bell":
-        return ok("notices", "by the bell; this terminal is not known to support others")
-    return ok("notices", f"by OSC {protocol}")
+    The cockpit asks the terminal itself, and has the settings.
+    """
+    from quarterdeck.tui.notices import Messenger
+    from quarterdeck.tui.terminal_identity import TerminalIdentity
+
+    route = await Messenger(lambda _: None, TerminalIdentity()).route()
+    if route.protocol == "bell":
+        return ok("notices", "by the bell, unless the terminal tells the cockpit that it does more")
+    return ok("notices", f"by OSC {route.protocol}")
 
 
 async def check_agents(target: Target) -> AsyncGenerator[Finding]:

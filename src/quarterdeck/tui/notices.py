@@ -94,10 +94,10 @@ class Route:
     def words(self) -> str:
         """What notices of the kind `desktop` come to."""
         if self.protocol == "bell":
-            return "rings the bell: no protocol for desktop notifications is known"
+            return "bell only: no protocol for desktop notifications is known"
         if not self.passes:
-            return "rings the bell only: in ~/.tmux.conf, set -g allow-passthrough on"
-        return f"shows desktop notifications (OSC {self.protocol})"
+            return "bell only: ~/.tmux.conf needs set -g allow-passthrough on"
+        return f"desktop notifications (OSC {self.protocol})"
 
 
 class Messenger:

@@ -42,8 +42,8 @@ SETTINGS = {
 }
 NOTICE_SETTINGS = {
     "notices": "Notices",
-    "notices_asking": "When a replica asks",
-    "notices_plan": "When a plan is ready",
+    "notices_asking": "When it asks",
+    "notices_plan": "When a plan waits",
     "notices_failed": "When it failed",
     "notices_done": "When it is done",
 }

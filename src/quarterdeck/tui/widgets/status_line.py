@@ -223,9 +223,7 @@ class StatusLine(Widget):
         ]
         return Strip(segments).crop(0, width).extend_cell_length(width, base)
 
-    def _services(
-        self, services: tuple[ServiceWords, ...], width: int, base: Style
-    ) -> list[Segment]:
+    def _services(self, services: Sequence[ServiceWords], width: int, base: Style) -> list[Segment]:
         if len(services) > 1:
             with_name, found = fitting_words(services, width)
         else:
