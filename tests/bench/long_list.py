@@ -8,13 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
-from quarterdeck.store.app_state import AppState
-from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.list_view import Grouping, SortKey
 from quarterdeck.tui.screens.main import MainScreen
 from tests.bench.table import Row
 from tests.support.waiting import eventually
-from tests.tui_shell.frozen import FrozenCockpit, no_client, screen_text
+from tests.tui_shell.frozen import FrozenCockpit, screen_text
 
 COUNT = 500
 SAMPLES = 40
@@ -43,22 +41,19 @@ def _cost(work: Callable[[], object]) -> float:
     return statistics.median(costs) * 1000
 
 
-def _share(app: FrozenCockpit, drafts: Path) -> None:
+def _share(app: FrozenCockpit) -> None:
     """Give every other replica to a second service."""
-    disk = ClientDisk(drafts / "work")
-    store = AppState(no_client, endpoint="work", disk=disk, name="work", beside=True)
-    store.listed = True
+    store = app.add_service("work")
     for id, state in list(app.app_state.replicas.items())[::2]:
         state.service, state.beside = "work", True
         store.replicas[id] = app.app_state.replicas.pop(id)
-    app.services.add(store)
 
 
 async def _measure(drafts: Path, *, shared: bool = False) -> list[Row]:
     app = FrozenCockpit(drafts)
     _fill(app)
     if shared:
-        _share(app, drafts)
+        _share(app)
     of = f"list of {COUNT} of two services" if shared else f"list of {COUNT}"
     rows: list[Row] = []
     async with app.run_test(size=(120, 40)) as pilot:

@@ -9,7 +9,9 @@ from uuid import UUID
 from textual.app import App
 from textual.dom import NoScreen
 
+from quarterdeck.store.app_state import AppState
 from quarterdeck.store.chats import ChatState
+from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.status import ConnectionPhase
 from quarterdeck.transcript.fold import Transcript
@@ -50,9 +52,19 @@ class FrozenCockpit(Cockpit):
     def _start_up(self) -> None:
         return
 
-    def add(self, name: str, status: str = "active", **fields: Any) -> ReplicaState:
+    def add_service(self, name: str) -> AppState:
+        """A service beside the one in use."""
+        disk = ClientDisk(self._drafts / name)
+        store = AppState(no_client, endpoint=name, disk=disk, name=name, beside=True)
+        store.listed = True
+        self.services.add(store)
+        return store
+
+    def add(
+        self, name: str, status: str = "active", *, store: AppState | None = None, **fields: Any
+    ) -> ReplicaState:
         """A replica with one chat; the number of those before gives it its age and its id."""
-        number = len(self.app_state.replicas)
+        number = sum(1 for _ in self.services.all())
         processing = fields.pop("processing", False)
         awaiting = fields.pop("awaiting_input", False)
         record = ReplicaDetail.model_validate(
@@ -77,7 +89,9 @@ class FrozenCockpit(Cockpit):
         state = ReplicaState(record, seen_at=START, detailed=True)
         known = state.chats[chat.id] = ChatState(chat, transcript=Transcript([]))
         known.turn_started_at = START if processing else None
-        self.app_state.replicas[state.id] = state
+        store = store or self.app_state
+        state.service, state.beside = store.connection.name, store is not self.app_state
+        store.replicas[state.id] = state
         return state
 
 

@@ -221,3 +221,24 @@ def test_reconnecting(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int,
         await press(until="Your input is kept")(pilot)
 
     assert snap_compare(frozen, terminal_size=size, run_before=tell)
+
+
+@each_size
+def test_several_services(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
+    frozen.add("fix-login")
+    frozen.add("spike")
+    work = frozen.add_service("work")
+    work.connection.phase, work.connection.latency_ms = ConnectionPhase.ONLINE, 42.0
+    lab = frozen.add_service("laboratory")
+    lab.connection.phase, lab.connection.retry_in = ConnectionPhase.RECONNECTING, 2.0
+    frozen.add("fix-login", store=work, awaiting_input=True)
+    frozen.add("a-name-that-is-long", store=lab)
+    seen = press(until="laborat")
+    assert snap_compare(frozen, terminal_size=size, run_before=seen)
+
+
+def test_the_table_of_several_services(snap_compare: Any, frozen: FrozenCockpit) -> None:
+    frozen.add("fix-login")
+    frozen.add("fix-login", store=frozen.add_service("work"), processing=True)
+    seen = press("L", until="SERVICE")
+    assert snap_compare(frozen, terminal_size=WIDE, run_before=seen)
