@@ -151,7 +151,7 @@ def test_answers_are_told_from_keys() -> None:
         "y",
     ]
     pasted = list(parser.feed("\x1b[200~\x1b[?1c\x1b[201~."))
-    assert [type(event).__name__ for event in pasted] == ["Paste", "Key"]
+    assert not any(isinstance(event, TerminalAnswered) for event in pasted)
 
 
 @pytest.mark.parametrize("late", [True, False])

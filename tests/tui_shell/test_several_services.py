@@ -14,6 +14,7 @@ import pytest
 from quarterdeck.cli.cockpit import LocalMachine
 from quarterdeck.cli.target import embedded_target
 from quarterdeck.tui.settings.listing import SettingsList
+from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from tests.support.waiting import eventually
 from tests.tui_shell.live import Desk, Installation
 from tests.tui_shell.test_shell_chat import opened, user_messages
@@ -67,6 +68,12 @@ def profile_of(other: Installation) -> str:
     return f'socket = "{other.home}/service/qd.sock"\nkey = "{key}"\nshown = true'
 
 
+async def choose(desk: Desk, name: str) -> None:
+    """Put the cursor on a replica, and wait until it is shown."""
+    desk.app.screen.query_one(ReplicaListView).select(desk.replica(name).id)
+    await desk.see(f"│ {name} · ")
+
+
 async def test_replicas_of_two_services_are_worked_with_in_one_list(
     live: Installation, other: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +116,7 @@ async def test_the_jump_goes_to_a_replica_of_any_service(
     there = await other.create("beta")
     async with both(live, profile_of(other), monkeypatch) as desk:
         await desk.see("○ alpha", "○ work/beta")
+        await choose(desk, "alpha")
         await turn(other, there.id)
         await eventually(lambda: desk.replica("work/beta").unseen, "the end of the turn")
         await desk.see("✓ 1 done")
@@ -146,6 +154,7 @@ async def test_a_service_that_is_gone_holds_up_no_other(
         await desk.see("○ alpha", "○ work/beta", "work ● ")
         other.kill()
         await desk.see("work ✗ offline", "local ● ", "○ work/beta")
+        await choose(desk, "alpha")
         await opened(desk, "alpha")
         await desk.write("hello")
         await desk.press("enter")
