@@ -225,6 +225,27 @@ async def test_an_agent_is_answered_and_no_person_asked(scripted, heard, spec) -
     }
 
 
+async def test_what_was_reported_of_a_call_before_counts_too(scripted, heard, spec) -> None:
+    """Mistral Vibe requests permission with the id of the call alone."""
+    call = run_of("git push")
+    body = f"""
+    reported = {call}
+    def prompt(message):
+        update(sessionUpdate="tool_call", status="pending", **reported)
+        send(id=7, method="session/request_permission",
+             params={{"toolCall": {{"toolCallId": "t", "title": None}}, "options": {OPTIONS}}})
+        say(json.dumps(read().get("result")))
+        answer(message, {{"stopReason": "end_turn"}})
+    serve(prompt)
+    """
+    given = permissions("all", "reject git push")
+    session = await scripted(body, replace(spec, permissions=lambda: given))
+    await session.prompt(Prompt("m", "go"))
+    assert json.loads(heard.text()) == {"outcome": {"outcome": "selected", "optionId": "no"}}
+    (told,) = (event.payload for event in heard.events if event.type == "policy-answer")
+    assert told["toolCall"] == call
+
+
 async def test_a_changed_policy_answers_an_open_question(scripted, heard, spec) -> None:
     given = permissions()
     session = await scripted(RUNS, replace(spec, permissions=lambda: given))

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from quarterdeck.agents.acp.open_calls import OpenCalls
 from quarterdeck.agents.acp.options import OptionState, Usage
 from quarterdeck.agents.acp.sdk import Connection, RequestError
 from quarterdeck.agents.acp.shapes import AcpShape, PermissionRequest, Todos
@@ -207,15 +208,16 @@ def _number(text: str) -> int | float | None:
     return None
 
 
-def read_request(params: object) -> Decision | None:
+def read_request(params: object, calls: OpenCalls) -> Decision | None:
     """Return the decision that a request asks for; None when it has no options."""
     try:
         request = PermissionRequest.model_validate(params)
     except ValidationError:
         return None
-    payload = {"toolCall": request.tool_call, "options": request.raw_options}
+    call = calls.completed(request.tool_call)
+    payload = {"toolCall": call, "options": request.raw_options}
     options = sorted({option.option_id for option in request.options})
-    return Decision(payload, options, call=propose(request.tool_call, request.raw_options))
+    return Decision(payload, options, call=propose(call, request.raw_options))
 
 
 _Answer = TypeVar("_Answer", bound=AcpShape)
@@ -237,6 +239,7 @@ class AgentLink(ProcessLink):
         self._recorder = recorder
         self._requests = requests
         self._outputs = TerminalOutput(self._record)
+        self._calls = OpenCalls()
         self._connection = Connection(self._handle, self._transport)
         self.usage = Usage(preset.traps.usage_adds_up)
         self.last_message = ""
@@ -293,7 +296,7 @@ class AgentLink(ProcessLink):
                 await self._update(message.get("params"))
                 return None
             case "session/request_permission":
-                decision = read_request(message.get("params"))
+                decision = read_request(message.get("params"), self._calls)
                 request_id = await self._requests.ask(decision) if decision else None
                 return {**message, "params": {"requestId": request_id}}
             case "elicitation/create":
@@ -303,6 +306,7 @@ class AgentLink(ProcessLink):
                 if not self._still_asks(message):
                     await self._outputs.close_calls()
                     await self._requests.cancel_all()
+                    self._calls.clear()
                     self._recorder.close_turn()
                 return message
             case _:
@@ -314,6 +318,7 @@ class AgentLink(ProcessLink):
             return
         if self.choices:
             self.choices.follow(update)
+        self._calls.take(update)
         is_state = update.get("sessionUpdate") in STATE_UPDATES
         self.worked = self.worked or not is_state
         self.reported_end = is_state and (self.reported_end or self._ends_own_turn(update))
