@@ -481,6 +481,23 @@ async def test_a_session_that_the_agent_has_lost_is_reopened(scripted, heard) ->
     assert heard.text() == "hello"
 
 
+async def test_a_session_whose_inner_process_ended_is_reopened(scripted, heard) -> None:
+    body = """
+    def load(message):
+        answer(message, {})
+    def prompt(message):
+        if not os.path.exists("ended"):
+            open("ended", "w").close()
+            return refuse(message, -32603, "Internal error: the process exited unexpectedly.")
+        say("usable")
+        answer(message, {"stopReason": "end_turn"})
+    serve(prompt, capabilities={"loadSession": True}, session_load=load)
+    """
+    session = await scripted(body, traps={"inner_end": "process exited unexpectedly"})
+    assert (await session.prompt(HELLO)).stop_reason == StopReason.END_TURN
+    assert (session.id, heard.text()) == ("s1", "usable")
+
+
 async def test_a_prompt_that_the_agent_has_worked_on_is_not_repeated(scripted, heard) -> None:
     session = await scripted(LOSING)
     failed = await session.prompt(Prompt("m1", "work and lose"))

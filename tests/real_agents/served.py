@@ -1,10 +1,13 @@
 """What an environment gives to agents in replicas, and a person who answers whatever is asked."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.real_agents.codex import notes
+from tests.real_agents.model.server import Asked
+from tests.real_agents.model.thread import ModelThread
 from tests.support.installation import Installation
 from tests.support.waiting import until
 
@@ -13,6 +16,7 @@ INSTRUCTIONS = "Speak of nothing but pears."
 SKILL = "pear-peeling"
 SKILL_TOLD = "How a pear is peeled here."
 NOTES = "/workspace/notes"
+PLANTED = "planted-in-a-tool-server"
 _SKILL = f"---\nname: {SKILL}\ndescription: {SKILL_TOLD}\n---\nFrom its top.\n"
 _START = 100.0
 """Seconds for a turn that an agent may have to start for: some take long, or wait for a minute."""
@@ -41,7 +45,11 @@ def equipped(
     source.mkdir(parents=True)
     (source / "SKILL.md").write_text(_SKILL)
     deck.post(f"{own}/skills", {"name": SKILL, "slug": SKILL, "source": str(source)}, 201)
-    command = {"command": "sh", "args": ["-c", f"NOTES={NOTES} exec python3 -I ~/notes.py"]}
+    command = {
+        "command": "sh",
+        "args": ["-c", f"NOTES={NOTES} exec python3 -I ~/notes.py"],
+        "env": {"SECRET": PLANTED},
+    }
     server = {"name": "notes", "transport": "stdio", "config": command}
     deck.post(f"{own}/mcps", server, 201)
     return id
@@ -76,11 +84,13 @@ def answer_all(deck: Installation, id: str, chat: str, kind: str = "allow_once")
         assert told.status_code in (200, 409), told.text  # it may have just been answered
 
 
-def ended(deck: Installation, id: str, sent: dict[str, Any]) -> dict[str, Any]:
-    """The end of a turn, in which everything that is asked is allowed."""
+def ended(
+    deck: Installation, id: str, sent: dict[str, Any], kind: str = "allow_once"
+) -> dict[str, Any]:
+    """The end of a turn, in which everything that is asked is answered in one way."""
 
     def end() -> list[dict[str, Any]] | None:
-        answer_all(deck, id, sent["chat_id"])
+        answer_all(deck, id, sent["chat_id"], kind)
         return deck.results(id).get(sent["message_id"])
 
     what = f"the end of {sent}"
@@ -91,3 +101,12 @@ def ended(deck: Installation, id: str, sent: dict[str, Any]) -> dict[str, Any]:
 def turn(deck: Installation, id: str, message: str, **body: Any) -> dict[str, Any]:
     """Sends a message and waits for its end."""
     return ended(deck, id, deck.send(id, message, **body))
+
+
+def asked_of(model: ModelThread, words: str) -> Asked:
+    """The newest request in a talk that holds these words.
+
+    Agents ask models of their own beside the talk: for titles, for what may be said next.
+    """
+    requests = reversed(model.model.requests)
+    return next(r for r in requests if r.body.get("tools") and words in json.dumps(r.body))

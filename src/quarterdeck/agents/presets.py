@@ -42,6 +42,8 @@ class Quirks(BaseModel):
     next start deletes a session that has an empty file."""
     tells_history_late: bool = False
     """It answers a load before it has sent the session's history, without marking its end."""
+    inner_end: str | None = None
+    """It answers a prompt with an error of these words when its inner process has ended."""
     own_turn_end: str | None = None
     """It ends a turn that it began by itself with a state update that has this key in `_meta`."""
 

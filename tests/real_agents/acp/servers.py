@@ -5,8 +5,7 @@ from pathlib import Path
 
 from quarterdeck.wire.setup import McpServer
 from tests.real_agents.codex import notes
-
-PLANTED = "planted-in-a-tool-server"
+from tests.real_agents.served import PLANTED
 
 
 def notes_server(file: Path) -> McpServer:

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from tests.real_agents.model.gemini import Gemini
 from tests.real_agents.model.responses import Responses
 from tests.real_agents.model.server import Asked
 from tests.real_agents.model.thread import ModelThread
-from tests.real_agents.served import awaited, chat_of, ended, texts, turn
+from tests.real_agents.served import asked_of, awaited, chat_of, ended, texts, turn
 from tests.support.installation import (
     Follower,
     Installation,
@@ -73,19 +74,15 @@ def _replica(deck: Installation, agent: RealAgent, model: ModelThread) -> str:
     return deck.create(environment, coding_agent=agent.id, model=agent.models[0])
 
 
+def patch(deck: Installation, path: str, body: dict[str, Any]) -> None:
+    answer = deck.ask("PATCH", path, body)
+    assert answer.status_code == 200, answer.text
+
+
 def agents(deck: Installation, id: str, agent: RealAgent) -> list[int]:
     """The agent's processes, without what they started for the model."""
     marked = [pid for pid in deck.processes(id) if b"QUARTERDECK_AGENT=" in environment_of(pid)]
     return [pid for pid in marked if agent.program in command_of(pid)]
-
-
-def asked_of(model: ModelThread, words: str) -> Asked:
-    """The newest request in a talk that holds these words.
-
-    Agents ask models of their own beside the talk: for titles, for what may be said next.
-    """
-    requests = reversed(model.model.requests)
-    return next(r for r in requests if r.body.get("tools") and words in json.dumps(r.body))
 
 
 def model_of(asked: Asked) -> str:
@@ -109,8 +106,8 @@ def test_a_turn_changes_a_file_and_what_it_asks_is_answered(
 
 
 @pytest.mark.long
-def test_what_it_does_after_a_turn_is_shown_asked_and_not_cut_off(
-    deck: Installation, replica: str, agent: RealAgent
+def test_what_it_does_after_a_turn_is_shown_asked_and_kept(
+    deck: Installation, replica: str, agent: RealAgent, model: ModelThread
 ) -> None:
     if not agent.works_in_background:
         return
@@ -135,6 +132,104 @@ def test_what_it_does_after_a_turn_is_shown_asked_and_not_cut_off(
     assert [one["origin"] for one in started] == ["agent"]
     (result,) = deck.results(replica)[started[0]["messageId"]]
     assert result["stopReason"] == "end_turn"
+    before = texts(deck, replica, chat["id"])
+    deck.post(f"/v1/replica/{replica}/sleep")
+    deck.reach(replica, "sleeping")
+    deck.post(f"/v1/replica/{replica}/wake", status=202)
+    deck.reach(replica, "active")
+    assert turn(deck, replica, "say awake", coding_agent=agent.id)["stopReason"] == "end_turn"
+    assert texts(deck, replica, chat["id"]) == f"{before}awake"
+    assert "say continued" in json.dumps(asked_of(model, "say awake").body)
+
+
+def test_a_plan_turn_runs_nothing_that_nobody_allowed(
+    deck: Installation, replica: str, agent: RealAgent
+) -> None:
+    """The model's verdict on each command is that it is harmless, where it is asked for one."""
+    words = "shell echo x > planned\nsay planned"
+    sent = deck.send(replica, words, coding_agent=agent.id, plan_mode=True)
+    if agent.asks_when_planning:
+        until(lambda: awaited(deck, replica), "a question", seconds=100)
+    assert ended(deck, replica, sent, "reject_once")["stopReason"] == "end_turn"
+    assert deck.run(replica, "ls planned")["exit_code"] != 0
+
+
+def test_the_next_message_works_after_the_inner_process_died(
+    deck: Installation, replica: str, agent: RealAgent, model: ModelThread
+) -> None:
+    if agent.inner is None:
+        return
+    told = "remember the word walnut\nsay remembered"
+    assert turn(deck, replica, told, coding_agent=agent.id)["error"] is None
+    chat = chat_of(deck, replica, agent.id)["id"]
+
+    def kill() -> None:
+        names = {pid: Path(command_of(pid).split()[0]).name for pid in deck.processes(replica)}
+        inner = [pid for pid, name in names.items() if name == agent.inner]
+        assert inner
+        for pid in inner:
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not any(map(runs, inner)), "its end")
+
+    kill()
+    assert turn(deck, replica, "say between turns", chat_id=chat)["error"] is None
+    assert "walnut" in json.dumps(asked_of(model, "say between turns").body)
+    cut = deck.send(replica, "shell echo x > begun\nwait inner\nsay never", chat_id=chat)
+
+    def begun() -> bool:
+        served.answer_all(deck, replica, chat)
+        return model.model.has_waited("inner", 1)
+
+    until(begun, "a turn in which it did something", seconds=100)
+    kill()
+    assert ended(deck, replica, cut)["stopReason"] == "failed"
+    model.release("inner")
+    assert turn(deck, replica, "say in a turn", chat_id=chat)["error"] is None
+    assert "walnut" in json.dumps(asked_of(model, "say in a turn").body)
+
+
+def test_values_of_a_tool_server_are_in_no_command_line(
+    deck: Installation, replica: str, agent: RealAgent, model: ModelThread
+) -> None:
+    words = 'mcp notes add {"text": "secretly"}\nsay noted so'
+    assert turn(deck, replica, words, coding_agent=agent.id)["error"] is None
+    assert deck.run(replica, f"tail -n 1 {served.NOTES}")["output"] == "secretly\n"
+    assert "mcp__notes" in json.dumps(asked_of(model, "say noted so").body) or agent.inner is None
+    running = deck.processes(replica)
+    assert set(agents(deck, replica, agent)) <= set(running)
+    assert not [line for line in map(command_of, running) if served.PLANTED in line]
+    if agent.inner is None:
+        return
+    named = [line for line in map(command_of, running) if "--mcp-config" in line]
+    (file,) = {line.partition("--mcp-config")[2].split()[0] for line in named}
+    told = deck.run(replica, f"stat -c '%a %U' {file}; id -un; cat {file}")["output"]
+    mode, owner, user, content = told.split(maxsplit=3)
+    assert (mode, owner) == ("600", user)
+    assert served.PLANTED in content
+
+
+@pytest.mark.parametrize("with_codex", [False, True], ids=["it", "codex"])
+def test_an_allowed_command_runs_unasked_and_another_asks(
+    deck: Installation, replica: str, agent: RealAgent, with_codex: bool
+) -> None:
+    name = "codex" if with_codex else agent.id
+    assert turn(deck, replica, "shell touch one two\nsay made", coding_agent=name)["error"] is None
+    chat = chat_of(deck, replica, name)["id"]
+    if with_codex:
+        path = f"/v1/replica/{replica}/chats/{chat}/settings"
+        patch(deck, path, {"permission_mode": "ask"})
+    rules = [{"action": "allow", "pattern": "rm one"}]
+    patch(deck, f"/v1/replica/{replica}/permissions", {"add_rules": rules})
+    sent = deck.send(replica, "shell rm one\nshell rm two\nsay gone", chat_id=chat)
+    until(lambda: awaited(deck, replica), "a question", seconds=100)
+    left = "two" if with_codex or agent.tells_commands else "one two"
+    assert " ".join(deck.run(replica, "ls one two 2>/dev/null")["output"].split()) == left
+    assert ended(deck, replica, sent)["stopReason"] == "end_turn"
+    assert not deck.run(replica, "ls one two 2>/dev/null")["output"]
+    told = [e["payload"]["text"] for e in deck.history(replica) if e["type"] == "policy-answer"]
+    if with_codex or agent.tells_commands:
+        assert told[-1] == "Allowed by the rule `rm one`"
+    patch(deck, f"/v1/replica/{replica}/permissions", {"remove_rules": rules})
 
 
 @pytest.mark.long
@@ -171,6 +266,9 @@ def test_the_models_that_it_announces_are_offered(
 ) -> None:
     assert turn(deck, replica, "say hello", coding_agent=agent.id)["error"] is None
     offered = deck.get(f"/v1/agents/{agent.id}/models")["models"]
+    if not agent.announces_models:
+        assert not offered
+        return
     assert {one["id"] for one in offered} >= set(agent.models)
     assert all(one["displayName"] for one in offered)
 

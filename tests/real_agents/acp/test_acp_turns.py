@@ -15,8 +15,8 @@ import pytest
 from quarterdeck.agents.port import Prompt, StopReason
 from quarterdeck.transcript.blocks import ToolState
 from tests.real_agents.acp.place import ALLOW, REJECT, Talk, Waiter
-from tests.real_agents.acp.servers import PLANTED
 from tests.real_agents.model.dialect import USAGE
+from tests.real_agents.served import PLANTED
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -250,7 +250,7 @@ async def test_a_connection_that_is_cut_in_mid_stream_is_told(talk: Talk) -> Non
         assert outcome.stop_reason == StopReason.FAILED
         assert "reported an error" in (outcome.error or "")
     else:
-        assert outcome.stop_reason == StopReason.END_TURN
+        assert outcome.stop_reason == StopReason.END_TURN, outcome.error
     assert (await talk.say("say usable")).stop_reason == StopReason.END_TURN
     assert talk.heard.text().endswith("usable")
 
@@ -301,6 +301,9 @@ async def test_nobody_else_is_let_in(talk: Talk) -> None:
 async def test_its_settings_are_those_that_it_announces(talk: Talk) -> None:
     await talk.say("say x", model=talk.agent.models[0])
     settings = talk.session.settings
+    if not talk.agent.announces_models:
+        assert settings.model is None
+        return
     assert settings.model is not None and settings.model.current is not None
     assert settings.model.current.id == talk.agent.models[0]
     assert {choice.id for choice in settings.model.choices} >= set(talk.agent.models)

@@ -31,13 +31,15 @@ class Anthropic:
         return AnthropicReply(_tools(body), body.get("model", "told"))
 
     def answer(self, path: str, body: Body) -> Body | None:
+        """The whole answer of a request that is not streamed; a verdict on a command is "harmless"."""
         if path.endswith("/count_tokens"):
             return {"input_tokens": USAGE["input"]}
         if path.endswith("/models"):
             return {"data": [], "has_more": False}
         if body.get("stream"):
             return None
-        text = {"type": "text", "text": "Done."}
+        judges = "<severity>" in json.dumps(body.get("messages"))
+        text = {"type": "text", "text": "<severity>0</severity>" if judges else "Done."}
         return {**_message(body.get("model", "told")), "content": [text], "stop_reason": "end_turn"}
 
     def failure(self, status: int) -> Body:

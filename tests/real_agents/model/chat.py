@@ -95,7 +95,10 @@ def _called(step: Step, tools: dict[str, Body]) -> tuple[str, Any]:
     """Name and arguments of the tool that does a step."""
     match step.kind:
         case "shell":
-            return "bash", {"command": step.text, "description": "What the test wants"}
+            shell = calls.first(tools, "bash", "run_shell_command") or "bash"
+            told = {"command": step.text, "description": "What the test wants"}
+            known = _parameters(tools.get(shell, {})) or told
+            return shell, {name: told[name] for name in told if name in known}
         case "mcp":
             return calls.of_server(step.text, tools)
         case "tool":
@@ -128,6 +131,11 @@ def _entry(message: Body) -> Entry | None:
 def _tools(body: Body) -> dict[str, Body]:
     told = [tool.get("function") or tool for tool in body.get("tools") or []]
     return {tool.get("name", ""): tool for tool in told}
+
+
+def _parameters(tool: Body) -> Body:
+    """What a tool takes, where it says so."""
+    return tool.get("parameters", {}).get("properties", {})
 
 
 def _head(kind: str) -> Body:

@@ -146,12 +146,16 @@ class AcpSession(ProcessSession[AgentLink]):
             return await self._run_turn(prompt, turn)
         except RefusedError as error:
             link = self._link
-            if error.code != _NOT_FOUND or turn.interrupted or link is None or self._used:
+            if not self._lost_session(error) or turn.interrupted or link is None or self._used:
                 raise
         # An agent whose inner process ended no longer knows the session until it is opened again.
         await link.close(self._timeouts.leave)
         await self._recorder.open_turn()
         return await self._run_turn(prompt, turn)
+
+    def _lost_session(self, error: RefusedError) -> bool:
+        words = self._preset.traps.inner_end
+        return error.code == _NOT_FOUND or bool(words and words in str(error))
 
     async def _end_of_own_turn(self, turn: EngineTurn) -> None:
         """Wait until the agent has ended what it began by itself.
