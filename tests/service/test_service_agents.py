@@ -76,6 +76,7 @@ async def test_what_is_told_of_an_agent(callers: Callers) -> None:
         "supports_goal": False,
         "supports_plan": False,
         "supports_steer": False,
+        "configured": False,
         "reason": REASON,
         "installed": True,
         "version": "1.2.3",

@@ -5,14 +5,19 @@ from typing import Any
 import pytest
 from textual import events
 
+from quarterdeck.client.account import AgentsApi
 from quarterdeck.client.errors import NotConnectedError
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import ChatChange
 from quarterdeck.tui.panes.chat import ChatPane
+from quarterdeck.tui.panes.chat_messages import chat_tab
 from quarterdeck.tui.widgets import question
 from quarterdeck.tui.widgets.question import QuestionDock
+from quarterdeck.wire.agents import Agent
 from tests.support.waiting import eventually
+from tests.tui_chat.desk import opened
 from tests.tui_shell.frozen import FrozenCockpit, Story, said, screen_text
+from tests.tui_shell.live import Installation
 
 PERMISSION = {
     "yes": ("Allow", "allow_once"),
@@ -355,3 +360,29 @@ async def test_a_question_that_takes_a_text_only_leaves_the_focus_to_the_compose
         await eventually(lambda: focus(frozen) == "Composer", "the composer")
         assert "Type an answer below." in screen_text(frozen)
         assert frozen.screen.query_one(QuestionDock).display
+
+
+async def test_an_agent_is_called_as_the_configuration_file_calls_it(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robot = Agent(id="builtin", name="The Robot", available=True, configured=True)
+    other = Agent(id="codex", name="Codex", available=False)
+
+    async def agents(_: object) -> list[Agent]:
+        return [robot, other]
+
+    monkeypatch.setattr(AgentsApi, "list", agents)
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        shown = await opened(desk, "alpha")
+        app_state = desk.app.app_state
+        await eventually(lambda: app_state.agent_name("builtin") != "builtin", "its name")
+        assert [app_state.agent_name(id) for id in ("builtin", "codex")] == [robot.name, "codex"]
+        chat = shown.chat
+        assert chat is not None
+        chat.record.awaiting_input = True
+        said(app_state.replicas[shown.shown.replica_id], ask(Story()).events)
+        app_state.publish(ChatChange(shown.shown.replica_id, chat.id))
+        await eventually(lambda: shown.question.border_title == "The Robot asks for permission")
+        await desk.see("alpha · The Robot")
+        assert chat_tab(chat, app_state.agent_name).label.endswith(robot.name)

@@ -160,6 +160,7 @@ class PresetCatalog:
             supports_goal=preset.supports_goal,
             supports_plan=preset.supports_plan,
             supports_steer=preset.protocol is AgentProtocol.CODEX,
+            configured=agent_id not in load_presets(),
             models=tuple(preset.models.items()),
             default_model=preset.default_model,
             missing_keys=() if cannot_run else self._keys_missing(preset, program, access),

@@ -288,6 +288,8 @@ class AgentStatus:
     supports_goal: bool = False
     supports_plan: bool = False
     supports_steer: bool = False
+    configured: bool = False
+    """Whether it is one of the configuration file's."""
     models: tuple[tuple[str, str], ...] = ()
     """The models it is known to offer: id and name."""
     default_model: str | None = None

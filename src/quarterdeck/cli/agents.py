@@ -73,6 +73,7 @@ def agent_record(status: "AgentStatus") -> "Agent":
         supports_goal=status.supports_goal,
         supports_plan=status.supports_plan,
         supports_steer=status.supports_steer,
+        configured=status.configured,
         reason=status.reason,
         installed=status.installed,
         version=status.version,

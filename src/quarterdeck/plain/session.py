@@ -277,7 +277,7 @@ class Session:
         replica.shown_chat = chat.id
         self._pending.clear()
         self._attention = replica.attention
-        self._reader = TranscriptLines(chat.transcript, one_line(chat.record.provider))
+        self._reader = TranscriptLines(chat.transcript, self._agent_of(chat))
         self._read_out(replica, chat)
         self._await_pause()
         app_state.seen(replica)
@@ -312,7 +312,10 @@ class Session:
         if chat is None or chat.transcript is None or question is None:
             return []
         tool = chat.transcript.tool(question.tool_id) if question.tool_id else None
-        return question_lines(question, tool, one_line(chat.record.provider))
+        return question_lines(question, tool, self._agent_of(chat))
+
+    def _agent_of(self, chat: ChatState) -> str:
+        return one_line(self.app_state.agent_name(chat.record.provider))
 
     def close(self) -> None:
         """Leave the open replica. Nothing in it ends."""

@@ -71,6 +71,8 @@ class AppState:
         """Variables by which `git-remote-qd` finds the service."""
         self.environment_names: dict[UUID, str] = {}
         """Read when the list is filtered or grouped by them."""
+        self._agent_names: dict[str, str] | None = None
+        """Of the configuration file's agents; read when a chat is opened."""
         self.terminals = TerminalMemory(disk)
         self._names_wanted = False
         self._seen, self._since = disk.seen(), disk.since()
@@ -140,6 +142,15 @@ class AppState:
         new = not used <= self.environment_names.keys()
         if self._names_wanted and new and self._client is not None:
             self._tasks.start("environment names", self._read_environment_names())
+
+    def agent_name(self, agent: str) -> str:
+        """Return what an agent is called: its id, or the name that the configuration file gives it."""
+        return (self._agent_names or {}).get(agent, agent)
+
+    def read_agent_names_soon(self) -> None:
+        """Read the names of configured agents, once."""
+        if self._agent_names is None and self._client is not None:
+            self._tasks.start("agent names", self._read_agent_names())
 
     def chat(self, replica_id: UUID, chat_id: UUID) -> ChatState | None:
         """Return a chat that is known, or None."""
@@ -292,6 +303,15 @@ class AppState:
         if names != self.environment_names:
             self.environment_names = names
             self.publish(ListChanged())
+
+    async def _read_agent_names(self) -> None:
+        try:
+            agents = await self.client.agents.list()
+        except ClientError:  # they keep their ids; the next chat tries again
+            return
+        self._agent_names = {agent.id: agent.name for agent in agents if agent.configured}
+        if self._agent_names and self.on_screen is not None:
+            self.publish(ReplicaChanged(self.on_screen))
 
     async def _read_queue(self, replica_id: UUID, chat_id: UUID) -> None:
         while chat_id in self._queues_wanted:

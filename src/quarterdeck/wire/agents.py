@@ -36,6 +36,8 @@ class Agent(Record):
     """Whether its chats have a plan mode."""
     supports_steer: bool = False
     """Whether it takes messages in a running turn; otherwise steering interrupts it (own field)."""
+    configured: bool = False
+    """Whether it is one of the configuration file's, and not of this release (own field)."""
     reason: str | None = None
     """Why it is not available, and what to do (own field)."""
     installed: bool = False

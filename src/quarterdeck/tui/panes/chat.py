@@ -266,7 +266,7 @@ class ChatPane(Vertical, TakesKeys):
             self.shown.show_problem(
                 "The only chat cannot be deleted; delete the replica instead (d in the list)."
             )
-        elif await chat_dialogs.confirm_delete(self, chat):
+        elif await chat_dialogs.confirm_delete(self, chat, self._app_state.agent_name):
             try:
                 await self._app_state.chat_commands.delete(self.replica_id, chat.id)
             except ClientError as error:
@@ -314,7 +314,8 @@ class ChatPane(Vertical, TakesKeys):
         self.transcript.show_speaker(one_line(chat.record.provider))
         chats = self._all_chats
         self._chats.display = len(chats) > 1
-        self._chats.show([chat_tab(known) for known in chats], str(chat.id))
+        tabs = [chat_tab(known, self._app_state.agent_name) for known in chats]
+        self._chats.show(tabs, str(chat.id))
         self.queue.show(chat, self._app_state.outbox.of_chat(chat.id))
         if self.queue.has_focus and not self.queue.actionable:
             self.screen.set_focus(self.composer)
@@ -352,7 +353,7 @@ class ChatPane(Vertical, TakesKeys):
         had_focus = dock.has_focus_within
         tool_id = waiting[0].tool_id if waiting else None
         tool = chat.transcript.tool(tool_id) if chat.transcript and tool_id else None
-        if unsent := dock.show(waiting, tool, chat.record.provider):
+        if unsent := dock.show(waiting, tool, self._app_state.agent_name(chat.record.provider)):
             self.composer.put_back(unsent, plan_mode=False)
         self._show_secret(chat)
         if had_focus:

@@ -106,13 +106,13 @@ async def ask_name(asker: Widget, shown: ShownChat) -> None:
     await asker.app.push_screen_wait(AskScreen("Rename the chat", [field], rename, "renames"))
 
 
-async def confirm_delete(asker: Widget, chat: ChatState) -> bool:
-    """Ask whether to delete a chat."""
+async def confirm_delete(asker: Widget, chat: ChatState, name: Callable[[str], str]) -> bool:
+    """Ask whether to delete a chat; `name` returns what an agent is called."""
     from quarterdeck.tui.kit.dialogs import ConfirmScreen
 
     return await asker.app.push_screen_wait(
         ConfirmScreen(
-            f"Delete the chat {chat_tab(chat).label}?",
+            f"Delete the chat {chat_tab(chat, name).label}?",
             "Deletes this conversation and stops its current turn. Files are kept.",
             "Delete",
         )

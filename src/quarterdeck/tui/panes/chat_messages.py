@@ -87,11 +87,11 @@ def turn_words(chat: ChatState, status: str) -> str:
     return "○ idle"
 
 
-def chat_tab(chat: ChatState) -> Tab:
-    """Return the tab of a chat: its state, and its title or agent."""
+def chat_tab(chat: ChatState, name: Callable[[str], str]) -> Tab:
+    """Return the tab of a chat: its state, and its title or agent as `name` calls it."""
     needs_you = chat.record.awaiting_input or chat.plan_waits
     mark = "▲ " if needs_you else "● " if chat.record.processing else ""
-    label = mark + (one_line(chat.record.title or "") or one_line(chat.record.provider))
+    label = mark + (one_line(chat.record.title or "") or one_line(name(chat.record.provider)))
     return Tab(str(chat.id), label, needs_you=needs_you)
 
 

@@ -121,7 +121,7 @@ class ReplicaPane(Vertical):
         """Show the head line as the store has the replica."""
         state = self._app_state.replicas.get(self.replica_id)
         if state is not None:
-            self._head.show(state)
+            self._head.show(state, self._app_state.agent_name(state.agent))
 
     def _show_tabs(self) -> None:
         state = self._app_state.replicas.get(self.replica_id)

@@ -46,14 +46,14 @@ def changes_of(state: ReplicaState) -> str:
     return f"+{added} -{removed}{untracked}" if added or removed or untracked else ""
 
 
-def facts_of(state: ReplicaState) -> list[str]:
+def facts_of(state: ReplicaState, agent: str) -> list[str]:
     """Return what a replica's head line says besides its name, the most important first.
 
-    Changed lines, agent, context, cost, plan, goal, branch and its distance.
+    Changed lines, agent as it is called, context, cost, plan, goal, branch and its distance.
     """
     context, chat = state.context_percent, state.chat_to_show
     facts = [
-        *(changes_of(state), state.agent, f"ctx {context}%" if context is not None else ""),
+        *(changes_of(state), agent, f"ctx {context}%" if context is not None else ""),
         *(_cost_of(chat), _plan_of(chat), _goal_of(chat), state.branch, distance_of(state)),
     ]
     return [one_line(fact) for fact in facts if fact]
@@ -98,10 +98,11 @@ class HeadLine(Widget):
         super().__init__()
         self._shown: tuple[str, tuple[str, ...], str, PullMark | None] = ("", (), "", None)
 
-    def show(self, state: ReplicaState) -> None:
-        """Show a replica."""
+    def show(self, state: ReplicaState, agent: str) -> None:
+        """Show a replica, whose agent is called this."""
         warning = UNISOLATED if state.unisolated else ""
-        shown = (name_line(state.full_name), tuple(facts_of(state)), warning, pull_mark(state))
+        facts = tuple(facts_of(state, agent))
+        shown = (name_line(state.full_name), facts, warning, pull_mark(state))
         if shown != self._shown:
             self._shown = shown
             self.refresh()
