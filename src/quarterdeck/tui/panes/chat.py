@@ -311,7 +311,7 @@ class ChatPane(Vertical, TakesKeys):
             if replica.chat_to_show is not None:  # it was deleted, here or elsewhere
                 self.show_chat(replica.chat_to_show.id)
             return
-        self.transcript.show_speaker(one_line(chat.record.provider))
+        self.transcript.show_speaker(one_line(self._app_state.agent_name(chat.record.provider)))
         chats = self._all_chats
         self._chats.display = len(chats) > 1
         tabs = [chat_tab(known, self._app_state.agent_name) for known in chats]
