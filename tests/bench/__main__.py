@@ -13,11 +13,13 @@ from tests.bench.fan_out import fan_out_rows
 from tests.bench.files import file_rows
 from tests.bench.git import git_rows
 from tests.bench.installation import Installation, installation
+from tests.bench.line import line_rows
 from tests.bench.long_list import list_rows
 from tests.bench.peers import peer_rows
 from tests.bench.pools import pool_rows
 from tests.bench.replicas import replica_rows
 from tests.bench.requests import request_rows
+from tests.bench.searches import search_rows
 from tests.bench.table import LeftOutError, Row, print_table
 from tests.bench.terminals import terminal_rows
 
@@ -34,6 +36,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "cockpit": _inside(cockpit_rows),
     "peers": _inside(peer_rows),
     "chats": chat_rows,
+    "line": line_rows,
     "list": list_rows,
     "terminals": _inside(terminal_rows),
     "events": _inside(event_rows),
@@ -44,6 +47,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "pools": _inside(pool_rows),
     "replicas": replica_rows,
     "containers": container_rows,
+    "search": _inside(search_rows),
     "files": file_rows,
     "codex": codex_rows,
 }

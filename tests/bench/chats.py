@@ -46,7 +46,7 @@ def _view_rows() -> list[Row]:
 
 
 def _cockpit_rows() -> list[Row]:
-    with installation(config=_config) as made:
+    with installation(config=talker_config) as made:
         made.qd("replica", "create", "--name", "talk", "--agent", "talker", "--wait")
         asyncio.run(_say(made, f"many {EVENTS}"))
         with Program(
@@ -68,7 +68,7 @@ def _cockpit_rows() -> list[Row]:
                 program.settle(0.3)
             program.type(f"stream {STREAMED}\r")
             program.wait(lambda: re.search(r"word\d{3}", program.text) is not None)
-            keys = [_echo(program, "abcdefghij"[n % 10]) for n in range(KEYS)]
+            keys = [echo_of(program, "abcdefghij"[n % 10]) for n in range(KEYS)]
             program.wait_for("the stream is over", 60)
             peak = resident_mb(program.process.pid)
         note = f"of {EVENTS:,} events"
@@ -81,7 +81,8 @@ def _cockpit_rows() -> list[Row]:
         ]
 
 
-def _config(made: Installation) -> str:
+def talker_config(made: Installation) -> str:
+    """The configuration of an installation with an agent that talks."""
     program = made.directory / "talker"
     program.write_text(f"#!{sys.executable} -I\n{TALKER.read_text()}")
     program.chmod(0o755)
@@ -99,7 +100,7 @@ def _answer(program: Program, key: str) -> float:
     return elapsed * 1000
 
 
-def _echo(program: Program, key: str) -> float:
+def echo_of(program: Program, key: str) -> float:
     """Milliseconds until a typed character is in its place in the composer."""
     line, begun = _typed(program), time.monotonic()
     program.type(key)

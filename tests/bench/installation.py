@@ -3,26 +3,58 @@
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 QD = (sys.executable, "-m", "quarterdeck")
+AT_REST = ("sleeping", "archived")
+"""States in which a replica has no process."""
+START_SECONDS = 120.0
+"""The first start compiles the whole program."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Installation:
     """`directory` holds everything; `repository` is a git repository with some files."""
 
     directory: Path
     home: Path
     repository: Path
+    before: tuple[str, ...] = ()
+    """The command that runs the service."""
+    service: "subprocess.Popen[bytes] | None" = None
+
+    def start(self) -> None:
+        """Starts the service; returns when it answers."""
+        with (self.directory / "serve.log").open("ab") as log:
+            self.service = subprocess.Popen(
+                [*self.before, *QD, "serve"], env=self.environment, stderr=log, stdout=log
+            )
+        _wait_until_ready(self)
+
+    def stop(self) -> None:
+        """Ends the service; replicas stay."""
+        if self.service is not None:
+            self.service.terminate()
+            self.service.wait(timeout=20)
+
+    @contextmanager
+    def database(self) -> Generator[sqlite3.Connection]:
+        """The database of the stopped service, which is started again."""
+        self.stop()
+        path = self.home / "service" / "quarterdeck.sqlite3"
+        with closing(sqlite3.connect(path)) as opened, opened:
+            opened.row_factory = sqlite3.Row
+            yield opened
+        self.start()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -84,24 +116,19 @@ def installation(
     `config` gives what stands in its configuration file. `before`: the command that runs the service.
     """
     directory = Path(tempfile.mkdtemp(prefix="qd-bench-"))
-    made = Installation(directory, directory / "home", directory / "repository")
+    made = Installation(directory, directory / "home", directory / "repository", before)
     make_repository(made.repository, files)
     if config is not None:
         made.home.mkdir(mode=0o700)
         (made.home / "config.toml").write_text(config(made))
-    log = (directory / "serve.log").open("wb")
-    service = subprocess.Popen(
-        [*before, *QD, "serve"], env=made.environment, stderr=log, stdout=log
-    )
     try:
-        _wait_until_ready(made)
+        made.start()
         yield made
     finally:
         for replica in _replicas(made):
-            made.qd("replica", "rm", "--yes", str(replica["id"]))
-        service.terminate()
-        service.wait(timeout=20)
-        log.close()
+            if replica["status"] not in AT_REST:
+                made.qd("replica", "rm", "--yes", str(replica["id"]))
+        made.stop()
         shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -111,7 +138,7 @@ def _replicas(made: Installation) -> list[dict[str, Any]]:
 
 
 def _wait_until_ready(made: Installation) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
         try:
             made.qd("status")

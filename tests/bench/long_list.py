@@ -1,16 +1,20 @@
-"""The list of 500 replicas: what a change of one costs, and a key, in the sidebar and as a table."""
+"""The list of 500 replicas: the start, and what a change of one costs, and a key, in the sidebar and as a table."""
 
 import asyncio
-import statistics
+import sqlite3
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from uuid import UUID
+from statistics import median
+from uuid import UUID, uuid4
 
 from quarterdeck.store.list_view import Grouping, SortKey
 from quarterdeck.tui.screens.main import MainScreen
+from tests.bench.cockpit import quiet_cost
+from tests.bench.installation import installation
 from tests.bench.table import Row
+from tests.end_to_end.at_rest import insert
 from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit, screen_text
 
@@ -38,7 +42,7 @@ def _cost(work: Callable[[], object]) -> float:
         begun = time.process_time()
         work()
         costs.append(time.process_time() - begun)
-    return statistics.median(costs) * 1000
+    return median(costs) * 1000
 
 
 def _share(app: FrozenCockpit) -> None:
@@ -81,7 +85,36 @@ async def _measure(drafts: Path, *, shared: bool = False) -> list[Row]:
 
 
 def list_rows() -> list[Row]:
-    """A list that stands still, without a service."""
+    """A start with a service that knows them, then a list that stands still, without a service."""
     with tempfile.TemporaryDirectory() as drafts:
         alone = asyncio.run(_measure(Path(drafts)))
-        return alone + asyncio.run(_measure(Path(drafts) / "shared", shared=True))
+        shared = asyncio.run(_measure(Path(drafts) / "shared", shared=True))
+        return [*_start_rows(), *alone, *shared]
+
+
+def _start_rows() -> list[Row]:
+    with installation() as made:
+        made.qd("replica", "create", "--name", "one-0", "--wait")
+        made.qd("replica", "sleep", "one-0")
+        with made.database() as opened:
+            _copy_first(opened)
+        cpu, sent = zip(*(quiet_cost(made) for _ in range(4)), strict=True)
+        return [
+            # The first start compiles and has no list of the start before.
+            Row(f"list of {COUNT}: CPU until quiet after start", median(cpu[1:]), "s", 0.6),
+            Row(f"list of {COUNT}: output at start", max(sent) / 1000, "kB", 12),
+        ]
+
+
+def _copy_first(opened: sqlite3.Connection) -> None:
+    """Makes many of the one replica: what is at rest has no process, and here no files."""
+    model = opened.execute("SELECT * FROM workspaces WHERE name = 'one-0'").fetchone()
+    (chat,) = opened.execute("SELECT * FROM chats WHERE workspace_id = ?", (model["id"],))
+    replicas: list[dict[str, object]] = []
+    chats: list[dict[str, object]] = []
+    for number in range(1, COUNT):
+        own = {"id": str(uuid4()), "name": f"one-{number}", "engine_secret_sealed": ""}
+        replicas.append({**dict(model), **own})
+        chats.append({**dict(chat), "id": str(uuid4()), "workspace_id": own["id"]})
+    for table, rows in (("workspaces", replicas), ("chats", chats)):
+        insert(opened, table, rows)

@@ -1,4 +1,4 @@
-"""An agent that talks: `many N` at once, `stream N` at a thousand pieces a second.
+"""An agent that talks: `many N` at once, `stream N` at a thousand pieces a second, `prose N` for N seconds.
 
 Run as a script of its own, so it needs nothing but the standard library.
 """
@@ -8,6 +8,13 @@ import sys
 import time
 
 PER_SECOND = 1_000
+PROSE = (
+    "The session cookie is read before the middleware has run, so the first request after a restart "
+    "is answered as if nobody were logged in. Moving the check behind it is enough, and a test that "
+    "restarts the server between two requests shows the difference.\n\n"
+)
+PIECES, PIECE = 30, 20
+"""Pieces a second and characters in each: as fast as models write."""
 
 
 def send(**message):
@@ -47,6 +54,17 @@ def stream(count):
     update("agent_message_chunk", content=text("the stream is over"))
 
 
+def prose(seconds):
+    """Sentences at 600 characters a second."""
+    begun = time.monotonic()
+    written = PROSE * (seconds * PIECES * PIECE // len(PROSE) + 1)
+    for number in range(seconds * PIECES):
+        update("agent_message_chunk", content=text(written[number * PIECE : (number + 1) * PIECE]))
+        sys.stdout.flush()
+        time.sleep(max(0.0, begun + number / PIECES - time.monotonic()))
+    update("agent_message_chunk", content=text("\n\nthat is all"))
+
+
 def answer(asked):
     match asked.get("method"):
         case "initialize":
@@ -55,7 +73,7 @@ def answer(asked):
             return {"sessionId": "s1"}
         case "session/prompt":
             verb, _, count = asked["params"]["prompt"][0]["text"].partition(" ")
-            {"many": many, "stream": stream}[verb](int(count))
+            {"many": many, "stream": stream, "prose": prose}[verb](int(count))
             return {"stopReason": "end_turn"}
         case _:
             return {}

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import select
 import signal
 import struct
@@ -18,6 +19,9 @@ import pyte
 from tests.support.visible import text_rows
 
 READ = 65_536
+_REPLIES = {b"\x1b[5n": b"\x1b[0n", b"\x1b[?2026$p": b"\x1b[?2026;2$y"}
+"""What a terminal replies: it works, and it can show frames whole."""
+_QUERY = re.compile(b"|".join(map(re.escape, _REPLIES)))
 
 
 class ScreenTimeoutError(AssertionError):
@@ -28,7 +32,7 @@ class Program:
     """Runs `argv` on a terminal of `columns` x `lines`.
 
     Every step waits for something visible: there are no sleeps. `sent` counts the bytes that the
-    program wrote, and `raw` keeps them.
+    program wrote, and `raw` keeps them. With `answers` it replies to queries as terminals do.
     """
 
     def __init__(
@@ -39,9 +43,12 @@ class Program:
         lines: int = 24,
         environment: Mapping[str, str] | None = None,
         directory: Path | None = None,
+        answers: bool = False,
     ) -> None:
         self.screen = pyte.Screen(columns, lines)
         self.raw = bytearray()
+        self._answers = answers
+        self._answered = 0
         self._shown = (-1, 0, 0)
         self._text = ""
         self._stream = pyte.ByteStream(self.screen)
@@ -101,9 +108,17 @@ class Program:
         except OSError:  # the last writer closed its end
             return False
         self.raw += data
+        if self._answers:
+            self._answer()
         # pyte knows neither private-mode queries nor kitty's keyboard sequences; both draw nothing
         self._stream.feed(_without_unknown(data))
         return bool(data)
+
+    def _answer(self) -> None:
+        """Reply to the queries since the last reply."""
+        for query in _QUERY.finditer(self.raw, self._answered):
+            self._answered = query.end()
+            os.write(self._master, _REPLIES[query[0]])
 
     def wait(self, condition: Callable[[], bool], timeout: float = 60.0) -> float:
         """Reads until the condition holds; the seconds that it took.
@@ -174,6 +189,4 @@ def _take_terminal() -> None:
 
 
 def _without_unknown(data: bytes) -> bytes:
-    import re
-
     return re.sub(rb"\x1b\[[<>=?][0-9;]*[u$cpqn]+|\x1b\[\?[0-9;]*\$p", b"", data)

@@ -1,5 +1,6 @@
 """Output when the terminal has gone away."""
 
+import asyncio
 import os
 import pty
 import threading
@@ -13,7 +14,7 @@ from quarterdeck.tui.textual_ext.driver import Outlet
 def test_the_writer_goes_on_when_the_terminal_is_gone() -> None:
     master, slave = pty.openpty()
     file = os.fdopen(slave, "w", encoding="utf-8")
-    outlet = Outlet(file)
+    outlet = Outlet(file, asyncio.new_event_loop())
     writer = WriterThread(outlet)  # type: ignore[arg-type]
     writer.start()
     os.close(master)

@@ -23,7 +23,9 @@ _HERE = Path(__file__).parent
 class Session:
     """A program in a pseudo-terminal. Every byte it wrote is counted and drawn."""
 
-    def __init__(self, script: str, columns: int, rows: int, **environment: str) -> None:
+    def __init__(
+        self, script: str, columns: int, rows: int, *arguments: str, **environment: str
+    ) -> None:
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self.output = b""
@@ -33,7 +35,7 @@ class Session:
             kept |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
             kept |= {"TEXTUAL_ANIMATIONS": "none", "COLUMNS": "", "LINES": ""} | environment
             kept = {key: value for key, value in kept.items() if value}
-            os.execve(sys.executable, [sys.executable, str(_HERE / script)], kept)
+            os.execve(sys.executable, [sys.executable, str(_HERE / script), *arguments], kept)
         self._set_size(columns, rows)
 
     def _set_size(self, columns: int, rows: int) -> None:
@@ -93,8 +95,14 @@ class Session:
 def open_session() -> Iterator[Callable[..., Session]]:
     sessions: list[Session] = []
 
-    def start(script: str, columns: int = 120, rows: int = 40, **environment: str) -> Session:
-        session = Session(script, columns, rows, **environment)
+    def start(
+        script: str,
+        *arguments: str,
+        columns: int = 120,
+        rows: int = 40,
+        **environment: str,
+    ) -> Session:
+        session = Session(script, columns, rows, *arguments, **environment)
         sessions.append(session)
         return session
 

@@ -8,6 +8,9 @@ terminal already shows. `DiffedFrames` is between its compositor and its driver:
 Rows that only moved are moved by the terminal (`scrolls`) where that is shorter, and only on terminals
 with synchronized output, so that intermediate states next to them are never visible.
 
+Frames are dropped, not queued, while the terminal is busy with earlier ones (`pace`), and streamed text has a
+budget of bytes.
+
 `SettledLayout` corrects a screen's layouts, which Textual may believe to be drawn when they are not,
 and draws no widget that is covered by another (`front`).
 
@@ -19,5 +22,6 @@ suspended, and after `redraw`.
 
 from quarterdeck.tui.frames.app import DiffedFrames
 from quarterdeck.tui.frames.layout import SettledLayout
+from quarterdeck.tui.frames.pace import pacing_of
 
-__all__ = ["DiffedFrames", "SettledLayout"]
+__all__ = ["DiffedFrames", "SettledLayout", "pacing_of"]

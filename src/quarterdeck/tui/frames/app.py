@@ -16,8 +16,9 @@ from textual.driver import Driver
 from textual.screen import Screen
 
 from quarterdeck.tui.frames.cells import CellMaker, Pens
+from quarterdeck.tui.frames.pace import Pacing
 from quarterdeck.tui.frames.screen import ShownScreen, Update, placed_strips
-from quarterdeck.tui.textual_ext.driver import is_known
+from quarterdeck.tui.textual_ext.driver import OutletDriver, is_known
 
 # Rule sets are put into a set for each widget that is styled, hundreds at a time; Textual's own hash is
 # the same but written in Python.
@@ -86,6 +87,7 @@ class DiffedFrames(App[Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._diffs = is_possible()
+        self.pacing = Pacing()
         if is_known():
             self.stylesheet = KeptStylesheet(variables=self.get_css_variables())
 
@@ -107,6 +109,8 @@ class DiffedFrames(App[Any]):
         def start_afresh() -> None:
             self.forget_frame()
             start()
+            if isinstance(driver, OutletDriver) and self._diffs:
+                self.pacing.begin(driver)
 
         # Entering the terminal, at first and after each suspension, means an unknown screen.
         driver.start_application_mode = start_afresh  # pyright: ignore[reportAttributeAccessIssue]
@@ -146,7 +150,7 @@ class DiffedFrames(App[Any]):
             return
         if self._sync_available:
             written = f"{SYNC_START}{written}{SYNC_END}"
-        driver.write(written)
+        driver.write(self.pacing.frame(written))
         driver.flush()
 
     def _shown_screen(self) -> ShownScreen:

@@ -29,6 +29,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from quarterdeck.tui.frames.cells import UNKNOWN, Cell, FrontCompositor
+from quarterdeck.tui.frames.pace import pacing_of
 from quarterdeck.tui.textual_ext.driver import is_known
 
 R = TypeVar("R")
@@ -92,6 +93,19 @@ class SettledLayout(Screen[R]):
         await super()._on_idle(event)
         if self._draws_next and self._has_changed() and is_known():
             self._draws_next = False
+            self._on_timer_update()
+
+    def _on_timer_update(self) -> None:
+        """Part of `Screen`: draw, unless the terminal is still busy with earlier frames."""
+        pacing = pacing_of(self.app)
+        if pacing is None or pacing.may_draw:
+            super()._on_timer_update()
+        else:
+            self._update_timer.pause()
+            pacing.draw_later(self._draw_late)
+
+    def _draw_late(self) -> None:
+        if self.is_running:
             self._on_timer_update()
 
     def _has_changed(self) -> bool:

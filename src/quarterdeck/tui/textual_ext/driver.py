@@ -5,10 +5,13 @@ piece that a vanished terminal refuses, the next ones would fill the queue, and 
 wait for it forever instead of ending.
 """
 
+import asyncio
+import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from threading import Condition
 from time import monotonic
 from typing import IO, Any, Final, cast
 
@@ -27,19 +30,44 @@ from quarterdeck.tui.terminal_identity import ANSWERS, BEGUN, TerminalAnswered
 # pyright: reportPrivateUsage=false
 
 
+QUESTION: Final = "\x1b[5n"
+"""Asks a terminal whether it works."""
+REPLY: Final = "\x1b[0n"
+REPLY_SECONDS = 1.0
+"""A reply that is still to come would be typed into the next program."""
+
+
 class Outlet:
     """A terminal's output. Once it refuses a piece nothing more is written."""
 
-    def __init__(self, file: IO[str]) -> None:
+    def __init__(self, file: IO[str], loop: asyncio.AbstractEventLoop) -> None:
         self._file = file
+        self._loop = loop
         self.lost: OSError | None = None
         """Why nothing is written any more; `hangup` ends the program for the same reason."""
+        self.queued = 0
+        """Characters to be written since the start."""
+        self._written = 0
+        self._taken = 0
+        self._tells = False
+        self.on_taken: Callable[[], object] | None = None
+        """Called in the event loop's thread, once for each `tell_when_taken`."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the terminal has not taken everything: it is full."""
+        return self._taken < self.queued
+
+    def tell_when_taken(self) -> None:
+        """Call `on_taken` when everything is taken."""
+        self._tells = True
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
     def write(self, text: str) -> int:
         """Write while there is a terminal."""
+        self._written += len(text)
         if self.lost is None:
             try:
                 return self._file.write(text)
@@ -54,14 +82,62 @@ class Outlet:
                 self._file.flush()
             except OSError as error:
                 self.lost = error
+        self._taken = self._written
+        if self._tells and self.on_taken is not None and not self.is_behind:
+            self._tells = False
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self.on_taken)
+
+
+class TerminalReply(Message):
+    """The terminal replied to `QUESTION`."""
+
+    key = ""
+    """The parser asks all that comes from a key sequence for its key."""
 
 
 class OutletDriver(LinuxDriver):
-    """Textual's driver over an `Outlet`."""
+    """Textual's driver over an `Outlet`; it keeps the terminal's replies from the app's messages."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._file = cast("Any", Outlet(cast("IO[str]", self._file)))
+        self.outlet = Outlet(cast("IO[str]", self._file), self._loop)
+        self._file = cast("Any", self.outlet)
+        self.on_reply: Callable[[float], object] | None = None
+        """Called in the event loop's thread, with the time of the reply."""
+        self._unanswered = 0
+        self._asked_at = 0.0
+        self._replied = Condition()
+
+    def write(self, data: str) -> None:
+        """Part of `Driver`."""
+        self.outlet.queued += len(data)
+        if asked := data.count(QUESTION):
+            with self._replied:
+                self._unanswered += asked
+                self._asked_at = monotonic()
+        super().write(data)
+
+    def process_message(self, message: Message) -> None:
+        """Part of `Driver`; called in the thread that reads."""
+        if not isinstance(message, TerminalReply):
+            super().process_message(message)
+            return
+        at = monotonic()
+        with self._replied:
+            self._unanswered = max(0, self._unanswered - 1)
+            self._replied.notify_all()
+        if self.on_reply is not None:
+            self._loop.call_soon_threadsafe(self.on_reply, at)
+
+    def stop_application_mode(self) -> None:
+        """Part of `Driver`; first takes the replies that are still to come."""
+        with self._replied:
+            left = self._asked_at + REPLY_SECONDS - monotonic()
+            if self.outlet.lost is None and left > 0:
+                self._replied.wait_for(lambda: not self._unanswered, left)
+            self._unanswered = 0
+        super().stop_application_mode()
 
 
 def outlet_driver(found: type[Driver]) -> type[Driver]:
@@ -118,7 +194,7 @@ HELD_SECONDS = 0.1
 
 
 class AltKeyParser(XTermParser):
-    """Textual's parser, which also recognizes Alt with any single character, and what the terminal is.
+    """Textual's parser, which also recognizes Alt with any character, and what the terminal answers.
 
     Over a slow connection Escape and the next key come in one read, just as Alt and a key do. Textual
     keeps the Escape for letters and digits only: of Escape and a colon, which is how a file is saved in
@@ -133,6 +209,12 @@ class AltKeyParser(XTermParser):
 
     def feed(self, data: str) -> Iterable[Message]:
         """Yield the events of what was read."""
+        if REPLY in data:
+            # Taken out beforehand: it may come in the middle of a paste.
+            yield from (TerminalReply() for _ in range(data.count(REPLY)))
+            data = data.replace(REPLY, "")
+            if not data:
+                return  # no data means the end of all input
         is_end = not data
         data, self._held = self._held + data, ""
         if not self._pasting and (begun := BEGUN.search(data)) and not is_end:
@@ -179,6 +261,9 @@ class AltKeyParser(XTermParser):
         return begun > ended if max(begun, ended) >= 0 else self._pasting
 
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
+        if sequence == REPLY:  # read in two parts
+            yield cast("events.Key", TerminalReply())
+            return
         for event in super()._sequence_to_key_events(sequence, alt):
             # Without its character: a field would insert it otherwise.
             yield events.Key(f"alt+{event.key.removeprefix('alt+')}", None) if alt else event

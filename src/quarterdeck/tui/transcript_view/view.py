@@ -25,6 +25,7 @@ from textual.strip import Strip
 from quarterdeck.transcript.blocks import Block
 from quarterdeck.transcript.export import plain_lines
 from quarterdeck.transcript.fold import BlockChanges, Transcript
+from quarterdeck.tui.frames import pacing_of
 from quarterdeck.tui.kit.spans import SpanPainter, TextRole
 from quarterdeck.tui.transcript_view import navigation
 from quarterdeck.tui.transcript_view.blocks import BlockShape
@@ -163,14 +164,18 @@ class TranscriptView(ScrollView, can_focus=True):
         self.refresh()
 
     def refresh_change(self, change: BlockChanges) -> None:
-        """Apply a change of the transcript. Cheap: drawing waits for the next frame."""
+        """Apply a change of the transcript. Cheap: drawing waits for a frame that the line has room for."""
         if not change:
             return
         self._reader.take(change)
         if change.older:
             self._older_asked = False
             self._unselect()
-        if not self._is_stale:  # a frame of a stream has fifty changes
+        if self._is_stale:  # a frame of a stream has fifty changes
+            return
+        if self.is_attached and (pacing := pacing_of(self.app)):
+            pacing.stream(self.refresh)
+        else:
             self.refresh()
 
     def find(self, words: str) -> bool:
