@@ -11,9 +11,11 @@ import pytest
 
 from quarterdeck.cli.cockpit import LocalMachine
 from quarterdeck.cli.target import find_target
-from quarterdeck.tui.settings.listing import SettingsList
+from quarterdeck.tui.settings.listing import PARTS
+from quarterdeck.tui.settings.screen import SettingsScreen
 from tests.cli.test_cli_agents import NPM
 from tests.support.waiting import eventually
+from tests.tui_shell.frozen import FrozenCockpit, screen_text
 from tests.tui_shell.live import Desk, Installation
 
 
@@ -25,17 +27,21 @@ async def settings(live: Installation, monkeypatch: pytest.MonkeyPatch) -> Async
         desk.app.surroundings = LocalMachine(find_target(None))
         await desk.see("online", "No replicas yet")
         await desk.press("comma")
-        await desk.see("Connections", "Built-in", "Create a key", "none")
+        await desk.see("1 General", "Appearance and terminal", "dark")
         yield desk
 
 
 async def go_to(desk: Desk, name: str) -> None:
-    """Moves the cursor to the line of a name."""
-    listing = desk.app.screen.query_one(SettingsList)
-    await desk.press("home")
+    """Moves the cursor to the line of a name, in whichever part it is."""
+    screen = desk.app.screen
+    assert isinstance(screen, SettingsScreen)
+    await eventually(lambda: any(row.name == name for row in screen._rows()))
+    section = next(row.part for row in screen._rows() if row.name == name and not row.head)
+    part = next(n for n, sections in enumerate(PARTS.values(), 1) if section in sections)
+    await desk.press(str(part), "home")
     for _ in range(60):
         await desk.pilot.pause()
-        if listing.chosen_row is not None and listing.chosen_row.name == name:
+        if screen.listing.chosen_row is not None and screen.listing.chosen_row.name == name:
             return
         await desk.press("down")
     raise AssertionError(f"no line {name!r}\n{desk.text}")
@@ -206,8 +212,8 @@ async def test_another_service_is_gone_to_without_leaving(
         desk.app.surroundings = LocalMachine(find_target(None))
         await desk.see("here-already")
         before = desk.app.app_state
-        await desk.press("comma")
-        await desk.see("work", "locked", "Create a key", "none")
+        await desk.press("comma", "3")
+        await desk.see("work", "locked", "Create a key")
         await go_to(desk, "locked")
         await desk.press("enter")
         await desk.see("the variable NO_SUCH_KEY, which is not set")
@@ -229,8 +235,8 @@ async def test_a_service_is_made_known_and_gone_to(
         desk.app.surroundings = LocalMachine(find_target(None))
         await desk.see("here-already")
         before = desk.app.app_state
-        await desk.press("comma")
-        await desk.see("Add connection", "Create a key", "none")
+        await desk.press("comma", "3")
+        await desk.see("Add connection", "Create a key")
         await go_to(desk, "local")
         await desk.press("n")
         await desk.see("New connection")
@@ -287,3 +293,63 @@ async def test_where_nothing_is_added_the_key_says_so(
         await go_to(desk, "Theme")
         await desk.press("n")
         await desk.see("Nothing to add here")
+
+
+async def test_settings_are_in_parts_and_each_keeps_its_line(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with settings(live, monkeypatch) as desk:
+        screen = desk.app.screen
+        assert isinstance(screen, SettingsScreen)
+        await desk.press("down")
+        row = screen.listing.chosen
+        await desk.press("2")
+        await desk.see("[2 Agents and credentials]", "Built-in", "Add provider")
+        assert "Theme" not in desk.text
+        await desk.press("tab")
+        await desk.see("[3 Connections]", "Create a key")
+        await desk.press("shift+tab", "shift+tab")
+        await desk.see("[1 General]", "Theme")
+        assert screen.listing.chosen == row
+        await desk.press("shift+tab")
+        await desk.see("[5 Keys]", "replica.delete")
+        await desk.pilot.click("TabBar", offset=(3, 0))
+        await desk.see("[1 General]")
+
+
+async def test_settings_are_found_across_parts(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with settings(live, monkeypatch) as desk:
+        await desk.press("2", "slash")
+        await desk.write("terminal")
+        await desk.see("General: Appearance and terminal", "Notifications: In this terminal")
+        await desk.see("Clipboard access", "When a replica needs you")
+        await desk.write(" clip")
+        await desk.see("1 of ")
+        assert "Built-in" not in desk.text
+        await desk.press("enter", "enter")
+        await desk.see("refuse")
+        await desk.press("slash")
+        await desk.write(" nowhere")
+        await desk.see("No setting has these words.")
+        await desk.press("escape")
+        await desk.see("[2 Agents and credentials]", "Built-in")
+        await desk.press("escape")
+        await desk.see("n new")
+    file(live).unlink()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (40, 20)])
+async def test_all_parts_have_their_key_on_the_screen(
+    frozen: FrozenCockpit, size: tuple[int, int]
+) -> None:
+    async with frozen.run_test(size=size) as pilot:
+        await eventually(lambda: "n new" in screen_text(frozen))
+        await pilot.press("comma")
+        await eventually(lambda: "[1 General]" in screen_text(frozen))
+        for number in "2345":
+            await pilot.press(number)
+            await eventually(lambda n=number: f"[{n} " in screen_text(frozen))
+        if size[0] >= 80:
+            assert all(f"{number} " in screen_text(frozen) for number in range(1, 6))

@@ -34,7 +34,7 @@ from quarterdeck.cli.target import (
 from quarterdeck.client.errors import NoKeyError
 from quarterdeck.local.files import read_file
 from quarterdeck.tui.host_services import KnownService, NotSupportedError, ServiceChoice
-from quarterdeck.tui.options import Options, read_options
+from quarterdeck.tui.options import THEME_DIRECTORY, Options, read_options, theme_files
 
 if TYPE_CHECKING:
     from quarterdeck.cli.schema import Profile
@@ -42,14 +42,22 @@ if TYPE_CHECKING:
 
 
 def read_cockpit_file(path: Path) -> Options:
-    """Return the person's settings, with `faults` for invalid ones; never raise."""
+    """Return the person's settings and themes, with `faults` for invalid ones; never raise."""
+    files = theme_files(path.parent / THEME_DIRECTORY)
     try:
         document = tomllib.loads(read_file(path).decode())
     except (FileNotFoundError, NotADirectoryError):
-        return Options()
+        options = Options()
     except (OSError, ValueError, RecursionError) as e:
-        return Options(faults=(f"{path} cannot be read: {e}.",))
-    return read_options(document)
+        options = Options(faults=(f"{path} cannot be read: {e}.",))
+    else:
+        options = read_options(document, (file.stem for file in files))
+    if not files:
+        return options
+    from quarterdeck.tui.theme_files import read_themes
+
+    own = read_themes(path.parent / THEME_DIRECTORY)
+    return replace(options, own_themes=own, faults=(*options.faults, *own.faults))
 
 
 SOCKET = "unix:"

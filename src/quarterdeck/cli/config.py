@@ -196,10 +196,11 @@ def _faults(text: str, file: Path) -> tuple[str, ...]:
         ConfigError: it cannot be used.
     """
     from quarterdeck.cli.schema import parse_config
-    from quarterdeck.tui.options import read_options
+    from quarterdeck.tui.options import THEME_DIRECTORY, read_options, theme_files
 
     parse_config(text, file)
-    return read_options(tomllib.loads(text)).faults
+    themes = (theme.stem for theme in theme_files(file.parent / THEME_DIRECTORY))
+    return read_options(tomllib.loads(text), themes).faults
 
 
 def _check(text: str, file: Path) -> str:

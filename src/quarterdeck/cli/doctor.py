@@ -131,9 +131,16 @@ def _cockpit_settings() -> Generator[Finding]:
     from quarterdeck.cli.cockpit import read_cockpit_file
 
     path = config_path()
-    faults = read_cockpit_file(path).faults
+    options = read_cockpit_file(path)
+    faults = options.faults
     for fault in faults:
         yield warn("cockpit", fault, f"Correct {path}; until then the default holds.")
+    if options.own_themes is not None:
+        from quarterdeck.tui.theme_files import hard_to_read
+
+        for name, theme in options.own_themes.themes.items():
+            for sentence in hard_to_read(theme):
+                yield warn("theme", f"{name}: {sentence}", "Change one of the two colors.")
     if not faults and path.exists():
         yield ok("cockpit", f"keys and settings of {path}")
 

@@ -47,7 +47,7 @@ keys = ["ROBOT_API_KEY"]              # optional, like all that follows; `OwnAge
 shown = ["~/robot/models"]            # what else of this machine replicas see, read-only
 
 [cockpit]                             # all optional; the cockpit's settings page writes these
-theme = "dark"                        # or "light"; or "ansi": the terminal's own 16 colors
+theme = "dark"                        # or "light"; "ansi": the terminal's 16 colors; your own
 motion = "auto"                       # reduced over SSH; or "reduced": nothing moves; or "full"
 mouse = true
 notices = "osc"                       # or "bell", or "off": when a replica needs you or is done

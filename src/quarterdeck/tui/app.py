@@ -8,6 +8,8 @@ import contextlib
 import gc
 import sys
 import traceback
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -139,8 +141,9 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         self._identity.take(answer)
 
     def on_app_focus(self) -> None:
-        """Check for new replicas when the user comes back from another window."""
+        """Check for new replicas and changed themes when the user comes back from another window."""
         if self._following:
+            self.reload_themes()
             self.services.poke()
             # Textual restores the focus after this.
             self.call_later(self._dwell)
@@ -198,6 +201,23 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
                 composer.use_vim(self.options.editing == "vim")
         if self._host is not None:
             self._host.offers = type(self._host.offers)(self.options.clipboard)
+
+    def reload_themes(self) -> None:
+        """Read the user's own themes again if a file has changed."""
+        if self.surroundings is None:
+            return
+        from quarterdeck.tui.options import THEME_DIRECTORY
+        from quarterdeck.tui.theme_files import read_themes, stamp_of
+
+        directory = self.surroundings.file.parent / THEME_DIRECTORY
+        known = self.options.own_themes
+        if stamp_of(directory) == (known.stamp if known is not None else ()):
+            return
+        own = read_themes(directory)
+        self.options = replace(self.options, own_themes=own)
+        self.appearance.reload(self.options)
+        for fault in own.faults:
+            self.notify(one_line(fault), title="Theme", severity="warning", markup=False)
 
     async def move_to(self, service: "ServiceChoice") -> None:
         """Use another service: all stores and screens are created again."""

@@ -9,16 +9,20 @@ Errors are reported as sentences; those settings and actions keep their defaults
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from difflib import get_close_matches
-from typing import Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from quarterdeck.store.status import Attention
 from quarterdeck.tui.actions import ACTIONS, Action, KeyContext
 from quarterdeck.tui.actions.keys import InvalidKeyNameError, is_text, key_name, shown_name
 from quarterdeck.tui.actions.model import AROUND, TYPING
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.theme_files import ThemeFiles
 
 Keys = tuple[str, ...]
 
@@ -160,6 +164,8 @@ def _active(where: KeyContext) -> Iterator[Action]:
 
 
 THEMES = ("dark", "light", "ansi")
+THEME_DIRECTORY = "themes"
+"""Where themes of the user's own are, beside the configuration file."""
 MOTIONS = ("auto", "full", "reduced")
 NOTICES = ("osc", "bell", "off")
 NOTICE_KINDS = ("desktop", "bell", "off")
@@ -207,6 +213,12 @@ class Options:
     editing: str = "standard"
     keymap: Keymap = field(default_factory=Keymap)
     faults: tuple[str, ...] = ()
+    own_themes: "ThemeFiles | None" = None
+
+    def choices(self, name: str) -> tuple[str | bool, ...]:
+        """Return the values that a setting can have."""
+        own = self.own_themes
+        return (*CHOICES[name], *(own.themes if own is not None and name == "theme" else ()))
 
     def with_setting(self, name: str, value: str | bool) -> "Options":
         """Return a copy with one setting of `CHOICES` changed."""
@@ -244,10 +256,21 @@ def is_quiet(text: str, now: datetime) -> bool:
     return inside if begin < end else not end <= now.time() < begin
 
 
-def read_options(document: Mapping[str, object]) -> Options:
-    """Return the cockpit's part of a configuration file, without its invalid settings."""
+def theme_files(directory: Path) -> list[Path]:
+    """Return the files of the user's own themes, which may have errors."""
+    try:
+        return sorted(directory.glob("*.toml"))
+    except OSError:
+        return []
+
+
+def read_options(document: Mapping[str, object], themes: Iterable[str] = ()) -> Options:
+    """Return the cockpit's part of a configuration file, without its invalid settings.
+
+    `themes` are names of the user's own.
+    """
     faults: list[str] = []
-    settings = _settings(document.get("cockpit", {}), faults)
+    settings = _settings(document.get("cockpit", {}), faults, tuple(themes))
     keys = document.get("keys", {})
     if not isinstance(keys, dict):
         faults.append("keys is not a table; write it as [keys].")
@@ -256,13 +279,15 @@ def read_options(document: Mapping[str, object]) -> Options:
     return replace(Options(), **settings, keymap=keymap, faults=(*faults, *keymap.faults))
 
 
-def _settings(table: object, faults: list[str]) -> dict[str, Any]:
+def _settings(table: object, faults: list[str], themes: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(table, dict):
         faults.append("cockpit is not a table; write it as [cockpit].")
         return {}
     settings: dict[str, Any] = {}
     for name, value in cast("dict[str, object]", table).items():
         allowed = CHOICES.get(name)
+        if allowed is not None and name == "theme":
+            allowed = (*allowed, *themes)
         if name == QUIET:
             try:
                 quiet_hours(value if isinstance(value, str) else repr(value))

@@ -169,12 +169,16 @@ class Appearance:
 
     def __init__(self, app: App[Any]) -> None:
         self._app = app
+        self._own: dict[str, str] = {}
+        """Registered names of the user's own themes: a changed theme gets another one."""
+        self._registered = 0
 
     def begin(self, options: Options) -> None:
         """Prepare the app. Call it once, before the first frame."""
         app = self._app
         for theme in own_themes():
             app.register_theme(theme)
+        self._register(options)
         app.ansi_theme_dark = host_terminal.DARK
         app.ansi_theme_light = host_terminal.LIGHT
         if app.no_color:
@@ -184,10 +188,26 @@ class Appearance:
         # Textual took those of its own theme, in which ours are missing.
         app.stylesheet.set_variables(app.get_css_variables())
 
+    def reload(self, options: Options) -> None:
+        """Apply options whose own themes have changed."""
+        before = list(self._own.values())
+        self._register(options)
+        self.show(options)
+        for name in before:
+            self._app.unregister_theme(name)
+
+    def _register(self, options: Options) -> None:
+        self._own = {}
+        for name, theme in options.own_themes.themes.items() if options.own_themes else ():
+            self._registered += 1
+            self._own[name] = f"own-{name}-{self._registered}"
+            self._app.register_theme(replace(theme, name=self._own[name]))
+
     def show(self, options: Options) -> None:
-        """Apply options from now on."""
+        """Apply options from now on. A theme whose file has an error is the default one."""
         app = self._app
-        app.theme = ANSI if app.no_color else THEMES[options.theme]
+        name = {**THEMES, **self._own}.get(options.theme, THEMES["dark"])
+        app.theme = ANSI if app.no_color else name
         app.animation_level = "none" if is_reduced(options) else TEXTUAL_ANIMATIONS
         take_mouse(app, options.mouse)
 

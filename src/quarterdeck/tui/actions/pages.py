@@ -195,6 +195,9 @@ ENVIRONMENT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
 }
 
 
+SETTINGS_PARTS = ("General", "Agents and credentials", "Connections", "Notifications", "Keys")
+"""Parts of the settings page, in the order of their keys."""
+
 SETTINGS_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.SETTINGS: (
         Action("settings.change", "enter,space", "screen.change", "Change or run", "change"),
@@ -214,8 +217,13 @@ SETTINGS_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         ),
         Action("settings.test", "t", "screen.test", "Send a test notification"),
         Action("settings.read", "r", "screen.read", "Refresh", "refresh"),
-        Action("settings.next", "tab", "own.section(1)", "Next part", "next part"),
-        Action("settings.before", "shift+tab", "own.section(-1)", "Previous part"),
+        Action("settings.find", "slash", "screen.find", "Find in all settings", "find"),
+        Action("settings.next", "tab,right", "screen.next_part(1)", "Next part", "next part"),
+        Action("settings.before", "shift+tab,left", "screen.next_part(-1)", "Previous part"),
+        *(
+            Action(f"settings.part-{number}", str(number), f"screen.part({number})", part)
+            for number, part in enumerate(SETTINGS_PARTS, 1)
+        ),
         Action("settings.up", "up,k", "own.move(-1)", "Up"),
         Action("settings.down", "down,j", "own.move(1)", "Down"),
         Action("settings.page-up", "pageup", "own.move(-10)", "Page up"),

@@ -23,7 +23,6 @@ from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple
 
-from textual.app import App
 
 from quarterdeck.tui.host_terminal import in_tmux, is_remote
 from quarterdeck.tui.textual_ext.driver import QUESTION, OutletDriver
@@ -251,7 +250,7 @@ class Pacing:
             self._try_later(PATIENCE_SECONDS)
 
 
-def pacing_of(app: App[object]) -> Pacing | None:
+def pacing_of(app: object) -> Pacing | None:
     """Return the pacing of an app, if it has one."""
     found = getattr(app, "pacing", None)
     return found if isinstance(found, Pacing) else None

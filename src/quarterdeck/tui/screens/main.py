@@ -33,7 +33,7 @@ from quarterdeck.tui.screens.commands import CommandScreen, pointless
 from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.info import InfoPanel
-from quarterdeck.tui.widgets.lines import FilterLine, sort_words
+from quarterdeck.tui.widgets.lines import SUGGESTED, FilterLine, sort_words
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine
 from quarterdeck.tui.widgets.tab_bar import PageLinks
@@ -106,7 +106,7 @@ class MainScreen(CommandScreen):
         yield Static(id="banner", markup=False)
         with Horizontal(id="body"):
             with Vertical(id="side"):
-                yield FilterLine()
+                yield FilterLine(suggested=SUGGESTED)
                 yield ReplicaListView()
                 yield PageLinks()
             yield self._beside

@@ -1,4 +1,4 @@
-"""Rows of the settings."""
+"""Rows of the settings, and the parts that they are shown in."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,12 @@ from quarterdeck.store.status import ConnectionState
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, keyed, prompt_bindings, shown_keys
 from quarterdeck.tui.actions.keys import is_rebound
+from quarterdeck.tui.actions.pages import SETTINGS_PARTS
 from quarterdeck.tui.host_services import KnownService
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.rows import ColumnCell, RowList, columns
 from quarterdeck.tui.kit.spans import Emphasis, Line, TextRole
-from quarterdeck.tui.options import CHOICES, Options
+from quarterdeck.tui.options import THEME_DIRECTORY, THEMES, Options
 from quarterdeck.tui.widgets.status_line import connection_words
 from quarterdeck.wire.agents import Agent, CredentialStatus
 
@@ -25,28 +26,44 @@ if TYPE_CHECKING:
 
 CONNECTIONS = "Connections"
 LOOK = "Appearance and terminal"
+NOTICES = "In this terminal"
 AGENTS = "Agents"
 CREDENTIALS = "Provider credentials"
 API_KEYS = "API keys"
-NOTIFICATIONS = "Notifications"
-NOTICES = "Notices in your terminal"
+NOTIFICATIONS = "From the service"
 KEYS = "Keys"
 
-SETTINGS = {
-    "theme": "Theme",
-    "motion": "Motion",
-    "mouse": "Mouse",
-    "clipboard": "Clipboard access",
-    "calls": "Ended tool calls",
-    "editing": "Composer keys",
+_SECTIONS = (
+    (LOOK,),
+    (AGENTS, CREDENTIALS),
+    (CONNECTIONS, API_KEYS),
+    (NOTICES, NOTIFICATIONS),
+    (KEYS,),
+)
+PARTS: dict[str, tuple[str, ...]] = dict(zip(SETTINGS_PARTS, _SECTIONS, strict=True))
+"""The parts of the page, and the sections of each."""
+SHORT = {"Agents and credentials": "Agents", "Notifications": "Notices"}
+"""Names of parts where not all fit."""
+
+SETTINGS: dict[str, dict[str, str]] = {
+    LOOK: {
+        "theme": "Theme",
+        "motion": "Motion",
+        "mouse": "Mouse",
+        "clipboard": "Clipboard access",
+        "calls": "Ended tool calls",
+        "editing": "Composer keys",
+    },
+    NOTICES: {
+        "notices": "Notices",
+        "notices_asking": "When it asks",
+        "notices_plan": "When a plan waits",
+        "notices_failed": "When it failed",
+        "notices_done": "When it is done",
+    },
 }
-NOTICE_SETTINGS = {
-    "notices": "Notices",
-    "notices_asking": "When it asks",
-    "notices_plan": "When a plan waits",
-    "notices_failed": "When it failed",
-    "notices_done": "When it is done",
-}
+"""The settings of the cockpit, by section."""
+ABOUT = {NOTICES: "while a cockpit is open, of replicas that you are not looking at"}
 EXPLAINED = {
     "dark": "",
     "light": "",
@@ -164,24 +181,50 @@ def _connection_note(service: KnownService, here: bool, shown: ConnectionState |
     return keyed("{settings.change} to switch · {settings.show} to show beside")
 
 
-def look_rows(options: Options, no_color: bool) -> Iterator[SettingRow]:
-    """Yield the rows of the appearance settings."""
-    yield head(LOOK)
-    for name, label in SETTINGS.items():
-        value = getattr(options, name)
-        note = EXPLAINED.get(str(value), "")
-        if name == "theme" and no_color:
-            note = "NO_COLOR is set: no color is sent"
-        shown = ("on" if value else "off") if isinstance(value, bool) else str(value)
-        yield SettingRow(LOOK, label, shown, note, "setting", name)
+def option_rows(options: Options, no_color: bool) -> Iterator[SettingRow]:
+    """Yield the rows of the cockpit's own settings."""
+    for section, settings in SETTINGS.items():
+        yield head(section, ABOUT.get(section, ""))
+        for name, label in settings.items():
+            value = getattr(options, name)
+            note = EXPLAINED.get(str(value), "")
+            if name == "theme" and value not in THEMES:
+                note = f"your own: {THEME_DIRECTORY}/{value}.toml"
+            if name == "theme" and no_color:
+                note = "NO_COLOR is set: no color is sent"
+            shown = ("on" if value else "off") if isinstance(value, bool) else str(value)
+            yield SettingRow(section, label, shown, note, "setting", name)
+
+
+def in_part(rows: Sequence[SettingRow], part: str) -> list[SettingRow]:
+    """Return the rows of a part."""
+    return [row for section in PARTS[part] for row in rows if row.part == section]
+
+
+def matching(rows: Sequence[SettingRow], words: str) -> list[SettingRow]:
+    """Return the rows of all parts that have all of some words, below the headings of their sections."""
+    wanted = words.lower().split()
+    found: list[SettingRow] = []
+    for part, sections in PARTS.items():
+        for row in in_part(rows, part):
+            text = " ".join((part, row.part, row.name, row.value, row.note, row.about)).lower()
+            if row.head or not all(word in text for word in wanted):
+                continue
+            if not found or found[-1].part != row.part:
+                name = row.part if len(sections) == 1 else f"{part}: {row.part}"
+                found.append(SettingRow(row.part, name, head=True))
+            found.append(row)
+    return found
+
+
+def theme_label(name: str, options: Options) -> str:
+    """Return a theme's line in the list to choose from."""
+    note = EXPLAINED[name] if name in THEMES else f"{THEME_DIRECTORY}/{name}.toml"
+    return f"{'●' if name == options.theme else ' '} {name}{f'   {note}' if note else ''}"
 
 
 def notice_rows(options: Options, terminal: "Route | None") -> Iterator[SettingRow]:
-    """Yield the rows of the notices of this cockpit; `terminal` is how they reach it, once known."""
-    yield head(NOTICES, "while a cockpit is open, of replicas that you are not looking at")
-    for name, label in NOTICE_SETTINGS.items():
-        value = str(getattr(options, name))
-        yield SettingRow(NOTICES, label, value, EXPLAINED[value], "setting", name)
+    """Yield further rows of the notices; `terminal` is how they reach the terminal, once known."""
     hours = "no notices then; local time" if options.quiet else ""
     yield SettingRow(NOTICES, "Quiet hours", options.quiet or "none", hours, "quiet")
     if terminal is not None:
@@ -190,7 +233,7 @@ def notice_rows(options: Options, terminal: "Route | None") -> Iterator[SettingR
 
 def next_choice(options: Options, name: str) -> str | bool:
     """Return the next value of a setting."""
-    choices = CHOICES[name]
+    choices = options.choices(name)
     return choices[(choices.index(getattr(options, name)) + 1) % len(choices)]
 
 
@@ -290,10 +333,3 @@ class SettingsList(RowList[str], HasKeyContext):
         """The line under the cursor."""
         row = self.rows[self.cursor] if self.cursor < len(self.rows) else None
         return row if isinstance(row, SettingRow) else None
-
-    def action_section(self, by: int) -> None:
-        """Go to the first line of another part."""
-        starts = [n for n in self._able if not self.rows[n - 1].key]
-        if starts:
-            current = max((n for n, start in enumerate(starts) if start <= self.cursor), default=0)
-            self.cursor = starts[(current + by) % len(starts)]

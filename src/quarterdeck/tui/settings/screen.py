@@ -22,18 +22,30 @@ from quarterdeck.tui.actions import KeyContext, bindings, prompt_bindings, shown
 from quarterdeck.tui.actions.pages import SETTINGS_PLACES
 from quarterdeck.tui.forms.kit import Field, FormScreen, InvalidValueError, ModelForm, Refusal
 from quarterdeck.tui.host_services import KnownService, NotSupportedError, Surroundings
-from quarterdeck.tui.kit.dialogs import AskField, AskScreen, ConfirmScreen, Dialog, WrongFieldError
-from quarterdeck.tui.options import QUIET, quiet_hours
+from quarterdeck.tui.kit.dialogs import (
+    AskField,
+    AskScreen,
+    Choice,
+    ChooseScreen,
+    ConfirmScreen,
+    Dialog,
+    WrongFieldError,
+)
+from quarterdeck.tui.options import QUIET, THEMES, quiet_hours
 from quarterdeck.tui.screens.page import PageScreen
 from quarterdeck.tui.settings import listing
 from quarterdeck.tui.settings.listing import SettingRow, SettingsList
+from quarterdeck.tui.widgets.lines import FilterLine
+from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
 
 if TYPE_CHECKING:
     from quarterdeck.tui.app import Cockpit
     from quarterdeck.tui.notices import Route
+    from quarterdeck.tui.theme_files import ThemeFiles
 
 
 EMPTY = "Required."
+NO_MATCHES = "No setting has these words."
 
 
 class AskValueScreen(AskScreen, inherit_bindings=False):
@@ -134,10 +146,17 @@ class SecretScreen(Dialog[None]):
 
 
 class SettingsScreen(PageScreen):
-    """One list; Enter changes the row under the cursor, or carries it out."""
+    """A list for each part; Enter changes the row under the cursor, or carries it out.
+
+    While words are typed into the filter line, its rows are those of all parts that have them.
+    """
 
     home: ClassVar[KeyContext] = KeyContext.SETTINGS
     AUTO_FOCUS = "SettingsList"
+    DEFAULT_CSS = """
+    SettingsScreen TabBar { margin: 0 0 1 0; }
+    SettingsScreen FilterLine { margin: 0 1; }
+    """
 
     def __init__(self, app_state: AppState) -> None:
         super().__init__(app_state)
@@ -145,12 +164,18 @@ class SettingsScreen(PageScreen):
         self._problem = ""
         self._terminal: Route | None = None
         """How notices reach the terminal, once it was found out."""
+        self._part = next(iter(listing.PARTS))
+        self._cursors: dict[str, str | None] = {}
+        """Row under the cursor of the parts that were left."""
 
     def body(self) -> ComposeResult:
+        yield TabBar()
+        yield FilterLine("Find in all settings: words of a name, a value or an explanation")
         yield SettingsList()
 
     def on_mount(self) -> None:
         self.set_focus(self.listing)
+        self.host.reload_themes()
         self._show()
         self._read()
 
@@ -159,25 +184,43 @@ class SettingsScreen(PageScreen):
         return self.query_one(SettingsList)
 
     @property
+    def finder(self) -> FilterLine:
+        """The line to find settings with."""
+        return self.query_one(FilterLine)
+
+    @property
     def host(self) -> "Cockpit":
         """The cockpit."""
         return cast("Cockpit", self.app)
 
-    def _show(self) -> None:
+    def _show(self, *, keep: bool = True) -> None:
+        shown, words = self._rows(), self.finder.typed
+        tabs = [
+            Tab(part, f"{number} {part}", f"{number} {listing.SHORT.get(part, part)}")
+            for number, part in enumerate(listing.PARTS, 1)
+        ]
+        self.query_one(TabBar).show(tabs, None if words.strip() else self._part)
+        found = (
+            listing.matching(shown, words) if words.strip() else listing.in_part(shown, self._part)
+        )
+        self.listing.empty = NO_MATCHES if words.strip() else ""
+        self.listing.show_rows(found, keep=keep)
+        self.finder.show(sum(not row.head for row in found), sum(not row.head for row in shown), 0)
+
+    def _rows(self) -> list[SettingRow]:
         around, options = self.host.surroundings, self.host.options
         current = around.current if around else self._app_state.connection.endpoint
         own = around is not None and around.own_machine
         file = str(around.file) if around else ""
-        shown = [
+        return [
             *listing.connection_rows(
                 self._known(), current, self._beside, self._problem, more=around is not None
             ),
-            *listing.look_rows(options, self.app.no_color),
+            *listing.option_rows(options, self.app.no_color),
             *listing.service_rows(self._found, own),
             *listing.notice_rows(options, self._terminal),
             *listing.key_rows(options, file),
         ]
-        self.listing.show_rows(shown)
 
     @property
     def _beside(self) -> dict[str, ConnectionState]:
@@ -208,6 +251,50 @@ class SettingsScreen(PageScreen):
             await self._found.read(part)
             self._show()
 
+    # parts
+
+    def action_part(self, number: int) -> None:
+        """Show a part by its number."""
+        self._show_part(list(listing.PARTS)[number - 1])
+
+    def action_next_part(self, by: int) -> None:
+        """Show the next part, or a previous one."""
+        parts = list(listing.PARTS)
+        self._show_part(parts[(parts.index(self._part) + by) % len(parts)])
+
+    @on(TabBar.Chosen)
+    def _tab_chosen(self, event: TabBar.Chosen) -> None:
+        self._show_part(event.key)
+
+    def _show_part(self, part: str) -> None:
+        if self.finder.typed.strip():
+            self.finder.action_all()
+        else:
+            self._cursors[self._part] = self.listing.chosen
+        self._part = part
+        self._show(keep=False)
+        if (row := self._cursors.get(part)) is not None:
+            self.listing.select(row)
+
+    def action_find(self) -> None:
+        """Find settings in all parts."""
+        self.finder.start()
+
+    @on(FilterLine.Changed)
+    def _find(self) -> None:
+        self._show(keep=False)
+
+    @on(FilterLine.Left)
+    def _leave_finder(self) -> None:
+        self.set_focus(self.listing)
+
+    def action_back(self) -> None:
+        """Show a part again after a search, else close the page."""
+        if self.finder.typed.strip():
+            self.finder.action_all()
+        else:
+            super().action_back()
+
     # actions of a line
 
     @on(SettingsList.Chosen)
@@ -222,7 +309,7 @@ class SettingsScreen(PageScreen):
             case "new-connection":
                 self._ask_connection()
             case "setting":
-                self._set(row.about, listing.next_choice(self.host.options, row.about))
+                self._change(row.about)
             case "quiet":
                 self._ask_quiet()
             case "install":
@@ -273,6 +360,7 @@ class SettingsScreen(PageScreen):
 
     def action_read(self) -> None:
         """Read everything again."""
+        self.host.reload_themes()
         self._read()
 
     def action_test(self) -> None:
@@ -295,6 +383,31 @@ class SettingsScreen(PageScreen):
 
         explained = "Such as 22:00-07:00, in local time; or none."
         self._ask(AskValueScreen("Quiet hours", explained, take))
+
+    def _change(self, name: str) -> None:
+        """Go to the next value of a setting, or choose among several themes of one's own."""
+        self.host.reload_themes()
+        own = self.host.options.own_themes
+        if name == "theme" and own is not None and (own.themes or own.faults):
+            self._choose_theme(own)
+        else:
+            self._set(name, listing.next_choice(self.host.options, name))
+
+    @work
+    async def _choose_theme(self, own: "ThemeFiles") -> None:
+        from quarterdeck.tui.theme_files import hard_to_read
+
+        choices = [
+            *(Choice(name, listing.theme_label(name, self.host.options)) for name in THEMES),
+            *(Choice(name, listing.theme_label(name, self.host.options)) for name in own.themes),
+            *(Choice(fault, fault, usable=False) for fault in own.faults),
+        ]
+        chosen = await self.app.push_screen_wait(ChooseScreen("Theme", choices))
+        if chosen is None:
+            return
+        self._set("theme", chosen)
+        if chosen in own.themes and (faint := hard_to_read(own.themes[chosen])):
+            self.tell("warning", f"Theme {chosen}", " ".join(faint))
 
     def _set(self, name: str, value: str | bool) -> None:
         self.host.set_option(name, value)

@@ -144,7 +144,9 @@ def sort_words(view: ListView) -> str:
     return f"by {view.sort}{' (reversed)' if view.reverse else ''}"
 
 
+WORDS_TO_FILTER = "name, is:asking, env:, repo:, agent:, from:, service:, !not"
 SUGGESTED = [f"is:{word}" for word in WORDS.values()]
+"""Of the list of replicas."""
 
 
 class FilterLine(Vertical, HasKeyContext):
@@ -171,11 +173,11 @@ class FilterLine(Vertical, HasKeyContext):
     class Left(Message):
         """The user goes back to the list."""
 
-    def __init__(self) -> None:
+    def __init__(self, placeholder: str = WORDS_TO_FILTER, suggested: Sequence[str] = ()) -> None:
         super().__init__()
         self._field = Input(
-            placeholder="name, is:asking, env:, repo:, agent:, from:, service:, !not",
-            suggester=SuggestFromList(SUGGESTED, case_sensitive=False),
+            placeholder=placeholder,
+            suggester=SuggestFromList(suggested, case_sensitive=False) if suggested else None,
             compact=True,
         )
         self._field.cursor_blink = False
