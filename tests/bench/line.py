@@ -1,8 +1,8 @@
 """A chat at the speed of a model on a slow line: what is sent, and how keys are answered."""
 
-import statistics
 import sys
 import time
+from statistics import median, quantiles
 
 from tests.bench.chats import talker_config
 from tests.bench.installation import QD, Installation, installation
@@ -22,7 +22,7 @@ SLOW = (sys.executable, "-m", "tests.support.slow_line", str(RATE), str(DELAY), 
 
 
 def line_rows() -> list[Row]:
-    """A terminal that answers at once, one that answers nothing, and one behind a slow line."""
+    """Over SSH: a terminal that answers at once, one that answers nothing, and one behind a slow line."""
     with installation(config=talker_config) as made:
         for number in range(OTHERS):
             made.qd("replica", "create", "--name", f"other-{number}")
@@ -45,9 +45,7 @@ def _talking(made: Installation, program: Program) -> None:
 
 
 def _streamed(made: Installation, *, answers: bool) -> Row:
-    with Program(
-        QD, columns=120, lines=40, environment=made.environment, answers=answers
-    ) as program:
+    with Program(QD, columns=120, lines=40, environment=_remote(made), answers=answers) as program:
         _talking(made, program)
         _pump_for(program, 3.0)
         sent = program.sent
@@ -66,52 +64,48 @@ def _pump_for(program: Program, seconds: float) -> float:
 
 
 def _slow(made: Installation) -> list[Row]:
-    environment = {**made.environment, "SSH_CONNECTION": "192.0.2.1 50000 192.0.2.2 22"}
-    with Program(SLOW, columns=120, lines=40, environment=environment, answers=True) as program:
+    with Program(SLOW, columns=120, lines=40, environment=_remote(made), answers=True) as program:
         _talking(made, program)
         _pump_for(program, 3.0)
-        keys = [_echo(program, KEYS[: n + 1]) - 2000 * DELAY for n in range(len(KEYS))]
+        echoes = [_echo(program, KEYS[: n + 1]) for n in range(len(KEYS))]
         program.wait_for("that is all")
         program.settle(1.0)
         program.type("\t")
         program.settle(1.0)
         held = _held(program)
+    keys = [milliseconds - 2000 * DELAY for milliseconds, _ in echoes]
+    sent = [size for _, size in echoes]
     note = f"beside the line's own {2000 * DELAY:.0f} ms; {RATE / 1000:.0f} kB/s"
+    most = RATE * (2 * DELAY + 0.1)
     return [
+        Row("line: key while 600 characters/s come, median", median(keys), "ms", 100, note),
+        Row("line: the same, 95th percentile", quantiles(keys, n=20)[-1], "ms", None, note),
         Row(
-            "line: key while 600 characters/s come, median",
-            statistics.median(keys),
-            "ms",
-            100,
-            note,
+            "line: comes before a key's echo, 95th percentile", quantiles(sent, n=20)[-1], "B", most
         ),
-        Row(
-            "line: the same, 95th percentile",
-            statistics.quantiles(keys, n=20)[-1],
-            "ms",
-            None,
-            note,
-        ),
-        Row("line: still shown after a held page key ends", held, "ms", 1000, note),
+        Row("line: still comes after a held page key ends", held / 1000, "kB", 12),
     ]
 
 
-def _echo(program: Program, typed: str) -> float:
-    """Milliseconds until the last of what was typed is shown."""
-    begun = time.monotonic()
+def _remote(made: Installation) -> dict[str, str]:
+    return {**made.environment, "SSH_CONNECTION": "192.0.2.1 50000 192.0.2.2 22"}
+
+
+def _echo(program: Program, typed: str) -> tuple[float, int]:
+    """Milliseconds and bytes until the last of what was typed is shown."""
+    begun, sent = time.monotonic(), program.sent
     program.type(typed[-1])
     program.wait_for(typed)
-    elapsed = (time.monotonic() - begun) * 1000
+    cost = (time.monotonic() - begun) * 1000, program.sent - sent
     _pump_for(program, 0.15)
-    return elapsed
+    return cost
 
 
-def _held(program: Program) -> float:
-    """Milliseconds of output after the last of many repeats, beside the line's own."""
+def _held(program: Program) -> int:
+    """Bytes that come after the last of many repeats."""
     for _ in range(HELD_KEYS):
         program.type("\x1b[5~")
         _pump_for(program, HELD_EVERY)
-    ended = last = time.monotonic()
-    while program.pump(1.0):
-        last = time.monotonic()
-    return max(0.0, last - ended - 2 * DELAY) * 1000
+    sent = program.sent
+    program.settle(1.5, timeout=60)
+    return program.sent - sent

@@ -143,7 +143,7 @@ async def test_a_theme_of_ones_own_is_used_and_changes_with_its_file(
         file.write_text("primary = 1")
         app.reload_themes()
         await eventually(
-            lambda: "themes/harbor.toml: primary: 1 is not a color" in screen_text(app)
+            lambda: "themes/harbor.toml: primary: 1 is not" in screen_text(app)
         )
         await eventually(lambda: app.theme == "textual-dark")
 
