@@ -197,21 +197,26 @@ def option_rows(options: Options, no_color: bool) -> Iterator[SettingRow]:
 
 
 def in_part(rows: Sequence[SettingRow], part: str) -> list[SettingRow]:
-    """Return the rows of a part."""
-    return [row for section in PARTS[part] for row in rows if row.part == section]
+    """Return the rows of a part, its sections apart."""
+    found: list[SettingRow] = []
+    for section in PARTS[part]:
+        if found:
+            found.append(SettingRow(section, "", head=True))
+        found += [row for row in rows if row.part == section]
+    return found
 
 
 def matching(rows: Sequence[SettingRow], words: str) -> list[SettingRow]:
     """Return the rows of all parts that have all of some words, below the headings of their sections."""
     wanted = words.lower().split()
     found: list[SettingRow] = []
-    for part, sections in PARTS.items():
+    for part in PARTS:
         for row in in_part(rows, part):
             text = " ".join((part, row.part, row.name, row.value, row.note, row.about)).lower()
             if row.head or not all(word in text for word in wanted):
                 continue
             if not found or found[-1].part != row.part:
-                name = row.part if len(sections) == 1 else f"{part}: {row.part}"
+                name = part if row.part == part else f"{part}: {row.part}"
                 found.append(SettingRow(row.part, name, head=True))
             found.append(row)
     return found
