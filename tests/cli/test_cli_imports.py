@@ -106,3 +106,17 @@ def test_a_verb_that_does_not_call_loads_no_client(installation):
     ends = loaded(installation, *(line.split() for line in LOCAL))
     for line, (modules, _) in zip(LOCAL, ends, strict=True):
         assert not modules & {"httpx", "pydantic"}, line
+
+
+def test_the_first_frame_needs_no_client_and_the_list_no_form():
+    """What the cockpit loads before its first frame, and then for the main screen."""
+    script = (
+        "import sys, quarterdeck.cli.cockpit, quarterdeck.tui.app\n"
+        "print([n for n in sys.modules if n in ('httpx', 'pydantic', 'quarterdeck.store.drafts')])\n"
+        "import quarterdeck.tui.screens.main\n"
+        "print([n for n in sys.modules if n.startswith('quarterdeck.tui.forms.')])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.splitlines() == ["[]", "[]"], done.stdout + done.stderr

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from textual.screen import ModalScreen
 
-from quarterdeck.tui.host_services import KnownService
+from quarterdeck.tui.known_services import KnownService
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.themes import THEMES
 from tests.support.contrast import pale

@@ -9,7 +9,7 @@ import pytest
 from rich.color import Color
 
 from quarterdeck.cli.cockpit import read_cockpit_file
-from quarterdeck.tui.host_services import Surroundings
+from quarterdeck.tui.known_services import Surroundings
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.theme_files import hard_to_read, read_themes
 from tests.support.shown import shown_strips
@@ -142,9 +142,7 @@ async def test_a_theme_of_ones_own_is_used_and_changes_with_its_file(
         assert "#101418" not in backgrounds(app)
         file.write_text("primary = 1")
         app.reload_themes()
-        await eventually(
-            lambda: "themes/harbor.toml: primary: 1 is not" in screen_text(app)
-        )
+        await eventually(lambda: "themes/harbor.toml: primary: 1 is not" in screen_text(app))
         await eventually(lambda: app.theme == "textual-dark")
 
 

@@ -16,7 +16,7 @@ from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.status import ConnectionPhase
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.app import Cockpit
-from quarterdeck.tui.host_services import ServiceChoice
+from quarterdeck.tui.known_services import ServiceChoice
 from quarterdeck.tui.options import Options
 from quarterdeck.wire.chats import Chat, QueuedMessage
 from quarterdeck.wire.history import AgentEvent

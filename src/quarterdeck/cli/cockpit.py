@@ -1,6 +1,7 @@
 """`qd` without a verb: open the cockpit on a service that is started if none runs."""
 
 import asyncio
+import gc
 import os
 import sys
 import tomllib
@@ -33,7 +34,7 @@ from quarterdeck.cli.target import (
 )
 from quarterdeck.client.errors import NoKeyError
 from quarterdeck.local.files import read_file
-from quarterdeck.tui.host_services import KnownService, NotSupportedError, ServiceChoice
+from quarterdeck.tui.known_services import KnownService, NotSupportedError, ServiceChoice
 from quarterdeck.tui.options import THEME_DIRECTORY, Options, read_options, theme_files
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ _LOCAL_SERVICE = "the service of this machine"
 
 
 class LocalMachine:
-    """Part of `quarterdeck.tui.host_services.Surroundings`."""
+    """Part of `quarterdeck.tui.known_services.Surroundings`."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -303,6 +304,7 @@ def open_cockpit(common: Common) -> int:
             " prints lines of text.",
         )
     target = find_target_with_key(common.profile)
+    gc.disable()  # until the cockpit is open: most of what its start makes stays
     from quarterdeck.tui.app import run
 
     service = service_of(target)

@@ -8,7 +8,6 @@ import contextlib
 import gc
 import sys
 import traceback
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -26,8 +25,8 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui import themes
 from quarterdeck.tui.actions.keys import keymap, use_keys
 from quarterdeck.tui.frames import DiffedFrames
-from quarterdeck.tui.host_services import ServiceChoice
 from quarterdeck.tui.host_terminal import ending_on_hangup
+from quarterdeck.tui.known_services import ServiceChoice
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.outside import say_later
 from quarterdeck.tui.terminal_identity import TerminalAnswered, TerminalIdentity
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
     from quarterdeck.store.notices import AttentionNotice
     from quarterdeck.store.services import Services
-    from quarterdeck.tui.host_services import Surroundings
+    from quarterdeck.tui.known_services import Surroundings
     from quarterdeck.tui.notices import Messenger
     from quarterdeck.tui.terminal.host import EmulatorHost
 
@@ -53,6 +52,8 @@ SWITCH_SECONDS = 0.0005
 milliseconds are a third of the time from a key to its echo in a terminal."""
 FAULTS_SECONDS = 30.0
 """Several sentences take a while to read; a click closes them."""
+STARTED_SECONDS = 3.0
+"""By then all is loaded that a start loads."""
 FAILURE_LOG = "cockpit.log"
 LARGEST_LOG = 1_000_000
 """Bytes; a larger file is renamed and a new one is started."""
@@ -325,10 +326,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     def _start_up(self) -> None:
         if not self.is_headless:
-            # What exists after the first frame lives as long as the process: the collector need
-            # not scan it again. Without a terminal the process may open further cockpits.
-            gc.collect()
-            gc.freeze()
+            self.set_timer(STARTED_SECONDS, _collect_from_now)
         self._follow_all()
         self._watch()
 
@@ -391,6 +389,16 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         self._ending.close()
         if self._host is not None:
             await self._host.close()
+
+
+def _collect_from_now() -> None:
+    """Turn the garbage collector on, which `open_cockpit` turns off: a seventh of a start was its work.
+
+    What exists after the start lives as long as the process, so it need not be scanned again. Without a
+    terminal the process may open further cockpits.
+    """
+    gc.freeze()
+    gc.enable()
 
 
 class FailureLog:

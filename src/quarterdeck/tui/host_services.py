@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import cast
 
 from textual.app import App
 from textual.widget import Widget
@@ -36,88 +36,6 @@ from quarterdeck.wire.terminals import (
     TerminalReplay,
     TerminalResized,
 )
-
-if TYPE_CHECKING:
-    from quarterdeck.client.client import Client
-    from quarterdeck.store.connection_monitor import Revive
-
-
-class NotSupportedError(Exception):
-    """The operation is not possible; the text says why and what to do."""
-
-
-@dataclass(frozen=True)
-class ServiceChoice:
-    """A service that the cockpit can connect to.
-
-    `name` tells it from others, `git_variables` are those with which `git-remote-qd` finds it.
-    """
-
-    client: "Callable[[], Client]"
-    endpoint: str
-    revive: "Revive | None"
-    name: str = ""
-    git_variables: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True)
-class KnownService:
-    """A named service; `shown` is its displayed address, `beside` whether it is shown beside the one in use."""
-
-    name: str
-    shown: str
-    beside: bool = False
-
-
-class Surroundings(Protocol):
-    """Methods raise `NotSupportedError`."""
-
-    @property
-    def current(self) -> str:
-        """The name of the service that the cockpit is on."""
-        ...
-
-    @property
-    def file(self) -> Path:
-        """The configuration file."""
-        ...
-
-    @property
-    def own_machine(self) -> bool:
-        """Whether the service runs here and is ours: then agents can be installed for it."""
-        ...
-
-    def known(self) -> list[KnownService]:
-        """Return all services that can be connected to."""
-        ...
-
-    async def connect(self, name: str) -> ServiceChoice:
-        """Connect to another service, from now on the current one. May run a key's command."""
-        ...
-
-    def beside(self) -> list[ServiceChoice]:
-        """Return the services to show beside the current one. Their keys are found when they are run."""
-        ...
-
-    def show_beside(self, name: str, shown: bool) -> None:
-        """Write whether a service is shown beside others into the configuration file."""
-        ...
-
-    def add(self, name: str, address: str, key: str | None) -> None:
-        """Add a service under an unused name."""
-        ...
-
-    def keep(self, name: str, value: str | bool) -> None:
-        """Write a setting of the cockpit into the configuration file."""
-        ...
-
-    async def make_key(self, name: str) -> str:
-        """Create an API key for the user, and return its text."""
-        ...
-
-    async def install(self, agent: str, tell: Callable[[str], None]) -> None:
-        """Install an agent on this machine, reporting each line that is printed meanwhile."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple
 
-
 from quarterdeck.tui.host_terminal import in_tmux, is_remote
 from quarterdeck.tui.textual_ext.driver import QUESTION, OutletDriver
 

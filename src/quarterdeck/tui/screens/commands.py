@@ -17,12 +17,15 @@ from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.services import Services
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import BY_STATE, KeyContext
-from quarterdeck.tui.forms.create_fields import Typed
 from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.kit.key_context import idle_actions_of
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.wire.replicas import Replica, WorkspaceStatus
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.forms.create_fields import Typed
+
 
 MOST_NAMED = 6
 
@@ -171,8 +174,9 @@ class CommandScreen(SettledLayout[None]):
     def __init__(self, services: Services, directory: Path | None) -> None:
         super().__init__()
         self._services = services
-        self._typed = Typed(str(directory) if directory else "", "", "")
-        self._fresh = self._typed
+        self._directory = directory
+        self._typed: Typed | None = None
+        """What was typed into the form of a new replica and not sent."""
 
     @property
     def chosen(self) -> ReplicaState | None:
@@ -231,15 +235,17 @@ class CommandScreen(SettledLayout[None]):
     @work
     async def _ask_for_replica(self) -> None:
         from quarterdeck.tui.forms.create import CreateScreen
+        from quarterdeck.tui.forms.create_fields import Typed
 
         store = await self._service_for_new()
         if store is None:
             return
-        created = await self.app.push_screen_wait(CreateScreen(store, self._typed))
+        typed = self._typed or Typed(str(self._directory or ""), "", "")
+        created = await self.app.push_screen_wait(CreateScreen(store, typed))
         if isinstance(created, Typed):
             self._typed = created
         else:
-            self._typed = self._fresh
+            self._typed = None
             self._show_new(store, created)
 
     async def _service_for_new(self) -> AppState | None:

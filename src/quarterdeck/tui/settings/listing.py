@@ -13,10 +13,10 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, keyed, prompt_bindings, shown_keys
 from quarterdeck.tui.actions.keys import is_rebound
 from quarterdeck.tui.actions.pages import SETTINGS_PARTS
-from quarterdeck.tui.host_services import KnownService
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.rows import ColumnCell, RowList, columns
 from quarterdeck.tui.kit.spans import Emphasis, Line, TextRole
+from quarterdeck.tui.known_services import KnownService
 from quarterdeck.tui.options import THEME_DIRECTORY, THEMES, Options
 from quarterdeck.tui.widgets.status_line import connection_words
 from quarterdeck.wire.agents import Agent, CredentialStatus

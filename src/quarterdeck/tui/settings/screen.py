@@ -21,7 +21,6 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, bindings, prompt_bindings, shown_key
 from quarterdeck.tui.actions.pages import SETTINGS_PLACES
 from quarterdeck.tui.forms.kit import Field, FormScreen, InvalidValueError, ModelForm, Refusal
-from quarterdeck.tui.host_services import KnownService, NotSupportedError, Surroundings
 from quarterdeck.tui.kit.dialogs import (
     AskField,
     AskScreen,
@@ -31,6 +30,7 @@ from quarterdeck.tui.kit.dialogs import (
     Dialog,
     WrongFieldError,
 )
+from quarterdeck.tui.known_services import KnownService, NotSupportedError, Surroundings
 from quarterdeck.tui.options import QUIET, THEMES, quiet_hours
 from quarterdeck.tui.screens.page import PageScreen
 from quarterdeck.tui.settings import listing
