@@ -131,7 +131,7 @@ async def test_a_theme_of_ones_own_is_used_and_changes_with_its_file(
     (directory.parent / "config.toml").write_text('[cockpit]\ntheme = "harbor"')
     app = cockpit(tmp_path, directory)
     assert not app.options.faults
-    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await eventually(lambda: "n new" in screen_text(app))
         assert "#101418" in backgrounds(app)
         file.write_text(HARBOR.replace("#101418", "#202428"))
