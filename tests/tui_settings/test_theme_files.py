@@ -158,7 +158,7 @@ async def test_own_themes_are_chosen_from_a_list(tmp_path: Path, directory: Path
         await pilot.press("enter")
         await eventually(lambda: "themes/pale.toml" in screen_text(app))
         shown = screen_text(app)
-        assert "● dark" in shown and "themes/broken.toml: primary: 1" in shown
+        assert "dark (current)" in shown and "themes/broken.toml: primary: 1" in shown
         await pilot.press(*"pale", "enter")
         await eventually(lambda: app.options.theme == "pale")
         await eventually(lambda: "#222222" in backgrounds(app))

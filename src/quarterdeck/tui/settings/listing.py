@@ -225,7 +225,8 @@ def matching(rows: Sequence[SettingRow], words: str) -> list[SettingRow]:
 def theme_label(name: str, options: Options) -> str:
     """Return a theme's line in the list to choose from."""
     note = EXPLAINED[name] if name in THEMES else f"{THEME_DIRECTORY}/{name}.toml"
-    return f"{'●' if name == options.theme else ' '} {name}{f'   {note}' if note else ''}"
+    here = " (current)" if name == options.theme else ""
+    return f"{name}{here}{f' · {note}' if note else ''}"
 
 
 def notice_rows(options: Options, terminal: "Route | None") -> Iterator[SettingRow]:

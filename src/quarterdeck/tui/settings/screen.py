@@ -407,7 +407,8 @@ class SettingsScreen(PageScreen):
             return
         self._set("theme", chosen)
         if chosen in own.themes and (faint := hard_to_read(own.themes[chosen])):
-            self.tell("warning", f"Theme {chosen}", " ".join(faint))
+            more = f"{len(faint) - 1} more: qd doctor." if len(faint) > 1 else ""
+            self.tell("warning", f"Theme {chosen}", f"{faint[0]} {more}".strip())
 
     def _set(self, name: str, value: str | bool) -> None:
         self.host.set_option(name, value)
