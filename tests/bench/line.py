@@ -83,7 +83,7 @@ def _slow(made: Installation) -> list[Row]:
         Row(
             "line: comes before a key's echo, 95th percentile", quantiles(sent, n=20)[-1], "B", most
         ),
-        Row("line: still comes after a held page key ends", held / 1000, "kB", 12),
+        Row("line: still comes after a held page key ends", held / 1000, "kB"),
     ]
 
 

@@ -326,7 +326,7 @@ async def test_settings_are_found_across_parts(
         await desk.see("General: Appearance and terminal", "Notifications: In this terminal")
         await desk.see("Clipboard access", "Replica needs you")
         await desk.write(" clip")
-        await desk.see("1 of ")
+        await desk.see("2 of ")
         assert "Built-in" not in desk.text
         await desk.press("enter", "enter")
         await desk.see("refuse")
