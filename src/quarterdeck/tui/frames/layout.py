@@ -97,7 +97,7 @@ class SettledLayout(Screen[R]):
 
     def _on_timer_update(self) -> None:
         """Part of `Screen`: draw, unless the terminal is still busy with earlier frames."""
-        pacing = pacing_of(self.app)
+        pacing = pacing_of(self)
         if pacing is None or pacing.may_draw:
             super()._on_timer_update()
         else:

@@ -21,7 +21,9 @@ import os
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, cast
+
+from textual.widget import Widget
 
 from quarterdeck.tui.host_terminal import in_tmux, is_remote
 from quarterdeck.tui.textual_ext.driver import QUESTION, OutletDriver
@@ -249,7 +251,7 @@ class Pacing:
             self._try_later(PATIENCE_SECONDS)
 
 
-def pacing_of(app: object) -> Pacing | None:
-    """Return the pacing of an app, if it has one."""
-    found = getattr(app, "pacing", None)
+def pacing_of(widget: Widget) -> Pacing | None:
+    """Return the pacing of a widget's app, if it has one."""
+    found = getattr(cast("object", widget.app), "pacing", None)
     return found if isinstance(found, Pacing) else None

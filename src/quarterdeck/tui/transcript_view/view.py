@@ -173,7 +173,7 @@ class TranscriptView(ScrollView, can_focus=True):
             self._unselect()
         if self._is_stale:  # a frame of a stream has fifty changes
             return
-        if self.is_attached and (pacing := pacing_of(self.app)):
+        if self.is_attached and (pacing := pacing_of(self)):
             pacing.stream(self.refresh)
         else:
             self.refresh()
