@@ -96,8 +96,8 @@ def test_what_the_terminal_told_tmux_decides_and_the_settings_say_it(
     with cockpit(live_service, tmux, setting, says="kitty(0.35.2)") as program:
         program.wait_for("idle")
         program.type(",")
-        program.wait_for("Create a key")
-        program.type("\t" * 6 + "j" * 6)  # in the part of the notices
+        program.wait_for("Theme")
+        program.type("4")
         program.wait_for("kitty(0.35.2)")
         program.wait_for(told)
         program.type("\x1b")

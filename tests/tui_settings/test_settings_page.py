@@ -324,7 +324,7 @@ async def test_settings_are_found_across_parts(
         await desk.press("2", "slash")
         await desk.write("terminal")
         await desk.see("General: Appearance and terminal", "Notifications: In this terminal")
-        await desk.see("Clipboard access", "Replica needs you")
+        await desk.see("Clipboard access", "When it asks")
         await desk.write(" clip")
         await desk.see("2 of ")
         assert "Built-in" not in desk.text

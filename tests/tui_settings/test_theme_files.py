@@ -1,7 +1,6 @@
 """Themes of the user's own: read from files, listed, changed while the cockpit runs."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,13 +43,15 @@ class Around:
 
     current = "local"
     own_machine = False
-    git_variables: Mapping[str, str] = {}
 
     def __init__(self, directory: Path) -> None:
         self.file = directory.parent / "config.toml"
         self.kept: dict[str, object] = {}
 
     def known(self) -> list[Any]:
+        return []
+
+    def beside(self) -> list[Any]:
         return []
 
     def keep(self, name: str, value: str | bool) -> None:
