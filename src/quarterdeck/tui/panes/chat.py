@@ -402,8 +402,7 @@ class ChatPane(Vertical, TakesKeys):
     async def _read_older(self) -> bool:
         """Read one page more; False when there is none, or it cannot be read."""
         chat = self.chat
-        before = chat.before_cursor if chat else None
-        if chat is None or before is None:
+        if chat is None or (before := chat.before_cursor) is None:
             return False
         try:
             await self._app_state.commands.load_older(self.replica_id, chat.id)
