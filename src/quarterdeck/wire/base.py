@@ -184,7 +184,6 @@ class Body(_Sent):
         str_min_length=_ANY_LENGTH,
         validate_by_name=True,
         validate_by_alias=True,
-        defer_build=True,
     )
 
 
@@ -205,7 +204,6 @@ class CamelBody(_Sent):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
-        defer_build=True,
     )
 
 
