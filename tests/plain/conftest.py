@@ -44,7 +44,7 @@ def open_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     made.home.mkdir()
     table = f'[agents.scripted]\nname = "Scripted"\ncommand = ["{program}"]\n'
     (made.home / "config.toml").write_text(table)
-    here = Shop(made.home, made.environment, repository)
+    here = Shop(made.home, made.environment, repository=repository)
     with serving(here):
         try:
             yield here

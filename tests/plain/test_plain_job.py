@@ -37,7 +37,7 @@ def test_the_whole_job_by_pipes(shop: Shop) -> None:
             "You: mend the README,",
             "please",
             "Tool: Edit README",
-            "scripted asks: Edit README",
+            "Scripted asks: Edit README",
             "Change of README: 1 line added, 1 removed",
             "1. Yes, mend it",
             "2. No",
@@ -47,17 +47,17 @@ def test_the_whole_job_by_pipes(shop: Shop) -> None:
         talk.type("reject Only with a test.", "wait", "status")
         rejected = talk.until("none needs you")
         assert "Answered: No" in rejected
-        assert "scripted: I left it alone." in rejected
+        assert "Scripted: I left it alone." in rejected
         reason = rejected.index("You: Only with a test.")
         assert rejected[reason + 1 : reason + 3] == [
-            "scripted: You said: Only with a test..",
+            "Scripted: You said: Only with a test..",
             "fix is idle.",
         ]
 
         talk.type("mend it now", "wait", "1", "wait", "changes", "changes 1")
         mended = talk.until("+A better shop.")
         assert "Answered: Yes, mend it" in mended
-        speech = mended.index("scripted: The README is mended.")
+        speech = mended.index("Scripted: The README is mended.")
         assert mended[speech + 1] == "It sells apples."
         start = mended.index("shop, branch qd/fix: 1 file changed, 1 line added, 1 removed.")
         assert mended[start + 1] == "1. README, changed: 1 line added, 1 removed."
@@ -73,7 +73,7 @@ def test_the_whole_job_by_pipes(shop: Shop) -> None:
         assert git(shop, "show", "qd/fix:README") == "A better shop.\n"
 
         talk.type("wait a while")
-        talk.until("scripted: Waiting.")
+        talk.until("Scripted: Waiting.")
         talk.type("interrupt", "wait")
         talk.until("Interrupted.")
         talk.type("quit")
@@ -87,7 +87,7 @@ def test_messages_are_joined_and_go_into_the_turn(shop: Shop) -> None:
     with shop.plain() as talk:
         talk.until("Type help")
         create(talk, "turn", "wait here")
-        talk.until("scripted: Waiting.")
+        talk.until("Scripted: Waiting.")
         talk.type("join", "steer")
         talk.until("Fewer than two messages wait.")
         talk.until("No message waits.")
@@ -100,7 +100,7 @@ def test_messages_are_joined_and_go_into_the_turn(shop: Shop) -> None:
         talk.until("Canceled.")
         talk.type("steer third", "yes")
         talk.until("Interrupted.")
-        talk.until("scripted: You said: third.")
+        talk.until("Scripted: You said: third.")
         talk.until("You: first")
         talk.type("wait", "quit")
         assert talk.finish() == 0
@@ -121,11 +121,11 @@ def test_news_of_others_and_the_way_to_them(shop: Shop) -> None:
         assert opened[0] == "Type earlier for what came before."
         assert opened[1] == "You: mend"
         talk.type("earlier")
-        assert talk.until("You said")[-2:] == ["You: hello", "scripted: You said: hello."]
+        assert talk.until("You said")[-2:] == ["You: hello", "Scripted: You said: hello."]
         talk.type("earlier", "answer b", "wait", "list")
         talk.until("This is the beginning.")
         left = talk.until("1. ")
-        assert "scripted: I left it alone." in left
+        assert "Scripted: I left it alone." in left
         names = [left[-1].split()[1], talk.until("2. ")[-1].split()[1]]
         talk.type("open 2")
         talk.until(f"Opened {names[1]}")
@@ -150,7 +150,7 @@ def test_what_is_no_command_is_a_message_but_no_slip_is(shop: Shop) -> None:
         said = talk.until("You: help")
         assert "Did you mean list? To send it, type: say lst" in said[0]
         assert "You: changes look good" in said
-        assert "scripted: You said: changes look good." in said
+        assert "Scripted: You said: changes look good." in said
         assert any(line.startswith("No question is open.") for line in said)
         assert "There is no replica nowhere. Type list to hear them." in said
         talk.type("say", "two", "lines", ".", "wait", "status")
@@ -219,7 +219,7 @@ def test_a_lost_connection_is_said_once(shop: Shop) -> None:
         lost = talk.until("Connected again.")
         assert len(lost) == 2 and lost[0].startswith("Not connected: ")
         talk.type("hello again", "wait", "quit")
-        talk.until("scripted: You said: hello again.")
+        talk.until("Scripted: You said: hello again.")
         assert talk.finish() == 0
 
 
@@ -248,7 +248,7 @@ def test_the_whole_job_on_a_narrow_terminal(shop: Shop) -> None:
         answer("reject and a reason.", "1")
         program.wait_for("It sells apples.")
         answer("narrow is idle.\n>", "wait here")
-        program.wait_for("scripted: Waiting.")
+        program.wait_for("Scripted: Waiting.")
         seen = program.text
         program.type("interru")
         program.wait_for("> interru")
