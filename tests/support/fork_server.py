@@ -17,6 +17,7 @@ import selectors
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -116,6 +117,7 @@ def _become(request: dict[str, Any], passed: list[int]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(request["environment"])
+    tempfile.tempdir = None  # an import may have asked for it already
     os.chdir(request["directory"])
     sys.argv = [request["module"], *request["arguments"]]
     try:
