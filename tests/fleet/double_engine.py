@@ -20,6 +20,9 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+VERSION = "0.1.0"
+"""One that every service works with."""
+
 
 def now() -> str:
     moment = datetime.now(UTC) + timedelta(seconds=float(sys.argv[2]))
@@ -125,7 +128,7 @@ class Engine:
         for chat_id, message in open_turns.items():
             self.end_turn(chat_id, message, "failed")
         if not self.fault("unready"):
-            self.journal.add("engine.ready", {"version": "double"})
+            self.journal.add("engine.ready", {"version": VERSION})
         for chat_id in self.chats:
             self.go_on(chat_id)
 
@@ -389,7 +392,7 @@ class Engine:
             self.write(writer, {"jsonrpc": "2.0", "id": call.get("id"), "error": error})
             return False
         hello = {
-            "version": "double",
+            "version": VERSION,
             "workspaceId": self.config["workspaceId"],
             "lastIndex": self.journal.last,
             "bootTimeMs": 1,

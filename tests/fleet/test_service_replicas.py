@@ -10,6 +10,7 @@ from quarterdeck.service.first_start import owner_of
 from quarterdeck.service.replicas.rows import find_workspace
 from tests.conftest import DATABASES
 from tests.fleet.conftest import World
+from tests.fleet.double_engine import VERSION
 from tests.support.waiting import eventually
 
 # What is stored has tests of its own on both.
@@ -119,7 +120,7 @@ async def test_include(world: World) -> None:
     assert (await world.get(made))["environment"] is None
     answer = await world.client.get(f"/v1/replica/{made}?include=environment,diffs")
     environment = answer.json()["replica"]["environment"]
-    assert environment["engine_version"] == "double"
+    assert environment["engine_version"] == VERSION
     assert environment["isolation"] == "none"
     assert environment["isolation_note"] == "This is a double."
     assert environment["coding_agents"]["codex"] == {"available": False, "auth_method": None}
