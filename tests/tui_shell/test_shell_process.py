@@ -20,6 +20,7 @@ FIRST_FRAME = f"""
 import sys
 from pathlib import Path
 from quarterdeck.tui.app import Cockpit
+from quarterdeck.tui.known_services import ServiceChoice
 
 class Probe(Cockpit):
     def _start_up(self):
@@ -27,7 +28,7 @@ class Probe(Cockpit):
         Path(sys.argv[1]).write_text(" ".join(found) or "none")
         self.exit(0)
 
-Probe(lambda: None, endpoint="x", drafts=Path(sys.argv[2]), revive=None, directory=None).run()
+Probe(ServiceChoice(lambda: None, "x", None), drafts=Path(sys.argv[2]), directory=None).run()
 """
 
 FAILING = """
@@ -35,6 +36,7 @@ import sys
 from pathlib import Path
 from textual import work
 from quarterdeck.tui.app import Cockpit
+from quarterdeck.tui.known_services import ServiceChoice
 
 class Failing(Cockpit):
     def _start_up(self):
@@ -45,7 +47,7 @@ class Failing(Cockpit):
     def key_b(self):
         raise ValueError("the widget broke")
 
-app = Failing(lambda: None, endpoint="x", drafts=Path(sys.argv[1]), revive=None, directory=None)
+app = Failing(ServiceChoice(lambda: None, "x", None), drafts=Path(sys.argv[1]), directory=None)
 app.run()
 sys.exit(app.return_code)
 """

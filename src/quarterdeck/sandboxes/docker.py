@@ -131,7 +131,7 @@ class DockerContainers:
             version = await self._docker.version()
             self._processors = int(info["NCPU"])
             self.engine = _engine(version)
-            self.processor = str(version["Arch"])
+            self.processor = str(version.get("Arch", ""))
             self.rootless = _is_rootless(info)
             # Without root there is no division of control groups of version 1, whatever it says.
             none = self.rootless and info.get("CgroupVersion") == "1"
