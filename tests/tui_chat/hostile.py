@@ -6,7 +6,7 @@ COPIED = base64.b64encode(b"stolen").decode()
 
 HOSTILE = (
     "see\x1b]52;c;" + COPIED + "\x07\x1b]0;owned\x07\x1b]8;;http://evil\x1b\\me"
-    "\x1b[2J\x1b[?1049l\x1b[31m\x9b5n\x90q\x9c\x1bP+q\x1b\\\x1bc\x0e\x07\x08\r"
+    "\x1b[2J\x1b[?1049l\x1b[31m\x9b6n\x90q\x9c\x1bP+q\x1b\\\x1bc\x0e\x07\x08\r"
     "\u202egnp.exe\u202c\u2066x\u2069"
     + "\u200b" * 500
     + "\u2060" * 50
@@ -21,7 +21,7 @@ NEVER = {
     "a title": b"owned",
     "a link elsewhere": b"http://evil",
     "a cleared screen": b"\x1b[2J",
-    "a report asked for": b"5n",
+    "a report asked for": b"6n",
     "a reset": b"\x1bc",
     "a device string": b"\x1bP",
     "another character set": b"\x0e",
