@@ -68,7 +68,7 @@ ENVIRONMENTS = {
 PAGES = {
     "automation": ("a", "n", *"nightly", "nightly"),
     "automations' help": ("a", "?", "?", "automation.new"),
-    "provider": (",", *["tab"] * 3, "n", *"openai", "openai"),
+    "provider": (",", "2", "end", "n", *"openai", "openai"),
     "settings' help": (",", "?", "?", "settings.change"),
     "page to page": ("e", "escape", "a", "escape", ",", "ctrl+p", *"suspe", "Suspend (fg"),
 }
