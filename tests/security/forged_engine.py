@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from quarterdeck import __version__
 from quarterdeck.service.replicas.rows import find_workspace
 from tests.fleet.conftest import World
 
@@ -62,7 +63,7 @@ class Forged:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         opening = json.loads(await reader.readline() or "{}")
         hello = {
-            "version": "forged",
+            "version": __version__,
             "workspaceId": self.workspace_id,
             "lastIndex": self.last,
             "bootTimeMs": 1,

@@ -191,7 +191,7 @@ async def test_a_service_without_a_key_is_named_and_found_after_the_login(
     profile = profile_of(other).splitlines()
     async with both(live, "\n".join((profile[0], profile[2])), monkeypatch) as desk:
         await desk.see("○ alpha", "local ● ", "work ✗ login needed")
-        await desk.press("comma")
+        await desk.press("comma", "3")
         await desk.see("There is no key for work.")
         await desk.press("escape")
         kept = Path(os.environ["QUARTERDECK_HOME"]) / "client/keys/work"
@@ -211,8 +211,8 @@ async def test_a_service_is_shown_and_hidden_in_the_settings(
         await desk.see("○ alpha", "local ● online")
         config = desk.app.surroundings.file  # pyright: ignore[reportOptionalMemberAccess]
         for shown in (True, False):
-            await desk.press("comma")
-            await desk.see("Connections", "Create a key")
+            await desk.press("comma", "3")
+            await desk.see("[3 Connections]")
             listing = desk.app.screen.query_one(SettingsList)
             await desk.press("home")
             for _ in range(9):

@@ -209,14 +209,19 @@ def test_pages_of_a_held_key_are_dropped_while_the_terminal_is_busy(
     session.wait_quiet()
     held = session.output.count(b"\x1b[?2026h") - frames
     assert 1 <= held < 8 and len(session.output) - size < 12_000
-    _reply_to_all(session)
-    session.wait_quiet()
     one_by_one = _open(open_session, 1)
     for _ in range(12):
-        _reply_to_all(one_by_one)
+        before = one_by_one.screen.display
         one_by_one.send("\x1b[5~")
+        one_by_one.wait(lambda before=before: one_by_one.screen.display != before)
         one_by_one.wait_quiet()
-    assert session.screen.display == one_by_one.screen.display
+        _reply_to_all(one_by_one)
+
+    def shown() -> bool:
+        _reply_to_all(session)
+        return session.screen.display == one_by_one.screen.display
+
+    session.wait(shown)
 
 
 def test_keys_are_echoed_on_a_slow_line_while_text_comes() -> None:
