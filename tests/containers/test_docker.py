@@ -299,7 +299,7 @@ async def test_an_image_that_does_not_fit_is_named(deck: Deck, engine: Daemon) -
     for name, reason in (
         ("qd-test-old", "The engine in qd-test-old is of version 0.0.9"),
         ("qd-test-strange", "lacks the label quarterdeck.version"),
-        ("qd-test-none", "There is no image qd-test-none"),
+        ("qd-test-none", "The image qd-test-none does not exist"),
     ):
         containers.image_name = name
         body = {"name": name, "environment_id": environment}

@@ -233,7 +233,8 @@ class DockerContainers:
         except DockerError as e:
             if e.status == 404 and "image" in e.message.lower():
                 raise SandboxError(
-                    f"There is no image {self.image_name}. Make it with: qd image build.", e.message
+                    f"The image {self.image_name} does not exist. Build it with: qd image build.",
+                    e.message,
                 ) from e
             if e.status == _NOT_CONNECTED:
                 raise self._away(e) from e

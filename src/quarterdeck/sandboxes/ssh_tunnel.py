@@ -98,7 +98,7 @@ class SshTunnel:
         )
         if options.known_hosts is not None:
             return await asyncssh.connect(options.host, options=options)
-        # ~/.ssh/config turns the check off, which would admit whoever answers.
+        # ~/.ssh/config turns the check off, but an unknown host must not be trusted.
         known = Path.home() / ".ssh" / "known_hosts"
         trusted = str(known) if known.is_file() else b""
         return await asyncssh.connect(options.host, options=options, known_hosts=trusted)

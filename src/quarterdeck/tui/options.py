@@ -225,7 +225,7 @@ class Options:
         return replace(self, **cast("dict[str, Any]", {name: value}))
 
     def kind_of_notice(self, attention: Attention) -> str:
-        """Return how a state is told: by one of `NOTICE_KINDS`, and never by more than `notices` allows."""
+        """Return the kind of notice for a state: one of `NOTICE_KINDS`, and at most what `notices` allows."""
         allowed = {"osc": "desktop"}.get(self.notices, self.notices)
         rule = str(getattr(self, NOTICE_OF[attention])) if attention in NOTICE_OF else "off"
         return max(allowed, rule, key=NOTICE_KINDS.index)

@@ -33,13 +33,13 @@ def check_version(image: str, version: str | None) -> None:
     """
     if version is None:
         raise SandboxError(
-            f"{image} is no image of replicas: it lacks the label {VERSION_LABEL}. Make one with: qd "
-            "image build, and your own FROM it."
+            f"{image} is not a replica image: it has no label {VERSION_LABEL}. Build one with: qd image "
+            "build, or build your own FROM it."
         )
     if not is_supported(version):
         raise SandboxError(
             f"The engine in {image} is of version {version}, and this service works with "
-            f"{supported_text()}. Make the image again with: qd image build, and then your own FROM it."
+            f"{supported_text()}. Build the image again with: qd image build, and then your own FROM it."
         )
 
 

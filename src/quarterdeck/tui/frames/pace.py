@@ -3,17 +3,16 @@
     frame --> pseudo-terminal --> (ssh, buffers of the network) --> terminal
                   taken                                              answered
 
-A pseudo-terminal takes everything at once when a network is behind it, and what is written then waits in
-buffers in front of every later key. So the terminal is asked, now and then, whether it still works
-(`CSI 5 n`). It replies when it has shown what was written before: the time that this takes beyond the
-shortest says how fast the line is.
+With a network behind it, a pseudo-terminal accepts everything at once. The output then waits in the
+buffers of the network, and the echo of every later key waits behind it. So the terminal is asked from time
+to time for its status (`CSI 5 n`). It replies once it has shown what was written before: how much longer
+that takes than the shortest reply seen tells how fast the line is.
 
     LinePace    frames wait while more is on the way than the line carries in a moment
-    StreamPace  text that nobody waits for has a budget of bytes a second
+    StreamPace  streamed text has a budget of bytes per second
     Pacing      both, for one app
 
-What waits is not queued: the next frame shows the state at its time. Nothing runs on a timer while
-nothing waits.
+Frames that wait are not queued: the next one shows the current state. No timer runs while nothing waits.
 """
 
 import asyncio
