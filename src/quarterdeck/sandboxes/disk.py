@@ -127,20 +127,25 @@ class DiskWatch:
         if room.free >= room.critical or before is None:
             return room
         written = {id: _difference(one, before.get(id, {})) for id, one in self._counts.items()}
-        done = await self._act(written, used)
+        done = await self._act(written, used, room)
         if room_of(self.home).free < room.critical:
             self._release_reserve()
         if done is not None:
             await report(*done)
         return room
 
-    async def _act(self, written: dict[str, Counts], used: int) -> tuple[str, str] | None:
+    async def _act(
+        self, written: dict[str, Counts], used: int, room: Room
+    ) -> tuple[str, str] | None:
         """Kill what fills the disk; return the replica, and what to report."""
         sums = {id: sum(one.values()) for id, one in written.items()}
         most = max(sums, key=lambda id: sums[id], default="")
         if not most or sums[most] < max(WRITTEN, used // SHARE):
-            self._strikes = ("", 0)
-            return None
+            if self._strikes[1] != STRIKES - 1 or room.free > room.critical // 2:
+                self._strikes = ("", 0)
+                return None
+            # It used up the reserve, and only writes less because nothing is left.
+            most = self._strikes[0]
         strikes = self._strikes[1] + 1 if self._strikes[0] == most else 1
         self._strikes = (most, strikes)
         if strikes == STRIKES:
@@ -152,12 +157,14 @@ class DiskWatch:
         for ref in writing:
             send(ref, signal.SIGKILL)
         log.warning("Replica %s fills the disk: %d programs were killed", most, len(writing))
-        if not writing or strikes > 1:
+        if strikes > 1:
             return None
-        return most, (
-            "The disk is full. The programs of this replica that filled it were killed. Remove "
-            "files to make room."
+        done = (
+            "The programs of this replica that filled it were killed."
+            if writing
+            else "Programs of this replica that have ended filled it."
         )
+        return most, f"The disk is full. {done} Remove files to make room."
 
     @property
     def _reserve(self) -> Path:
