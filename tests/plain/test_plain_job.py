@@ -116,7 +116,7 @@ def test_news_of_others_and_the_way_to_them(shop: Shop) -> None:
         assert shop.qd("replica", "send", "one", "mend").code == 0
         talk.until("one asks you something.")
         talk.type("next")
-        assert "Opened one, scripted." in talk.until("Opened")[-1]
+        assert "Opened one, Scripted." in talk.until("Opened")[-1]
         opened = talk.until("Type a number")
         assert opened[0] == "Type earlier for what came before."
         assert opened[1] == "You: mend"

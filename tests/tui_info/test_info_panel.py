@@ -15,7 +15,9 @@ WIDE = (160, 44)
 
 def test_everything_that_is_known_is_said_and_links_are_safe(frozen: FrozenCockpit) -> None:
     state = known_replica(frozen)
-    rows = rows_of(state, state.first_chat, {ENVIRONMENT: "shop"}, 31)
+    rows = rows_of(
+        state, state.first_chat, {ENVIRONMENT: "shop"}, {"codex": "Codex\x1b"}.__getitem__, 31
+    )
     said = "\n".join(plain(row.words for row in rows))
     for words in (
         "○ idle",
@@ -25,7 +27,7 @@ def test_everything_that_is_known_is_said_and_links_are_safe(frozen: FrozenCockp
         "3000",
         "shop #12",
         "2 variables, 1 skill",
-        "codex · gpt-x",
+        "Codex · gpt-x",
         "context 41k of 200k",
         "last turn 3.5k tokens",
         "cost $0.42",
@@ -43,7 +45,7 @@ def test_everything_that_is_known_is_said_and_links_are_safe(frozen: FrozenCockp
 
 def test_what_is_not_known_is_left_out(frozen: FrozenCockpit) -> None:
     state = frozen.add("bare", status="sleeping", environment_id=str(UUID(int=77)))
-    said = "\n".join(plain(row.words for row in rows_of(state, None, {}, 31)))
+    said = "\n".join(plain(row.words for row in rows_of(state, None, {}, str, 31)))
     assert "☾ sleeping" in said
     for words in ("Goal", "Previews", "Pull requests", "Repositories", "Environment", "None"):
         assert words not in said
@@ -51,7 +53,7 @@ def test_what_is_not_known_is_left_out(frozen: FrozenCockpit) -> None:
 
 def test_a_replica_whose_service_does_not_answer_says_since_when(frozen: FrozenCockpit) -> None:
     state = frozen.add("lost", unreachable_since=START)
-    said = "\n".join(plain(row.words for row in rows_of(state, None, {}, 40)))
+    said = "\n".join(plain(row.words for row in rows_of(state, None, {}, str, 40)))
     assert f"unreachable since {START.astimezone():%d %b %H:%M}" in said
 
 
@@ -122,6 +124,6 @@ def test_a_size_is_promised_only_where_it_holds(
     state = known_replica(frozen)
     assert state.record.environment is not None
     state.record.environment.size_limited = limited
-    rows = [row.strip() for row in plain(row.words for row in rows_of(state, None, {}, 60))]
+    rows = [row.strip() for row in plain(row.words for row in rows_of(state, None, {}, str, 60))]
     assert any(row.startswith(told) for row in rows), rows
     assert limited or not any("CPU" in row for row in rows)

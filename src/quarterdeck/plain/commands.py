@@ -196,7 +196,8 @@ async def _status(session: Session, _: str) -> None:
 async def _chats(session: Session, _: str) -> None:
     replica = session.replica
     chats = replica.ordered_chats if replica else []
-    session.say(*(chat_line(number, chat) for number, chat in enumerate(chats, 1)))
+    numbered = enumerate(chats, 1)
+    session.say(*(chat_line(number, chat, session.agent_of(chat)) for number, chat in numbered))
 
 
 async def _chat(session: Session, rest: str) -> None:

@@ -58,18 +58,18 @@ def summary_line(services: Services) -> str:
     return f"{total}, {len(waiting)} {needs} you: {', '.join(waiting)}."
 
 
-def chat_name(chat: ChatState) -> str:
-    """Return the title of a chat with its agent."""
-    title, agent = one_line(chat.record.title or ""), one_line(chat.record.provider)
+def chat_name(chat: ChatState, agent: str) -> str:
+    """Return the title of a chat with the name of its agent."""
+    title = one_line(chat.record.title or "")
     return f"{title} ({agent})" if title else agent
 
 
-def chat_line(number: int, chat: ChatState) -> str:
+def chat_line(number: int, chat: ChatState, agent: str) -> str:
     """Return a chat as a line of the list of chats."""
     record = chat.record
     doing = "asks you something" if record.awaiting_input else "is working"
     state = f" {doing}" if record.awaiting_input or record.processing else " is idle"
-    return f"{number}. {chat_name(chat)}{state}."
+    return f"{number}. {chat_name(chat, agent)}{state}."
 
 
 def change_lines(repositories: list[RepositoryChange]) -> Iterator[str]:

@@ -277,7 +277,7 @@ class Session:
         replica.shown_chat = chat.id
         self._pending.clear()
         self._attention = replica.attention
-        self._reader = TranscriptLines(chat.transcript, self._agent_of(chat))
+        self._reader = TranscriptLines(chat.transcript, self.agent_of(chat))
         self._read_out(replica, chat)
         self._await_pause()
         app_state.seen(replica)
@@ -291,7 +291,9 @@ class Session:
         reader.skip_before(self._first)
         several = len(replica.chats) > 1
         where = f"chat {replica.ordered_chats.index(chat) + 1}, " if several else ""
-        self.say(f"Opened {name_line(replica.name)}, {where}{chat_name(chat)}.")
+        self.say(
+            f"Opened {name_line(replica.name)}, {where}{chat_name(chat, self.agent_of(chat))}."
+        )
         if start or chat.has_older:
             self.say("Type earlier for what came before.")
         self.say(*reader.read(list(blocks[start:])))
@@ -312,9 +314,10 @@ class Session:
         if chat is None or chat.transcript is None or question is None:
             return []
         tool = chat.transcript.tool(question.tool_id) if question.tool_id else None
-        return question_lines(question, tool, self._agent_of(chat))
+        return question_lines(question, tool, self.agent_of(chat))
 
-    def _agent_of(self, chat: ChatState) -> str:
+    def agent_of(self, chat: ChatState) -> str:
+        """Return the name of a chat's agent."""
         return one_line(self.app_state.agent_name(chat.record.provider))
 
     def close(self) -> None:

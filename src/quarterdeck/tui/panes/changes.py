@@ -303,7 +303,9 @@ class ChangesPane(TabPane):
         state, chat = self.review.state, self.review.chat
         if state is None or chat is None or len(state.chats) < 2:
             return ""
-        return f" to {one_line(chat.record.title or chat.record.provider)}"
+        return (
+            f" to {one_line(chat.record.title or self._app_state.agent_name(chat.record.provider))}"
+        )
 
     @work(group="send")
     async def _send(self, summary: str) -> None:

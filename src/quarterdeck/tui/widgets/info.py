@@ -1,6 +1,6 @@
 """The panel with facts about a replica."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
@@ -35,7 +35,11 @@ Names = dict[UUID, str]
 
 
 def rows_of(
-    state: ReplicaState, chat: ChatState | None, environments: Names, width: int
+    state: ReplicaState,
+    chat: ChatState | None,
+    environments: Names,
+    agent_name: Callable[[str], str],
+    width: int,
 ) -> list[Row]:
     """Return all known facts, in sections."""
     sections = (
@@ -45,7 +49,7 @@ def rows_of(
         _links("Previews", _previews(state), width),
         _links("Pull requests", _pulls(state), width),
         _section("Environment", _environment(state, environments), width),
-        _section("Agent", _agent(state, chat), width),
+        _section("Agent", _agent(state, chat, agent_name), width),
         _section("Sandbox", _sandbox(state), width),
     )
     rows: list[Row] = []
@@ -168,11 +172,13 @@ def _put_there(environment: ReplicaEnvironment) -> Iterator[str]:
             yield f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _agent(state: ReplicaState, chat: ChatState | None) -> list[Line]:
+def _agent(
+    state: ReplicaState, chat: ChatState | None, agent_name: Callable[[str], str]
+) -> list[Line]:
     agent = (chat.record.provider if chat else None) or state.record.coding_agent
     # The requested model belongs to the requested agent.
     model = state.record.model if agent == state.record.coding_agent else None
-    parts = [one_line(part) for part in (agent, model) if part]
+    parts = [one_line(part) for part in (agent and agent_name(agent), model) if part]
     lines = [line(" · ".join(parts))] if parts else []
     tokens = chat.tokens if chat is not None else None
     if tokens is not None and tokens.context is not None:
@@ -275,7 +281,8 @@ class InfoPanel(RowList[str], HasKeyContext):
         if state is None or not self.display or width < NARROWEST:
             return
         store = self._services.of(state.id)
-        self.show_rows(rows_of(state, state.chat_to_show, store.environment_names, width))
+        names = store.environment_names
+        self.show_rows(rows_of(state, state.chat_to_show, names, store.agent_name, width))
         if state is not self._requested_for and is_missing(store, state):
             self._requested_for = state
             self._read(state)
