@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -123,7 +123,9 @@ def service_words(connections: Sequence[ConnectionState]) -> tuple[ServiceWords,
     """Return what the line says of each service: of a single one its address, of several their names."""
     if len(connections) == 1:
         (state,) = connections
-        words = (connection_words(state),)
+        brief = replace(state, latency_ms=None, retry_in=None)
+        full = connection_words(state)
+        words = (full, connection_words(brief), full[:1])
         return (ServiceWords(one_line(state.endpoint), words, state.phase in DOWN),)
     return tuple(
         ServiceWords(one_line(state.name), _shorter_words(state), state.phase in DOWN)
@@ -229,15 +231,18 @@ class StatusLine(Widget):
         else:
             service = services[0]
             # The endpoint is shortened first: it is the longest, and never changes.
-            fixed = cell_len(f" {NAME}   {service.words[0]}  ")
+            words = next(
+                (one for one in service.words if cell_len(one) + 3 <= width), service.words[-1]
+            )
+            fixed = cell_len(f" {NAME}   {words}  ")
             with_name = fixed + min(SHORTEST, cell_len(service.name)) <= width
             room = width - fixed + (0 if with_name else cell_len(NAME))
-            name = fit(service.name, max(0, min(room, cell_len(service.name))))
-            found = [(name, f"{service.words[0]} ")]
+            name = fit(service.name, min(room, cell_len(service.name))) if room > 1 else ""
+            found = [(name, f"{words} ")]
         segments = [Segment(f" {NAME} ", base + BOLD)] if with_name else []
         for service, (name, words) in zip(services, found, strict=True):
             style = base + part_style(self, "status--trouble") if service.is_down else base
-            segments += [Segment(f" {name} ", base), Segment(f"{words} ", style)]
+            segments += [Segment(f" {name} " if name else " ", base), Segment(f"{words} ", style)]
         return segments
 
 
