@@ -233,7 +233,7 @@ def test_several_services(snap_compare: Any, frozen: FrozenCockpit, size: tuple[
     lab.connection.phase, lab.connection.retry_in = ConnectionPhase.RECONNECTING, 2.0
     frozen.add("fix-login", store=work, awaiting_input=True)
     frozen.add("a-name-that-is-long", store=lab)
-    seen = press(until="laborat")
+    seen = press(until="laborat" if size == NARROW else "Waiting for your answer")
     assert snap_compare(frozen, terminal_size=size, run_before=seen)
 
 
