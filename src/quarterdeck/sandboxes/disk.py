@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import signal
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -43,7 +44,8 @@ NEAR = 16
 SECONDS, SECONDS_NEAR = 2.0, 0.25
 """Between two looks at the free space."""
 CHANGED = 32 << 20
-"""Bytes by which it has to change until what replicas wrote is counted again."""
+"""Bytes by which it has to change until what replicas wrote is counted again; on a disk that is looked at more
+often, it is also counted every `SECONDS`."""
 WRITTEN = 1 << 20
 """Bytes that a program must have written between two looks to be killed."""
 SHARE = 4
@@ -100,6 +102,7 @@ class DiskWatch:
     stop: Callable[[str], Awaitable[None]]
     _free: int = field(default=0, init=False)
     """The free space when programs were counted."""
+    _counted: float = field(default=0.0, init=False)
     _counts: dict[str, Counts] | None = field(default=None, init=False)
     _strikes: tuple[str, int] = field(default=("", 0), init=False)
 
@@ -118,16 +121,19 @@ class DiskWatch:
         """Look once; act when hardly any room is left."""
         room = room_of(self.home)
         if room.free > 2 * room.reserved:
+            self._strikes = ("", 0)
             await asyncio.to_thread(self._keep_reserve, room.critical)
         used = self._free - room.free
-        if self._counts is not None and room.free >= room.critical and abs(used) < CHANGED:
+        near = room.free < NEAR * room.reserved
+        fresh = not near or time.monotonic() - self._counted < SECONDS
+        same = abs(used) < CHANGED and fresh
+        if self._counts is not None and room.free >= room.critical and same:
             return room
         before, self._counts = self._counts, await asyncio.to_thread(_count, self.home)
-        self._free = room.free
+        self._free, self._counted = room.free, time.monotonic()
         if room.free >= room.critical or before is None:
             return room
-        written = {id: _difference(one, before.get(id, {})) for id, one in self._counts.items()}
-        done = await self._act(written, used, room)
+        done = await self._act(before, self._counts, used, room)
         if room_of(self.home).free < room.critical:
             self._release_reserve()
         if done is not None:
@@ -135,10 +141,11 @@ class DiskWatch:
         return room
 
     async def _act(
-        self, written: dict[str, Counts], used: int, room: Room
+        self, before: dict[str, Counts], now: dict[str, Counts], used: int, room: Room
     ) -> tuple[str, str] | None:
         """Kill what fills the disk; return the replica, and what to report."""
-        sums = {id: sum(one.values()) for id, one in written.items()}
+        # By replica, not by program: one that ends is counted for its parent from then on.
+        sums = {id: sum(one.values()) - sum(before.get(id, {}).values()) for id, one in now.items()}
         most = max(sums, key=lambda id: sums[id], default="")
         if not most or sums[most] < max(WRITTEN, used // SHARE):
             if self._strikes[1] != STRIKES - 1 or room.free > room.critical // 2:
@@ -153,7 +160,8 @@ class DiskWatch:
             await self.stop(most)
             return most, "The disk is full. This replica was stopped: it went on filling it."
         spared = _spared(places_of(self.home, most))
-        writing = {ref for ref, size in written[most].items() if size >= WRITTEN} - spared
+        written = _difference(now[most], before.get(most, {}))
+        writing = {ref for ref, size in written.items() if size >= WRITTEN} - spared
         for ref in writing:
             send(ref, signal.SIGKILL)
         log.warning("Replica %s fills the disk: %d programs were killed", most, len(writing))
@@ -202,7 +210,8 @@ def _count(home: Home) -> dict[str, Counts]:
     """Return the bytes that each process of each replica caused to be written to disks."""
     ids = [path.name for path in home.workspaces.glob("[!.]*")]
     marks = {f"{MARKER}={places_of(home, id).mark}".encode(): id for id in ids}
-    stats = {pid: stat for pid in process_ids() if (stat := read_stat(pid)) and not stat.has_ended}
+    # Also of those that have ended and are not counted for their parents yet.
+    stats = {pid: stat for pid in process_ids() if (stat := read_stat(pid))}
     owners: dict[int, str] = {}
     counts: dict[str, Counts] = {}
     for pid, stat in stats.items():
@@ -214,17 +223,19 @@ def _count(home: Home) -> dict[str, Counts]:
 def _owner(
     pid: int, stats: dict[int, ProcessStat], marks: dict[bytes, str], owners: dict[int, str]
 ) -> str:
-    """Return the replica of a process, by its mark or by that of the nearest process above; or ""."""
-    passed: list[int] = []
-    owner = ""
-    while pid in stats and not owner:
-        if pid in owners:
-            owner = owners[pid]
-            break
-        passed.append(pid)
-        owner = next((marks[one] for one in read_environment(pid) if one in marks), "")
+    """Return the replica of a process: that of the topmost one above with a mark; or "".
+
+    A program may set the mark of another replica, but has the launcher of its own above it.
+    """
+    below: list[int] = []
+    while pid in stats and pid not in owners:
+        owners[pid] = ""
+        below.append(pid)
         pid = stats[pid].parent
-    owners.update(dict.fromkeys(passed, owner))
+    owner = owners.get(pid, "")
+    for one in reversed(below):
+        owner = owner or next((marks[mark] for mark in read_environment(one) if mark in marks), "")
+        owners[one] = owner
     return owner
 
 

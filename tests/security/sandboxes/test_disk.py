@@ -16,6 +16,7 @@ from quarterdeck.sandboxes import disk
 from quarterdeck.sandboxes.disk import DiskWatch, room_of
 from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.process import ProcessDriver
+from quarterdeck.sandboxes.processes import MARKER
 from tests.sandboxes.conftest import ENGINE, Bench
 from tests.support.disks import small_disk
 from tests.support.waiting import eventually
@@ -66,6 +67,18 @@ async def lit(bench: Bench, workspace: str, script: str) -> None:
 
 KILLED = "The programs of this replica that filled it were killed."
 ENDED = "Programs of this replica that have ended filled it."
+
+
+def fill(path: Path) -> None:
+    """Fill the disk from outside of replicas."""
+    with path.open("wb") as file:
+        try:
+            while True:
+                os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), 4 << 20)
+        except OSError as e:
+            assert e.errno == errno.ENOSPC
+
+
 FILLERS = {
     "one file": ("cat /dev/zero > much", {KILLED, ENDED}),
     "a removed file": (
@@ -101,6 +114,29 @@ async def test_programs_that_fill_the_disk_are_killed(
     assert not reports.heard
 
 
+async def test_every_fill_is_reported_and_counted_by_itself(bench: Bench):
+    victim = await bench.started()
+    reports = Reports()
+    reserve = bench.home.service / "reserve"
+    async with bench.driver.watching_disk(reports.hear):
+        for number in range(disk.STRIKES):
+            await lit(bench, victim, "head -c 10G /dev/zero > much")
+            assert "Remove files to make room" in (await reports.next())[1], number
+            await eventually(lambda: not reserve.exists(), "the release of the reserve")
+            await bench.said(victim, "while pgrep -x head; do sleep 0.1; done >/dev/null; rm much")
+            await eventually(reserve.exists, "a new reserve")
+    assert await bench.driver.alive(victim)
+
+
+async def test_a_program_with_the_mark_of_another_replica_is_known(bench: Bench):
+    victim, other = await bench.started(), await bench.started()
+    reports = Reports()
+    mark = places_of(bench.home, other).mark
+    async with bench.driver.watching_disk(reports.hear):
+        await lit(bench, victim, f"{MARKER}={mark} sh -c 'head -c 10G /dev/zero > much; sleep 60'")
+        assert (await reports.next())[0] == victim
+
+
 async def test_a_replica_that_goes_on_is_stopped(bench: Bench):
     victim, other = await bench.started(), await bench.started()
     reports = Reports()
@@ -125,13 +161,29 @@ async def test_others_that_write_a_little_are_left_alone(bench: Bench):
     watch = DiskWatch(bench.home, bench.driver.stop)
     await watch.look(reports.hear)
     await lit(bench, writing, "while :; do head -c 2M /dev/zero > part; sync part; done")
-    with (bench.home.root / "filler").open("wb") as file:
-        try:
-            while True:
-                os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), 4 << 20)
-        except OSError as e:
-            assert e.errno == errno.ENOSPC
+    fill(bench.home.root / "filler")
     await watch.look(reports.hear)
     assert not reports.heard
     assert await bench.said(writing, "pgrep -f script >/dev/null; echo $?") == "0"
     assert not (bench.home.service / "reserve").exists()
+
+
+async def test_what_a_program_wrote_long_ago_is_not_blamed_on_its_parent(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(disk, "SECONDS", 0.0)
+    quiet = await bench.started()
+    reports = Reports()
+    watch = DiskWatch(bench.home, bench.driver.stop)
+    await watch.look(reports.hear)
+    wrote = "(head -c 150M /dev/zero > part; sync part; rm part; touch wrote; cat go)"
+    await lit(bench, quiet, f"mkfifo go; {wrote} > /dev/null & wait; touch over; sleep 600")
+    files = places_of(bench.home, quiet).files
+    await eventually((files / "wrote").exists, "what it writes")
+    await watch.look(reports.hear)
+    await bench.said(quiet, "echo > go")
+    await eventually((files / "over").exists, "the end of the program")
+    fill(bench.home.root / "filler")
+    await watch.look(reports.hear)
+    assert not reports.heard
+    assert await bench.said(quiet, "pgrep -f script >/dev/null; echo $?") == "0"
