@@ -58,8 +58,8 @@ class SandboxProfile:
     hostname: str
     environment: dict[str, str]
     read_only: tuple[Path, ...]
-    memory: int
-    """Bytes that it may use."""
+    memory: int | None
+    """Bytes that it may use; None where file systems in memory cannot have a size."""
     mirrors: dict[str, Path] = field(default_factory=dict[str, Path])
     shown: tuple[Path, ...] = ()
     directory: str = INSIDE.workspace_dir
@@ -114,10 +114,11 @@ _IN_MEMORY = {
 less than all of it: killing programs would not empty them."""
 
 
-def _scratch(memory: int) -> list[str]:
+def _scratch(memory: int | None) -> list[str]:
     arguments = ["--proc", "/proc", "--dev", "/dev", "--dir", "/home", "--dir", "/var"]
     for name, (mode, part) in _IN_MEMORY.items():
-        arguments += ["--perms", mode, "--size", str(memory // part), "--tmpfs", name]
+        size = [] if memory is None else ["--size", str(memory // part)]
+        arguments += ["--perms", mode, *size, "--tmpfs", name]
     return [*arguments, "--remount-ro", "/dev"]
 
 

@@ -114,20 +114,23 @@ class Hardening:
     """What the launcher applies. `filter` is the seccomp filter in base64, if there is one.
 
     `scoped`: by Landlock. `counted`: processes are counted for each sandbox, so they can be limited.
+    `sized`: file systems in memory have a size, which a setuid bubblewrap refuses.
     """
 
     filter: str | None = None
     scoped: bool = False
     counted: bool = False
+    sized: bool = True
 
 
 def find_hardening(bubblewrap: str | None) -> tuple[Hardening, list[Gap]]:
     """Return what this machine supports, and what stays open. `bubblewrap` is its path, if used."""
     if bubblewrap and Path(bubblewrap).stat().st_mode & stat.S_ISUID:
-        return Hardening(), [
+        return Hardening(sized=False), [
             Gap(
                 f"{bubblewrap} is installed setuid, so neither system calls nor abstract sockets "
-                "of this machine can be closed to sandboxes",
+                "of this machine can be closed to sandboxes, and files in /tmp have no limit of "
+                "their own",
                 f"Allow user namespaces to ordinary users, and run: chmod u-s {bubblewrap}",
             )
         ]

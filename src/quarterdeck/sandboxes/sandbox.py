@@ -98,13 +98,14 @@ def describe(
     )
     if not confinement.bubblewrap:
         return spec
+    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     profile = SandboxProfile(
         places,
         confinement.user,
         hostname,
         spec.environment,
         read_only,
-        min(BOUNDS[size].memory, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")),
+        min(BOUNDS[size].memory, installed) if hardening.sized else None,
         mirrors,
         shown.paths,
         directory=spec.directory,

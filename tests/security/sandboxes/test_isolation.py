@@ -7,10 +7,12 @@ import ctypes
 import errno
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -230,6 +232,29 @@ async def test_processes_of_the_machine_are_not_traced_or_signalled(bare, bystan
     )
     code, said = await bare.inside(workspace, f'{PYTHON} -c "{trace}"')
     assert said.endswith(f"AssertionError: {errno.EPERM}")
+
+
+@pytest.fixture
+def setuid(require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A setuid bubblewrap, the first on the PATH."""
+    if os.geteuid() != 0:
+        pytest.skip("only root makes a setuid program")
+    # Not on a file system that is mounted nosuid, as /dev/shm is.
+    with tempfile.TemporaryDirectory(prefix="qd-", dir="/var/tmp") as directory:
+        Path(directory).chmod(0o755)
+        program = Path(shutil.copy(require_tool("bwrap"), directory))
+        program.chmod(0o4755)
+        monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+        yield
+
+
+async def test_a_setuid_bubblewrap_keeps_replicas_apart(setuid: None, bench: Bench) -> None:
+    isolation = await bench.driver.isolation()
+    assert isolation.mode == "bubblewrap", isolation.note
+    assert any("/tmp" in gap.message for gap in isolation.gaps)
+    workspace = await bench.started()
+    said = await bench.said(workspace, "id -u; cd /tmp && echo ok > file && cat file")
+    assert said == f"{sandbox_user(None).uid}\nok"
 
 
 def test_gaps_of_other_machines_are_named(tmp_path, monkeypatch):
