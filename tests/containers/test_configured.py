@@ -15,7 +15,12 @@ from typing import Any, ClassVar
 
 import pytest
 
+from quarterdeck.cli.schema import SandboxesTable
+from quarterdeck.cli.way_home import WayHome
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.image import engine_requirements, write_context
+from quarterdeck.service.certificate import certificate_for
 
 PROGRAM = (sys.executable, "-I", "-m", "quarterdeck")
 NOWHERE = "unix:///nowhere/docker.sock"
@@ -59,6 +64,18 @@ def test_the_service_does_not_start_with_what_cannot_work(table: str, said: str)
     done = qd(table, "serve")
     assert done.returncode != 0
     assert said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_private_key_in_a_file_of_certificates_is_not_given_to_containers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUARTERDECK_HOME", str(tmp_path))
+    made = tmp_path / "made.pem"
+    certificate = certificate_for(made, "192.0.2.1")
+    assert "PRIVATE KEY" in made.read_text()
+    table = SandboxesTable(driver="docker", home_url="https://192.0.2.1:8443", home_ca="made.pem")
+    containers = DockerContainers(Home(tmp_path), "image", NOWHERE)
+    assert WayHome(Home(tmp_path), containers, table).address.ca == certificate
 
 
 def test_the_doctor_says_that_docker_does_not_answer() -> None:

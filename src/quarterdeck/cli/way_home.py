@@ -83,14 +83,21 @@ def _configured(
 
 
 def _certificate(named: str) -> str:
-    """Return the content of a file with certificates; a relative path is beside the configuration."""
+    """Return the certificates in a file; a relative path is beside the configuration.
+
+    A private key in the same file stays here.
+    """
+    from cryptography.hazmat.primitives.serialization import Encoding
+    from cryptography.x509 import load_pem_x509_certificates
+
     from quarterdeck.local.tls import pinned_context
 
     path = config_path().parent / Path(named).expanduser()
     try:
         pinned_context(path)
-        return read_file(path).decode()
-    except (OSError, UnicodeDecodeError) as e:
+        found = load_pem_x509_certificates(read_file(path))
+        return "".join(one.public_bytes(Encoding.PEM).decode() for one in found)
+    except (OSError, ValueError) as e:
         raise ConfigError(
             f"sandboxes.home_ca: {path} cannot be used: {e}.",
             "Name a file with a certificate in PEM.",
