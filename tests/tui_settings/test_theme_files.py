@@ -9,7 +9,8 @@ from rich.color import Color
 
 from quarterdeck.cli.cockpit import read_cockpit_file
 from quarterdeck.tui.known_services import Surroundings
-from quarterdeck.tui.options import Options
+from quarterdeck.tui.options import THEMES, Options
+from quarterdeck.tui.settings.listing import next_choice
 from quarterdeck.tui.theme_files import hard_to_read, read_themes
 from tests.support.shown import shown_strips
 from tests.support.waiting import eventually
@@ -94,6 +95,7 @@ def test_a_file_is_a_theme(directory: Path) -> None:
         ("variables = 1", "variables is not a table; write it as [variables]."),
         ('[variables]\nbordr = "red"', "variables.bordr: themes have no such variable."),
         ('[variables]\nborder = "red; }"', "variables.border: 'red; }' is not a color"),
+        ('[variables]\nprimary-lighten-1 = "auto"', "variables: "),
         ('[variables]\nlink-style = "loud"', "variables.link-style: 'loud' is not of bold,"),
     ],
 )
@@ -113,6 +115,15 @@ def test_names_of_built_in_themes_are_not_taken(directory: Path) -> None:
         "themes/dark.toml: dark is a built-in theme; choose another name.",
         "themes/two words.toml: a theme's name has letters, digits, - and _ only.",
     )
+
+
+def test_a_pipe_is_not_read(directory: Path) -> None:
+    os.mkfifo(directory / "pipe.toml")
+    assert read_themes(directory).faults == ("themes/pipe.toml: cannot be read: Not a file.",)
+
+
+def test_a_theme_that_was_deleted_is_followed_by_the_first() -> None:
+    assert next_choice(Options(theme="gone"), "theme") == THEMES[0]
 
 
 def test_low_contrast_is_told_and_not_refused(directory: Path) -> None:

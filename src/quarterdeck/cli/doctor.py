@@ -11,7 +11,6 @@ import sys
 from collections.abc import AsyncGenerator, Generator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -27,9 +26,6 @@ from quarterdeck.cli.target import Target, config_path, find_target
 from quarterdeck.local.home import Home
 from quarterdeck.local.sockets import ADDRESS_LIMIT
 from quarterdeck.wire.agents import Agent
-
-if TYPE_CHECKING:
-    pass
 
 
 async def check_machine(home: Home) -> AsyncGenerator[Finding]:

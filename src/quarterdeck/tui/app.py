@@ -353,7 +353,9 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
             await store.run()
         except Exception as error:
             # The other services go on; the failure of a worker is reported.
-            store.lookout.failed(f"The cockpit cannot follow it: {root_of(error)}.")
+            store.lookout.failed(
+                f"The cockpit cannot follow it: {str(root_of(error)).rstrip('.')}."
+            )
             raise
 
     def _handle_exception(self, error: Exception) -> None:
@@ -452,8 +454,9 @@ def run(
     """Open the cockpit and return the program's exit status.
 
     `service` is the one in use; its client is created after the first frame, when the service is
-    available. Its endpoint names the directory under `drafts` where unsent text is kept. `directory` is offered as the repository of new replicas. `options`
-    are the user's settings for the cockpit; `surroundings` give access to the machine.
+    available. Its endpoint names the directory under `drafts` where unsent text is kept. `directory`
+    is offered as the repository of new replicas. `options` are the user's settings for the cockpit;
+    `surroundings` give access to the machine.
     """
     install_alt_keys()
     sys.setswitchinterval(SWITCH_SECONDS)

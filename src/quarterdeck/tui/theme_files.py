@@ -22,6 +22,7 @@ from typing import Any, cast
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
+from quarterdeck.local.files import read_file
 from quarterdeck.tui.options import THEME_DIRECTORY, THEMES, theme_files
 from quarterdeck.tui.themes import NEEDS_YOU, own_themes
 
@@ -31,8 +32,6 @@ COLORS = (
 )
 NUMBERS = ("luminosity_spread", "text_alpha")
 FIELDS = ("dark", *COLORS, *NUMBERS, "variables")
-LARGEST = 100_000
-"""Bytes of a file."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _AUTO = re.compile(r"auto(?: (?:100|[1-9]?[0-9])%)?")
@@ -97,11 +96,7 @@ def read_theme(file: Path) -> Theme:
     if not _NAME.fullmatch(file.stem):
         raise ThemeFileError("a theme's name has letters, digits, - and _ only.")
     try:
-        with file.open("rb") as opened:
-            data = opened.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise ThemeFileError(f"larger than {LARGEST:,} bytes.")
-        document = tomllib.loads(data.decode())
+        document = tomllib.loads(read_file(file).decode())
     except OSError as error:
         raise ThemeFileError(f"cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
@@ -130,7 +125,12 @@ def _theme(name: str, document: Mapping[str, Any]) -> Theme:
         "screen-selection-foreground": (selection + selection.get_contrast_text(1.0)).hex,
         **_variables(document.get("variables", {}), known),
     }
-    return replace(theme, variables=variables)
+    whole = replace(theme, variables=variables)
+    try:
+        whole.to_color_system().generate()
+    except ColorParseError as error:
+        raise ThemeFileError(f"variables: {error}.") from error
+    return whole
 
 
 def _color(key: str, value: object) -> str:

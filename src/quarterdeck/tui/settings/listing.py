@@ -239,8 +239,10 @@ def notice_rows(options: Options, terminal: "Route | None") -> Iterator[SettingR
 
 def next_choice(options: Options, name: str) -> str | bool:
     """Return the next value of a setting."""
-    choices = options.choices(name)
-    return choices[(choices.index(getattr(options, name)) + 1) % len(choices)]
+    choices, value = options.choices(name), getattr(options, name)
+    # A theme in use may have been deleted.
+    at = choices.index(value) if value in choices else -1
+    return choices[(at + 1) % len(choices)]
 
 
 def service_rows(found: ServiceSettings, own_machine: bool) -> Iterator[SettingRow]:
