@@ -31,6 +31,18 @@ async def test_an_action_is_found_and_done(tmp_path: Path) -> None:
         await desk.see("Delete fix-login?")
 
 
+async def test_all_words_of_a_line_find_it(tmp_path: Path) -> None:
+    async with cockpit(tmp_path) as desk:
+        await desk.press("ctrl+p", *"go to envir")
+        await desk.see("go to Environments")
+        assert desk.text.index("go to Environments") < desk.text.index("Group by repository")
+        await desk.press("ctrl+u", *"new")  # as in the bottom line
+        await desk.see("Create a replica")
+        await desk.press("ctrl+u", *"quit")
+        await desk.see("Quit")
+        assert desk.text.count("Quit") == 1
+
+
 @pytest.mark.long
 async def test_keys_are_told_as_they_are(tmp_path: Path) -> None:
     async with cockpit(tmp_path, {"replica.delete": "D", "replica.new": []}) as desk:

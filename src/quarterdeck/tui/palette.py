@@ -66,6 +66,12 @@ class PaletteEntry:
     page: str = ""
     hit: SearchHit | None = None
 
+    @property
+    def searched(self) -> str:
+        """The text, and the other words under which the line is known."""
+        brief = self.action.brief if self.action else ""
+        return " ".join(part for part in (self.text, self.kind, brief) if part)
+
 
 def entries(
     screen: Screen[object], states: Iterable[ReplicaState], meant: list[ReplicaState]
@@ -78,11 +84,12 @@ def _actions(screen: Screen[object], meant: list[ReplicaState]) -> Iterator[Pale
     seen: set[str] = {SELF}
     for where in _places(screen):
         for action in ACTIONS[where]:
-            if action.id in seen or _opens_page(action) or not _makes_sense(action, meant):
+            known = not seen.isdisjoint((action.id, action.help))
+            if known or _opens_page(action) or not _makes_sense(action, meant):
                 continue
             node = _who_does(action, screen, own=where == _where(screen))
             if node is not None:
-                seen.add(action.id)
+                seen |= {action.id, action.help}
                 yield PaletteEntry(action.help, shown_key(action), action=action, node=node)
     if (chat := _chat_beside(screen)) is not None:
         for action in (*ACTIONS[KeyContext.READING], *ACTIONS[KeyContext.CHATS]):
@@ -314,7 +321,7 @@ class PaletteScreen(Dialog[PaletteEntry | None]):
         self._show(event.value)
 
     def _show(self, query: str) -> None:
-        self._choices.show(ranked(query, self._entries, lambda entry: entry.text))
+        self._choices.show(ranked(query, self._entries, lambda entry: entry.searched))
 
     @property
     def _choices(self) -> PaletteChoices:
@@ -332,7 +339,7 @@ class PaletteScreen(Dialog[PaletteEntry | None]):
 
     def _run(self) -> None:
         query = self.query_one(Input).value
-        found = ranked(query, self._entries, lambda entry: entry.text)
+        found = ranked(query, self._entries, lambda entry: entry.searched)
         chosen = self._choices.chosen
         if chosen is None or all(entry is not chosen for entry, _ in found):
             # The field is ahead of the lines that are shown.
