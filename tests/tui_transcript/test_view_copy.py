@@ -53,6 +53,16 @@ async def test_text_is_selected_with_the_mouse() -> None:
         assert app.told == [app.screen.get_selected_text()]
 
 
+async def test_the_bar_beside_a_message_or_a_quote_is_not_copied() -> None:
+    app = Copying(user(0, "one two\nthree four"), say("> said\n> before"))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await settle(pilot)
+        await drag(pilot, (6, row_of(app, "one")), (8, row_of(app, "three")))
+        assert app.screen.get_selected_text() == "e two\nthree"
+        await drag(pilot, (0, row_of(app, "said")), (50, row_of(app, "before")))
+        assert app.screen.get_selected_text() == "said before"
+
+
 async def test_a_selection_stays_on_its_text_when_the_window_moves() -> None:
     app = Copying(*talk(40))
     async with app.run_test(size=(60, 20)) as pilot:

@@ -24,8 +24,8 @@ def event(kind: str, at: int = 0, /, **payload: Any) -> AgentEvent:
     return AgentEvent(timestamp=when, type="acp-session_update", payload=update)
 
 
-def user(n: int) -> AgentEvent:
-    return event("user-message", n, messageId=f"m{n}", text=f"prompt {n}")
+def user(n: int, text: str = "") -> AgentEvent:
+    return event("user-message", n, messageId=f"m{n}", text=text or f"prompt {n}")
 
 
 def say(text: str, message_id: str | None = None) -> AgentEvent:

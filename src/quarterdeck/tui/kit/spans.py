@@ -15,6 +15,8 @@ from rich.style import Style
 from textual.strip import Strip
 
 TAB = 4
+BAR = "\u258e "
+"""Before the rows of a quote."""
 
 
 class TextRole(StrEnum):

@@ -32,6 +32,7 @@ from quarterdeck.transcript.blocks import (
 )
 from quarterdeck.transcript.export import unfenced
 from quarterdeck.tui.kit.spans import (
+    BAR,
     Emphasis,
     Line,
     Span,
@@ -299,7 +300,7 @@ def _user(block: UserBlock, look: BlockStyle) -> list[Line]:
     rows = _message_rows(block, block.text, " ".join(modes), look)
     named = [f"[image: {name}]" for name in block.images]
     named += [f"[file: {name}]" for name in block.uploads]
-    bar = Span("\u258e ", TextRole.USER)
+    bar = Span(BAR, TextRole.USER)
     rows += [fit((bar, Span(name, TextRole.DIM)), look.width) for name in named]
     return rows
 
@@ -308,7 +309,7 @@ def _message_rows(block: Block, text: str, modes: str, look: BlockStyle) -> list
     head = _heading("You", TextRole.USER, block)
     if modes:
         head += (Span(f" {modes}", TextRole.WARNING),)
-    bar = line("\u258e ", TextRole.USER)
+    bar = line(BAR, TextRole.USER)
     return [head, *(indent(typed_rows(text, look.width - 2), bar, bar) if text else ())]
 
 

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from quarterdeck.tui.kit.highlight import code_lines
 from quarterdeck.tui.kit.spans import (
+    BAR,
     Emphasis,
     Line,
     Span,
@@ -233,7 +234,7 @@ def _node(node: SyntaxTreeNode, width: int) -> list[Line]:
         case "bullet_list" | "ordered_list":
             return _list(node, width)
         case "blockquote":
-            bar = line("\u258e ", TextRole.QUOTE)
+            bar = line(BAR, TextRole.QUOTE)
             return list(indent(_siblings(node.children, width - 2, loose=True), bar, bar))
         case "fence" | "code_block":
             return code_rows(node.content.removesuffix("\n"), node.info, width)

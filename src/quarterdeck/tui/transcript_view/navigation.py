@@ -28,7 +28,7 @@ from quarterdeck.transcript.blocks import (
     UserBlock,
 )
 from quarterdeck.transcript.export import plain_lines
-from quarterdeck.tui.kit.spans import ROLE_COMPONENTS, plain, role_css
+from quarterdeck.tui.kit.spans import BAR, ROLE_COMPONENTS, plain, role_css
 from quarterdeck.tui.transcript_view.blocks import BlockShape, can_open
 from quarterdeck.tui.transcript_view.view_model import MARGIN, TranscriptReader
 
@@ -242,7 +242,10 @@ def highlighted(strip: Strip, span: tuple[int, int], style: Style) -> Strip:
 
 
 def _cut(text: str, start: int, end: int) -> str:
-    return text[max(MARGIN, start) : None if end == -1 else end].rstrip()
+    begins = MARGIN
+    while text.startswith(BAR, begins):  # of the person's messages, and of quotes
+        begins += len(BAR)
+    return text[max(begins, start) : None if end == -1 else end].rstrip()
 
 
 Spot = tuple[int, int]
