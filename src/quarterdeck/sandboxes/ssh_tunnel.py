@@ -25,13 +25,19 @@ class SshTunnel:
     Args:
         address: `ssh://`, a host of the person's SSH, perhaps with user and port, and the path of the
             socket there.
+
+    Raises:
+        SandboxError: the address cannot be read.
     """
 
     def __init__(self, address: str) -> None:
-        parts = urlsplit(address)
+        try:
+            parts = urlsplit(address)
+            self._port = parts.port
+        except ValueError as e:
+            raise SandboxError(f"sandboxes.address: {address} cannot be used: {e}.") from e
         self._host = parts.hostname or ""
         self._user = parts.username
-        self._port = parts.port
         self._socket = parts.path if parts.path not in ("", "/") else DEFAULT_SOCKET
         self._address = address
         self._directory = TemporaryDirectory(prefix="qd-ssh-")
@@ -47,7 +53,8 @@ class SshTunnel:
 
         Raises:
             EngineAwayError: the machine is not reached, or nothing listens there.
-            SandboxError: it is not the machine that is known, or does not let the person in.
+            SandboxError: it is not the machine that is known, or does not let the person in, or the
+                person's SSH is not configured correctly.
         """
         if self._connection is not None and not self._connection.is_closed():
             return
@@ -78,6 +85,8 @@ class SshTunnel:
                 "engine runs, and that your user may use it.",
                 str(e),
             ) from e
+        except ValueError as e:
+            raise self._misconfigured(e) from e
         except (asyncssh.Error, OSError) as e:
             raise EngineAwayError(
                 f"The machine of the container engine is not reached at {self._address}.", str(e)
@@ -86,22 +95,30 @@ class SshTunnel:
 
     async def _connect(self) -> asyncssh.SSHClientConnection:
         given = {"port": self._port, "username": self._user}
-        options = cast(
-            "asyncssh.SSHClientConnectionOptions",
-            await asyncssh.SSHClientConnectionOptions.construct(
-                host=self._host,
-                config=(),  # ~/.ssh/config
-                connect_timeout=CONNECT_SECONDS,
-                keepalive_interval=KEEPALIVE_SECONDS,
-                **{name: value for name, value in given.items() if value},
-            ),
-        )
+        try:
+            options = cast(
+                "asyncssh.SSHClientConnectionOptions",
+                await asyncssh.SSHClientConnectionOptions.construct(
+                    host=self._host,
+                    config=(),  # ~/.ssh/config
+                    connect_timeout=CONNECT_SECONDS,
+                    keepalive_interval=KEEPALIVE_SECONDS,
+                    **{name: value for name, value in given.items() if value},
+                ),
+            )
+        except OSError as e:  # a file cannot be read: nothing was connected to yet
+            raise self._misconfigured(e) from e
         if options.known_hosts is not None:
             return await asyncssh.connect(options.host, options=options)
         # ~/.ssh/config turns the check off, but an unknown host must not be trusted.
         known = Path.home() / ".ssh" / "known_hosts"
         trusted = str(known) if known.is_file() else b""
         return await asyncssh.connect(options.host, options=options, known_hosts=trusted)
+
+    def _misconfigured(self, error: Exception) -> SandboxError:
+        return SandboxError(
+            f"{self._address}: ~/.ssh/config or a file that it names cannot be used.", str(error)
+        )
 
     async def close(self) -> None:
         """Disconnect."""
