@@ -130,7 +130,8 @@ def _docker(home: Home, table: "SandboxesTable") -> "DockerContainers":
     from quarterdeck.sandboxes.image import DEFAULT_IMAGE
 
     try:
-        from quarterdeck.sandboxes.docker import CERTIFICATES, DEFAULT_ADDRESS, DockerContainers
+        from quarterdeck.sandboxes.docker import DEFAULT_ADDRESS, DockerContainers
+        from quarterdeck.sandboxes.docker_tls import CERTIFICATES
     except ModuleNotFoundError as e:
         raise _not_installed("The driver docker", e.name, "docker") from e
     address = table.address or DEFAULT_ADDRESS

@@ -8,6 +8,7 @@ from what it answers, never from its name.
 import asyncio
 import json
 import logging
+import ssl
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -31,9 +32,9 @@ from aiodocker.stream import Stream
 
 from quarterdeck import __version__
 from quarterdeck.local.home import Home
-from quarterdeck.local.tls import pinned_context
 from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.containers import Container, Launch
+from quarterdeck.sandboxes.docker_tls import DockerTls
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
 from quarterdeck.sandboxes.image import VERSION_LABEL, check_version
 from quarterdeck.sandboxes.port import Absence, Gap, Isolation, Layout, Progress, Size
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from quarterdeck.sandboxes.ssh_tunnel import SshTunnel
 
 DEFAULT_ADDRESS = "unix:///var/run/docker.sock"
-CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 NETWORK = "quarterdeck"
 """The bridge of all replicas, which does not lead from one to another where the engine can do that."""
 _APART = "com.docker.network.bridge.enable_icc"
@@ -83,7 +83,7 @@ class DockerContainers:
         home: the installation that the containers belong to.
         image: of the containers.
         address: `unix://` and a path, `ssh://` (`ssh_tunnel`), or `tcp://` with `certificates`.
-        certificates: the directory with `ca.pem`, `cert.pem` and `key.pem`.
+        certificates: the directory of those of `docker_tls`.
     """
 
     def __init__(
@@ -96,8 +96,11 @@ class DockerContainers:
         self._mark = sha256(bytes(home.root.resolve())).hexdigest()[:32]
         self.image_name = image
         self._address = address
-        self._certificates = certificates
+        self._tls = DockerTls(address, certificates) if certificates else None
         self._docker: Docker | None = None
+        self._context: ssl.SSLContext | None = None
+        self._opened: list[Docker] = []
+        """The one in use, and those of earlier certificates, whose calls may still run."""
         self._tunnel: SshTunnel | None = None
         self._owner = uuid4().hex
         self._processors = 0
@@ -122,7 +125,7 @@ class DockerContainers:
 
         Raises:
             EngineAwayError: nothing answers.
-            SandboxError: it refuses the network.
+            SandboxError: it refuses the network, or the line to it cannot be used.
         """
         with self._failures(connected=False):
             await self._connect()
@@ -154,13 +157,12 @@ class DockerContainers:
             await self._tunnel.open()
             url = f"unix://{self._tunnel.path}"
         elif url.startswith("tcp://"):
-            assert self._certificates is not None  # the configuration file is refused without
+            assert self._tls is not None  # the configuration file is refused without certificates
             url = f"https://{url.removeprefix('tcp://')}"
-            authority, certificate, key = (self._certificates / name for name in CERTIFICATES)
-            tls = pinned_context(authority)
-            tls.load_cert_chain(certificate, key)
-        if self._docker is None:
-            self._docker = Docker(url=url, ssl_context=tls)
+            tls = self._tls.context()
+        if self._docker is None or tls is not self._context:
+            self._docker, self._context = Docker(url=url, ssl_context=tls), tls
+            self._opened.append(self._docker)
 
     async def keep_connected(self, connected: Callable[[], Awaitable[None]]) -> None:
         """Connect again, with pauses, whenever the container engine was away; never return.
@@ -190,9 +192,9 @@ class DockerContainers:
 
     async def close(self) -> None:
         """Disconnect; containers continue to run."""
-        if self._docker is not None:
-            await self._docker.close()
-            self._docker = None
+        self._docker = None
+        while self._opened:
+            await self._opened.pop().close()
         if self._tunnel is not None:
             await self._tunnel.close()
             self._tunnel = None
@@ -237,10 +239,19 @@ class DockerContainers:
                     e.message,
                 ) from e
             if e.status == _NOT_CONNECTED:
-                raise self._away(e) from e
+                raise self._unreached(e, e.__context__, connected) from e
             raise SandboxError(f"The container engine refused: {e.message}") from e
         except (aiohttp.ClientError, OSError, TimeoutError) as e:
-            raise self._away(e) from e
+            raise self._unreached(e, e, connected) from e
+
+    def _unreached(
+        self, error: Exception, cause: BaseException | None, connected: bool
+    ) -> SandboxError:
+        refusal = self._tls and self._tls.refusal(cause)
+        if refusal is None:
+            return self._away(error)
+        # Replicas wait for an engine whose certificate is another one now.
+        return self._away(error, str(refusal)) if connected else refusal
 
     def _away(self, error: Exception, text: str = "") -> EngineAwayError:
         text = text or (
