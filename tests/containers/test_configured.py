@@ -25,6 +25,9 @@ from quarterdeck.service.certificate import certificate_for
 PROGRAM = (sys.executable, "-I", "-m", "quarterdeck")
 NOWHERE = "unix:///nowhere/docker.sock"
 SECURE = 'home_url = "https://192.0.2.1:8443"'
+LISTEN = 'driver = "docker"\nhome_listen = "127.0.0.1:0"'
+UMLAUT = f'{LISTEN}\nhome_url = "https://münchen.example:8443"'
+SCOPED = f'{LISTEN}\nhome_url = "https://[fe80::1%eth0]:8443"'
 
 
 def qd(table: str, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -58,6 +61,8 @@ def qd(table: str, *words: str) -> "subprocess.CompletedProcess[str]":
         ('driver = "docker"\nhome_listen = "0.0.0.0:8443"', "home_listen needs a home_url"),
         (f'driver = "docker"\nhome_ca = "x"\n{SECURE}', "sandboxes.home_ca: "),
         (f'driver = "docker"\nhome_ca = "x"\nhome_listen = "x:1"\n{SECURE}', "leave home_ca out"),
+        (UMLAUT, "certificate for münchen.example"),
+        (SCOPED, "certificate for fe80::1%eth0"),
     ],
 )
 def test_the_service_does_not_start_with_what_cannot_work(table: str, said: str) -> None:
@@ -137,6 +142,15 @@ def test_a_rootless_engine_needs_an_address_of_the_service(tmp_path: Path) -> No
     gaps = " ".join(message for name, _, message in said if name == "container gap")
     assert "processor time, memory, processes" in gaps and "each other's ports" in gaps
     assert any(level == "fail" and "sandboxes.home_url" in message for _, level, message in said)
+
+
+def test_the_doctor_says_that_there_can_be_no_certificate() -> None:
+    (message,) = [
+        one["message"]
+        for one in json.loads(qd(UMLAUT, "doctor", "--json").stdout)["checks"]
+        if "certificate" in one["message"]
+    ]
+    assert "sandboxes.home_url" in message
 
 
 def test_an_image_cannot_be_built_without_docker() -> None:

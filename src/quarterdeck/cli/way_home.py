@@ -108,9 +108,11 @@ def check_home_url(table: "SandboxesTable") -> None:
     """Check that nothing of replicas travels unencrypted to another machine.
 
     Raises:
-        ConfigError: it would, and that was not asked for.
+        ConfigError: it would, and that was not asked for; or no certificate can be made for the host.
     """
     parts = urlsplit(table.home_url or "")
+    if table.home_listen is not None:
+        _check_certified(parts.hostname or "")
     if parts.scheme != "http" or table.home_insecure:
         return
     host = parts.hostname or ""
@@ -123,6 +125,15 @@ def check_home_url(table: "SandboxesTable") -> None:
         "unencrypted to another machine.",
         "Give an https:// address; see docs/placement.md. Where the network itself encrypts, set "
         "home_insecure = true.",
+    )
+
+
+def _check_certified(host: str) -> None:
+    if host.isascii() and "%" not in host:
+        return
+    raise ConfigError(
+        f"sandboxes.home_url: the service cannot make a certificate for {host}.",
+        "Give a name in its ASCII form (xn--...), or an address without a scope (%...).",
     )
 
 
