@@ -7,6 +7,7 @@ import pytest
 from quarterdeck import __version__
 from quarterdeck.cli.doctor import failed_replicas
 from quarterdeck.cli.target import Target
+from quarterdeck.sandboxes.saves import Saves
 from quarterdeck.wire import engine_versions
 from quarterdeck.wire.engine_versions import is_supported
 from tests.containers.deck import Deck
@@ -52,3 +53,20 @@ async def test_an_engine_that_is_too_old_is_saved_and_ended(
     assert [one async for one in failed_replicas(target)] == []
     assert await deck.run(id, "cat shop/turn shop/later") == "turn\nlater\n"
     assert len(containers.launches) == 2
+
+
+async def test_an_engine_that_is_too_old_is_ended_when_saving_fails_unexpectedly(
+    deck: Deck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await deck.create(await deck.environment())
+    await deck.stop()
+
+    async def fail(*_: object) -> list[str]:
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(Saves, "known", fail)
+    monkeypatch.setattr(engine_versions, "OLDEST", (9, 0, 0))
+    await deck.start()
+    assert "see its log" in (await deck.reach(id, "error"))["error"]
+    containers = deck.containers
+    assert isinstance(containers, ProcessContainers) and containers.processes == {}

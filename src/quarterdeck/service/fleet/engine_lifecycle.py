@@ -400,12 +400,6 @@ class EngineLifecycle:
             await self._fail(_reason(e))
         except NotReadyError as e:
             await self._fail(str(e)[:REASON_LENGTH])
-        except OutdatedEngineError as e:
-            failure = await save_now(self._site, self._site.tools.settings.save_limit)
-            lost = (
-                f" Before it was ended, its work could not be saved: {failure}" if failure else ""
-            )
-            await self._fail(f"{e}{lost}"[:REASON_LENGTH])
         except Exception:
             log.exception("The life of workspace %s failed", self._site.id)
             await self._fail("The service failed while running this replica; see its log.")
@@ -450,7 +444,11 @@ class EngineLifecycle:
                 row = await self._site.row()
 
     async def _follow(self) -> bool:
-        """Serve one connection to its end; False when there was none, or only for a moment."""
+        """Serve one connection to its end; False when there was none, or only for a moment.
+
+        Raises:
+            NotReadyError: the engine cannot be used.
+        """
         start = monotonic()
         try:
             await EngineSession(self._site).run()
@@ -462,6 +460,12 @@ class EngineLifecycle:
             log.info("Workspace %s: %s", self._site.id, e)
             if isinstance(e, EngineProtocolError) and not self._reported:
                 self._reported = await append_error(self._site, NOT_UNDERSTOOD)
+        except OutdatedEngineError as e:
+            failure = await save_now(self._site, self._site.tools.settings.save_limit)
+            lost = (
+                f" Before it was ended, its work could not be saved: {failure}" if failure else ""
+            )
+            raise NotReadyError(f"{e}{lost}") from e
         return False
 
     async def _start_again(self) -> None:
