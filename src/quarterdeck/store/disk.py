@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from quarterdeck.local.files import read_file, write_file
 from quarterdeck.store.list_view import ListView
@@ -19,11 +19,12 @@ from quarterdeck.store.terminals import TerminalSplit
 from quarterdeck.wire.base import Timestamp, utc_now
 from quarterdeck.wire.chats import Image
 
-_PROMPTS = TypeAdapter(list[str])
-_SPLITS = TypeAdapter(dict[UUID, TerminalSplit])
+_LATER = ConfigDict(defer_build=True)
+_PROMPTS = TypeAdapter(list[str], config=_LATER)
+_SPLITS = TypeAdapter(dict[UUID, TerminalSplit], config=_LATER)
 
 
-class OutgoingMessage(BaseModel):
+class OutgoingMessage(BaseModel, defer_build=True):
     """A message being sent. `unsent`: the service has not received it; `unsure`: it may have."""
 
     key: str

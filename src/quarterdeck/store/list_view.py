@@ -40,7 +40,7 @@ class Grouping(StrEnum):
     SERVICE = "service"
 
 
-class ListView(BaseModel):
+class ListView(BaseModel, defer_build=True):
     """The arrangement. By state, those that need the person come first."""
 
     table: bool = False

@@ -19,7 +19,7 @@ MOST_SPLITS = 200
 """Replicas whose split is kept."""
 
 
-class TerminalSplit(BaseModel):
+class TerminalSplit(BaseModel, defer_build=True):
     """Two sessions of a replica that are shown together."""
 
     first: UUID

@@ -53,7 +53,11 @@ class AcpRecord(BaseModel):
     """Tolerant: an agent may send unknown fields, and be newer than this."""
 
     model_config = ConfigDict(
-        extra="ignore", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+        extra="ignore",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
     )
 
 

@@ -88,7 +88,7 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 class OwnAgent(BaseModel):
     """An agent that speaks the Agent Client Protocol on its standard streams."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: Text
     command: Annotated[tuple[Text, ...], Field(min_length=1)]
@@ -118,7 +118,7 @@ class OwnAgent(BaseModel):
     """Further paths of the machine that replicas see, read-only, because it needs them."""
 
 
-class KnownAgents(BaseModel):
+class KnownAgents(BaseModel, defer_build=True):
     """What the engine knows of agents beyond what lies in the sandbox; no secret is in it."""
 
     own: dict[str, OwnAgent] = {}

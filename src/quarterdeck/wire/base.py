@@ -137,7 +137,7 @@ class CamelRecord(BaseModel):
     )
 
 
-class _Sent(BaseModel):
+class _Sent(BaseModel, defer_build=True):
     """Base of request bodies: no text in them contains a NUL character.
 
     PostgreSQL stores none, and arguments, paths and variables cannot contain one. A body whose text

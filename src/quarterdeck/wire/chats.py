@@ -35,7 +35,7 @@ class GoalStatus(StrEnum):
     COMPLETE = "complete"
 
 
-class _GoalFields(BaseModel):
+class _GoalFields(BaseModel, defer_build=True):
     """A goal, under either family of names."""
 
     objective: str
@@ -130,7 +130,7 @@ class UpdateSettings(Body):
     """Thinking level, from the next message on."""
 
 
-class _ChatFields(BaseModel):
+class _ChatFields(BaseModel, defer_build=True):
     """A chat, under either family of names."""
 
     id: Id

@@ -292,7 +292,8 @@ class PullRequestDetail(Record):
     review: ReviewState | None = None
     """`changes_requested` when a reviewer wants changes, else `approved`, else `required` while a
     review is requested; null when there is none, and when the pull request is not open."""
-    checks: PullRequestChecks = PullRequestChecks()
+    # Constructed, not validated: that would build the model when this is imported.
+    checks: PullRequestChecks = PullRequestChecks.model_construct()
     """Combined result of its checks."""
 
 

@@ -138,9 +138,13 @@ TerminalEvent = Annotated[
     TerminalReplay | TerminalOutput | TerminalResized | TerminalExit | TerminalError,
     Field(discriminator="type"),
 ]
-terminal_event: TypeAdapter[TerminalEvent] = TypeAdapter(TerminalEvent)
+terminal_event: TypeAdapter[TerminalEvent] = TypeAdapter(
+    TerminalEvent, config=ConfigDict(defer_build=True)
+)
 """Decodes one message of the terminal stream."""
-_base64: TypeAdapter[bytes] = TypeAdapter(bytes, config=ConfigDict(val_json_bytes="base64"))
+_base64: TypeAdapter[bytes] = TypeAdapter(
+    bytes, config=ConfigDict(val_json_bytes="base64", defer_build=True)
+)
 
 
 def terminal_bytes(data: str) -> bytes:
