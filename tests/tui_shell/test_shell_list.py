@@ -7,6 +7,7 @@ import pytest
 from textual import events
 
 from quarterdeck.store.signals import ListChanged
+from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.text import wrapped
 from quarterdeck.tui.widgets.lines import FilterLine
 from quarterdeck.wire.environments import GLOBAL
@@ -345,3 +346,19 @@ async def test_the_cursor_starts_on_the_first_that_needs_the_user(frozen: Frozen
         asks(frozen, "four")  # all are read: this is news, and no reason to move the cursor
         await eventually(lambda: "▲ four" in screen_text(frozen), "the state in its place")
         assert rows(frozen) == ["one", "three", "two", "four"] and listing.cursor == 1
+
+
+async def test_a_window_of_any_width_is_styled_once(
+    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    styled: list[MainScreen] = []
+
+    def count(self: MainScreen, animate: bool = True) -> None:
+        styled.append(self)
+
+    monkeypatch.setattr(MainScreen, "update_node_styles", count)
+    frozen.add("fix-login")
+    async with frozen.run_test(size=(120, 40)):
+        await eventually(lambda: "fix-login" in screen_text(frozen), "the list")
+        assert frozen.screen.has_class("-wide")
+        assert len(styled) == 1, "when it was shown, and not for the class of its width"

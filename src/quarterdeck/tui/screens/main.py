@@ -57,6 +57,10 @@ GROUPED = {
 NONE_SHOWN = "No matches.\n{list.everything} clears the filter."
 
 
+BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (120, "-wide")]
+"""Columns from which a window has a class."""
+
+
 class MainScreen(CommandScreen):
     """List, pane, status line and key line."""
 
@@ -83,7 +87,7 @@ class MainScreen(CommandScreen):
         &.in-table #main, &.in-table InfoPanel.wanted { display: none; }
     }
     """
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (120, "-wide")]
+    HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(KeyContext.LIST),
         *bindings(KeyContext.TABS),
@@ -102,6 +106,10 @@ class MainScreen(CommandScreen):
         """Whether the user wants the info panel; None: where the window is wide enough for both."""
 
     def compose(self) -> ComposeResult:
+        # Textual adds this class after the first frame, for which everything is styled and drawn again.
+        width = self.app.size.width
+        *_, breakpoint = (name for least, name in BREAKPOINTS if width >= least)
+        self.add_class(breakpoint, update=False)
         yield StatusLine()
         yield Static(id="banner", markup=False)
         with Horizontal(id="body"):
