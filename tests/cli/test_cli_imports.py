@@ -114,9 +114,38 @@ def test_the_first_frame_needs_no_client_and_the_list_no_form():
         "import sys, quarterdeck.cli.cockpit, quarterdeck.tui.app\n"
         "print([n for n in sys.modules if n in ('httpx', 'pydantic', 'quarterdeck.store.drafts')])\n"
         "import quarterdeck.tui.screens.main\n"
-        "print([n for n in sys.modules if n.startswith('quarterdeck.tui.forms.')])\n"
+        f"print([n for n in sys.modules if n.startswith({NOT_IN_THE_LIST!r})])\n"
     )
+    assert printed(script) == ["[]", "[]"]
+
+
+NOT_IN_THE_LIST = (
+    "quarterdeck.tui.forms.",
+    "quarterdeck.local.checkout",
+    "quarterdeck.store.git",
+    *(f"quarterdeck.wire.{name}" for name in ("environments", "environment_parts", "repositories")),
+)
+
+BUILT = """
+import {module}
+from pydantic import BaseModel
+kinds = [BaseModel]
+for kind in kinds:
+    kinds += kind.__subclasses__()
+kinds = [kind for kind in kinds if kind.__module__.startswith("quarterdeck")]
+print(len(kinds) > 20, [kind.__name__ for kind in kinds if kind.__pydantic_complete__])
+"""
+
+
+@pytest.mark.parametrize("module", ["quarterdeck.tui.screens.main", "quarterdeck.client.replicas"])
+def test_models_are_built_when_they_are_first_used(module):
+    assert printed(BUILT.format(module=module)) == ["True []"]
+
+
+def printed(script):
+    """The lines that a new interpreter prints."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=120
     )
-    assert done.stdout.splitlines() == ["[]", "[]"], done.stdout + done.stderr
+    assert not done.returncode, done.stderr
+    return done.stdout.splitlines()

@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from quarterdeck.client.errors import ConflictError, RateLimitedError
-from quarterdeck.store import git as pull_requests
-from quarterdeck.store.git import PullRequestStore, fix_message
+from quarterdeck.store import pull_requests
+from quarterdeck.store.pull_requests import PullRequestStore, fix_message
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import Change, KeyedTasks, ReplicaChanged, Signal
 from quarterdeck.wire.git import FailedCheck, PullRequestChecks, PullRequestDetail

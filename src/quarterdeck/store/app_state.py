@@ -14,8 +14,8 @@ from quarterdeck.store.commands import Commands
 from quarterdeck.store.connection_monitor import ConnectionMonitor, Revive
 from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.event_reducer import Subscriptions
-from quarterdeck.store.git import PullRequestStore
 from quarterdeck.store.outbox import Outbox
+from quarterdeck.store.pull_requests import PullRequestStore
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import (
     Change,

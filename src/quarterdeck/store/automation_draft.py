@@ -51,8 +51,8 @@ from quarterdeck.wire.automations import (
 )
 from quarterdeck.wire.base import Body, GivenId, Id, Switch, Text, utc_now
 from quarterdeck.wire.chats import ThinkingLevel
-from quarterdeck.wire.environments import PushPolicy
 from quarterdeck.wire.history import AgentEvent, AgentEventType
+from quarterdeck.wire.permissions import PushPolicy
 from quarterdeck.wire.replicas import Base, LifecyclePolicy
 from quarterdeck.wire.triggers import ACTOR, EXPRESSION, ZONE, MergeRequestEvent, PullRequestEvent
 

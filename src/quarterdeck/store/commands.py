@@ -11,13 +11,13 @@ from quarterdeck.store.event_reducer import PAGE, ReplicaFeed
 from quarterdeck.store.replica_list import on_each
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import TranscriptChanged
-from quarterdeck.wire.git import Checkpoint, Rewound
 from quarterdeck.wire.permissions import ChangePermissions, PermissionRule, ReplicaPermissions
 from quarterdeck.wire.replicas import ForkReplica, ReplicaDetail
 from quarterdeck.wire.search import MOST_HITS, SearchHit
 
 if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
+    from quarterdeck.wire.git import Checkpoint, Rewound
 
 
 READ_SECONDS = 3.0
@@ -187,7 +187,7 @@ class Commands:
         self._owner.following.follow(self._owner.replicas[replica_id])
         await client.replicas.wake(replica_id)
 
-    async def checkpoints(self, replica_id: UUID) -> list[Checkpoint]:
+    async def checkpoints(self, replica_id: UUID) -> "list[Checkpoint]":
         """Return the checkpoints of a replica's files, the newest first.
 
         Raises:
@@ -195,7 +195,7 @@ class Commands:
         """
         return await self._owner.client.git.checkpoints(replica_id)
 
-    async def rewind(self, replica_id: UUID, checkpoint: str, *, chat: bool) -> Rewound:
+    async def rewind(self, replica_id: UUID, checkpoint: str, *, chat: bool) -> "Rewound":
         """Restore the files and branches of a checkpoint in all repositories.
 
         With `chat`, each chat shows a line about it, and each agent's next message mentions it.

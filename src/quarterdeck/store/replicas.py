@@ -12,13 +12,13 @@ from quarterdeck.store.hooks import HookWatch
 from quarterdeck.store.signals import ReplicaChanged
 from quarterdeck.store.status import Attention, attention_of
 from quarterdeck.wire.chats import Chat
-from quarterdeck.wire.git import PullRequestDetail
 from quarterdeck.wire.git_state import EventRepository, RepositoryStatus
 from quarterdeck.wire.previews import Preview
 from quarterdeck.wire.replicas import Replica, ReplicaDetail, WorkspaceStatus
 
 if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
+    from quarterdeck.wire.git import PullRequestDetail
 
 
 RUNNING = {WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING}
@@ -41,7 +41,7 @@ class ReplicaState:
     """Ports with a preview; None until they are read, or an event reports them."""
     shown_chat: UUID | None = None
     """The chat that was shown last."""
-    pull_requests: list[PullRequestDetail] | None = None
+    pull_requests: "list[PullRequestDetail] | None" = None
     """Pull requests of its branches, as last read from the hosts; None until then."""
     environment_read: bool = False
     """Whether its environment was requested; the service may have returned none."""
@@ -194,12 +194,12 @@ class ReplicaState:
         return list(dict.fromkeys([*listed, *reported]))
 
     @property
-    def pull_request(self) -> PullRequestDetail | None:
+    def pull_request(self) -> "PullRequestDetail | None":
         """The most important one: an open one that fails, an open one, else the newest."""
         return min(self.pull_requests or (), key=_urgency, default=None)
 
     @property
-    def failing(self) -> list[PullRequestDetail]:
+    def failing(self) -> "list[PullRequestDetail]":
         """The open pull requests with failed checks, of those that were read."""
         return [request for request in self.pull_requests or () if _urgency(request) == 0]
 
@@ -280,7 +280,7 @@ class ReplicaState:
         )
 
 
-def _urgency(pull: PullRequestDetail) -> int:
+def _urgency(pull: "PullRequestDetail") -> int:
     if pull.state != "open":
         return 2
     return 0 if pull.checks.state == "failing" else 1

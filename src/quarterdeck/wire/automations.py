@@ -36,7 +36,7 @@ from quarterdeck.wire.base import (
     Timestamp,
 )
 from quarterdeck.wire.chats import ThinkingLevel
-from quarterdeck.wire.environments import PushPolicy
+from quarterdeck.wire.permissions import PushPolicy
 from quarterdeck.wire.replicas import AUTO_STOP_LEAST, AUTO_STOP_MOST, Base, LifecyclePolicy
 from quarterdeck.wire.triggers import Trigger, TriggerType
 

@@ -1,6 +1,5 @@
 """Environments, their warm pools and the tests of their hooks."""
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -16,7 +15,7 @@ from quarterdeck.wire.base import (
     Text,
     Timestamp,
 )
-from quarterdeck.wire.permissions import PermissionPolicy, PermissionRule, Rules
+from quarterdeck.wire.permissions import PermissionPolicy, PermissionRule, PushPolicy, Rules
 
 GLOBAL = "global"
 """The organization's global environment in paths."""
@@ -25,19 +24,6 @@ GLOBAL = "global"
 Name = Annotated[str, Field(min_length=1, max_length=200), ONE_LINE]
 CoAuthor = Annotated[str, Field(max_length=200, pattern=r"^[^<>\s][^<>]* <[^<>\s]+>$"), ONE_LINE]
 """A name and an address, as git writes them: `NAME <ADDRESS>`."""
-
-
-class PushPolicy(StrEnum):
-    """What `git push` inside a replica may do at the source, with the person's credentials."""
-
-    ASK = "ask"
-    """Each push is a question in the chat."""
-    OWN_BRANCH = "own_branch"
-    """The replica's own branch is pushed without a question, nothing else."""
-    ANY = "any"
-    """Every branch and tag; a force push only of the replica's own branch."""
-    NEVER = "never"
-    """Nothing is pushed."""
 
 
 class Environment(Record):

@@ -1,4 +1,4 @@
-"""Permission policies: which permission requests of agents are answered without a person.
+"""Permission policies: which permission requests of agents are answered without a person, and what is pushed.
 
 docs/interface.md 4.8 describes them, `quarterdeck.command_rules` how rules match.
 """
@@ -24,6 +24,19 @@ class PermissionPolicy(StrEnum):
     """Create and change files of the workspace."""
     ALL = "all"
     """Everything that no rule rejects."""
+
+
+class PushPolicy(StrEnum):
+    """What `git push` inside a replica may do at the source, with the person's credentials."""
+
+    ASK = "ask"
+    """Each push is a question in the chat."""
+    OWN_BRANCH = "own_branch"
+    """The replica's own branch is pushed without a question, nothing else."""
+    ANY = "any"
+    """Every branch and tag; a force push only of the replica's own branch."""
+    NEVER = "never"
+    """Nothing is pushed."""
 
 
 Pattern = Annotated[str, Field(min_length=1, max_length=LONGEST_PATTERN)]

@@ -21,7 +21,7 @@ from quarterdeck.wire.automations import (
     Size,
     Trust,
 )
-from quarterdeck.wire.environments import PushPolicy
+from quarterdeck.wire.permissions import PushPolicy
 from quarterdeck.wire.replicas import AUTO_STOP_LEAST, AUTO_STOP_MOST, LifecyclePolicy
 from quarterdeck.wire.triggers import MergeRequestEvent, PullRequestEvent
 

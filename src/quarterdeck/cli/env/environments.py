@@ -41,7 +41,7 @@ from quarterdeck.cli.permissions import (
     rules_of,
     shown_rules,
 )
-from quarterdeck.wire.environments import PushPolicy
+from quarterdeck.wire.permissions import PushPolicy
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client

@@ -27,9 +27,9 @@ from quarterdeck.service.git.operations import (
 )
 from quarterdeck.service.replicas.rows import WorkspaceRow, branch_of, change_workspace
 from quarterdeck.wire.engine import AskOption, AskPerson
-from quarterdeck.wire.environments import PushPolicy
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.git import OriginPushed, OriginUpdate, PushOrigin, SourceRefs
+from quarterdeck.wire.permissions import PushPolicy
 
 ONCE, ALWAYS, NO = "push", "push-always", "reject"
 ANSWER_SECONDS = 86_400.0

@@ -28,7 +28,7 @@ from quarterdeck.wire.automation_runs import (
     SkipReason,
 )
 from quarterdeck.wire.automations import RETENTION_DAYS, Automation, OnSuccess, StoredTrigger
-from quarterdeck.wire.environments import PushPolicy
+from quarterdeck.wire.permissions import PushPolicy
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,8 @@ from quarterdeck.wire.environments import (
     ChangeEnvironment,
     CreateEnvironment,
     Environment,
-    PushPolicy,
 )
-from quarterdeck.wire.permissions import PermissionRule
+from quarterdeck.wire.permissions import PermissionRule, PushPolicy
 
 KEY = Field(
     "key",

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Static
 
-from quarterdeck.store.git import PullRequestStore
+from quarterdeck.store.pull_requests import PullRequestStore
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, keyed
