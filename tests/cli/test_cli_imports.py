@@ -121,6 +121,7 @@ def test_the_first_frame_needs_no_client_and_the_list_no_form():
 
 NOT_IN_THE_LIST = (
     "quarterdeck.tui.forms.",
+    "quarterdeck.tui.terminal.",
     "quarterdeck.local.checkout",
     "quarterdeck.store.git",
     *(f"quarterdeck.wire.{name}" for name in ("environments", "environment_parts", "repositories")),

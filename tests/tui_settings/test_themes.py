@@ -134,10 +134,9 @@ async def test_copying_by_programs_is_refused_from_when_it_is_set(tmp_path: Path
     app = FrozenCockpit(tmp_path)
     async with app.run_test() as pilot:
         await pilot.pause()
-        assert app._host is not None
-        assert app._host.offers is Offers.ASK
+        assert app.terminal_host.offers is Offers.ASK
         app.set_option("clipboard", "refuse")
-        assert app._host.offers is Offers.REFUSE
+        assert app.terminal_host.offers is Offers.REFUSE
 
 
 def looks(app: FrozenCockpit, name: str) -> Style:

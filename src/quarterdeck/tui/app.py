@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from quarterdeck.store.services import Services
     from quarterdeck.tui.known_services import Surroundings
     from quarterdeck.tui.notices import Messenger
+    from quarterdeck.tui.screens.main import MainScreen
     from quarterdeck.tui.terminal.host import EmulatorHost
 
 
@@ -85,7 +86,6 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         self._service = service
         self._drafts = drafts
         self._directory = directory
-        self._host: EmulatorHost | None = None
         self._identity = TerminalIdentity()
         self._following: dict[AppState, Worker[None]] = {}
         """The worker of each service's store."""
@@ -107,6 +107,22 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
             for service in self.surroundings.beside():
                 services.add(self._store_of(service, beside=True))
         return services
+
+    @cached_property
+    def terminal_host(self) -> "EmulatorHost":
+        """What draws terminals; created on first access, when a terminal is first shown."""
+        from quarterdeck.tui.terminal.host import EmulatorHost, Offers
+
+        return EmulatorHost(offers=Offers(self.options.clipboard))
+
+    @property
+    def _has_host(self) -> bool:
+        return "terminal_host" in vars(self)
+
+    def _main_screen(self) -> "MainScreen":
+        from quarterdeck.tui.screens.main import MainScreen
+
+        return MainScreen(self.services, lambda: self.terminal_host, self._directory)
 
     def _store_of(self, service: "ServiceChoice", *, beside: bool = False) -> "AppState":
         from quarterdeck.store.app_state import AppState
@@ -169,11 +185,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     async def _open(self, hold: KeyHold) -> None:
         with hold:
-            from quarterdeck.tui.screens.main import MainScreen
-            from quarterdeck.tui.terminal.host import EmulatorHost, Offers
-
-            self._host = EmulatorHost(offers=Offers(self.options.clipboard))
-            await self.push_screen(MainScreen(self.services, self._host, self._directory))
+            await self.push_screen(self._main_screen())
         self._tell_faults()
         self.call_after_refresh(self._start_up)
 
@@ -200,8 +212,8 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
                 view.show_calls(self.options.calls)
             for composer in screen.query(Composer):
                 composer.use_vim(self.options.editing == "vim")
-        if self._host is not None:
-            self._host.offers = type(self._host.offers)(self.options.clipboard)
+        if self._has_host:
+            self.terminal_host.offers = type(self.terminal_host.offers)(self.options.clipboard)
 
     def reload_themes(self) -> None:
         """Read the user's own themes again if a file has changed."""
@@ -224,7 +236,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         """Use another service: all stores and screens are created again."""
         from quarterdeck.tui.screens.main import MainScreen
 
-        if self._host is None or not self._following:
+        if not self._following:
             return
         with self.hold_keys(f"Connecting to {service.endpoint}"):
             for worker in self._following.values():
@@ -237,7 +249,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
                 await self.pop_screen()
             self._service = service
             del self.app_state, self.services
-            await self.switch_screen(MainScreen(self.services, self._host, self._directory))
+            await self.switch_screen(self._main_screen())
         self._follow_all()
         self._watch()
 
@@ -389,8 +401,8 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     async def on_unmount(self) -> None:
         self._ending.close()
-        if self._host is not None:
-            await self._host.close()
+        if self._has_host:
+            await self.terminal_host.close()
 
 
 def _collect_from_now() -> None:

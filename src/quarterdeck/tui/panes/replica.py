@@ -36,8 +36,7 @@ from quarterdeck.store.signals import (
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.panes.chat import ChatPane
-from quarterdeck.tui.panes.tabs import CHAT, TabPane, kind_of, tabs_beside
-from quarterdeck.tui.terminal.host import EmulatorHost
+from quarterdeck.tui.panes.tabs import CHAT, GetHost, TabPane, kind_of, tabs_beside
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.lines import HeadLine, Note
 from quarterdeck.tui.widgets.tab_bar import Switcher, TabBar
@@ -54,7 +53,7 @@ class ReplicaPane(Vertical):
     }
     """
 
-    def __init__(self, app_state: AppState, host: EmulatorHost, replica_id: UUID) -> None:
+    def __init__(self, app_state: AppState, host: GetHost, replica_id: UUID) -> None:
         super().__init__()
         self._app_state = app_state
         self._host = host
@@ -262,7 +261,7 @@ class ReplicaHolder(Vertical):
     class Shown(Message):
         """Another replica is shown than before, or none."""
 
-    def __init__(self, services: Services, host: EmulatorHost) -> None:
+    def __init__(self, services: Services, host: GetHost) -> None:
         super().__init__(id="main")
         self._services = services
         self._host = host

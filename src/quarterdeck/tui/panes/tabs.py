@@ -7,7 +7,7 @@ What a tab needs is loaded when it is first shown.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from uuid import UUID
 
 from textual.binding import Binding
@@ -18,8 +18,13 @@ from textual.widget import Widget
 from quarterdeck.store.app_state import AppState
 from quarterdeck.tui.actions import KeyContext, bindings
 from quarterdeck.tui.kit.key_context import HasKeyContext
-from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.widgets.tab_bar import Tab
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.terminal.host import EmulatorHost
+
+GetHost = Callable[[], "EmulatorHost"]
+"""Returns what draws terminals, which is created for the first one."""
 
 
 class TabPane(Vertical, HasKeyContext):
@@ -86,40 +91,40 @@ class TabKind:
 
     name: str
     label: str
-    make: Callable[[AppState, EmulatorHost, UUID], TabPane]
+    make: Callable[[AppState, GetHost, UUID], TabPane]
 
 
-def _terminal(app_state: AppState, host: EmulatorHost, replica_id: UUID) -> TabPane:
+def _terminal(app_state: AppState, host: GetHost, replica_id: UUID) -> TabPane:
     from quarterdeck.tui.panes.terminal import TerminalPane
 
-    return TerminalPane(app_state, host, replica_id)
+    return TerminalPane(app_state, host(), replica_id)
 
 
-def _files(app_state: AppState, host: EmulatorHost, replica_id: UUID) -> TabPane:
+def _files(app_state: AppState, host: GetHost, replica_id: UUID) -> TabPane:
     from quarterdeck.tui.panes.files import FilesPane
 
     return FilesPane(app_state, replica_id)
 
 
-def _canvas(app_state: AppState, host: EmulatorHost, replica_id: UUID) -> TabPane:
+def _canvas(app_state: AppState, host: GetHost, replica_id: UUID) -> TabPane:
     from quarterdeck.tui.panes.canvas import CanvasPane
 
     return CanvasPane(app_state, replica_id)
 
 
-def _hooks(app_state: AppState, host: EmulatorHost, replica_id: UUID) -> TabPane:
+def _hooks(app_state: AppState, host: GetHost, replica_id: UUID) -> TabPane:
     from quarterdeck.tui.panes.hooks import HooksPane
 
     return HooksPane(app_state, replica_id)
 
 
-def _changes(app_state: AppState, host: EmulatorHost, replica_id: UUID) -> TabPane:
+def _changes(app_state: AppState, host: GetHost, replica_id: UUID) -> TabPane:
     from quarterdeck.tui.panes.changes import ChangesPane
 
     return ChangesPane(app_state, replica_id)
 
 
-def _exec(app_state: AppState, host: EmulatorHost, replica_id: UUID) -> TabPane:
+def _exec(app_state: AppState, host: GetHost, replica_id: UUID) -> TabPane:
     from quarterdeck.tui.panes.exec import ExecPane
 
     return ExecPane(app_state, replica_id)

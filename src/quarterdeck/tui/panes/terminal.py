@@ -26,7 +26,6 @@ from quarterdeck.store.terminals import TerminalLink
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, keyed, prompt_bindings
 from quarterdeck.tui.clipboard import copy_text
-from quarterdeck.tui.host_services import LinkSource
 from quarterdeck.tui.kit.key_context import KeyContextChanged
 from quarterdeck.tui.panes.tabs import TabPane
 from quarterdeck.tui.panes.terminal_reading import (
@@ -43,6 +42,7 @@ from quarterdeck.tui.panes.terminal_reading import (
     offer_words,
     prefix_key,
 )
+from quarterdeck.tui.panes.terminal_source import LinkSource
 from quarterdeck.tui.panes.terminal_split import SplitSwitcher, key_of
 from quarterdeck.tui.terminal.host import EmulatorHost, Offers
 from quarterdeck.tui.terminal.view import TerminalView

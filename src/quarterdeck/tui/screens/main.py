@@ -28,9 +28,8 @@ from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, brief_keys, keyed
 from quarterdeck.tui.kit.key_context import KeyContextChanged, idle_actions_of, key_context_of
 from quarterdeck.tui.panes.replica import PendingUpdate, ReplicaHolder, ReplicaPane
-from quarterdeck.tui.panes.tabs import CHAT, TabPane
+from quarterdeck.tui.panes.tabs import CHAT, GetHost, TabPane
 from quarterdeck.tui.screens.commands import CommandScreen, pointless
-from quarterdeck.tui.terminal.host import EmulatorHost
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.info import InfoPanel
 from quarterdeck.tui.widgets.lines import SUGGESTED, FilterLine, sort_words
@@ -95,7 +94,7 @@ class MainScreen(CommandScreen):
     ]
     AUTO_FOCUS = "ReplicaListView"
 
-    def __init__(self, services: Services, host: EmulatorHost, directory: Path | None) -> None:
+    def __init__(self, services: Services, host: GetHost, directory: Path | None) -> None:
         super().__init__(services, directory)
         self._beside = ReplicaHolder(services, host)
         self._frame = PendingUpdate()
