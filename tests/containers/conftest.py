@@ -21,22 +21,36 @@ from tests.containers.daemons import (
 )
 from tests.containers.deck import Deck
 from tests.containers.processes import ProcessContainers
+from tests.containers.swarms import Swarm, started_swarm
 
 
 @pytest.fixture(scope="session", params=[DockerEngine, Podman], ids=["docker", "podman"])
 def engine(request: pytest.FixtureRequest) -> Iterator[Daemon]:
-    with started(request.param) as made, TemporaryDirectory(prefix="qd-") as home:
-        configure(Path(home), made)
+    with started(request.param) as made:
+        _build_image(made)
+        yield made
+
+
+@pytest.fixture(scope="session")
+def swarm() -> Iterator[Swarm]:
+    with started_swarm() as made:
+        _build_image(made.manager)
+        made.share_image()
+        yield made
+
+
+def _build_image(engine: Daemon) -> None:
+    with TemporaryDirectory(prefix="qd-") as home:
+        configure(Path(home), engine)
         program = (sys.executable, "-I", "-m", "quarterdeck")
         built = subprocess.run(
-            [*program, "image", "build", "--base", BASE, "--wheels", made.parts / "wheels"],
+            [*program, "image", "build", "--base", BASE, "--wheels", engine.parts / "wheels"],
             env={**os.environ, "QUARTERDECK_HOME": home},
             capture_output=True,
             text=True,
         )
         assert built.returncode == 0, built.stderr
         assert f"Built {IMAGE}." in built.stderr
-        yield made
 
 
 @pytest.fixture

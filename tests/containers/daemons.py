@@ -95,6 +95,9 @@ class Daemon(ABC):
             for one in client.get("/containers/json?all=true").json():
                 client.delete(f"/containers/{one['Id']}?force=true")
         self.kill()
+        self.unmount()
+
+    def unmount(self) -> None:
         mounted = (line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines())
         for place in [one for one in mounted if Path(one).is_relative_to(self.directory)][::-1]:
             subprocess.run(["umount", place], check=True)
@@ -164,11 +167,11 @@ def left(engine: Daemon) -> list[str]:
     return [*(one["Names"][0] for one in containers), *(one["Name"] for one in volumes)]
 
 
-def _ip(*words: str) -> None:
+def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True)
 
 
-def _parts() -> Path:
+def parts() -> Path:
     """What the image is made from. Tests download nothing: the gate has prepared it."""
     given = os.environ.get("REPLICA_PARTS")
     if given is None:
@@ -183,24 +186,24 @@ def started(kind: type[Daemon]) -> Generator[Daemon]:
         pytest.skip("root is needed for a container engine and its network namespace")
     for tool in kind.tools:
         require(tool)
-    parts = _parts()
+    made_from = parts()
     name = uuid4().hex[:8]
     namespace, outer, inner = f"qd-{name}", f"qo{name}", f"qi{name}"
     subnet = f"10.{100 + int(name[:2], 16) % 100}.{int(name[2:4], 16)}"
     directory = Path(tempfile.mkdtemp(prefix="qd-docker-"))
-    _ip("netns", "add", namespace)
+    ip("netns", "add", namespace)
     try:
-        _ip("link", "add", outer, "type", "veth", "peer", "name", inner, "netns", namespace)
-        _ip("address", "add", f"{subnet}.1/30", "dev", outer)
-        _ip("link", "set", outer, "up")
+        ip("link", "add", outer, "type", "veth", "peer", "name", inner, "netns", namespace)
+        ip("address", "add", f"{subnet}.1/30", "dev", outer)
+        ip("link", "set", outer, "up")
         for words in (
             ("link", "set", "lo", "up"),
             ("address", "add", f"{subnet}.2/30", "dev", inner),
             ("link", "set", inner, "up"),
             ("route", "add", "default", "via", f"{subnet}.1"),
         ):
-            _ip("-n", namespace, *words)
-        made = kind(directory, namespace, f"{subnet}.1", f"{subnet}.2", parts)
+            ip("-n", namespace, *words)
+        made = kind(directory, namespace, f"{subnet}.1", f"{subnet}.2", made_from)
         made.start()
         try:
             made.load_base()
@@ -208,5 +211,5 @@ def started(kind: type[Daemon]) -> Generator[Daemon]:
         finally:
             made.stop()
     finally:
-        _ip("netns", "delete", namespace)
+        ip("netns", "delete", namespace)
         shutil.rmtree(directory, ignore_errors=True)

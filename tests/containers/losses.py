@@ -121,7 +121,7 @@ async def lost_in_a_turn(deck: Deck, environment: str, lose: Lose) -> None:
     await lose(id)
     results = await ended(deck, id, 4)
     assert [one["stopReason"] for one in results] == ["end_turn", "failed", "end_turn", "end_turn"]
-    assert "state was lost" in results[1]["error"]
+    assert "lost with its node" in results[1]["error"]
     show = "cd shop && cat ran; tail -1 README; git log --format=%s -1; ls"
     seen = (await deck.run(id, show)).split()
     assert seen == ["first", "third", "fourth", "more", "first", "README", "ran"]

@@ -38,6 +38,8 @@ class ProcessContainers:
             interpreter=(sys.executable, "-I"),
         )
 
+    moves = False
+
     @property
     def absence(self) -> None:
         return None

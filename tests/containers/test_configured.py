@@ -55,7 +55,10 @@ def qd(table: str, *words: str) -> "subprocess.CompletedProcess[str]":
             "sandboxes.home_url",
         ),
         ('driver = "docker"\nhome_url = "deck.example"', "sandboxes.home_url"),
-        ('driver = "docker"\nswarm = true', "sandboxes.swarm"),
+        ('driver = "docker"\nswarm = true', "need a home_url"),
+        ('driver = "process"\nswarm = true', 'swarm needs driver = "docker"'),
+        ('driver = "docker"\nconstraints = ["node.role==worker"]', "set swarm = true"),
+        ('driver = "docker"\nswarm = true\nhome_url = "http://127.0.0.1:80"', "sandboxes.home_url"),
         ('driver = "docker"\nhome_url = "http://192.0.2.1:80"', "sandboxes.home_url"),
         ('driver = "docker"\nhome_url = "http://nowhere.invalid"', "sandboxes.home_url"),
         ('driver = "docker"\nhome_listen = "0.0.0.0:8443"', "home_listen needs a home_url"),
@@ -151,6 +154,33 @@ def test_the_doctor_says_that_there_can_be_no_certificate() -> None:
         if "certificate" in one["message"]
     ]
     assert "sandboxes.home_url" in message
+
+
+@pytest.mark.parametrize(
+    ("swarm", "said"),
+    [
+        (None, "is not part of a Swarm"),
+        ({"LocalNodeState": "inactive", "ControlAvailable": False}, "is not part of a Swarm"),
+        ({"LocalNodeState": "active", "ControlAvailable": False}, "is a worker of a Swarm"),
+    ],
+    ids=["podman", "no member", "worker"],
+)
+def test_a_swarm_needs_a_manager(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swarm: object, said: str
+) -> None:
+    info: Any = Rootless.ANSWERS["info"]
+    monkeypatch.setitem(Rootless.ANSWERS, "info", {**info, "Swarm": swarm})
+    address = tmp_path / "docker.sock"
+    with ThreadingUnixStreamServer(str(address), Rootless) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            table = f'driver = "docker"\nswarm = true\naddress = "unix://{address}"\n{SECURE}'
+            served, checked = qd(table, "serve"), qd(table, "doctor", "--json")
+        finally:
+            server.shutdown()
+    assert served.returncode != 0 and said in served.stderr and "manager" in served.stderr
+    (docker,) = [one for one in json.loads(checked.stdout)["checks"] if one["name"] == "docker"]
+    assert docker["level"] == "fail" and said in docker["message"]
 
 
 def test_an_image_cannot_be_built_without_docker() -> None:

@@ -82,16 +82,18 @@ async def placement(
 
     containers = _docker(home, table)
     way = WayHome(home, containers, table)
-    keeping: asyncio.Task[None] | None = None
+    keeping: list[asyncio.Task[None]] = []
     try:
         with suppress(EngineAwayError):  # it is in the log, and connected to when it answers
             await containers.open()
             await way.connected()
-        keeping = asyncio.create_task(
-            containers.keep_connected(way.connected), name="connecting to the container engine"
-        )
-        keeping.add_done_callback(_report_failure)
         driver = ContainerDriver(home, local.mirrors, containers, lambda: way.address)
+        connecting = containers.keep_connected(way.connected)
+        watching = containers.watch(driver.switchboard.end)
+        for running, name in ((connecting, "connecting to"), (watching, "watching")):
+            task = asyncio.create_task(running, name=f"{name} the container engine")
+            task.add_done_callback(_report_failure)
+            keeping.append(task)
         yield Placement(
             _ImageAgents(containers, home, own, asyncio.get_running_loop()),
             {table.driver: driver},
@@ -99,15 +101,16 @@ async def placement(
             way.listeners,
         )
     finally:
-        if keeping is not None:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+        for task in keeping:
+            task.cancel()
+        await asyncio.gather(*keeping, return_exceptions=True)
         await containers.close()
 
 
 def _report_failure(keeping: asyncio.Task[None]) -> None:
     if not keeping.cancelled() and (failure := keeping.exception()) is not None:
-        log.error("the container engine is not connected to again: %r", failure, exc_info=failure)
+        name = keeping.get_name()
+        log.error("%s has ended: %r", name, failure, exc_info=failure)
 
 
 @asynccontextmanager
@@ -140,7 +143,12 @@ def _docker(home: Home, table: "SandboxesTable") -> "DockerContainers":
     path = table.certificates and config_path().parent / Path(table.certificates).expanduser()
     if path and (missing := [name for name in CERTIFICATES if not (path / name).is_file()]):
         raise ConfigError(f"sandboxes.certificates: {path} lacks {', '.join(missing)}.")
-    return DockerContainers(home, table.image or DEFAULT_IMAGE, address, path or None)
+    image = table.image or DEFAULT_IMAGE
+    if table.swarm:
+        from quarterdeck.sandboxes.swarm import SwarmContainers
+
+        return SwarmContainers(home, image, address, path or None, table.constraints)
+    return DockerContainers(home, image, address, path or None)
 
 
 def _not_installed(what: str, missing: str | None, extra: str) -> ConfigError:

@@ -39,7 +39,7 @@ async def _check_docker(target: Target, table: "SandboxesTable") -> AsyncGenerat
     with existing_home(target.home) as place:
         try:
             async with opened_docker(place, table) as containers:
-                yield ok("docker", f"{containers.engine}, bridge {containers.gateway}")
+                yield ok("docker", await containers.summary())
                 isolation = await containers.isolation()
                 for finding in bounds(isolation, "container sizes", "container gap"):
                     yield finding

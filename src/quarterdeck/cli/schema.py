@@ -32,6 +32,8 @@ address = "unix:///run/docker.sock"   # of Docker or podman, or ssh://HOST, or t
                                       # default: /var/run/docker.sock
 certificates = "~/.docker"            # of tcp://: a directory with ca.pem, cert.pem and key.pem
 image = "registry.example/replica:1"  # without it the one that qd image build makes
+swarm = true                          # on the nodes of the Swarm that address is a manager of
+constraints = ["node.labels.zone==b"] # nodes that may run replicas; default: all
 home_url = "https://192.0.2.7:8443"   # the service as containers see it; default: at their bridge
 home_listen = "0.0.0.0:8443"          # listen there for containers alone, with an own certificate
 
@@ -206,6 +208,8 @@ class SandboxesTable(_Table):
     address: Annotated[str, Field(pattern=r"^(unix:///|(ssh|tcp)://[^\s/]+)")] | None = None
     certificates: Text | None = None
     image: Text | None = None
+    swarm: bool = False
+    constraints: list[Text] = []
     home_url: Annotated[str, Field(pattern=r"^https?://[^\s/]+$")] | None = None
     home_ca: Text | None = None
     home_listen: Annotated[str, Field(pattern=r"^[^\s/]+:\d+$")] | None = None
@@ -219,6 +223,12 @@ class SandboxesTable(_Table):
                 "address: tcp:// is only used with TLS and needs certificates, the directory of "
                 "ca.pem, cert.pem and key.pem; other addresses do not"
             )
+        if self.swarm and self.driver != "docker":
+            raise ValueError('swarm needs driver = "docker"')
+        if self.constraints and not self.swarm:
+            raise ValueError("constraints are those of a Swarm; set swarm = true")
+        if self.swarm and self.home_url is None:
+            raise ValueError("swarm: containers on other nodes need a home_url")
         if scheme in ("tcp", "ssh") and self.home_url is None:
             raise ValueError(f"containers behind an address with {scheme}:// need a home_url")
         given = "home_ca" if self.home_ca else "home_listen" if self.home_listen else None

@@ -116,9 +116,8 @@ def check_home_url(table: "SandboxesTable") -> None:
     if parts.scheme != "http" or table.home_insecure:
         return
     host = parts.hostname or ""
-    if (table.address or LOCAL).startswith(LOCAL) and (
-        host in MACHINE_NAMES or is_own_address(host)
-    ):
+    local = (table.address or LOCAL).startswith(LOCAL) and not table.swarm
+    if local and (host in MACHINE_NAMES or is_own_address(host)):
         return
     raise ConfigError(
         f"sandboxes.home_url: with {table.home_url} the keys of agents and all that replicas do travel "

@@ -4,12 +4,14 @@ They are fetched from the service over git's HTTP protocol: the credentials of s
 clone is made elsewhere and moved into place when it is complete.
 
 On an empty volume the last save (`wire.saves`) is restored as well. The engine's journal, which is
-made after that, says whether it is to be done, or done again.
+made after that, says whether it is to be done, or done again. A volume on a node that was left, while
+the work went on elsewhere, is emptied first.
 """
 
 import asyncio
 import os
 import shutil
+import subprocess
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ from urllib.parse import quote
 
 from quarterdeck.engine.dial_home import ServiceAddress
 from quarterdeck.engine.journal import FILE_NAME
+from quarterdeck.local.files import read_file, write_file
 from quarterdeck.local.processes import end_process
 from quarterdeck.wire.dial_home import BootClone, BootConfig, Uncommitted
 from quarterdeck.wire.saves import FILES_REF, PLAIN, SAVED_REF, STASHES, WorkSave, saved_refs
@@ -40,6 +43,9 @@ async def make_clones(boot: BootConfig, address: ServiceAddress) -> str | None:
         OSError: a file cannot be written.
     """
     state = Path(boot.config.state_dir)
+    if boot.incarnation is not None:
+        newest = boot.newest if boot.save is not None else []
+        await asyncio.to_thread(_take_up, state, boot.incarnation, newest)
     parts = state / "clones"
     await asyncio.to_thread(_prepare, Path.home() / ".gitconfig", boot.git_config, parts)
     journal = state / FILE_NAME
@@ -59,6 +65,30 @@ async def make_clones(boot: BootConfig, address: ServiceAddress) -> str | None:
     await _Files(part, address, boot.config.secret).restore(state.parent)
     await asyncio.to_thread(shutil.rmtree, part)
     return restored_text(save, [one.name for one in boot.clones if one.repository_id in heads])
+
+
+def _take_up(state: Path, incarnation: str, newest: Sequence[str]) -> None:
+    """Mark the volume as this incarnation's; empty it if its files are older than the newest work."""
+    mark = state / "incarnation"
+    try:
+        last = read_file(mark).decode()
+    except FileNotFoundError:
+        last = None
+    if last is not None and newest and last not in newest:
+        # The mark stays until the end: what was interrupted is done again.
+        entries = [one for place in state.parent.iterdir() for one in place.iterdir()]
+        for entry in entries:
+            if entry.is_dir() and not entry.is_symlink():
+                _remove(entry)
+            elif entry != mark:
+                entry.unlink()
+    write_file(mark, incarnation)
+
+
+def _remove(directory: Path) -> None:
+    """Remove a directory, whatever an agent did to the modes in it."""
+    subprocess.run(["chmod", "-R", "u+rwX", "--", directory], stderr=subprocess.DEVNULL)
+    shutil.rmtree(directory)
 
 
 def _prepare(identity: Path, git_config: str, parts: Path) -> None:

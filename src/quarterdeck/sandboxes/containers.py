@@ -97,6 +97,11 @@ class ContainerEngine(Protocol):
         """Since when and why it does not answer; None while it does, as far as known."""
         ...
 
+    @property
+    def moves(self) -> bool:
+        """Whether a container may start on another volume than the last time, with older files."""
+        ...
+
     async def require(self) -> None:
         """Check that it answers.
 
@@ -266,6 +271,7 @@ class ContainerDriver:
             command = ("/bin/sh", "-c", script, "sh", inside.name, str(part), str(inside))
             await self._finish(workspace_id, command, "The files could not be copied.", source_id)
             await asyncio.to_thread(places.root.mkdir, parents=True, mode=0o700, exist_ok=True)
+            book.incarnations = []
             await asyncio.to_thread(store_book, places.clones, book)
 
     async def _finish(
@@ -297,6 +303,7 @@ class ContainerDriver:
                 raise EngineAwayError("The service does not listen for containers yet.")
             self.switchboard.end(workspace_id)
             token = new_token()
+            book = await asyncio.to_thread(load_book, places_of(self._home, workspace_id).clones)
             boot = BootConfig(
                 config=EngineConfig.model_validate_json(self._configs.pop(workspace_id)),
                 token=token,
@@ -304,6 +311,9 @@ class ContainerDriver:
                 git_config=await git_identity(self._mirrors.git),
                 save=await self.saved_work.newest(workspace_id),
             )
+            if self._containers.moves:
+                boot.incarnation, boot.newest = digest_of(token), book.incarnations
+                await self._note_incarnations(workspace_id, *book.incarnations, digest_of(token))
             opening = self.switchboard.keep_boot(workspace_id, boot.model_dump_json(by_alias=True))
             environment = {
                 HOME_VARIABLE: address.url,
@@ -317,8 +327,17 @@ class ContainerDriver:
                 report = self._reports.pop(workspace_id, _ignore)
                 await self._containers.start(launch, report)
                 await self._until_arrived(workspace_id, token)
+                if self._containers.moves:
+                    await self._note_incarnations(workspace_id, digest_of(token))
             finally:
                 self.switchboard.drop_boot(workspace_id)
+
+    async def _note_incarnations(self, workspace_id: str, *incarnations: str) -> None:
+        path = places_of(self._home, workspace_id).clones
+        book = await asyncio.to_thread(load_book, path)
+        book.incarnations = [*incarnations]
+        await asyncio.to_thread(path.parent.mkdir, parents=True, mode=0o700, exist_ok=True)
+        await asyncio.to_thread(store_book, path, book)
 
     async def _until_arrived(self, workspace_id: str, token: str) -> None:
         arriving = asyncio.create_task(self.switchboard.arrived(workspace_id, token))
@@ -417,7 +436,9 @@ class ContainerDriver:
         archive = self._archive(workspace_id)
         async with self._locks[workspace_id]:
             if not await self._containers.has_volume(workspace_id):
-                if not archive.exists():
+                if await self.saved_work.newest(workspace_id) is not None:
+                    await self._containers.destroy(workspace_id)
+                elif not archive.exists():
                     raise SandboxError("The workspace has no files that could be packed.")
                 return
             await asyncio.to_thread(self._home.archives.mkdir, mode=0o700, exist_ok=True)
@@ -485,7 +506,7 @@ class ContainerDriver:
             prefix = f"./{home.name}/{directory}/"
             return await asyncio.to_thread(lambda: list(packed_files(archive, prefix)))
         if not await self._containers.has_volume(workspace_id):
-            return []
+            return await self.saved_work.files(workspace_id, f"{home.name}/{directory}/")
         command = ("/bin/sh", "-c", _LIST, "sh", str(home / directory))
         output = await self._output(workspace_id, command)
         fields = output.split(b"\0")[:-1]
@@ -505,7 +526,8 @@ class ContainerDriver:
             member = f"./{home.name}/{directory}/{text}"
             return await asyncio.to_thread(packed_file, archive, member, most)
         if not await self._containers.has_volume(workspace_id):
-            return None
+            path = f"{home.name}/{directory}/{text}"
+            return await self.saved_work.file(workspace_id, path, most)
         command = ("/bin/sh", "-c", _READ, "sh", str(home / directory / text), str(most))
         size, found, data = (await self._output(workspace_id, command)).partition(b"\n")
         return KeptContent(int(size), data) if found else None

@@ -65,8 +65,8 @@ UNUSABLE_SECONDS = 5.0
 STOP_SECONDS = 3
 _NOT_CONNECTED = 900
 """The library's status of a failed connection."""
-_LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
-_LOG_LINES = 20
+LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
+LOG_LINES = 20
 _TAIL_BYTES = 64 << 10
 _ALIVE = ("running", "paused", "restarting")
 _INTERPRETER = ("/opt/quarterdeck/bin/python", "-I")
@@ -107,6 +107,7 @@ class DockerContainers:
         self._unlimited: list[str] = []
         self._apart = True
         self._lost = asyncio.Event()
+        self.moves = False
         self.absence: Absence | None = None
         """Since when and why it does not answer; None while it does, as far as known."""
         self.gateway = ""
@@ -132,6 +133,7 @@ class DockerContainers:
             assert self._docker is not None
             info = cast("dict[str, Any]", await self._docker.system.info())
             version = await self._docker.version()
+            await self._look_at(info)
             self._processors = int(info["NCPU"])
             self.engine = _engine(version)
             self.processor = str(version.get("Arch", ""))
@@ -186,6 +188,9 @@ class DockerContainers:
                 self._lost.set()
                 await asyncio.sleep(UNUSABLE_SECONDS)
 
+    async def watch(self, lost: Callable[[str], None]) -> None:
+        """Report workspaces whose machine is lost while this one is not; there are none."""
+
     async def require(self) -> None:
         with self._failures():
             await self._api.version()
@@ -198,6 +203,13 @@ class DockerContainers:
         if self._tunnel is not None:
             await self._tunnel.close()
             self._tunnel = None
+
+    async def _look_at(self, info: Mapping[str, Any]) -> None:
+        """Check what the container engine says about itself.
+
+        Raises:
+            SandboxError: it cannot be used.
+        """
 
     async def _network(self) -> dict[str, Any]:
         try:
@@ -296,6 +308,10 @@ class DockerContainers:
                 "Of an engine that runs as root, a firewall closes it; see docs/placement.md.",
             )
 
+    async def summary(self) -> str:
+        """Return what answers, for a person."""
+        return f"{self.engine}, bridge {self.gateway}"
+
     async def image(self) -> tuple[str, str | None]:
         """Return the id of the image, and the version of the engine in it.
 
@@ -313,7 +329,7 @@ class DockerContainers:
     async def find(self, workspace_id: str) -> Container:
         with self._failures():
             try:
-                found = await self._api.containers.get(_name(workspace_id))
+                found = await self._api.containers.get(volume_name(workspace_id))
             except DockerError as e:
                 if e.status == 404:
                     return Container("gone")
@@ -328,7 +344,7 @@ class DockerContainers:
     async def has_volume(self, workspace_id: str) -> bool:
         with self._failures():
             try:
-                await self._api.volumes.get(_name(workspace_id))
+                await self._api.volumes.get(volume_name(workspace_id))
             except DockerError as e:
                 if e.status == 404:
                     return False
@@ -336,10 +352,10 @@ class DockerContainers:
         return True
 
     async def ended(self, workspace_id: str) -> str:
-        container = self._api.containers.container(_name(workspace_id))
+        container = self._api.containers.container(volume_name(workspace_id))
         with self._failures():
             await container.wait()
-            lines = await container.log(stdout=True, stderr=True, tail=_LOG_LINES)
+            lines = await container.log(stdout=True, stderr=True, tail=LOG_LINES)
         return "".join(lines).strip()
 
     async def build(
@@ -369,7 +385,7 @@ class DockerContainers:
     # Starting and ending
 
     async def start(self, launch: Launch, report: Progress) -> None:
-        name = _name(launch.workspace_id)
+        name = volume_name(launch.workspace_id)
         check_version(self.image_name, (await self.image())[1])
         with self._failures():
             await self._remove(name)
@@ -377,7 +393,7 @@ class DockerContainers:
             report("Starting the container")
             labels = {**self._labels(launch.workspace_id, ENGINE), DIGEST_LABEL: launch.digest}
             host = {
-                **self._host(launch.size, [_mount(launch.workspace_id, "/replica")]),
+                **self._host(launch.size, [volume_mount(launch.workspace_id, "/replica")]),
                 "NetworkMode": NETWORK,
                 "Tmpfs": {"/run/replica": "rw,nosuid,nodev,mode=1777,size=64m"},
             }
@@ -388,7 +404,7 @@ class DockerContainers:
     async def stop(self, workspace_id: str) -> None:
         with self._failures():
             for container in await self._labelled(f"{WORKSPACE_LABEL}={workspace_id}"):
-                with _gone():
+                with unless_gone():
                     await container.stop(t=STOP_SECONDS)
                 await self._remove(container.id)
 
@@ -396,8 +412,8 @@ class DockerContainers:
         with self._failures():
             for container in await self._labelled(f"{WORKSPACE_LABEL}={workspace_id}"):
                 await self._remove(container.id)
-            with _gone():
-                await (await self._api.volumes.get(_name(workspace_id))).delete()
+            with unless_gone():
+                await (await self._api.volumes.get(volume_name(workspace_id))).delete()
 
     async def tidy(self) -> None:
         with self._failures():
@@ -410,12 +426,12 @@ class DockerContainers:
         return await self._api.containers.list(all="true", filters=json.dumps(wanted))
 
     async def _remove(self, name: str) -> None:
-        with _gone():
+        with unless_gone():
             await self._api.containers.container(name).delete(force=True)
 
     async def _make_volume(self, workspace_id: str) -> None:
         labels = {HOME_LABEL: self._mark, WORKSPACE_LABEL: workspace_id}
-        await self._api.volumes.create({"Name": _name(workspace_id), "Labels": labels})
+        await self._api.volumes.create({"Name": volume_name(workspace_id), "Labels": labels})
 
     def _labels(self, workspace_id: str, role: str) -> dict[str, str]:
         labels = {HOME_LABEL: self._mark, WORKSPACE_LABEL: workspace_id, ROLE_LABEL: role}
@@ -432,7 +448,7 @@ class DockerContainers:
             "PidsLimit": bounds.processes,
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges:true"],
-            "LogConfig": _LOG,
+            "LogConfig": LOG,
         }
 
     def _config(
@@ -457,9 +473,9 @@ class DockerContainers:
         environment: Mapping[str, str] = MappingProxyType({}),
         source_id: str | None = None,
     ) -> AsyncGenerator[bytes]:
-        mounts = [_mount(workspace_id, "/replica")]
+        mounts = [volume_mount(workspace_id, "/replica")]
         if source_id is not None:
-            mounts.append(_mount(source_id, "/source", read_only=True))
+            mounts.append(volume_mount(source_id, "/source", read_only=True))
         labels = self._labels(workspace_id, COMMAND)
         with self._failures():
             await self._make_volume(workspace_id)
@@ -537,7 +553,7 @@ async def _feed(
     except ConnectionError:
         return  # the command has ended without reading all of it
     except Exception:  # of what `data` is read from: the command would wait for the rest
-        with _gone():
+        with unless_gone():
             await container.kill()
         raise
 
@@ -552,21 +568,23 @@ def _is_rootless(info: Mapping[str, Any]) -> bool:
     return bool(info.get("Rootless")) or "name=rootless" in (info.get("SecurityOptions") or ())
 
 
-def _name(workspace_id: str) -> str:
+def volume_name(workspace_id: str) -> str:
+    """Return the name of a workspace's volume, which is that of its container too."""
     return f"qd-{workspace_id}"
 
 
-def _mount(workspace_id: str, target: str, read_only: bool = False) -> dict[str, Any]:
+def volume_mount(workspace_id: str, target: str, read_only: bool = False) -> dict[str, Any]:
+    """Return the mount of a workspace's volume."""
     return {
         "Type": "volume",
-        "Source": _name(workspace_id),
+        "Source": volume_name(workspace_id),
         "Target": target,
         "ReadOnly": read_only,
     }
 
 
 @contextmanager
-def _gone() -> Generator[None]:
+def unless_gone() -> Generator[None]:
     """Ignore that something is not there, or is being removed already."""
     try:
         yield

@@ -39,9 +39,14 @@ class CloneEntry(BaseModel):
 
 
 class CloneBook(BaseModel):
-    """Every repository of a workspace by its id."""
+    """Every repository of a workspace by its id.
+
+    `incarnations` are those whose volume has the newest work, for a driver with several volumes of a
+    workspace: the last start that connected, and the attempts after it.
+    """
 
     clones: dict[str, CloneEntry] = {}
+    incarnations: list[str] = []
 
 
 class Status(BaseModel):

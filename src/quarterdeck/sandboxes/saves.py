@@ -19,7 +19,7 @@ from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.git import SourceGitError
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.outgoing import write_alternates
-from quarterdeck.sandboxes.port import RepositorySource
+from quarterdeck.sandboxes.port import KeptContent, KeptFile, RepositorySource
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.saves import FILES_REF, HEADER_REF, SAVED_REF, WorkSave, saved_refs
@@ -30,6 +30,7 @@ MOST_PACKS = 20
 """With more of them, what is not needed any more is removed."""
 TIDY_SECONDS = 900.0
 _SAVED = SAVED_REF.removeprefix("refs/")
+_PLAIN_FILES = (b"100644", b"100755")
 _OBJECT = re.compile(r"[0-9a-f]{40}")
 _TIDY = (
     *("-c", "pack.threads=1", "-c", "pack.windowMemory=256m", "-c", "core.bigFileThreshold=64m"),
@@ -104,6 +105,38 @@ class Saves:
             return WorkSave.model_validate_json(text)
         except (SourceGitError, ValidationError):
             return None  # the first one was not finished
+
+    async def files(self, workspace_id: str, prefix: str) -> list[KeptFile]:
+        """Return the plain files below a directory of the volume, as they were saved."""
+        listed = await self._show(workspace_id, "ls-tree", "-rlz", FILES_REF, "--", prefix)
+        kept: list[KeptFile] = []
+        for line in listed.split(b"\0")[:-1]:
+            about, _, name = line.partition(b"\t")
+            mode, _, _, size = about.split()
+            if mode in _PLAIN_FILES:
+                kept.append(KeptFile(name.removeprefix(prefix.encode()), int(size)))
+        return kept
+
+    async def file(self, workspace_id: str, path: str, most: int) -> KeptContent | None:
+        """Return one of them, `most` bytes of it; None when it was not saved."""
+        if "\n" in path:
+            return None
+        asked = f"{FILES_REF}:{path}\n".encode(errors="surrogateescape")
+        answer = await self._show(workspace_id, "cat-file", "--batch", data=asked)
+        about, _, content = answer.partition(b"\n")
+        if not about.endswith(b" %d" % len(content)) or b" blob " not in about:
+            return None
+        return KeptContent(len(content), content[:most])
+
+    async def _show(self, workspace_id: str, *arguments: str, data: bytes | None = None) -> bytes:
+        place = self._path(workspace_id)
+        if not await asyncio.to_thread(place.is_dir):
+            return b""
+        try:
+            text = await self._git.run(*arguments, directory=place, data=data)
+        except SourceGitError as e:
+            raise SandboxError("The replica's save cannot be read.", str(e)) from e
+        return text.encode(errors="surrogateescape")
 
     async def upload_pack(
         self, workspace_id: str, body: bytes | None, protocol: str

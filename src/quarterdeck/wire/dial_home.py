@@ -86,3 +86,8 @@ class BootConfig(CamelRecord):
     save: WorkSave | None = None
     """The last save, without its refs: it is restored where nothing is. `git fetch` reads it from the
     service like a repository, by the workspace's id."""
+    incarnation: str | None = None
+    """Names this start, where a workspace may have several volumes: its volume is marked with it."""
+    newest: list[str] = []
+    """The incarnations whose volume has the newest work; the files of another one are not used if
+    there is a save. Empty: any."""

@@ -53,6 +53,11 @@ LOST = (
     "The engine's state was lost in the middle of this turn. Look at what it has done, and send the "
     "message again if that is not enough."
 )
+LOST_ELSEWHERE = (
+    "This turn was lost with its node or volume. Look at what was restored, and send the message "
+    "again if you want it."
+)
+"""Where files are not on the service's machine."""
 
 log = logging.getLogger(__name__)
 
@@ -103,15 +108,16 @@ async def _recover(site: WorkspaceRuntime, held_queues: HeldQueues) -> set[str]:
     if not held_queues.held or known is None:
         return set()  # an engine that did not restart has its state
     event_log = site.tools.context.event_log
+    lost = LOST if (await site.driver()).saved_work is None else LOST_ELSEWHERE
     queued = {str(message) for queue in held_queues.queues.values() for message in queue}
     running = {str(chat_id): str(message_id) for chat_id, message_id in known.items()}
     return await retry_until_stored(
-        lambda: event_log.write(lambda w: _put_right(w, site.id, queued, running))
+        lambda: event_log.write(lambda w: _put_right(w, site.id, queued, running, lost))
     )
 
 
 def _put_right(
-    writer: LogWriter, workspace_id: str, queued: set[str], running: dict[str, str]
+    writer: LogWriter, workspace_id: str, queued: set[str], running: dict[str, str], lost: str
 ) -> set[str]:
     connection = writer.connection
     delivered = messages_in(connection, workspace_id, MessageState.DELIVERED)
@@ -121,7 +127,7 @@ def _put_right(
     ended = [(id, chat_id) for id, chat_id in started if running.get(chat_id) != id]
     for message_id, chat_id in ended:
         move_message(connection, workspace_id, message_id, MessageState.DONE)
-        writer.append(workspace_id, _lost_turn(chat_id, message_id))
+        writer.append(workspace_id, _lost_turn(chat_id, message_id, lost))
     for chat in list_chats(connection, workspace_id):
         if chat.processing and str(chat.id) not in running:
             _rest(writer, workspace_id, str(chat.id))
@@ -135,9 +141,9 @@ def _put_right(
     return {chat_id for _, chat_id in waiting}
 
 
-def _lost_turn(chat_id: str, message_id: str) -> list[NewEvent]:
+def _lost_turn(chat_id: str, message_id: str, lost: str) -> list[NewEvent]:
     """Return the events with which an engine ends an interrupted turn."""
-    result = TurnResult(message_id=message_id, stop_reason="failed", error=LOST)
+    result = TurnResult(message_id=message_id, stop_reason="failed", error=lost)
     event = AgentEvent(
         timestamp=utc_now(), type=AgentEventType.TURN_RESULT, payload=_payload(result)
     )

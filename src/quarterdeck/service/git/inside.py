@@ -1,10 +1,12 @@
 """Run git in a workspace's sandbox, where files of an agent have only the agent's own permissions.
 
 operation -> sandbox driver -> engine.git_tool, git or a shell script; alongside the engine or while
-it rests. A patch is made by the running engine: starting a sandbox takes about as long as git.
+it rests. A patch is made by the running engine: starting a sandbox takes about as long as git. So is
+everything where the files are on another machine, if the engine runs.
 """
 
 import json
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -46,6 +48,10 @@ git config "branch.$1.merge" "refs/heads/$1"
 """
 
 
+_FED = 'base64 -d | "$@"'
+"""Runs a command whose input an engine is given as text."""
+OpenLink = Callable[[], Awaitable[EngineLink | None]]
+"""Opens a link to the engine; None if it does not run."""
 _PATCH = Path(__file__).with_name("patch.sh").read_text("utf-8")
 
 
@@ -53,10 +59,15 @@ class GitInside:
     """git in one workspace's sandbox. `repositories` are those of the workspace."""
 
     def __init__(
-        self, sandboxes: SandboxDriver, row: WorkspaceRow, repositories: list[EngineRepository]
+        self,
+        sandboxes: SandboxDriver,
+        row: WorkspaceRow,
+        repositories: list[EngineRepository],
+        open_link: OpenLink,
     ) -> None:
         self._sandboxes = sandboxes
         self._row = row
+        self._open_link = open_link
         self.repositories = repositories
 
     def repository(self, name: str) -> EngineRepository:
@@ -119,13 +130,11 @@ class GitInside:
         repository: EngineRepository,
         against: Against,
         paths: Sequence[str],
-        open_link: Callable[[], Awaitable[EngineLink | None]],
     ) -> AsyncGenerator[bytes]:
         """Yield the changes of a repository as a patch that `git apply` takes.
 
         Args:
             paths: the files to compare; all if empty.
-            open_link: opens a link to the engine, None if it does not run.
 
         Raises:
             ApiError: as `call`.
@@ -142,9 +151,10 @@ class GitInside:
             repository.base_commit or "",
             *chosen,
         )
-        if link := await open_link():
+        if link := await self._open_link():
             try:
-                async with aclosing(_from_engine(link, script, repository.path)) as parts:
+                running = _from_engine(link, script, repository.path, _refusal)
+                async with aclosing(running) as parts:
                     async for chunk in parts:
                         yield chunk
                 return
@@ -160,6 +170,23 @@ class GitInside:
                     waiting.clear()
             if waiting:
                 yield bytes(waiting)
+
+    async def fetch(
+        self, repository: EngineRepository, commit: str, variables: Mapping[str, str]
+    ) -> None:
+        """Fetch a commit of the source that the service has.
+
+        Args:
+            variables: the way to the service.
+
+        Raises:
+            ApiError: as `call`.
+        """
+        fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "origin", commit)
+        script = ("/usr/bin/env", "git", *fetch)
+        async with aclosing(self._run(script, repository.path, b"", _refusal, variables)) as parts:
+            async for _ in parts:
+                pass
 
     async def follow_origin(self, repository: EngineRepository, pushed: PackHeader) -> None:
         """Note that `origin` has a commit on a branch, which the local one tracks from now on.
@@ -208,14 +235,17 @@ class GitInside:
         """
         try:
             layout = await self._sandboxes.layout(self._row.id)
-            ours = layout.interpreter if command[0] == "-m" else ()
-            running = self._sandboxes.stream_command(
-                self._row.id,
-                (*ours, *command),
-                directory=directory,
-                data=data,
-                environment=environment,
-            )
+            if command[0] == "-m":
+                command = (*layout.interpreter, *command)
+            elsewhere = self._sandboxes.saved_work is not None
+            if elsewhere and (link := await self._open_link()):
+                variables = [f"{name}={text}" for name, text in environment.items()]
+                command = ("/usr/bin/env", *variables, *command)
+                running = _from_engine(link, command, directory, failure, data)
+            else:
+                running = self._sandboxes.stream_command(
+                    self._row.id, command, directory=directory, data=data, environment=environment
+                )
             async with aclosing(running) as parts:
                 async for chunk in parts:
                     yield chunk
@@ -226,7 +256,11 @@ class GitInside:
 
 
 async def _from_engine(
-    link: EngineLink, command: Sequence[str], directory: str
+    link: EngineLink,
+    command: Sequence[str],
+    directory: str,
+    failure: Callable[[bytes], ApiError],
+    data: bytes = b"",
 ) -> AsyncGenerator[bytes]:
     """Run a command in the engine's sandbox; yield its output. Closes the link.
 
@@ -234,34 +268,47 @@ async def _from_engine(
         ApiError: as `call`.
         EngineRefusedError: nothing was run.
     """
+    if data:
+        command = ("/bin/sh", "-c", _FED, "sh", *command)
     try:
-        request = StreamCommand(command=list(command), directory=directory)
+        request = StreamCommand(
+            command=list(command), directory=directory, data=b64encode(data).decode()
+        )
         async with aclosing(link.command_output(request)) as parts:
             async for part in parts:
                 yield part
     except EngineRefusedError as error:
         if error.code != ErrorCode.CONFLICT:
             raise
-        raise _refusal((error.details or "").encode()) from error
+        raise failure((error.details or "").encode()) from error
     except EngineError as error:
         raise api_error(error) from error
     finally:
         await link.close()
 
 
-async def git_inside(sandboxes: SandboxDriver, row: WorkspaceRow) -> GitInside:
-    """Return git in a workspace's sandbox.
+def require_files(row: WorkspaceRow) -> None:
+    """Check that a workspace has files, also while it rests.
 
     Raises:
-        ApiError: WORKSPACE_NOT_ACTIVE when there are no files.
+        ApiError: WORKSPACE_NOT_ACTIVE.
     """
     if row.status not in (WorkspaceStatus.ACTIVE, *_RESTING):
         raise ApiError(
             ErrorCode.WORKSPACE_NOT_ACTIVE,
             f"The replica is {row.status}. Wake it first: its files are not available.",
         )
+
+
+async def git_inside(sandboxes: SandboxDriver, row: WorkspaceRow, open_link: OpenLink) -> GitInside:
+    """Return git in a workspace's sandbox.
+
+    Raises:
+        ApiError: WORKSPACE_NOT_ACTIVE when there are no files.
+    """
+    require_files(row)
     sources = [RepositorySource.from_json(one) for one in json.loads(row.repositories_json)]
-    return GitInside(sandboxes, row, await sandboxes.repositories(row.id, sources))
+    return GitInside(sandboxes, row, await sandboxes.repositories(row.id, sources), open_link)
 
 
 def unreadable(details: str | None = None) -> ApiError:

@@ -13,10 +13,11 @@ from pydantic import ValidationError
 
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.sandboxes.port import RefUpdate, RepositorySource
+from quarterdeck.sandboxes.port import RefUpdate, RepositorySource, SandboxDriver
 from quarterdeck.service.chats.rows import change_chat, list_chats, newest_message_chat, notices
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.rows import decided, layers_of
+from quarterdeck.service.environments.setup import way_out
 from quarterdeck.service.errors import ApiError, StorageError, UnknownWorkspaceError
 from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.event_rows import NewEvent, git_operation
@@ -104,7 +105,7 @@ class GitOperations:
                 refused.
         """
         inside, one = await self._repository(repository)
-        parts = inside.patch(one, against, [path] if path else [], self._open_link)
+        parts = inside.patch(one, against, [path] if path else [])
         return StartedStream(await anext(parts, b""), parts)
 
     async def _open_link(self) -> EngineLink | None:
@@ -165,7 +166,10 @@ class GitOperations:
         try:
             base = await self._context.sources.fetch_branch(self._source(one), branch)
             driver = await self._context.driver(self._row.id)
-            await driver.show_commit(self._row.id, one, self._source(one), base)
+            if driver.saved_work is not None and self._row.status == WorkspaceStatus.ACTIVE:
+                await inside.fetch(one, base, await self._way_out(driver))
+            else:
+                await driver.show_commit(self._row.id, one, self._source(one), base)
         except SandboxError as error:
             raise ApiError(ErrorCode.CONFLICT, str(error), error.details) from error
         call = GitCall(
@@ -236,7 +240,7 @@ class GitOperations:
         Raises:
             ApiError: as `diff`.
         """
-        inside = await git_inside(await self._context.driver(self._row.id), self._row)
+        inside = await self._inside()
         call = GitCall(operation="checkpoints", repositories=inside.repositories)
         return await inside.call(call, Checkpoints)
 
@@ -257,7 +261,7 @@ class GitOperations:
         known = {one.id: one for one in (await self.checkpoints()).checkpoints}
         if body.checkpoint not in known:
             raise ApiError(ErrorCode.NOT_FOUND, f"The replica has no checkpoint {body.checkpoint}.")
-        inside = await git_inside(await self._context.driver(self._row.id), row)
+        inside = await self._inside()
         undo = f"rewinds/{uuid4()}"
         for one in inside.repositories:
             if one.name in known[body.checkpoint].commits:
@@ -355,8 +359,17 @@ class GitOperations:
         except SandboxError as error:
             raise ApiError(ErrorCode.CONFLICT, str(error), error.details) from error
 
+    async def _way_out(self, driver: SandboxDriver) -> dict[str, str]:
+        row = self._row
+        secret = self._context.vault.unseal(row.id, row.engine_secret_sealed)
+        return way_out(row, secret, await driver.layout(row.id))
+
+    async def _inside(self) -> GitInside:
+        driver = await self._context.driver(self._row.id)
+        return await git_inside(driver, self._row, self._open_link)
+
     async def _repository(self, name: str) -> tuple[GitInside, EngineRepository]:
-        inside = await git_inside(await self._context.driver(self._row.id), self._row)
+        inside = await self._inside()
         return inside, inside.repository(name)
 
     def _sources(self) -> list[RepositorySource]:

@@ -33,7 +33,7 @@ from quarterdeck.service.first_start import reaches_private
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.transitions import append_status_event, check_limit
 from quarterdeck.service.formats import moment_text
-from quarterdeck.service.git.inside import git_inside
+from quarterdeck.service.git.inside import require_files
 from quarterdeck.service.identity.service import Caller
 from quarterdeck.service.notifications.http_client import check_webhook_url
 from quarterdeck.service.replicas.rows import (
@@ -438,7 +438,7 @@ async def fork_replica(
         ApiError: CONFLICT while a turn runs, or for a name that is taken; WORKSPACE_NOT_ACTIVE when
             there are no files; WORKSPACE_LIMIT_REACHED.
     """
-    await git_inside(await context.driver(row.id), row)  # its files exist
+    require_files(row)
     chats = await context.database.read(lambda connection: list_chats(connection, row.id))
     if any(chat.processing for chat in chats):
         raise ApiError(
