@@ -113,6 +113,9 @@ async def lost_in_a_turn(deck: Deck, environment: str, lose: Lose) -> None:
     await deck.post(f"/v1/replica/{id}/messages", block(*work))
     await ended(deck, id, 1)
     await until_saved(deck, id, "ran", "first\n")
+    site = deck.service.fleet.of(id).site
+    # The save of the connection may be the one that has it, and that of the turn come later.
+    await eventually(lambda: not site.unsaved.is_set() and not site.saving.locked(), "the save")
     unfinished = ("echo second >> ran", "touch running", "sleep 1000")
     await deck.post(f"/v1/replica/{id}/messages", block(*unfinished))
     for text in ("third", "fourth"):

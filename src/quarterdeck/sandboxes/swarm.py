@@ -335,7 +335,7 @@ class SwarmContainers(DockerContainers):
         volume = volume_mount(launch.workspace_id, "/replica")
         run = {"Type": "tmpfs", "Target": "/run/replica"}
         container = {
-            "Image": self.image_name,
+            "Image": await self._exact_image(),
             "Labels": own,
             "Env": [f"{name}={text}" for name, text in launch.environment.items()],
             "Mounts": [
@@ -364,6 +364,14 @@ class SwarmContainers(DockerContainers):
             "Mode": {"Replicated": {"Replicas": 1}},
             "EndpointSpec": {"Mode": "dnsrr"},
         }
+
+    async def _exact_image(self) -> str:
+        """Return the image by what it is: nodes do not ask a registry for it if they have it."""
+        found = await self._api.images.inspect(self.image_name)
+        repository, colon, tag = self.image_name.rpartition(":")
+        prefix = f"{repository if colon and '/' not in tag else self.image_name}@"
+        digests: list[str] = found.get("RepoDigests") or []
+        return next((one for one in digests if one.startswith(prefix)), str(found["Id"]))
 
     # Commands
 
