@@ -36,6 +36,35 @@ async def test_a_volume_that_is_lost_in_a_turn_is_restored(deck: Deck, repositor
 
 
 @pytest.mark.long
+async def test_a_volume_that_was_left_behind_is_not_used_again(
+    deck: Deck, repository: Path
+) -> None:
+    containers = deck.containers
+    assert isinstance(containers, ProcessContainers)
+    containers.moves = True
+    id = await deck.create(await deck.environment(str(repository)))
+    place = containers.place(id)
+    old, newer = (place.with_name(name) for name in ("old", "newer"))
+    await deck.run(id, "cd shop && echo old > old && echo ignored > .gitignore && echo 1 > ignored")
+    await deck.run(id, "mkdir ~/closed && touch ~/closed/file && chmod 0 ~/closed")
+    await rest(deck, id)
+    # Awake on the same volume it has everything.
+    await wake(deck, id)
+    assert await deck.run(id, "cat shop/ignored") == "1\n"
+    await rest(deck, id)
+    place.rename(old)
+    await wake(deck, id)
+    assert (await deck.run(id, "ls -A shop")).split() == [".git", ".gitignore", "README", "old"]
+    await deck.run(id, "cd shop && rm old && git add -A && git commit -qm newer && echo new > new")
+    await rest(deck, id)
+    place.rename(newer)
+    old.rename(place)
+    await wake(deck, id)
+    assert (await deck.run(id, "ls -A shop")).split() == [".git", ".gitignore", "README", "new"]
+    assert await deck.run(id, "cd shop && git log --format=%s -1; ls ~") == "newer\n"
+
+
+@pytest.mark.long
 async def test_a_missing_archive_is_replaced_by_the_save(deck: Deck, repository: Path) -> None:
     id = await deck.create(await deck.environment(str(repository)))
     await deck.post(f"/v1/replica/{id}/messages", block("echo turn > turn"))

@@ -15,9 +15,10 @@ from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.swarm import SwarmContainers
 from tests.containers.daemons import IMAGE
 from tests.containers.deck import Deck
+from tests.containers.installed import Installation
 from tests.containers.losses import lost_in_a_turn, rest, wake
 from tests.containers.swarms import Swarm
-from tests.support.git import make_repository
+from tests.support.git import git, make_repository
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.long
@@ -168,3 +169,30 @@ async def test_a_node_that_is_cut_off_is_not_let_in_again(
     await eventually(lambda: refused in caplog.text, "the old container's call")
     await eventually(lambda: running_on_worker() == 0, "the end of the old container")
     await eventually(lambda: swarm.is_ready(worker), "the node")
+
+
+async def test_the_program_on_a_swarm(swarm: Swarm, repository: Path) -> None:
+    """The doctor, git through the engine, and what is refused."""
+    address = f"{swarm.manager.inside}:8443"
+    more = f'swarm = true\nhome_url = "https://{address}"\nhome_listen = "{address}"\n'
+    with TemporaryDirectory(prefix="qd-") as home:
+        installed = Installation(swarm.manager, Path(home), more)
+        async with installed.serving():
+            code, said = await installed.said("doctor")
+            assert code == 0 and "a Swarm with 2 of 2 nodes ready" in said, said
+            assert "created, used and deleted" in said, said
+            (repository / "README").write_text("Changed.\n")
+            create = ("replica", "create", "--name", "shop", "--with-uncommitted", "--wait")
+            await installed.qd(*create, cwd=repository)
+            assert "+Changed." in await installed.qd("replica", "diff", "shop")
+            git(repository, "stash", "--quiet")
+            git(repository, "commit", "-q", "--allow-empty", "-m", "from the source")
+            await installed.qd("replica", "commit", "shop", "-m", "from the replica")
+            await installed.qd("replica", "update", "shop")
+            await installed.qd("replica", "push", "shop")
+            pushed = git(repository, "log", "--all", "--format=%s")
+            assert {"from the source", "from the replica"} <= set(pushed.splitlines())
+            await installed.qd("replica", "sleep", "shop")
+            code, said = await installed.said("replica", "diff", "shop")
+            assert code != 0 and "woken" in said
+            await installed.qd("replica", "rm", "shop", "--yes")

@@ -45,7 +45,8 @@ async def make_clones(boot: BootConfig, address: ServiceAddress) -> str | None:
     state = Path(boot.config.state_dir)
     if boot.incarnation is not None:
         newest = boot.newest if boot.save is not None else []
-        await asyncio.to_thread(_take_up, state, boot.incarnation, newest)
+        places = (Path(boot.config.workspace_dir), Path.home(), state)
+        await asyncio.to_thread(_take_up, places, boot.incarnation, newest)
     parts = state / "clones"
     await asyncio.to_thread(_prepare, Path.home() / ".gitconfig", boot.git_config, parts)
     journal = state / FILE_NAME
@@ -67,16 +68,20 @@ async def make_clones(boot: BootConfig, address: ServiceAddress) -> str | None:
     return restored_text(save, [one.name for one in boot.clones if one.repository_id in heads])
 
 
-def _take_up(state: Path, incarnation: str, newest: Sequence[str]) -> None:
-    """Mark the volume as this incarnation's; empty it if its files are older than the newest work."""
-    mark = state / "incarnation"
+def _take_up(places: Sequence[Path], incarnation: str, newest: Sequence[str]) -> None:
+    """Mark the volume as this incarnation's; empty it if its files are older than the newest work.
+
+    Args:
+        places: the directories on the volume, the last one that of the state.
+    """
+    mark = places[-1] / "incarnation"
     try:
         last = read_file(mark).decode()
     except FileNotFoundError:
         last = None
     if last is not None and newest and last not in newest:
         # The mark stays until the end: what was interrupted is done again.
-        entries = [one for place in state.parent.iterdir() for one in place.iterdir()]
+        entries = [one for place in places for one in place.iterdir()]
         for entry in entries:
             if entry.is_dir() and not entry.is_symlink():
                 _remove(entry)

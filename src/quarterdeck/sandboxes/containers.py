@@ -259,6 +259,8 @@ class ContainerDriver:
 
     async def copy_files(self, source_id: str, workspace_id: str) -> None:
         book = await asyncio.to_thread(load_book, places_of(self._home, source_id).clones)
+        if self._containers.moves:
+            raise SandboxError("A replica on a Swarm cannot be forked: its files are on a node.")
         if not await self._containers.has_volume(source_id):
             raise SandboxError("The other replica has no files here; it has to be woken first.")
         inside = Path(self._containers.layout(workspace_id).workspace_dir)

@@ -55,7 +55,6 @@ END_SECONDS = 30.0
 PENDING_SECONDS = 15.0
 """How long Swarm may have no node for a task before the others go first."""
 _LOG_SECONDS = 5.0
-_VOLUME_TRIES = 50
 _ENDED = ("complete", "failed", "rejected", "shutdown", "remove", "orphaned")
 _WAITING = ("new", "pending", "allocated")
 _NO_LEADER = 503
@@ -240,6 +239,7 @@ class SwarmContainers(DockerContainers):
         check_version(self.image_name, (await self.image())[1])
         with self._failures():
             await self._end(launch.workspace_id)
+            await super().stop(launch.workspace_id)  # one from before the Swarm was chosen
             report("Starting the container")
             service = await self._service(launch.workspace_id)
             labels: dict[str, str] = (
@@ -256,22 +256,12 @@ class SwarmContainers(DockerContainers):
             await self._end(workspace_id)
 
     async def destroy(self, workspace_id: str) -> None:
-        name = volume_name(workspace_id)
         with self._failures():
             await self._end(workspace_id)
             with unless_gone():
-                await self._api.services.delete(name)
-            # Of other nodes the volumes cannot be removed from here. The container of an ended task
-            # is still there for a moment.
-            for _ in range(_VOLUME_TRIES):
-                try:
-                    await (await self._api.volumes.get(name)).delete()
-                except DockerError as e:
-                    if e.status == 404:
-                        return
-                    if e.status != 409:
-                        raise
-                await asyncio.sleep(_STEP)
+                await self._api.services.delete(volume_name(workspace_id))
+        # Of other nodes the volumes cannot be removed from here.
+        await super().destroy(workspace_id)
 
     async def _end(self, workspace_id: str) -> None:
         """End the tasks of a service, and note where its volume is."""
@@ -385,7 +375,9 @@ class SwarmContainers(DockerContainers):
         environment: Mapping[str, str] = MappingProxyType({}),
         source_id: str | None = None,
     ) -> AsyncGenerator[bytes]:
-        raise SandboxError("The replica's files are on a node of the Swarm; wake it first.")
+        raise SandboxError(
+            "The replica's files are on a node of the Swarm, out of reach from here."
+        )
         yield b""
 
 
