@@ -144,6 +144,8 @@ def ancestors(pid: int) -> list[int]:
 class OneSandbox:
     """A sandbox driver whose every command prints the same."""
 
+    saved_work = None
+
     async def layout(self, _: str) -> None:
         return None
 
@@ -175,7 +177,7 @@ async def test_an_engine_of_an_older_release_is_done_without(tmp_path: Path) -> 
         row: Any = SimpleNamespace(id="1")
         driver: Any = OneSandbox()
         shop = EngineRepository(id=uuid4(), name="shop", path="/shop", default_branch="main")
-        made = GitInside(driver, row, [shop]).patch(shop, Against.BASE, [], open_link)
+        made = GitInside(driver, row, [shop], open_link).patch(shop, Against.BASE, [])
         assert [part async for part in made] == [b"a patch"]
         await eventually(lambda: len(asked) == 3)
     assert asked == ["open", "command.stream", ""] and link.closed
