@@ -13,6 +13,8 @@ import pytest
 
 from quarterdeck.cli.cockpit import LocalMachine
 from quarterdeck.cli.target import embedded_target
+from quarterdeck.client import Client
+from quarterdeck.tui.known_services import ServiceChoice
 from quarterdeck.tui.settings.listing import SettingsList
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from tests.support.waiting import eventually
@@ -199,6 +201,42 @@ async def test_a_service_without_a_key_is_named_and_found_after_the_login(
         kept.write_bytes((other.home / "service/key").read_bytes())
         await desk.press("ctrl+r")
         await desk.see("○ work/beta", "work ● ")
+
+
+async def test_a_key_that_cannot_be_sent_is_asked_for_again(
+    live: Installation, other: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    await live.create("alpha")
+    await other.create("beta")
+    printed = tmp_path / "key"
+    printed.write_text("a password\nuser: me\n")  # as `pass show` prints it
+    command = f'key_command = ["cat", "{printed}"]'
+    profile = "\n".join((profile_of(other).splitlines()[0], command, "shown = true"))
+    async with both(live, profile, monkeypatch) as desk:
+        await desk.see("○ alpha", "local ● ", "work ✗ login needed")
+        printed.write_bytes((other.home / "service/key").read_bytes())
+        await desk.press("ctrl+r")
+        await desk.see("○ work/beta", "work ● ")
+
+
+async def test_another_service_is_used_after_one_beside_has_failed(
+    live: Installation, other: Installation
+) -> None:
+    await live.create("alpha")
+    await other.create("beta")
+
+    def broken() -> Client:
+        raise RuntimeError("a defect")
+
+    async with live.cockpit() as desk:
+        await desk.see("○ alpha")
+        desk.app.show_beside(ServiceChoice(broken, "lab", None, "lab"))
+        await desk.see("lab ✗ refused")
+        await desk.app.move_to(ServiceChoice(other.client, "work", None, "work"))
+        await desk.see("○ beta")
+        await desk.miss("alpha")
+        assert "a defect" in desk.app.failures.path.read_text()
+        desk.app.failures.path.unlink()
 
 
 async def test_a_service_is_shown_and_hidden_in_the_settings(

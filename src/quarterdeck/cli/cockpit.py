@@ -32,7 +32,7 @@ from quarterdeck.cli.target import (
     store_key,
     stored_key_path,
 )
-from quarterdeck.client.errors import NoKeyError
+from quarterdeck.client.errors import InvalidKeyError, NoKeyError
 from quarterdeck.local.files import read_file
 from quarterdeck.tui.known_services import KnownService, NotSupportedError, ServiceChoice
 from quarterdeck.tui.options import THEME_DIRECTORY, Options, read_options, theme_files
@@ -268,7 +268,11 @@ class _BesideService:
 
     def _client(self) -> "Client":
         assert self._target is not None, "a service is made available before its client is created"
-        return self._target.client()
+        try:
+            return self._target.client()
+        except InvalidKeyError:
+            self._target = None  # the next try finds the key again
+            raise
 
 
 def _message(error: CliError) -> str:

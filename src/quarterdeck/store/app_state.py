@@ -51,7 +51,7 @@ class AppState:
         name: str = "",
         beside: bool = False,
     ) -> None:
-        """`make_client` is called once, when the service is running: it may need the service's key.
+        """`make_client` is called when the service is running: it may need the service's key.
 
         `name` tells the service from others; `beside` is whether it is shown beside the one in use.
         """
@@ -118,8 +118,7 @@ class AppState:
     async def run(self) -> None:
         """Follow the service until canceled. Call it once."""
         self.outbox.load()
-        await self.lookout.wait_for_service()
-        self._client = self._make_client()
+        self._client = await self.lookout.wait_for_service(self._make_client)
         async with self._client, self._tasks:
             self._follow_automations()
             await self.lookout.run()

@@ -19,6 +19,7 @@ from quarterdeck.client.errors import (
 from quarterdeck.store.status import ConnectionPhase
 
 if TYPE_CHECKING:
+    from quarterdeck.client.client import Client
     from quarterdeck.store.app_state import AppState
 
 
@@ -81,19 +82,19 @@ class ConnectionMonitor:
         """Note that the service is no longer followed, because its store has failed."""
         self._set_phase(ConnectionPhase.REFUSED, problem)
 
-    async def wait_for_service(self) -> None:
-        """Return once the embedded service runs and there is a key; at once for one elsewhere."""
+    async def wait_for_service(self, make_client: "Callable[[], Client]") -> "Client":
+        """Return a client once the embedded service runs and there is a key that can be sent."""
         while True:
             self._retry.clear()
             try:
                 problem = await self._revived()
-            except NoKeyError as error:
+                if problem is None:
+                    return make_client()
+            except (NoKeyError, InvalidKeyError) as error:
                 self.refused(error)
                 await self._retry.wait()
                 self._set_phase(ConnectionPhase.CONNECTING, None)
                 continue
-            if problem is None:
-                return
             self._set_phase(ConnectionPhase.RECONNECTING, problem, LONGEST_DELAY)
             await self._pause(LONGEST_DELAY)
 

@@ -242,7 +242,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
             for worker in self._following.values():
                 worker.cancel()
             for worker in self._following.values():
-                with contextlib.suppress(WorkerCancelled):
+                with contextlib.suppress(WorkerCancelled, WorkerFailed):
                     await worker.wait()
             self._following.clear()
             while len(self.screen_stack) > 1 and not isinstance(self.screen, MainScreen):
