@@ -1,13 +1,17 @@
 """What is written ahead of the terminal, and how fast streamed text is."""
 
+import asyncio
+import io
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+import pytest
 from textual import events
 from textual.message import Message
 
+from quarterdeck.tui.frames import pace as frames_pace
 from quarterdeck.tui.frames.pace import (
     ASK_EVERY,
     LEAST_AHEAD,
@@ -17,9 +21,17 @@ from quarterdeck.tui.frames.pace import (
     STREAM_INTERVAL,
     STREAM_RATE,
     LinePace,
+    Pacing,
     StreamPace,
 )
-from quarterdeck.tui.textual_ext.driver import QUESTION, REPLY, AltKeyParser, TerminalReply
+from quarterdeck.tui.textual_ext.driver import (
+    QUESTION,
+    REPLY,
+    AltKeyParser,
+    Outlet,
+    OutletDriver,
+    TerminalReply,
+)
 from tests.support.program import Program
 
 ASKED = QUESTION.encode()
@@ -125,6 +137,31 @@ def test_streamed_text_has_a_budget() -> None:
         assert pace.wait >= STREAM_INTERVAL - 1e-9
         clock.now += pace.wait
     assert abs(sent - 10 * STREAM_RATE) <= STREAM_BURST + 700
+
+
+class Written:
+    """A driver whose outlet is filled and emptied by the test."""
+
+    def __init__(self) -> None:
+        self.outlet = Outlet(io.StringIO(), asyncio.get_running_loop())
+
+    def write(self, data: str) -> None:
+        """Write nothing: a test counts only its own output."""
+
+
+async def test_what_is_taken_while_the_terminal_is_asked_is_not_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(frames_pace, "PATIENCE_SECONDS", 600.0)
+    driver, pacing, drawn = Written(), Pacing(), asyncio.Event()
+    pacing.begin(cast("OutletDriver", driver))
+    driver.outlet.queued = len("frame")
+    assert not pacing.may_draw
+    driver.outlet.write("frame")  # the writer's thread, before the frame is told to wait
+    driver.outlet.flush()
+    pacing.draw_later(drawn.set)
+    async with asyncio.timeout(30):
+        await drawn.wait()
 
 
 def _parsed(*pieces: str) -> list[Message]:

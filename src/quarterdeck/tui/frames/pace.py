@@ -180,7 +180,7 @@ class Pacing:
     def may_draw(self) -> bool:
         """Whether a frame that is drawn now would be shown soon."""
         driver = self._driver
-        return driver is None or (not driver.outlet.is_behind and self.line.may_draw)
+        return driver is None or (not driver.outlet.is_behind() and self.line.may_draw)
 
     def draw_later(self, draw: Callable[[], object]) -> None:
         """Call a function once, when a frame may be drawn."""
@@ -235,8 +235,6 @@ class Pacing:
     def _try_later(self, seconds: float) -> None:
         """Try again after a while; `seconds` is only a bound where a reply is waited for."""
         loop = asyncio.get_running_loop()
-        if self._driver is not None:
-            self._driver.outlet.tell_when_taken()
         if self._again is not None:
             if self._again.when() <= loop.time() + seconds:
                 return

@@ -51,16 +51,15 @@ class Outlet:
         self._taken = 0
         self._tells = False
         self.on_taken: Callable[[], object] | None = None
-        """Called in the event loop's thread, once for each `tell_when_taken`."""
+        """Called in the event loop's thread when everything is taken, after `is_behind` was true."""
 
-    @property
     def is_behind(self) -> bool:
-        """Whether the terminal has not taken everything: it is full."""
-        return self._taken < self.queued
-
-    def tell_when_taken(self) -> None:
-        """Call `on_taken` when everything is taken."""
-        self._tells = True
+        """Return whether the terminal has not taken everything; `on_taken` is called once it has."""
+        self._tells = True  # before the comparison: the writer's thread may take the rest meanwhile
+        if self._taken < self.queued:
+            return True
+        self._tells = False
+        return False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
@@ -83,7 +82,7 @@ class Outlet:
             except OSError as error:
                 self.lost = error
         self._taken = self._written
-        if self._tells and self.on_taken is not None and not self.is_behind:
+        if self._tells and self.on_taken is not None and self._taken >= self.queued:
             self._tells = False
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self.on_taken)
