@@ -32,7 +32,9 @@ from quarterdeck.tui.textual_ext.driver import (
     OutletDriver,
     TerminalReply,
 )
+from quarterdeck.tui.transcript_view import TranscriptView
 from tests.support.program import Program
+from tests.tui_transcript.paced_app import PROSE, Beside, Paced, say
 
 ASKED = QUESTION.encode()
 
@@ -162,6 +164,49 @@ async def test_what_is_taken_while_the_terminal_is_asked_is_not_missed(
     pacing.draw_later(drawn.set)
     async with asyncio.timeout(30):
         await drawn.wait()
+
+
+class CountedScreen(Beside):
+    """Tells when everything that had changed is drawn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn = asyncio.Event()
+
+    def _on_timer_update(self) -> None:
+        super()._on_timer_update()
+        self.drawn.set()
+
+
+class CountedApp(Paced):
+    """Its output is counted, and goes nowhere."""
+
+    def get_default_screen(self) -> CountedScreen:
+        return CountedScreen()
+
+
+@pytest.mark.parametrize("covered", [False, True])
+async def test_streamed_text_that_nobody_sees_is_not_charged_for_the_next_frame(
+    covered: bool,
+) -> None:
+    app = CountedApp(1)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = cast("CountedScreen", app.screen)
+        view = screen.query_one(TranscriptView)
+        app.action_page(-1)
+        await pilot.pause()
+        if covered:
+            screen = CountedScreen()
+            await app.push_screen(screen)
+            await pilot.pause()
+        app.pacing.begin(cast("OutletDriver", Written()))
+        screen.drawn.clear()
+        view.refresh_change(app.transcript.append(say(PROSE, "stream")))
+        await screen.drawn.wait()
+        app.pacing.frame("x" * STREAM_RATE)  # a dialog that a key opens
+        streamed: list[bool] = []
+        app.pacing.stream(lambda: streamed.append(True))
+        assert streamed
 
 
 def _parsed(*pieces: str) -> list[Message]:

@@ -100,6 +100,8 @@ class SettledLayout(Screen[R]):
         pacing = pacing_of(self)
         if pacing is None or pacing.may_draw:
             super()._on_timer_update()
+            if pacing is not None and self.is_active:
+                pacing.end_frame()
         else:
             self._update_timer.pause()
             pacing.draw_later(self._draw_late)

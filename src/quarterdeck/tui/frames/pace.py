@@ -205,6 +205,10 @@ class Pacing:
             self._stream.spend(size)
         return text + self.line.frame(size)
 
+    def end_frame(self) -> None:
+        """Note that all changes are drawn: the next frame is not streamed text, if this one was empty."""
+        self._is_streamed = False
+
     def _replied(self, at: float) -> None:
         self.line.reply(at)
         near = self.line.shortest is not None and self.line.shortest < NEAR_SECONDS
