@@ -14,9 +14,24 @@ import pytest
 
 from quarterdeck.local.home import Home
 from quarterdeck.service import http_protocol
+from quarterdeck.service.certificate import certificate_for
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.http_protocol import HEAD_BYTES, HEADERS, PIPELINED, limits_for
-from quarterdeck.service.listeners import Entrance, TcpListener, UnixListener
+from quarterdeck.service.http_protocol import (
+    HEAD_BYTES,
+    HEADERS,
+    PIPELINED,
+    Acceptor,
+    ConnectionLimits,
+    Connections,
+    limits_for,
+)
+from quarterdeck.service.listeners import (
+    Entrance,
+    InsideTcpListener,
+    TcpListener,
+    UnixListener,
+    bind,
+)
 from tests.service.test_service_server import key_of, over, running
 
 pytestmark = pytest.mark.one_database
@@ -187,6 +202,40 @@ async def test_requests_that_wait_on_one_connection_are_bounded(
     async with opened(address) as (reader, writer):
         writer.write(HEALTH * (PIPELINED + 2))
         assert await is_cut(reader)
+
+
+class CountedConnections(Connections):
+    """Has room for one connection, and tells when it is taken."""
+
+    def __init__(self) -> None:
+        super().__init__(ConnectionLimits({Entrance.INSIDE: 1}, {Entrance.INSIDE: 1}))
+        self.admitted = asyncio.Event()
+
+    def admit(self, entrance: Entrance, peer: str) -> bool:
+        self.admitted.set()
+        return super().admit(entrance, peer)
+
+
+async def test_a_handshake_that_does_not_come_is_not_waited_for_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 600.0)
+    certificate_for(tmp_path / "pem", "127.0.0.1")
+    bound = bind(InsideTcpListener("127.0.0.1", 0, tmp_path / "pem"))
+    connections = CountedConnections()
+    acceptor = Acceptor(bound, connections, lambda peer: asyncio.Protocol())
+    try:
+        assert isinstance(bound.address, tuple)
+        async with opened(bound.address) as (reader, _):
+            await connections.admitted.wait()
+            async with asyncio.timeout(30):
+                await acceptor.close()
+            assert await is_cut(reader)
+    finally:
+        bound.close()
+    # It is released, and once only.
+    assert connections.admit(Entrance.INSIDE, "127.0.0.1")
+    assert not connections.admit(Entrance.INSIDE, "127.0.0.1")
 
 
 def test_what_a_number_of_files_allows() -> None:

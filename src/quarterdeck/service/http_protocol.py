@@ -19,6 +19,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn, cast
@@ -218,7 +219,7 @@ class Acceptor:
         self._connections = connections
         self._protocol = protocol
         self._loop = asyncio.get_running_loop()
-        self._beginning: set[asyncio.Task[None]] = set()
+        self._beginning: dict[asyncio.Task[None], socket.socket] = {}
         self._pause: asyncio.TimerHandle | None = None
         self._resume()
 
@@ -227,6 +228,12 @@ class Acceptor:
         self._loop.remove_reader(self._bound.socket)
         if self._pause is not None:
             self._pause.cancel()
+        if self._bound.tls is not None:
+            # A handshake may take long. It is not canceled: the loop would not say whether the protocol
+            # has begun, and so who releases the connection.
+            for accepted in self._beginning.values():
+                with suppress(OSError):  # the peer has ended it
+                    accepted.shutdown(socket.SHUT_RDWR)
         await asyncio.gather(*self._beginning, return_exceptions=True)
 
     def _resume(self) -> None:
@@ -248,8 +255,8 @@ class Acceptor:
             accepted.close()
             return
         task = self._loop.create_task(self._begin(accepted, peer))
-        self._beginning.add(task)
-        task.add_done_callback(self._beginning.discard)
+        self._beginning[task] = accepted
+        task.add_done_callback(self._beginning.pop)
 
     async def _begin(self, accepted: socket.socket, peer: AdmittedPeer) -> None:
         try:
