@@ -1,5 +1,6 @@
 """Which service is meant, and what a wrong file gets."""
 
+import asyncio
 import sys
 
 import pytest
@@ -7,8 +8,9 @@ import pytest
 from quarterdeck.cli.cockpit import LocalMachine
 from quarterdeck.cli.errors import ConfigError
 from quarterdeck.cli.schema import read_config
-from quarterdeck.cli.target import find_target, find_target_beside
+from quarterdeck.cli.target import embedded_target, find_target, find_target_beside
 from quarterdeck.client.errors import NoKeyError
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -70,28 +72,49 @@ def test_a_key_from_a_command_and_from_a_variable(home, monkeypatch):
     assert find_target("b").current_key() == "sk_b"
 
 
-def test_only_the_embedded_service_needs_no_address(home):
+async def test_only_the_embedded_service_needs_no_address(home):
     write(home, "[profiles.local]\nshown = true\n")
-    assert find_target("local").embedded and find_target_beside("local").embedded
+    assert find_target("local").embedded and (await find_target_beside("local")).embedded
     write(home, "[profiles.work]\nshown = true\n")
     with pytest.raises(ConfigError, match="work: give one of url and socket"):
         find_target("work")
 
 
-def test_the_key_of_the_service_in_use_is_sent_to_no_other(home, monkeypatch):
+async def test_the_key_of_the_service_in_use_is_sent_to_no_other(home, monkeypatch):
     monkeypatch.setenv("QD_API_KEY", "sk_mine")
     write(home, '[profiles.work]\nurl = "http://work"\n')
     assert find_target("work").current_key() == "sk_mine"
-    assert find_target_beside("work").current_key() is None
-    assert find_target_beside("work").key_file == home / "client" / "keys" / "work"
+    beside = await find_target_beside("work")
+    assert beside.current_key() is None
+    assert beside.key_file == home / "client" / "keys" / "work"
 
 
-def test_the_key_command_of_a_service_beside_gets_no_terminal(home):
+async def test_the_key_command_of_a_service_beside_gets_no_terminal(home):
     program = "import os, sys; print(os.getsid(0) == os.getpid(), sys.stdin.read() == '')"
     write(
         home, f'[profiles.a]\nurl = "http://a"\nkey_command = {[sys.executable, "-c", program]}\n'
     )
-    assert find_target_beside("a").key == "True True"
+    assert (await find_target_beside("a")).key == "True True"
+    write(home, '[profiles.a]\nurl = "http://a"\nkey_command = ["false"]\n')
+    with pytest.raises(ConfigError, match="key command of profile 'a'"):
+        await find_target_beside("a")
+
+
+def test_the_key_command_of_a_service_beside_ends_with_the_cockpit(home, tmp_path):
+    started, ended = tmp_path / "started", tmp_path / "ended"
+    script = f"touch {started}; sleep 30; touch {ended}"
+    command = f'key_command = ["sh", "-c", "{script}"]'
+    write(home, f'[profiles.a]\nurl = "http://a"\nshown = true\n{command}\n')
+
+    async def leave():
+        (beside,) = LocalMachine(embedded_target()).beside()
+        assert beside.revive is not None
+        starting = asyncio.create_task(beside.revive())
+        await eventually(started.exists, "the command")
+        starting.cancel()
+
+    asyncio.run(leave())  # it waits for its threads at the end
+    assert not ended.exists()
 
 
 async def test_services_beside_are_those_shown_each_address_once(home):

@@ -252,14 +252,14 @@ class _BesideService:
 
     async def _revive(self) -> str | None:
         if self._target is None:
-            self._target = await asyncio.to_thread(self._find)
+            self._target = await self._find()
         start = service_starter(self._target)
         return await start() if start is not None else None
 
-    def _find(self) -> Target:
+    async def _find(self) -> Target:
         login = f"Get one with: qd auth login --profile {quote(self._name)}."
         try:
-            target = find_target_beside(self._name)
+            target = await find_target_beside(self._name)
             if target.embedded or target.current_key() is not None:
                 return target
         except CliError as e:

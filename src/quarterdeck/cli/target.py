@@ -4,8 +4,10 @@
 """
 
 import os
+import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -173,17 +175,18 @@ def find_target(profile: str | None, *, may_ask: bool = True) -> Target:
     if profile is None and address:
         return _from_address(address, home)
     chosen = _profile(profile)
-    if chosen is None:
+    if chosen is None or chosen[1].embedded:
         return embedded_target()
     if chosen[1].key_command is not None and not may_ask:
         raise ConfigError(f"The key_command of profile {chosen[0]!r} is not run here.")
-    return _from_profile(*chosen, home)
+    return _from_profile(*chosen, home, _key_of(*chosen))
 
 
-def find_target_beside(profile: str) -> Target:
+async def find_target_beside(profile: str) -> Target:
     """Return a service that is shown beside the one in use.
 
-    `QD_API_KEY` is the key of the service in use and is sent to no other. A key command gets no terminal.
+    `QD_API_KEY` is the key of the service in use and is sent to no other. A key command gets no terminal,
+    and is killed when this is canceled.
 
     Raises:
         ConfigError: the file, the profile's name, a variable or a key command is wrong.
@@ -191,7 +194,14 @@ def find_target_beside(profile: str) -> Target:
     chosen = _profile(profile)
     if chosen is None or chosen[1].embedded:
         return replace(embedded_target(), key=None)
-    return _from_profile(*chosen, find_home(), beside=True)
+    name, found = chosen
+    if found.key_command is not None:
+        key = await _key_beside(name, found.key_command)
+    elif found.key_variable is not None:
+        key = _key_of(name, found)
+    else:
+        key = found.key
+    return _from_profile(name, found, find_home(), key)
 
 
 def find_target_with_key(profile: str | None) -> Target:
@@ -247,9 +257,7 @@ def _profile(name: str | None) -> "tuple[str, Profile] | None":
     return name, config.profiles[name]
 
 
-def _from_profile(name: str, profile: "Profile", home: Home, *, beside: bool = False) -> Target:
-    if profile.embedded:
-        return embedded_target()
+def _from_profile(name: str, profile: "Profile", home: Home, key: str | None) -> Target:
     from quarterdeck.client.names import WireNames
 
     names_key = any((profile.key, profile.key_command, profile.key_variable))
@@ -257,7 +265,7 @@ def _from_profile(name: str, profile: "Profile", home: Home, *, beside: bool = F
         name=name,
         url=profile.url,
         socket=_socket_path(profile),
-        key=_key_of(name, profile, beside=beside),
+        key=key,
         home=home,
         organization=profile.organization,
         key_file=None if names_key else stored_key_path(home, name),
@@ -275,13 +283,11 @@ def profile_endpoint(profile: "Profile") -> str:
     return f"unix:{socket}" if socket is not None else profile.url or ""
 
 
-def _key_of(name: str, profile: "Profile", *, beside: bool) -> str | None:
+def _key_of(name: str, profile: "Profile") -> str | None:
     if profile.key is not None:
         return profile.key
     if profile.key_command is not None:
-        return _run_key_command(name, profile.key_command, has_terminal=not beside)
-    if beside and profile.key_variable is None:
-        return None
+        return _run_key_command(name, profile.key_command)
     variable = profile.key_variable or KEY_VARIABLE
     key = os.environ.get(variable) or None
     if key is None and profile.key_variable is not None:
@@ -292,23 +298,54 @@ def _key_of(name: str, profile: "Profile", *, beside: bool) -> str | None:
     return key
 
 
-def _run_key_command(name: str, command: list[str], *, has_terminal: bool) -> str:
+def _run_key_command(name: str, command: list[str]) -> str:
     try:
-        process = subprocess.run(
-            command,
-            stdin=None if has_terminal else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=None if has_terminal else subprocess.DEVNULL,
-            text=True,
-            timeout=KEY_SECONDS,
-            check=True,
-            start_new_session=not has_terminal,
-        )
+        process = subprocess.run(command, stdout=subprocess.PIPE, timeout=KEY_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError) as e:
-        raise ConfigError(
-            f"The key command of profile {name!r} failed: {e}.", "Run it by hand to see why."
-        ) from e
-    key = process.stdout.strip()
+        raise _failed_key_command(name, e) from e
+    return _printed_key(name, process.stdout)
+
+
+async def _key_beside(name: str, command: list[str]) -> str:
+    import asyncio  # slow to import, and no other verb needs it for a key
+
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as e:
+        raise _failed_key_command(name, e) from e
+    try:
+        async with asyncio.timeout(KEY_SECONDS):
+            printed, _ = await process.communicate()
+    except TimeoutError as e:
+        raise _failed_key_command(name, subprocess.TimeoutExpired(command, KEY_SECONDS)) from e
+    finally:
+        if process.returncode is None:
+            # With what it has started, such as gpg: its output stays open otherwise.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if process.returncode:
+        raise _failed_key_command(name, subprocess.CalledProcessError(process.returncode, command))
+    return _printed_key(name, printed)
+
+
+def _failed_key_command(name: str, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"The key command of profile {name!r} failed: {error}.", "Run it by hand to see why."
+    )
+
+
+def _printed_key(name: str, printed: bytes) -> str:
+    try:
+        key = printed.decode().strip()
+    except UnicodeDecodeError as e:
+        raise _failed_key_command(name, e) from e
     if not key:
         raise ConfigError(f"The key command of profile {name!r} printed no key.")
     return key
