@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx2
 import pytest
@@ -16,8 +17,15 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from quarterdeck.cli.mcp_tools import ReplicaTools
+from quarterdeck.client import Client as QuarterdeckClient
+from quarterdeck.client import HttpConnection
+from quarterdeck.client.chats import MessagesApi
+from quarterdeck.local.home import Home
+from quarterdeck.wire.chats import Delivery, SteerAnswer
 from tests.cli.conftest import PROGRAM, Deck, Installation, new_installation, serving
 from tests.support.git import commit_files
+from tests.support.waiting import eventually
 
 AGENT = Path(__file__).parents[1] / "fleet" / "scripted_agent.py"
 Connect = Callable[[Deck], AbstractAsyncContextManager[Client]]
@@ -139,6 +147,46 @@ async def test_one_agent_commands_another(shop: Deck, connect: Connect, name: st
         )
         ended = await call(client, "wait", replica=name, message=steered["message_id"])
         assert ended["state"] == "done"
+
+
+async def test_a_message_whose_turn_has_begun_before_it_is_steered_is_no_error(
+    shop: Deck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(shop.home)
+    key = shop.qd("auth", "key").out.strip()
+
+    def open_client() -> QuarterdeckClient:
+        return QuarterdeckClient(HttpConnection("http://local", key, socket=home.socket))
+
+    steer = MessagesApi.steer
+
+    async def steer_late(
+        messages: MessagesApi, replica_id: UUID, chat_id: UUID, message_id: UUID
+    ) -> SteerAnswer:
+        async def has_begun() -> bool:
+            async with open_client() as client:
+                await client.chats.interrupt(replica_id, chat_id)
+            queue = (await messages.queue(replica_id, chat_id)).queue
+            return all(one.id != message_id for one in queue)
+
+        await eventually(has_begun, "the turn of the message")
+        return await steer(messages, replica_id, chat_id, message_id)
+
+    monkeypatch.setattr(MessagesApi, "steer", steer_late)
+    tools = ReplicaTools(open_client, lambda directory: None)
+    await tools.create_replica(name="late")
+    first = await tools.send_message("late", "```sh\nsleep 300\n```")
+    chat = str(first.chat_id)
+
+    async def works() -> bool:
+        return "[in_progress]" in (await tools.read_history("late", chat=chat)).text
+
+    await eventually(works, "the turn before")
+    sent = await tools.send_message("late", "hello", chat=chat, steer=True)
+    await tools.wait("late", message=sent.message_id, timeout_seconds=60)
+    history = await tools.read_history("late", chat=chat)
+    assert sent.status == Delivery.QUEUED
+    assert history.text.count("> hello") == 1
 
 
 @pytest.mark.long

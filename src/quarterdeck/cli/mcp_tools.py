@@ -15,7 +15,12 @@ from pydantic import BaseModel, Field, ValidationError
 from quarterdeck import __version__
 from quarterdeck.cli.errors import CliError, FailedError, UsageError
 from quarterdeck.cli.lookup import find_chat, find_environment, find_replica
-from quarterdeck.cli.replica.conversation import asking_chat, only_question, open_questions
+from quarterdeck.cli.replica.conversation import (
+    asking_chat,
+    only_question,
+    open_questions,
+    steer_accepted,
+)
 from quarterdeck.cli.replica.git import find_replica_repository
 from quarterdeck.cli.replica.waiting import NEEDS_PERSON, wait_for_state
 from quarterdeck.client import Client
@@ -201,7 +206,7 @@ class ReplicaTools:
                 body.chat_id = find_chat(await client.replicas.get(replica_id), chat).id
             accepted = await client.messages.send(replica_id, body)
             if steer and accepted.status == Delivery.QUEUED:
-                await client.messages.steer(replica_id, accepted.chat_id, accepted.message_id)
+                await steer_accepted(client, replica_id, accepted)
             return accepted
 
     async def read_history(

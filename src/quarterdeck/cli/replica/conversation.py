@@ -34,6 +34,7 @@ from quarterdeck.wire.chats import (
     Interrupted,
     MessageAccepted,
     SendMessage,
+    SteerAnswer,
     UpdateGoal,
     UpdateSettings,
 )
@@ -126,18 +127,36 @@ async def _steer(client: "Client", replica_id: UUID, accepted: MessageAccepted) 
     """
     from quarterdeck.client.errors import ConflictError
 
-    chat_id, message_id = accepted.chat_id, accepted.message_id
     try:
-        answer = await client.messages.steer(replica_id, chat_id, message_id)
+        answer = await steer_accepted(client, replica_id, accepted)
     except ConflictError:
-        queue = await client.messages.queue(replica_id, chat_id)
-        if any(waiting.id == message_id for waiting in queue.queue):
-            print_message(_delivery_text(accepted))
-            raise
+        print_message(_delivery_text(accepted))
+        raise
+    if answer is None:
         print_message("Sent; the turn before had just ended.")
         return True
     print_message(steered_text(answer))
     return answer.interrupted
+
+
+async def steer_accepted(
+    client: "Client", replica_id: UUID, accepted: MessageAccepted
+) -> SteerAnswer | None:
+    """Put a message into the running turn; return None when it has its own turn already.
+
+    Raises:
+        ConflictError: it was refused, and still waits.
+    """
+    from quarterdeck.client.errors import ConflictError
+
+    chat_id, message_id = accepted.chat_id, accepted.message_id
+    try:
+        return await client.messages.steer(replica_id, chat_id, message_id)
+    except ConflictError:
+        queue = await client.messages.queue(replica_id, chat_id)
+        if any(waiting.id == message_id for waiting in queue.queue):
+            raise
+        return None
 
 
 def _delivery_text(accepted: MessageAccepted) -> str:
