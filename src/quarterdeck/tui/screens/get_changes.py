@@ -180,7 +180,11 @@ class GetChangesScreen(ActionScreen[None]):
         if found is None:
             base = one_line(state.base_branch or "the base branch")
             possible = has_pull_requests(self._changes.replica, state.repository)
-            why = no_branch if possible else "The source is a directory: fetch or merge, then push from there"
+            why = (
+                no_branch
+                if possible
+                else "The source is a directory: fetch or merge, then push from there"
+            )
             return ActionChoice(f"Open a pull request of {branch}", f"into {base}", why)
         notes = [words for words in (review_words(found), checks_words(found)) if words]
         fix = keyed("; {get.fix} asks the agent to fix them") if found.checks.failed else ""
