@@ -9,6 +9,7 @@ from quarterdeck.local.home import Home
 from quarterdeck.sandboxes import docker
 from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
+from tests.containers.test_configured import SECURE, qd
 from tests.support.waiting import eventually
 
 HOST = "Host build-1\n  HostName 127.0.0.1\n  Port 9\n"
@@ -53,6 +54,13 @@ async def test_a_configuration_that_cannot_be_used_is_named(
     error = await failure(tmp_path)
     assert "ssh://build-1: ~/.ssh/config or a file" in str(error)
     assert not isinstance(error, EngineAwayError) and details in (error.details or "")
+
+
+def test_the_service_says_what_is_wrong(settings: Path) -> None:
+    (settings / "config").write_text("Host build-1\n  Port abc\n")
+    done = qd(f'driver = "docker"\naddress = "ssh://build-1"\n{SECURE}', "serve")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "config line 2: Invalid Port" in done.stderr
 
 
 @pytest.mark.parametrize("address", ["ssh://build-1:99999", "ssh://[::1"])

@@ -198,8 +198,10 @@ def _run_service(
             serving = (home, listeners, ready, database_url, *settings, advertise, own_agents())
             serving = (*serving, new_key)
             runner.run(serve_home(*serving))
-    except (ServiceError, SandboxError) as e:
+    except ServiceError as e:
         raise FailedError(str(e)) from e
+    except SandboxError as e:
+        raise FailedError(str(e), e.details) from e
 
 
 def _home_listener(home: Home) -> "Listener":
