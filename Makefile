@@ -98,7 +98,7 @@ lock: | $(BIN)/python
 	@{ echo '# Every package of a development environment and of CI, with hashes. Written by make lock; users install by the'; \
 	echo '# ranges of pyproject.toml.'; } >$(LOCK).new
 	index=$$($(BIN)/python -m pip config get global.index-url 2>/dev/null || true); \
-	$(BIN)/uv pip compile pyproject.toml --extra postgresql --extra docker --extra ssh --extra engine --group test --group check --group build --group release \
+	$(BIN)/uv pip compile pyproject.toml --extra postgresql --extra docker --extra kubernetes --extra ssh --extra engine --group test --group check --group build --group release \
 	--universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet \
 	$${index:+--default-index "$$index"} >>$(LOCK).new
 	@if grep -q '://' $(LOCK).new; then echo 'the lock names an index' >&2; exit 1; fi

@@ -23,6 +23,8 @@ AGENTS = [Agent(id="builtin", name="Built-in", available=True)]
 class Deck:
     """`start` and `stop` are those of the service; containers outlive it."""
 
+    kind: type[ContainerDriver] = ContainerDriver
+
     def __init__(self, home: Home, containers: ContainerEngine, host: str) -> None:
         self.home = home
         self.containers = containers
@@ -56,7 +58,7 @@ class Deck:
 
     async def _serve(self, ready: asyncio.Future[list[Bound]]) -> None:
         local = ProcessDriver(self.home)
-        self.driver = ContainerDriver(
+        self.driver = self.kind(
             self.home, local.mirrors, self.containers, lambda: self.way or HomeAddress(self.url)
         )
         async with open_service(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING, Any
 
 from quarterdeck import __version__
@@ -25,6 +26,7 @@ from quarterdeck.local.home import Home
 if TYPE_CHECKING:
     from quarterdeck.cli.schema import SandboxesTable
     from quarterdeck.sandboxes.docker import DockerContainers
+    from quarterdeck.sandboxes.kubernetes.containers import KubernetesContainers
     from quarterdeck.sandboxes.port import SandboxDriver
     from quarterdeck.sandboxes.process import ProcessDriver
     from quarterdeck.sandboxes.switchboard import Switchboard
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ASK_SECONDS = 60.0
+ASK_SECONDS = 150.0
 """How long an image may take to say which agents it has."""
 
 
@@ -80,17 +82,27 @@ async def placement(
     from quarterdeck.sandboxes.containers import ContainerDriver
     from quarterdeck.sandboxes.errors import EngineAwayError
 
-    containers = _docker(home, table)
-    way = WayHome(home, containers, table)
+    watch = None
+    if table.driver == "kubernetes":
+        containers = kubernetes(home, table)
+        from quarterdeck.sandboxes.kubernetes.driver import KubernetesDriver
+
+        way = WayHome(home, None, table)
+        driver = KubernetesDriver(home, local.mirrors, containers, lambda: way.address)
+    else:
+        containers = _docker(home, table)
+        way = WayHome(home, containers, table)
+        driver = ContainerDriver(home, local.mirrors, containers, lambda: way.address)
+        watch = containers.watch
     keeping: list[asyncio.Task[None]] = []
     try:
         with suppress(EngineAwayError):  # it is in the log, and connected to when it answers
             await containers.open()
             await way.connected()
-        driver = ContainerDriver(home, local.mirrors, containers, lambda: way.address)
-        connecting = containers.keep_connected(way.connected)
-        watching = containers.watch(driver.switchboard.end)
-        for running, name in ((connecting, "connecting to"), (watching, "watching")):
+        ways = {"connecting to": containers.keep_connected(way.connected)}
+        if watch is not None:
+            ways["watching"] = watch(driver.switchboard.end)
+        for name, running in ways.items():
             task = asyncio.create_task(running, name=f"{name} the container engine")
             task.add_done_callback(_report_failure)
             keeping.append(task)
@@ -151,6 +163,22 @@ def _docker(home: Home, table: "SandboxesTable") -> "DockerContainers":
     return DockerContainers(home, image, address, path or None)
 
 
+def kubernetes(home: Home, table: "SandboxesTable") -> "KubernetesContainers":
+    """Return the cluster of the configuration file, to be opened.
+
+    Raises:
+        ConfigError: the libraries for it are not installed.
+    """
+    try:
+        from quarterdeck.sandboxes.kubernetes.containers import KubernetesContainers
+        from quarterdeck.sandboxes.kubernetes.objects import Cluster
+    except ModuleNotFoundError as e:
+        raise _not_installed("The driver kubernetes", e.name, "kubernetes") from e
+    mark = sha256(f"{gethostname()} {home.root.resolve()}".encode()).hexdigest()[:32]
+    cluster = Cluster(table.image or "", **table.kubernetes.model_dump())
+    return KubernetesContainers(mark, cluster)
+
+
 def _not_installed(what: str, missing: str | None, extra: str) -> ConfigError:
     return ConfigError(
         f"{what} needs {missing}, which is not installed.", f"Install it: {install_command(extra)}"
@@ -172,7 +200,7 @@ class _ImageAgents:
 
     def __init__(
         self,
-        containers: "DockerContainers",
+        containers: "DockerContainers | KubernetesContainers",
         home: Home,
         own: "Mapping[str, OwnAgent]",
         loop: asyncio.AbstractEventLoop,

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from quarterdeck import __version__
 from quarterdeck.cli.background import answers
-from quarterdeck.cli.containers import opened_docker, sandboxes_table
+from quarterdeck.cli.containers import kubernetes, opened_docker, sandboxes_table
 from quarterdeck.cli.errors import ConfigError, FailedError
 from quarterdeck.cli.findings import Finding, bounds, existing_home, fail, ok, warn
 from quarterdeck.cli.target import Target
@@ -25,7 +25,8 @@ async def check_containers(target: Target) -> AsyncGenerator[Finding]:
         table = sandboxes_table()
         if table is None or not target.embedded:
             return
-        async for finding in _check_docker(target, table):
+        check = _check_kubernetes if table.driver == "kubernetes" else _check_docker
+        async for finding in check(target, table):
             yield finding
     except (ConfigError, FailedError) as e:
         yield fail("sandboxes", e.message, e.next_step)
@@ -58,6 +59,32 @@ async def _check_docker(target: Target, table: "SandboxesTable") -> AsyncGenerat
         except ProcessError as e:
             yield fail("image", f"no command can be run in it: {e}", "Run: qd image build.")
             return
+    yield await _trial(target)
+
+
+async def _check_kubernetes(target: Target, table: "SandboxesTable") -> AsyncGenerator[Finding]:
+    from quarterdeck.sandboxes.errors import ProcessError, SandboxError
+    from quarterdeck.sandboxes.image import check_version
+
+    check_home_url(table)
+    with existing_home(target.home) as place:
+        containers = kubernetes(place, table)
+        try:
+            await containers.open()
+            namespace = table.kubernetes.namespace
+            yield ok("kubernetes", f"{containers.version}, namespace {namespace}")
+            ask = "import quarterdeck; print(quarterdeck.__version__)"
+            output = await containers.in_image(("/opt/quarterdeck/bin/python", "-I", "-c", ask))
+            check_version(table.image or "", version := output.decode().strip())
+            yield ok("image", f"engine {version}")
+        except SandboxError as e:
+            yield fail("kubernetes", str(e), e.details)
+            return
+        except ProcessError as e:
+            yield fail("image", f"no command can be run in it: {e}", "Run: qd image build.")
+            return
+        finally:
+            await containers.close()
     yield await _trial(target)
 
 

@@ -37,6 +37,12 @@ constraints = ["node.labels.zone==b"] # nodes that may run replicas; default: al
 home_url = "https://192.0.2.7:8443"   # the service as containers see it; default: at their bridge
 home_listen = "0.0.0.0:8443"          # listen there for containers alone, with an own certificate
 
+[sandboxes.kubernetes]                # with driver = "kubernetes", which needs image and home_url
+context = "team"                      # of the kubeconfig; default: its current one, or our own cluster
+namespace = "decks"                   # default: quarterdeck
+storage_class = "standard"            # a volume for each replica; without it sleeping keeps the save alone
+lost_after = 15                       # seconds a node may be away before replicas start on another one
+
 [host-a]                              # a source host; [host-b] likewise
 webhook_secret_file = "host-a.secret" # or: webhook_secret = "..."; without it no webhook is taken
 api_url = "https://api.host.example"  # with a token: checks are written there
@@ -201,10 +207,24 @@ class ServiceTable(_Table):
     outgoing_private: bool | None = None
 
 
+class KubernetesTable(_Table):
+    """The cluster that replicas run in, and what of it they use."""
+
+    context: Text | None = None
+    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = (
+        "quarterdeck"
+    )
+    storage_class: Text | None = None
+    storage: Annotated[str, Field(pattern=r"^[1-9]\d*(Mi|Gi|Ti)$")] = "20Gi"
+    lost_after: Annotated[int, Field(ge=0)] = 15
+    node_selector: dict[Text, Text] = {}
+    runtime_class: Text | None = None
+
+
 class SandboxesTable(_Table):
     """Where new replicas run."""
 
-    driver: Literal["process", "docker"] = "process"
+    driver: Literal["process", "docker", "kubernetes"] = "process"
     address: Annotated[str, Field(pattern=r"^(unix:///|(ssh|tcp)://[^\s/]+)")] | None = None
     certificates: Text | None = None
     image: Text | None = None
@@ -214,6 +234,17 @@ class SandboxesTable(_Table):
     home_ca: Text | None = None
     home_listen: Annotated[str, Field(pattern=r"^[^\s/]+:\d+$")] | None = None
     home_insecure: bool = False
+    kubernetes: KubernetesTable = KubernetesTable()
+
+    @model_validator(mode="after")
+    def _fits_the_cluster(self) -> Self:
+        if self.driver != "kubernetes":
+            return self
+        if self.image is None or self.home_url is None:
+            raise ValueError("kubernetes needs an image that its nodes can pull, and a home_url")
+        if self.address is not None:
+            raise ValueError("address: the API server of Kubernetes is that of kubernetes.context")
+        return self
 
     @model_validator(mode="after")
     def _encrypts(self) -> Self:

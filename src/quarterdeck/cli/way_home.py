@@ -31,7 +31,9 @@ class WayHome:
         ConfigError: the configured address or certificate cannot be used.
     """
 
-    def __init__(self, home: Home, containers: "DockerContainers", table: "SandboxesTable") -> None:
+    def __init__(
+        self, home: Home, containers: "DockerContainers | None", table: "SandboxesTable"
+    ) -> None:
         from quarterdeck.sandboxes.containers import HomeAddress
 
         self._home = home
@@ -55,9 +57,10 @@ class WayHome:
         from quarterdeck.sandboxes.containers import HomeAddress
         from quarterdeck.service.listeners import InsideTcpListener
 
-        check_way_home(self._containers, self._table)
         if self._table.home_url is not None:
             return
+        assert self._containers is not None  # a cluster has no bridge, and needs home_url
+        check_way_home(self._containers, self._table)
         host = self._containers.gateway
         port = await asyncio.to_thread(_port, self._home)
         self.address = HomeAddress(f"http://{host}:{port}")
@@ -116,7 +119,8 @@ def check_home_url(table: "SandboxesTable") -> None:
     if parts.scheme != "http" or table.home_insecure:
         return
     host = parts.hostname or ""
-    local = (table.address or LOCAL).startswith(LOCAL) and not table.swarm
+    near = table.driver == "docker" and (table.address or LOCAL).startswith(LOCAL)
+    local = near and not table.swarm
     if local and (host in MACHINE_NAMES or is_own_address(host)):
         return
     raise ConfigError(

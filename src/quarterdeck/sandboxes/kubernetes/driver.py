@@ -1,0 +1,66 @@
+"""The driver for replicas in a cluster, whose files can be reached only while their pods run."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.containers import ContainerDriver, HomeAddress
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.kubernetes.containers import KubernetesContainers
+from quarterdeck.sandboxes.mirrors import Mirrors
+from quarterdeck.sandboxes.port import KeptContent, KeptFile, Size
+
+log = logging.getLogger(__name__)
+
+
+class KubernetesDriver(ContainerDriver):
+    """A `SandboxDriver` over a cluster. What is read without a pod is read from the last save."""
+
+    def __init__(
+        self,
+        home: Home,
+        mirrors: Mirrors,
+        containers: KubernetesContainers,
+        address: Callable[[], HomeAddress],
+    ) -> None:
+        super().__init__(home, mirrors, containers, address)
+        containers.switchboard = self.switchboard
+
+    async def start(self, workspace_id: str, size: Size = "small") -> None:
+        try:
+            await super().start(workspace_id, size)
+        except SandboxError:
+            # A pod that cannot run would be tried for ever, and take room when there is some.
+            await self._containers.stop(workspace_id)
+            raise
+
+    async def alive(self, workspace_id: str) -> bool:
+        found = await self._containers.find(workspace_id)
+        if not found.is_wanted and found.reason:
+            log.warning("The pod of %s does not run: %s", workspace_id, found.reason)
+        return found.is_wanted
+
+    async def copy_files(self, source_id: str, workspace_id: str) -> None:
+        raise SandboxError(
+            "Replicas on Kubernetes cannot be forked: a volume there has one pod. Push the branch, "
+            "and base a new replica on it."
+        )
+
+    async def pack(self, workspace_id: str) -> None:
+        """Stop it: its claim stays, and without one its work is in the last save."""
+        await self.stop(workspace_id)
+
+    async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:
+        return await self.saved_work.files(workspace_id, self._below_home(workspace_id, directory))
+
+    async def kept_file(
+        self, workspace_id: str, directory: str, name: bytes, most: int
+    ) -> KeptContent | None:
+        if b".." in name.split(b"/") or b"\0" in name or b"\n" in name:
+            return None
+        place = self._below_home(workspace_id, directory)
+        return await self.saved_work.file(workspace_id, place, name, most)
+
+    def _below_home(self, workspace_id: str, directory: str) -> str:
+        return f"{Path(self._containers.layout(workspace_id).home_dir).name}/{directory}"
