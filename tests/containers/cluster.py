@@ -31,13 +31,15 @@ class ClusterApi(kmock.KubernetesEmulator):
         super().__init__()
         self.refusals: dict[tuple[str, str], tuple[int, str]] = {}
         self.logs: dict[str, str] = {}
+        self.asked: list[tuple[str, str]] = []
         self.node: Node | None = None
         for resource in (DEPLOYMENTS, SECRETS, CLAIMS, PODS):
             self.resources[resource] = {}
 
     async def _handle(self, request: kmock.Request) -> aiohttp.web.StreamResponse:
-        verb = request.action.value if request.action else request.method.value.lower()
+        verb = (request.action or request.method).value.lower()
         plural = request.resource.plural if request.resource else ""
+        self.asked.append((verb, plural))
         for asked in ((verb, plural), ("*", "*")):
             if asked in self.refusals:
                 status, message = self.refusals[asked]

@@ -169,6 +169,9 @@ async def _serve_in_container(
         place = os.environ[HOME_VARIABLE], os.environ[WORKSPACE_VARIABLE]
         address = ServiceAddress(*place, _pinned(run_dir / HOME_CA_NAME))
         boot = await fetch_boot(address, os.environ.pop(BOOT_VARIABLE))
+        # The image has these, but only Docker's volumes begin as a copy of it.
+        for place in (Path.home(), Path(boot.config.workspace_dir), Path(boot.config.state_dir)):
+            await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
         restored = await make_clones(boot, address)
     except KeyError as error:
         raise UnusableError(f"{error.args[0]} is not set") from error

@@ -65,21 +65,21 @@ class KubernetesApi:
             UnreachableError: nothing answers, or the credentials are not accepted.
             ApiRefusedError: it refused.
         """
-        known = self._client
+        known, is_log = self._client, path.endswith("/log")
         status, text = await self._try(method, path, body, query)
-        if status == 401:
+        if status == 401 and not is_log:
             async with self._reading:
                 if self._client is known:
                     await self.close()
             status, text = await self._try(method, path, body, query)
-        if status == 401:
+        if status == 401 and not is_log:  # of a log it may be the node's answer to the API server
             raise UnreachableError(
                 "The cluster does not accept the service's credentials. Renew those of the "
                 f"{self._where()}."
             )
         if status >= 300:
             raise ApiRefusedError(status, _reason(text))
-        return text if path.endswith("/log") else json.loads(text)
+        return text if is_log else json.loads(text)
 
     def _where(self) -> str:
         return f"context {self._context}" if self._context else "current context"

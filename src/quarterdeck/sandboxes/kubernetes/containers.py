@@ -71,7 +71,7 @@ _DEPLOYMENTS = ("/apis/apps/v1", "deployments")
 _SECRETS = ("/api/v1", "secrets")
 _CLAIMS = ("/api/v1", "persistentvolumeclaims")
 _PODS = ("/api/v1", "pods")
-_VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 log = logging.getLogger(__name__)
 
@@ -300,20 +300,13 @@ class KubernetesContainers:
         if self._cluster.storage_class:
             kept = {name: labels[name] for name in (HOME_LABEL, WORKSPACE_LABEL)}
             await self._create(_CLAIMS, claim(self._cluster, _name(id), kept))
-        await self._put_secret(_name(id), labels, launch.environment)
+        await self._delete(_SECRETS, _name(id))
+        await self._create(_SECRETS, secret(_name(id), labels, launch.environment))
         self._launches.add(labels[LAUNCH_LABEL])
         notes = {DIGEST_NOTE: launch.digest}
         await self._replace(deployment(self._cluster, _name(id), labels, launch.size, notes))
         self._reports[id] = report
         await self._note_pod(id)
-
-    async def _put_secret(
-        self, name: str, labels: Mapping[str, str], values: Mapping[str, str]
-    ) -> None:
-        made = secret(name, labels, values)
-        if not await self._create(_SECRETS, made):
-            with _refusals():
-                await self._request("PUT", self._path(_SECRETS, name), made)
 
     async def _replace(self, made: Object) -> None:
         """Create a Deployment, in place of one that is still being removed."""
@@ -405,7 +398,7 @@ class KubernetesContainers:
         labels = self._labels("", COMMAND, name)
         words = ("/bin/sh", "-c", _ASK, "sh", *command)
         try:
-            await self._put_secret(name, labels, {"QD_INPUT": data.decode()})
+            await self._create(_SECRETS, secret(name, labels, {"QD_INPUT": data.decode()}))
             await self._create(
                 _DEPLOYMENTS, deployment(self._cluster, name, labels, "small", command=words)
             )
