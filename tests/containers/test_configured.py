@@ -59,6 +59,15 @@ def qd(table: str, *words: str) -> "subprocess.CompletedProcess[str]":
         ('driver = "process"\nswarm = true', 'swarm needs driver = "docker"'),
         ('driver = "docker"\nconstraints = ["node.role==worker"]', "set swarm = true"),
         ('driver = "docker"\nswarm = true\nhome_url = "http://127.0.0.1:80"', "sandboxes.home_url"),
+        ('driver = "kubernetes"', "needs an image that its nodes can pull, and a home_url"),
+        (
+            f'driver = "kubernetes"\nimage = "x"\naddress = "ssh://x"\n{SECURE}',
+            "kubernetes.context",
+        ),
+        (
+            'driver = "kubernetes"\nimage = "x"\nhome_url = "http://127.0.0.1:80"',
+            "sandboxes.home_url",
+        ),
         ('driver = "docker"\nhome_url = "http://192.0.2.1:80"', "sandboxes.home_url"),
         ('driver = "docker"\nhome_url = "http://nowhere.invalid"', "sandboxes.home_url"),
         ('driver = "docker"\nhome_listen = "0.0.0.0:8443"', "home_listen needs a home_url"),

@@ -127,13 +127,15 @@ async def test_a_pod_of_another_incarnation_is_refused(deck: ClusterDeck) -> Non
     assert found.state == "running" and found.digest is not None
     address = ServiceAddress(deck.url, id)
     # The cluster makes another pod: it gets no configuration, and the old one is let in no more.
-    deck.api.get(PODS, deck.name(id))["metadata"]["uid"] = "another"
+    deck.api.get(PODS, deck.name(id)).patch({"metadata": {"uid": "another"}})
     assert (await deck.pods.find(id)).state == "lost"
     with pytest.raises(NoBootError, match="403"):
         await fetch_boot(address, started.environment["QD_BOOT_TOKEN"])
-    await eventually(lambda: len(deck.pods.processes.launches) > 1, "the next start")
-    # It runs again as soon as the service has noticed.
+    # Its line breaks: it is let in no more, and another one is started.
     deck.driver.switchboard.end(id)
+    await eventually(lambda: len(deck.pods.processes.launches) > 1, "the next start")
+    assert (await deck.running(id, "true")) == ""
+    assert (await deck.pods.find(id)).digest not in (None, found.digest)
 
 
 async def test_the_service_outlives_the_api_server(deck: ClusterDeck) -> None:

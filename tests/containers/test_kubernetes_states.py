@@ -44,6 +44,12 @@ def test_the_objects_are_valid(version: str, cluster: Cluster) -> None:
         kubernetes_validate.validate(misspelt, version, strict=True)
 
 
+def test_the_documented_role_is_the_one_of_the_package() -> None:
+    page = (Path(__file__).parents[2] / "docs/placement.md").read_text()
+    lines = [line.removeprefix("   ") for line in page.splitlines()]
+    assert ROLE.read_text() in "\n".join(lines)
+
+
 def test_a_pod_has_no_rights() -> None:
     """As the profile `restricted` of Pod Security demands."""
     made = deployment(FULL, "qd-w", LABELS, "small")

@@ -294,8 +294,8 @@ class KubernetesContainers:
     async def start(self, launch: Launch, report: Progress) -> None:
         id = launch.workspace_id
         report("Starting the pod")
-        if await self._delete(_DEPLOYMENTS, _name(id)):
-            await self._until_removed(id)
+        if await self._delete(_DEPLOYMENTS, _name(id)) and self._cluster.storage_class:
+            await self._until_removed(id)  # they have the volume
         labels = self._labels(id, ENGINE, launch.digest[:_LABEL_LENGTH])
         if self._cluster.storage_class:
             kept = {name: labels[name] for name in (HOME_LABEL, WORKSPACE_LABEL)}
@@ -338,10 +338,10 @@ class KubernetesContainers:
                 await asyncio.sleep(LOOK_SECONDS / 5)
 
     async def stop(self, workspace_id: str) -> None:
+        """Have the pod ended, which takes seconds; the next start waits for that."""
         with _refusals(), _ignoring(404):
             path = self._path(_DEPLOYMENTS, _name(workspace_id))
             await self._request("PATCH", path, {"spec": {"replicas": 0}})
-        await self._until_removed(workspace_id)
 
     async def destroy(self, workspace_id: str) -> None:
         for kind in (_DEPLOYMENTS, _SECRETS, _CLAIMS):
