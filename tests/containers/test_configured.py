@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import tarfile
@@ -21,6 +22,7 @@ from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.image import engine_requirements, write_context
 from quarterdeck.service.certificate import certificate_for
+from tests.containers.cluster import kubeconfig
 
 PROGRAM = (sys.executable, "-I", "-m", "quarterdeck")
 NOWHERE = "unix:///nowhere/docker.sock"
@@ -192,6 +194,36 @@ def test_a_swarm_needs_a_manager(
     assert docker["level"] == "fail" and said in docker["message"]
 
 
+def test_the_service_starts_while_the_cluster_is_away(tmp_path: Path) -> None:
+    """It says why replicas there wait; the doctor says it, too."""
+    with socket.socket() as closed:  # bound, and nobody listens
+        closed.bind(("127.0.0.1", 0))
+        host = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        config = tmp_path / "kubeconfig"
+        config.write_text(json.dumps(kubeconfig(host)))
+        table = f'driver = "kubernetes"\nimage = "x"\n{SECURE}'
+        with TemporaryDirectory(prefix="qd-") as home:
+            (Path(home) / "config.toml").write_text(f"[sandboxes]\n{table}\n")
+            variables = {**os.environ, "QUARTERDECK_HOME": home, "KUBECONFIG": str(config)}
+            with subprocess.Popen(
+                [*PROGRAM, "serve", "--json"],
+                env=variables,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            ) as service:
+                assert service.stdout is not None and service.stderr is not None
+                ready = service.stdout.readline()
+                service.terminate()
+                said = service.stderr.read()
+            assert '"ready": true' in ready and f"does not answer at {host}" in said
+            checked = subprocess.run(
+                [*PROGRAM, "doctor", "--json"], env=variables, capture_output=True, text=True
+            )
+    found: dict[str, Any] = {one["name"]: one for one in json.loads(checked.stdout)["checks"]}
+    assert found["kubernetes"]["level"] == "fail" and host in found["kubernetes"]["message"]
+
+
 def test_an_image_cannot_be_built_without_docker() -> None:
     done = qd(f'driver = "docker"\naddress = "{NOWHERE}"', "image", "build")
     assert done.returncode == 1 and NOWHERE in done.stderr
@@ -216,7 +248,7 @@ def test_nothing_for_containers_is_loaded_where_none_are_chosen() -> None:
         "import sys, quarterdeck.cli.serve, quarterdeck.cli.doctor, quarterdeck.engine.daemon\n"
         "import quarterdeck.service.server, quarterdeck.sandboxes.process\n"
         "print({name.partition('.')[0] for name in sys.modules}"
-        " & {'websockets', 'aiodocker', 'aiohttp'})"
+        " & {'websockets', 'aiodocker', 'aiohttp', 'kubernetes_asyncio'})"
     )
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "set()", done.stderr

@@ -134,7 +134,7 @@ async def test_a_pod_of_another_incarnation_is_refused(deck: ClusterDeck) -> Non
     # Its line breaks: it is let in no more, and another one is started.
     deck.driver.switchboard.end(id)
     await eventually(lambda: len(deck.pods.processes.launches) > 1, "the next start")
-    assert (await deck.running(id, "true")) == ""
+    assert await deck.running(id, "echo again") == "again\n"
     assert (await deck.pods.find(id)).digest not in (None, found.digest)
 
 

@@ -1,5 +1,6 @@
 """The driver for replicas in a cluster, whose files can be reached only while their pods run."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,9 @@ from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.kubernetes.containers import KubernetesContainers
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import KeptContent, KeptFile, Size
+
+LOOK_SECONDS = 2.0
+"""Pause between two looks at a pod that is not connected."""
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +44,21 @@ class KubernetesDriver(ContainerDriver):
         if not found.is_wanted and found.reason:
             log.warning("The pod of %s does not run: %s", workspace_id, found.reason)
         return found.is_wanted
+
+    async def connect(self, workspace_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a byte stream to the engine, unless its pod is lost meanwhile.
+
+        Raises:
+            ConnectionError: it is lost, or ended.
+        """
+        taking = asyncio.create_task(super().connect(workspace_id))
+        try:
+            while not (await asyncio.wait({taking}, timeout=LOOK_SECONDS))[0]:
+                if not await self.alive(workspace_id):
+                    raise ConnectionResetError("The pod does not run.")
+            return await taking
+        finally:
+            taking.cancel()
 
     async def copy_files(self, source_id: str, workspace_id: str) -> None:
         raise SandboxError(
