@@ -164,7 +164,7 @@ async def test_a_missing_right_is_named(deck: ClusterDeck) -> None:
     body = {"name": "one", "environment_id": await deck.environment()}
     id = (await deck.post("/v1/replica", body, 201))["replica"]["id"]
     error = (await deck.reach(id, "error"))["error"]
-    assert said in error and "create decks/secrets" in error and "docs/placement.md" in error
+    assert said in error and "give the service the Role" in error
 
 
 async def test_an_earlier_deployment_and_secret_are_replaced(deck: ClusterDeck) -> None:

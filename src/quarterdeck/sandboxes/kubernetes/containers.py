@@ -71,7 +71,6 @@ _DEPLOYMENTS = ("/apis/apps/v1", "deployments")
 _SECRETS = ("/api/v1", "secrets")
 _CLAIMS = ("/api/v1", "persistentvolumeclaims")
 _PODS = ("/api/v1", "pods")
-_VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +143,6 @@ class KubernetesContainers:
         path: str,
         body: Object | None = None,
         query: Mapping[str, str] | None = None,
-        verb: str = "",
     ) -> Any:
         try:
             return await self._api.request(method, path, body, query)
@@ -153,10 +151,9 @@ class KubernetesContainers:
         except ApiRefusedError as e:
             if e.status != 403:
                 raise
-            right = f"{verb or _VERBS[method]} {path.rpartition('/namespaces/')[2]}"
             raise SandboxError(
-                f"The cluster refuses: {e} ({right}). If the right is missing, give the service the "
-                "Role of docs/placement.md."
+                f"The cluster refuses: {e}. If the right is missing, give the service the Role of "
+                "docs/placement.md."
             ) from e
 
     def _away(self, text: str, error: Exception) -> EngineAwayError:
@@ -177,7 +174,7 @@ class KubernetesContainers:
             wanted = {f"quarterdeck.{name}": value for name, value in labels.items()}
             query["labelSelector"] = ",".join(f"{name}={value}" for name, value in wanted.items())
         with _refusals():
-            found = await self._request("GET", self._path(kind), query=query, verb="list")
+            found = await self._request("GET", self._path(kind), query=query)
         return found["items"]
 
     async def _get(self, kind: tuple[str, str], name: str) -> Object | None:
