@@ -188,7 +188,7 @@ async def test_commands_of_an_image(deck: ClusterDeck) -> None:
     async def answer(log: str) -> None:
         (name,) = await eventually(lambda: deck.api.names(DEPLOYMENTS), "a Deployment")
         labels = dict(deck.api.get(DEPLOYMENTS, name)["metadata"]["labels"])
-        assert deck.api.get(SECRETS, name)["stringData"] == {"QD_INPUT": "{}"}
+        assert deck.api.get(SECRETS, name)["stringData"] == {"COMMAND_INPUT": "{}"}
         made = pod(labels=labels, state={"running": {}}, container={"imageID": "sha256:1"})
         deck.api.logs[made["metadata"]["name"]] = log
         deck.api.put(PODS, made)

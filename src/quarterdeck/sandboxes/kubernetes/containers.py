@@ -62,7 +62,7 @@ _LOG_LINES = 20
 _LABEL_LENGTH = 40
 _ENDED = "quarterdeck-ended"
 _ASK = (
-    'printf %s "$QD_INPUT" | "$@" >/run/replica/out 2>/run/replica/err; code=$?\n'
+    'printf %s "$COMMAND_INPUT" | "$@" >/run/replica/out 2>/run/replica/err; code=$?\n'
     "[ $code = 0 ] && cat /run/replica/out || cat /run/replica/err\n"
     f'printf "\\n{_ENDED} %s\\n" $code; exec sleep 86400'
 )
@@ -395,7 +395,7 @@ class KubernetesContainers:
         labels = self._labels("", COMMAND, name)
         words = ("/bin/sh", "-c", _ASK, "sh", *command)
         try:
-            await self._create(_SECRETS, secret(name, labels, {"QD_INPUT": data.decode()}))
+            await self._create(_SECRETS, secret(name, labels, {"COMMAND_INPUT": data.decode()}))
             await self._create(
                 _DEPLOYMENTS, deployment(self._cluster, name, labels, "small", command=words)
             )
