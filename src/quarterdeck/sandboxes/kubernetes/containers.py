@@ -199,6 +199,10 @@ class KubernetesContainers:
 
     # What there is
 
+    @property
+    def moves(self) -> bool:
+        return False  # a start without its volume has an empty one
+
     def layout(self, workspace_id: str) -> Layout:
         return Layout(
             workspace_dir="/replica/workspace",

@@ -71,15 +71,17 @@ class KubernetesDriver(ContainerDriver):
         await self.stop(workspace_id)
 
     async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:
-        return await self.saved_work.files(workspace_id, self._below_home(workspace_id, directory))
+        place = self._below_home(workspace_id, directory)
+        return await self.saved_work.files(workspace_id, f"{place}/")
 
     async def kept_file(
         self, workspace_id: str, directory: str, name: bytes, most: int
     ) -> KeptContent | None:
-        if b".." in name.split(b"/") or b"\0" in name or b"\n" in name:
+        if b".." in name.split(b"/") or b"\0" in name:
             return None
         place = self._below_home(workspace_id, directory)
-        return await self.saved_work.file(workspace_id, place, name, most)
+        path = f"{place}/{name.decode(errors='surrogateescape')}"
+        return await self.saved_work.file(workspace_id, path, most)
 
     def _below_home(self, workspace_id: str, directory: str) -> str:
         return f"{Path(self._containers.layout(workspace_id).home_dir).name}/{directory}"
