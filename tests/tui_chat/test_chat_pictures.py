@@ -1,4 +1,6 @@
-"""Images of a chat: decoded, drawn as half blocks, shown on a page of their own."""
+"""Images of a chat: decoded, drawn as half blocks, shown on a page of their own. Terminals with pixels are in
+`tui_transcript/test_pictures.py`.
+"""
 
 import base64
 import io
@@ -23,12 +25,12 @@ from quarterdeck.tui.picture_decoder import BACKDROP, LONGEST_SIDE, decoded
 from quarterdeck.tui.pictures import (
     UPPER,
     NotShownError,
-    PictureScreen,
     PictureView,
     fitted,
     half_blocks,
 )
 from quarterdeck.tui.screens.main import MainScreen
+from quarterdeck.tui.screens.picture import PictureScreen
 from quarterdeck.wire.chats import Base64Source, Image, SendMessage
 from tests.support.waiting import eventually
 from tests.tui_chat.desk import opened
@@ -180,7 +182,7 @@ def test_a_cell_shows_two_pixels() -> None:
     assert cells(second) == [(UPPER, WHITE, None), (UPPER, WHITE, None)]
 
 
-def test_cells_are_as_high_as_the_terminal_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_are_as_large_as_the_terminal_says(monkeypatch: pytest.MonkeyPatch) -> None:
     said = [24, 80, 800, 600]
 
     def ioctl(*_: object) -> bytes:
@@ -192,10 +194,10 @@ def test_cells_are_as_high_as_the_terminal_says(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(sys, "__stderr__", Terminal())
     monkeypatch.setattr(outer.fcntl, "ioctl", ioctl)
-    assert outer.cell_aspect() == 2.5
+    assert outer.cell_pixels() == (10, 25)
     for wrong in ([24, 80, 0, 0], [0, 0, 800, 600], [24, 80, 8, 60_000]):
         said[:] = wrong
-        assert outer.cell_aspect() == outer.USUAL_ASPECT
+        assert outer.cell_pixels() is None
 
 
 @pytest.mark.long
@@ -221,6 +223,13 @@ def test_the_cockpit_starts_without_the_decoder() -> None:
     assert told.stdout == "False\n"
 
 
+@pytest.fixture
+def colors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal with colors enough, whatever the tests run in."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
 async def show(app: Cockpit, *images: bytes) -> None:
     """Opens the page over the list."""
     await eventually(lambda: isinstance(app.screen, MainScreen), "the list")
@@ -228,7 +237,7 @@ async def show(app: Cockpit, *images: bytes) -> None:
 
 
 async def test_a_picture_fills_the_page_and_is_drawn_anew_in_another_size(
-    frozen: FrozenCockpit,
+    colors: None, frozen: FrozenCockpit
 ) -> None:
     async with frozen.run_test(size=(60, 24)) as pilot:
         await show(frozen, quarters())
@@ -250,7 +259,7 @@ async def test_a_picture_fills_the_page_and_is_drawn_anew_in_another_size(
 
 
 async def test_one_image_after_the_other_and_what_is_wrong_with_them(
-    frozen: FrozenCockpit,
+    colors: None, frozen: FrozenCockpit
 ) -> None:
     images = [quarters(), b"no image", says_it_is(30_000, 30_000), quarters("JPEG")]
     async with frozen.run_test(size=(80, 24)) as pilot:

@@ -125,7 +125,7 @@ def test_a_terminal_that_says_what_it_is_is_notified_its_own_way(
         },
         directory=live_service.repository,
     ) as program:
-        program.wait(lambda: b"\x1b[>0q\x1b[c" in program.raw)
+        program.wait(lambda: b"\x1b[>0q\x1b[16t\x1b[c" in program.raw)
         program.type("\x1bP>|WezTerm 20240203\x1b\\\x1b[?65;4;6;18;22c")
         program.wait_for("idle")
         do(live_service.create("other", HELD))

@@ -126,7 +126,7 @@ def test_what_cannot_be_is_said_and_the_default_holds() -> None:
         "cockpit.theme is not one of dark, light, ansi.",
         "cockpit.mouse is not one of true, false.",
         "cockpit.color is not a setting; known: theme, motion, mouse, notices, notices_asking, "
-        "notices_plan, notices_failed, notices_done, clipboard, calls, editing, quiet.",
+        "notices_plan, notices_failed, notices_done, clipboard, calls, editing, images, quiet.",
     )
 
 

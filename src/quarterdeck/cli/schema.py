@@ -64,6 +64,7 @@ quiet = "22:00-07:00"                 # local time without notices; default: non
 clipboard = "ask"                     # or "refuse": when a program in a terminal wants to write it
 calls = "edits"                       # ended calls show changes; or "output": that too; or "folded"
 editing = "standard"                  # or "vim": vim's keys in the composer
+images = "auto"                       # or "kitty", "sixel", "blocks", or "off"
 
 [keys]                                # other keys for actions; the help names their ids
 "replica.delete" = "D"

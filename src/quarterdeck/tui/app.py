@@ -86,7 +86,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         self._service = service
         self._drafts = drafts
         self._directory = directory
-        self._identity = TerminalIdentity()
+        self.identity = TerminalIdentity()
         self._following: dict[AppState, Worker[None]] = {}
         """The worker of each service's store."""
         self.failures = FailureLog(drafts)
@@ -150,12 +150,12 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
     def on_mount(self) -> None:
         if not self.is_headless:
             self._ending.enter_context(ending_on_hangup(lambda: self.exit(0)))
-            ask_identity(self, self._identity.expect())
+            ask_identity(self, self.identity.expect())
         self.call_after_refresh(self._open, self.hold_keys("Starting"))
 
     def on_terminal_answered(self, answer: TerminalAnswered) -> None:
         """Note what the terminal is."""
-        self._identity.take(answer)
+        self.identity.take(answer)
 
     def on_app_focus(self) -> None:
         """Check for new replicas and changed themes when the user comes back from another window."""
@@ -326,7 +326,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         """Sends notices to the terminal."""
         from quarterdeck.tui.notices import Messenger
 
-        return Messenger(self.write_outside, self._identity)
+        return Messenger(self.write_outside, self.identity)
 
     def write_outside(self, sequence: str) -> None:
         """Send a sequence to the terminal that changes nothing on its screen."""

@@ -27,26 +27,21 @@ SECONDS = 2.0
 
 ESCAPE = "\x1b"
 
-USUAL_ASPECT = 2.0
-"""Usual ratio of a cell's height to its width."""
 LEAST_ASPECT, MOST_ASPECT = 1.0, 4.0
-"""Reported values beyond these are wrong."""
+"""Ratios of a cell's height to its width; reported values beyond these are wrong."""
 
 
-def cell_aspect() -> float:
-    """Return the ratio of a cell's height to its width as the terminal reports it; many do not report it."""
+def cell_pixels() -> tuple[int, int] | None:
+    """Return the width and height of a cell as the terminal's device reports them; many do not."""
     try:
         size = fcntl.ioctl(sys.__stderr__.fileno(), termios.TIOCGWINSZ, bytes(8))  # pyright: ignore[reportOptionalMemberAccess]
     except (OSError, ValueError, AttributeError):
-        return USUAL_ASPECT  # no terminal
-    return _aspect(*struct.unpack("HHHH", size))
-
-
-def _aspect(rows: int, columns: int, width: int, height: int) -> float:
+        return None  # no terminal
+    rows, columns, width, height = struct.unpack("HHHH", size)
     if not (rows and columns and width and height):
-        return USUAL_ASPECT
+        return None
     aspect = (height / rows) / (width / columns)
-    return aspect if LEAST_ASPECT <= aspect <= MOST_ASPECT else USUAL_ASPECT
+    return (width // columns, height // rows) if LEAST_ASPECT <= aspect <= MOST_ASPECT else None
 
 
 def in_tmux(environment: Mapping[str, str]) -> bool:
@@ -72,6 +67,14 @@ async def tmux_passes() -> bool:
         if found:
             return found in ("on", "all")
     return False
+
+
+_CLIENT = "#{?client_termtype,#{client_termtype},#{client_termname}}"
+
+
+async def tmux_client() -> str:
+    """Return what tmux knows of its terminal: the name that this reported, else its TERM."""
+    return await ask(["tmux", "display-message", "-p", _CLIENT]) or ""
 
 
 async def ask(command: list[str]) -> str | None:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from quarterdeck.store.notices import AttentionNotice
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.host_terminal import ESCAPE, ask, in_tmux, through_tmux, tmux_passes
+from quarterdeck.tui.host_terminal import ESCAPE, in_tmux, through_tmux, tmux_client, tmux_passes
 from quarterdeck.tui.options import Options, is_quiet
 from quarterdeck.tui.terminal_identity import TerminalIdentity
 
@@ -29,8 +29,6 @@ _BY_NAME = {
 """Protocols by the beginning of the name that a terminal reports, in lower case."""
 _BY_PROGRAM = {"iTerm.app": "9", "WezTerm": "777", "ghostty": "777", "WarpTerminal": "777"}
 _BY_TERM = {"xterm-kitty": "99", "xterm-ghostty": "777", "wezterm": "777", "foot": "777"}
-_CLIENT = "#{?client_termtype,#{client_termtype},#{client_termname}}"
-"""What tmux knows of its terminal: the name that this reported, else its TERM."""
 
 
 def protocol_of(name: str, environment: Mapping[str, str]) -> str:
@@ -136,6 +134,6 @@ class Messenger:
             # A tmux or screen that cannot be asked: on another machine, or around a container.
             outer = name.startswith(("tmux", "screen"))
             return Route(name, "bell" if outer else protocol_of(name, self._environment))
-        name = await ask(["tmux", "display-message", "-p", _CLIENT]) or ""
+        name = await tmux_client()
         protocol = protocol_of(name, self._environment)
         return Route(name, protocol, in_tmux=True, passes=await tmux_passes())

@@ -181,6 +181,7 @@ _HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 CLIPBOARD = ("ask", "refuse")
 CALLS = ("edits", "output", "folded")
 EDITING = ("standard", "vim")
+IMAGES = ("auto", "kitty", "sixel", "blocks", "off")
 
 CHOICES: dict[str, tuple[str | bool, ...]] = {
     "theme": THEMES,
@@ -191,6 +192,7 @@ CHOICES: dict[str, tuple[str | bool, ...]] = {
     "clipboard": CLIPBOARD,
     "calls": CALLS,
     "editing": EDITING,
+    "images": IMAGES,
 }
 """The settings of the table `[cockpit]`, and their allowed values; the first is the default."""
 
@@ -211,6 +213,7 @@ class Options:
     clipboard: str = "ask"
     calls: str = "edits"
     editing: str = "standard"
+    images: str = "auto"
     keymap: Keymap = field(default_factory=Keymap)
     faults: tuple[str, ...] = ()
     own_themes: "ThemeFiles | None" = None

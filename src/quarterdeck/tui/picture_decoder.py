@@ -11,8 +11,8 @@ from quarterdeck.tui.pictures import NotShownError
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 MOST_PIXELS = 40_000_000
 """Pixels of the largest image that is decoded: 160 MB of memory, for a moment."""
-LONGEST_SIDE = 1_024
-"""Pixels kept per side: more than any terminal has half cells."""
+LONGEST_SIDE = 2_048
+"""Pixels kept per side: as many as large terminals have."""
 BACKDROP = (128, 128, 128)
 """The background of transparent images: dark lines and light ones both stand out from it."""
 

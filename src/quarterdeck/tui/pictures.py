@@ -1,8 +1,9 @@
-"""Images as half blocks, two pixels per cell.
+"""Images of chats and files on the screen: as pixels where the terminal can, else as half blocks.
 
-bytes -> decoded (in a thread) -> Picture -> half_blocks, for a pane's size -> strips -> PictureScreen
+    bytes -> decoded, scaled, encoded (in a thread) -> cells of a picture, or strips -> PictureView
 
-Pillow is loaded when the first image is shown. Nothing is kept of an image that is not shown.
+The image is scaled to the cells that it gets before it is encoded, and to the bytes that the line carries. Pillow is
+loaded when the first image is shown. Nothing is kept of an image that is not shown.
 """
 
 import asyncio
@@ -10,31 +11,42 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, cast
 
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
-from textual import events, on, work
-from textual.app import App, ComposeResult
-from textual.binding import BindingType
+from textual import events, work
 from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import Static
 
-from quarterdeck.store.app_state import AppState
-from quarterdeck.tui.actions import KeyContext, bindings
-from quarterdeck.tui.host_terminal import cell_aspect
+from quarterdeck.tui.frames.graphics import (
+    MARK,
+    MOST_CELLS,
+    NUMBERS,
+    KittyPicture,
+    Picture,
+    SixelPicture,
+)
+from quarterdeck.tui.host_terminal import (
+    cell_pixels,
+    in_tmux,
+    through_tmux,
+    tmux_client,
+    tmux_passes,
+)
 from quarterdeck.tui.outside import OPENERS
-from quarterdeck.tui.screens.page import PageScreen
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from quarterdeck.tui.picture_decoder import Picture
+    from quarterdeck.tui.app import Cockpit
+    from quarterdeck.tui.picture_decoder import Picture as Decoded
 
 
 UPPER = "\u2580"
@@ -94,19 +106,94 @@ def _segment(upper: Pixel, lower: Pixel | None, cells: int) -> Segment:
 
 
 FEW_COLORS = frozenset({"standard", "windows"})
-"""Names of color systems with sixteen colors, which cannot show a picture."""
+"""Names of color systems with sixteen colors, which cannot show a picture in half blocks."""
+OFF = "off"
+USUAL_CELL = Size(10, 20)
+"""Pixels of a cell where the terminal does not tell."""
+PLACEHOLDER_TERMINALS = ("kitty", "ghostty")
+"""Beginnings of the names of terminals that show kitty's images in cells of text. Others know the protocol, but
+place images only beside the text, where nothing can cover or remove them cell by cell; most have sixel."""
+SECONDS = 2.0
+"""Time that an image may take on the line."""
+LEAST_BYTES, MOST_BYTES = 16_000, 400_000
+"""Bounds of the bytes of an image, whatever the line is believed to carry."""
+BLOCK_BYTES = 24
+"""Bytes that a cell of half blocks usually takes."""
+STRING_END = "\x1b\\"
 
 
 class NotShownError(Exception):
     """An image cannot be shown; the text says why."""
 
 
-def why_none(app: App[Any]) -> str:
-    """Return why this terminal cannot show pictures at all; empty when it can."""
+class Protocol(StrEnum):
+    """How an image comes to the screen."""
+
+    KITTY = "kitty"
+    SIXEL = "sixel"
+    BLOCKS = "blocks"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How images are shown on a terminal now: its cells in pixels, and how many bytes an image may have."""
+
+    protocol: Protocol
+    cell: Size = USUAL_CELL
+    budget: int = MOST_BYTES
+    background: Pixel = (0, 0, 0)
+
+    @property
+    def aspect(self) -> float:
+        """The ratio of a cell's height to its width."""
+        return self.cell.height / self.cell.width
+
+
+async def way_of(app: "Cockpit") -> Way:
+    """Return how images are shown.
+
+    Raises:
+        NotShownError: not at all.
+    """
+    if app.options.images == OFF:
+        raise NotShownError('Images are off (cockpit.images = "off").')
     if app.no_color:
-        return "NO_COLOR is set, so no picture can be shown."
-    if app.console.color_system in FEW_COLORS:
-        return "This terminal has 16 colors, too few for a picture."
+        raise NotShownError("NO_COLOR is set, so no picture can be shown.")
+    pixels = cell_pixels()
+    cell = app.identity.cell if pixels is None else Size(*pixels)
+    protocol = await _protocol(app, knows_cell=cell is not None)
+    if protocol is Protocol.BLOCKS and app.console.color_system in FEW_COLORS:
+        raise NotShownError("This terminal has 16 colors, too few for a picture.")
+    rate = app.pacing.line.rate
+    budget = min(max(round(rate * SECONDS), LEAST_BYTES), MOST_BYTES) if rate else MOST_BYTES
+    background = app.screen.background_colors[1].rgb
+    return Way(protocol, cell or USUAL_CELL, budget, background)
+
+
+async def _protocol(app: "Cockpit", *, knows_cell: bool) -> Protocol:
+    wanted = app.options.images
+    if not app.draws_cells:
+        return Protocol.BLOCKS
+    if wanted != "auto":
+        if wanted == Protocol.KITTY and in_tmux(os.environ) and not await tmux_passes():
+            raise NotShownError("tmux passes no image on: set -g allow-passthrough on")
+        return Protocol(wanted)
+    name = await app.identity.name()
+    passes = True
+    if in_tmux(os.environ):
+        name, passes = await tmux_client(), await tmux_passes()
+    if passes and name.lower().startswith(PLACEHOLDER_TERMINALS):
+        return Protocol.KITTY
+    # Without the size of a cell, the image would cover others.
+    return Protocol.SIXEL if app.identity.has_sixel and knows_cell else Protocol.BLOCKS
+
+
+async def why_none(app: "Cockpit") -> str:
+    """Return why this terminal cannot show pictures at all; empty when it can."""
+    try:
+        await way_of(app)
+    except NotShownError as error:
+        return str(error)
     return ""
 
 
@@ -125,27 +212,158 @@ def _opener(environment: Mapping[str, str]) -> str:
     return next((name for name in OPENERS if shutil.which(name)), "")
 
 
+class Drawer:
+    """Draws one image, which is decoded the first time. Called in a thread."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._decoded: Decoded | None = None
+        self.summary = ""
+
+    def draw(self, room: Size, way: Way) -> Picture | list[Strip]:
+        """Return the image as large as the room allows.
+
+        Raises:
+            NotShownError: it cannot be shown.
+        """
+        pixels = self._pixels()
+        if way.protocol is Protocol.BLOCKS:
+            return half_blocks(pixels, _bounded(room, way.budget // BLOCK_BYTES), way.aspect)
+        from quarterdeck.tui.picture_encoder import as_png, as_sixels
+
+        room = _bounded(Size(*(min(side, len(NUMBERS)) for side in room)), MOST_CELLS)
+        size = fitted(Size(*pixels.size), room, way.aspect)
+        cells = Size(size.width, -(-size.height // 2))
+        if way.protocol is Protocol.KITTY:
+            most = Size(cells.width * way.cell.width, cells.height * way.cell.height)
+            return KittyPicture(*cells, as_png(pixels, most, way.budget))
+        image = as_sixels(pixels, cells, way.cell, way.background, way.budget)
+        if image is not None:
+            return SixelPicture(*cells, image)
+        return half_blocks(pixels, _bounded(room, way.budget // BLOCK_BYTES), way.aspect)
+
+    def _pixels(self) -> "Image":
+        if self._decoded is None:
+            try:
+                from quarterdeck.tui.picture_decoder import decoded
+            except ImportError as error:
+                raise NotShownError(f"Install Pillow to see images: {_INSTALL}") from error
+            picture = self._decoded = decoded(self._content)
+            self.summary = f"{picture.format}, {picture.width} x {picture.height}"
+        return self._decoded.pixels
+
+
+_INSTALL = "pip install 'pillow>=11,<14'"
+
+
+def _commands(sequence: str) -> list[str]:
+    """Return the commands of a sequence without their ends: tmux passes each on by itself."""
+    return sequence.split(STRING_END)[:-1]
+
+
+def _bounded(room: Size, most: int) -> Size:
+    """Return a room with no more cells than that."""
+    if room.width * room.height <= most:
+        return room
+    scale = (most / (room.width * room.height)) ** 0.5
+    return Size(max(int(room.width * scale), 1), max(int(room.height * scale), 1))
+
+
 class PictureView(Widget, can_focus=True):
-    """Strips in the middle of a pane."""
+    """An image in the middle of a pane. It is drawn again for each size, and removed from the terminal at the end."""
 
     DEFAULT_CSS = "PictureView { height: 1fr; background: $background; }"
 
-    class Resized(Message):
-        """The size has changed."""
+    class Drawn(Message):
+        """The image is shown, or `failed` and the text says why."""
 
-    def __init__(self) -> None:
+        def __init__(self, text: str, *, failed: bool = False) -> None:
+            super().__init__()
+            self.text = text
+            self.failed = failed
+
+    def __init__(self, content: bytes) -> None:
         super().__init__()
+        self._drawer = Drawer(content)
         self._strips: Sequence[Strip] = ()
+        self._picture: Picture | None = None
 
-    def show(self, strips: Sequence[Strip]) -> None:
-        """Show strips, or nothing."""
-        self._strips = strips
-        self.refresh()
+    def show_image(self, content: bytes) -> None:
+        """Show another image."""
+        self._drawer = Drawer(content)
+        self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Drop the drawing, which has the wrong size."""
-        self.show(())
-        self.post_message(self.Resized())
+        """Draw it in the new size."""
+        self._draw()
+
+    def on_unmount(self) -> None:
+        self._remove()
+
+    @property
+    def _cockpit(self) -> "Cockpit":
+        return cast("Cockpit", self.app)
+
+    @work(exclusive=True, group="draw")
+    async def _draw(self) -> None:
+        self._remove()
+        drawer, room = self._drawer, self.size
+        if not room.width or not room.height:
+            return
+        try:
+            way = await way_of(self._cockpit)
+            drawn = await asyncio.to_thread(drawer.draw, room, way)
+        except NotShownError as error:
+            self.post_message(self.Drawn(str(error), failed=True))
+            return
+        if isinstance(drawn, Picture):
+            await self._place(drawn)
+        else:
+            self._show(drawn)
+        self.post_message(self.Drawn(drawer.summary))
+
+    async def _place(self, picture: Picture) -> None:
+        self._picture = picture
+        self._cockpit.pictures.add(picture)
+        picture.on_lost = self._send_again
+        await self._send(picture)
+        self._show(
+            [
+                Strip([Segment(picture.text(row), MARK)], picture.width)
+                for row in range(picture.height)
+            ]
+        )
+
+    async def _send(self, picture: Picture) -> None:
+        """Send what the terminal needs beforehand, behind the frames of keys."""
+        pacing = self._cockpit.pacing
+        for piece in picture.begin():
+            await pacing.room()
+            self._write(piece)
+
+    @work(exclusive=True, group="draw")
+    async def _send_again(self) -> None:
+        if self._picture is not None:
+            await self._send(self._picture)
+
+    def _write(self, sequence: str) -> None:
+        if in_tmux(os.environ):
+            sequence = "".join(through_tmux(one + STRING_END) for one in _commands(sequence))
+        line = self._cockpit.pacing.line
+        self._cockpit.write_outside(sequence + line.frame(len(sequence)))
+
+    def _remove(self) -> None:
+        picture, self._picture = self._picture, None
+        if picture is not None:
+            picture.on_lost = None
+            self._cockpit.pictures.remove(picture)
+            if end := picture.end():
+                self._write(end)
+        self._show(())
+
+    def _show(self, strips: Sequence[Strip]) -> None:
+        self._strips = strips
+        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         width, height = self.size
@@ -157,86 +375,3 @@ class PictureView(Widget, can_focus=True):
         left = max(0, (width - strip.cell_length) // 2)
         margin = Strip([Segment(" " * left, base)], left)
         return Strip.join([margin, strip.apply_style(base)]).adjust_cell_length(width, base)
-
-
-class PictureScreen(PageScreen):
-    """Escape goes back; the picture is freed with the page."""
-
-    DEFAULT_CSS = """
-    PictureScreen {
-        & #picture-title { height: 1; background: $boost; padding: 0 1; }
-        & #picture-title.trouble { color: $text-error; }
-    }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyContext.PICTURE)]
-    AUTO_FOCUS = "PictureView"
-    home = KeyContext.PICTURE
-
-    def __init__(self, app_state: AppState, images: Sequence[bytes]) -> None:
-        """`images` are their files' contents, at least one."""
-        super().__init__(app_state)
-        self._images = images
-        self._at = 0
-        self._drawer = Drawer()
-
-    def body(self) -> ComposeResult:
-        yield Static(id="picture-title", markup=False)
-        yield PictureView()
-
-    def action_back(self) -> None:
-        """Part of `PageScreen`; the focus below is where it was, so no key has to wait for it."""
-        self.dismiss(None)
-
-    def action_turn(self, by: int) -> None:
-        """Go to another image of the block."""
-        at = min(max(self._at + by, 0), len(self._images) - 1)
-        if at != self._at:
-            self._at = at
-            self._drawer = Drawer()
-            self._draw()
-
-    @on(PictureView.Resized)
-    @work(exclusive=True, group="draw")
-    async def _draw(self) -> None:
-        view = self.query_one(PictureView)
-        content, room = self._images[self._at], view.size
-        if not room.width or not room.height:
-            return
-        drawer = self._drawer
-        try:
-            strips = await asyncio.to_thread(drawer.draw, content, room, cell_aspect())
-        except NotShownError as error:
-            self._show_title(str(error), failed=True)
-            view.show(())
-        else:
-            self._show_title(drawer.summary, failed=False)
-            view.show(strips)
-
-    def _show_title(self, text: str, *, failed: bool) -> None:
-        several = len(self._images) > 1
-        position = f"Image {self._at + 1} of {len(self._images)}" if several else "Image"
-        title = self.query_one("#picture-title", Static)
-        title.set_class(failed, "trouble")
-        title.update(f"{position}: {text}")
-
-
-class Drawer:
-    """Draws one image, which is decoded the first time. Called in a thread."""
-
-    def __init__(self) -> None:
-        self._picture: Picture | None = None
-        self.summary = ""
-
-    def draw(self, content: bytes, room: Size, aspect: float) -> list[Strip]:
-        """Return the image's strips.
-
-        Raises:
-            NotShownError: it cannot be shown.
-        """
-        if self._picture is None:
-            from quarterdeck.tui.picture_decoder import decoded
-
-            picture = decoded(content)
-            self.summary = f"{picture.format}, {picture.width} x {picture.height}"
-            self._picture = picture
-        return half_blocks(self._picture.pixels, room, aspect)

@@ -16,6 +16,7 @@ from textual.driver import Driver
 from textual.screen import Screen
 
 from quarterdeck.tui.frames.cells import CellMaker, Pens
+from quarterdeck.tui.frames.graphics import Pictures
 from quarterdeck.tui.frames.pace import Pacing
 from quarterdeck.tui.frames.screen import ShownScreen, Update, placed_strips
 from quarterdeck.tui.textual_ext.driver import OutletDriver, is_known
@@ -88,6 +89,7 @@ class DiffedFrames(App[Any]):
         super().__init__(*args, **kwargs)
         self._diffs = is_possible()
         self.pacing = Pacing()
+        self.pictures = Pictures()
         if is_known():
             self.stylesheet = KeptStylesheet(variables=self.get_css_variables())
 
@@ -98,7 +100,14 @@ class DiffedFrames(App[Any]):
     def action_redraw(self) -> None:
         """Draw the whole screen again, after something else wrote on the terminal."""
         self.forget_frame()
+        self.pictures.lost()
         self.screen.refresh()
+
+    @property
+    def draws_cells(self) -> bool:
+        """Whether frames go through the differ to a terminal, so that they can have pictures."""
+        driver = self._driver
+        return self._diffs and driver is not None and not self.is_headless and not driver.is_inline
 
     def _build_driver(
         self, headless: bool, inline: bool, mouse: bool, size: tuple[int, int] | None
@@ -108,6 +117,7 @@ class DiffedFrames(App[Any]):
 
         def start_afresh() -> None:
             self.forget_frame()
+            self.pictures.lost()
             start()
             if isinstance(driver, OutletDriver) and self._diffs:
                 self.pacing.begin(driver)
@@ -129,7 +139,7 @@ class DiffedFrames(App[Any]):
             super()._display(screen, renderable)
             return
         driver = self._driver
-        if driver is None or self.is_headless or driver.is_inline:
+        if driver is None or not self.draws_cells:
             super()._display(screen, renderable)
             return
         if not isinstance(renderable, LayoutUpdate | ChopsUpdate):
@@ -165,5 +175,5 @@ class DiffedFrames(App[Any]):
     def _maker(self) -> CellMaker:
         if self._cell_maker is None:
             system = COLOR_SYSTEMS.get(self.console.color_system or "", ColorSystem.TRUECOLOR)
-            self._cell_maker = CellMaker(Pens(system))
+            self._cell_maker = CellMaker(Pens(system), self.pictures)
         return self._cell_maker

@@ -11,7 +11,7 @@ at the first widget that covers it.
 from bisect import bisect
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, split_graphemes
 from rich.color import Color, ColorSystem, ColorType
@@ -21,6 +21,9 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from quarterdeck.transcript.text import MOST_JOINED, replace_hostile
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.frames.graphics import Pictures
 
 _CUBE = (0, 95, 135, 175, 215, 255)
 _GRAYS = range(8, 239, 10)
@@ -90,6 +93,8 @@ class Pen(NamedTuple):
 
 
 PLAIN = Pen()
+MARKED = "51;52"
+"""Attributes of the pen of characters that stand for cells of a picture (`graphics`)."""
 
 _SEEN_ON_BLANKS = frozenset({"4", "7", "9", "21", "51", "52", "53"})
 """Attributes that are visible on a cell without a character."""
@@ -229,8 +234,9 @@ class _CellsOfPen(dict[str, Cell]):
 class CellMaker:
     """Turns strips into lists of cells."""
 
-    def __init__(self, pens: Pens) -> None:
+    def __init__(self, pens: Pens, pictures: "Pictures | None" = None) -> None:
         self._pens = pens
+        self.pictures = pictures
         self._cells: dict[Pen, _CellsOfPen] = {}
         self._blanks: dict[Pen, Cell] = {}
         self._made: dict[int, tuple[Strip, list[Cell]]] = {}
@@ -251,6 +257,9 @@ class CellMaker:
         drawn: list[Cell] = []
         for text, style, _ in strip:
             pen = self._pens.of(style)
+            if pen.attributes == MARKED and self.pictures is not None:
+                drawn += self.pictures.cells(text)
+                continue
             cells = self._cells.get(pen)
             if cells is None:
                 if len(self._cells) >= _MOST_PENS:

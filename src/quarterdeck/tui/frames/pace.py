@@ -167,6 +167,7 @@ class Pacing:
         self._streamed: dict[Callable[[], object], None] = {}
         self._is_streamed = False
         self._again: asyncio.TimerHandle | None = None
+        self._room: asyncio.Event | None = None
 
     def begin(self, driver: OutletDriver) -> None:
         """Pace what is written by a driver that has just taken the terminal."""
@@ -186,6 +187,13 @@ class Pacing:
         """Call a function once, when a frame may be drawn."""
         self._frame_waits = draw
         self._try_later(PATIENCE_SECONDS)
+
+    async def room(self) -> None:
+        """Wait until a piece of an image may be written, so that no key's frame waits long behind it."""
+        while not self.may_draw:
+            room = self._room = self._room or asyncio.Event()
+            self._try_later(PATIENCE_SECONDS)
+            await room.wait()
 
     def stream(self, draw: Callable[[], object]) -> None:
         """Call a function that shows streamed text, at once or when there is room for it."""
@@ -221,6 +229,9 @@ class Pacing:
         if self._frame_waits is not None and self.may_draw:
             draw, self._frame_waits = self._frame_waits, None
             draw()
+        if self._room is not None and self.may_draw:
+            self._room.set()
+            self._room = None
         self._show_streamed()
 
     def _show_streamed(self) -> None:
@@ -248,7 +259,8 @@ class Pacing:
     def _tried(self) -> None:
         self._again = None
         self._go_on()
-        if self._frame_waits is not None and self._again is None:
+        waits = self._frame_waits is not None or self._room is not None
+        if waits and self._again is None:
             self._try_later(PATIENCE_SECONDS)
 
 

@@ -8,6 +8,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.strip import Strip
 
 from quarterdeck.tui.frames.cells import PLAIN, UNKNOWN, Cell, CellMaker, Pen, change, pen_of_blank
+from quarterdeck.tui.frames.graphics import Drawing, Pictures, SixelPicture
 from quarterdeck.tui.frames.layout import Shift, find_shift, pays
 
 _GAP = 5
@@ -51,7 +52,9 @@ class ShownScreen:
         Rows come in order. Empty when nothing has changed. `scrolls`: rows may be moved
         before they are corrected, which only a terminal that shows complete frames can hide.
         """
-        hand = _Hand(self.width, self._cursor, erases=self._erases)
+        pictures = self._maker.pictures
+        drawn = pictures if pictures is not None and pictures.are_drawn else None
+        hand = _Hand(self.width, self._cursor, drawn, erases=self._erases)
         wanted, moves = self._wanted(strips)
         if scrolls and moves and (shift := self._shift(moves, wanted)):
             self._scroll(shift, wanted, hand)
@@ -104,6 +107,11 @@ class ShownScreen:
             return None
         region = range(shift.top, shift.bottom)
         if any(UNKNOWN in wanted.get(y, self._rows[y]) for y in region):
+            return None
+        pictures = self._maker.pictures
+        if pictures is not None and any(
+            map(pictures.is_drawn_in, map(self._rows.__getitem__, region))
+        ):
             return None
         return shift
 
@@ -181,11 +189,39 @@ def _stretches(cells: Sequence[Cell], start: int, end: int) -> Iterator[tuple[in
             yield begin, x, cell
 
 
+_BLANK = Cell(" ", PLAIN)
+
+
+def _parts(
+    cells: Sequence[Cell], start: int, end: int, pictures: Pictures | None
+) -> Iterator[tuple[int, int, SixelPicture, int]]:
+    """Yield stretches of one picture: from, up to, the picture, and the number of its first cell there."""
+    x = start
+    while pictures is not None and x < end:
+        part = pictures.part(cells[x])
+        begin, x = x, x + 1
+        if part is None:
+            continue
+        while x < end and pictures.part(cells[x]) == (part[0], part[1] + x - begin):
+            x += 1
+        yield begin, x, *part
+
+
 class _Hand:
     """Writes runs of cells; tracks pen and cursor between them."""
 
-    def __init__(self, width: int, cursor: tuple[int, int] | None, *, erases: bool) -> None:
+    def __init__(
+        self,
+        width: int,
+        cursor: tuple[int, int] | None,
+        pictures: Pictures | None,
+        *,
+        erases: bool,
+    ) -> None:
+        """`pictures`: those whose cells are drawn after the text, if there are any."""
         self._width = width
+        self._pictures = pictures
+        self._drawing = Drawing()
         self._cursor = cursor
         self._erases = erases
         self._pen: Pen = PLAIN
@@ -193,6 +229,14 @@ class _Hand:
 
     def write(self, cells: Sequence[Cell], start: int, end: int, y: int) -> None:
         """Draw the cells of a row from `start` up to `end`."""
+        for at, upto, picture, index in _parts(cells, start, end, self._pictures):
+            self._write_text(cells, start, at, y)
+            self._erase(_BLANK, at, upto, y)
+            self._drawing.add(picture, index, upto - at, at, y)
+            start = upto
+        self._write_text(cells, start, end, y)
+
+    def _write_text(self, cells: Sequence[Cell], start: int, end: int, y: int) -> None:
         for at, upto, erased in _stretches(cells, start, end) if self._erases else ():
             self._draw(cells, start, at, y)
             self._erase(erased, at, upto, y)
@@ -236,6 +280,9 @@ class _Hand:
         """Return everything written, with the pen reset and the cursor at its place."""
         if self._pen is not PLAIN:
             self._out.append(change(self._pen, PLAIN))
+        if drawn := self._drawing.written():
+            self._out.append(drawn)
+            self._cursor = None
         self._go(*cursor)
         return "".join(self._out)
 

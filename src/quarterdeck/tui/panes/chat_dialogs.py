@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import work
 from textual.app import App, ComposeResult
@@ -30,11 +30,15 @@ from quarterdeck.tui.kit.dialogs import (
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.outside import OutsideError, look_at
 from quarterdeck.tui.panes.chat_messages import ShownChat, chat_tab
-from quarterdeck.tui.pictures import PictureScreen, saved_words, why_none
+from quarterdeck.tui.pictures import saved_words, why_none
+from quarterdeck.tui.screens.picture import PictureScreen
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.wire.agents import AgentModels
 from quarterdeck.wire.chats import TOKEN_BUDGET_LIMIT, GoalStatus
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.app import Cockpit
 
 LONGEST_NAME = 100
 OWN_CHOICE = "Agent default"
@@ -248,7 +252,7 @@ async def view_images(asker: Widget, shown: ShownChat, view: TranscriptView) -> 
     images = await read_images(asker, shown, view)
     if not images:
         return
-    why = why_none(cast("App[Any]", asker.app))
+    why = await why_none(cast("Cockpit", asker.app))
     if why:
         label = f"{why}\nName of a file to save it in, without its ending"
         await ask_to_save(asker, shown, images, label)

@@ -53,6 +53,7 @@ SETTINGS: dict[str, dict[str, str]] = {
         "clipboard": "Clipboard access",
         "calls": "Ended tool calls",
         "editing": "Composer keys",
+        "images": "Images",
     },
     NOTICES: {
         "notices": "Notices",
@@ -84,6 +85,13 @@ EXPLAINED = {
     "vim": "normal and insert mode, as in vim",
     "True": "",
     "False": "your terminal selects text itself",
+}
+IMAGES_EXPLAINED = {
+    "auto": "the best that the terminal says it can show",
+    "kitty": "pixels, by kitty's protocol",
+    "sixel": "pixels",
+    "blocks": "two colors per cell",
+    "off": "a line of text",
 }
 NAME, VALUE = 26, 30
 """Width of the columns where there is room."""
@@ -190,6 +198,8 @@ def option_rows(options: Options, no_color: bool) -> Iterator[SettingRow]:
             note = EXPLAINED.get(str(value), "")
             if name == "theme" and value not in THEMES:
                 note = f"your own: {THEME_DIRECTORY}/{value}.toml"
+            if name == "images":
+                note = IMAGES_EXPLAINED[value]
             if name == "theme" and no_color:
                 note = "NO_COLOR is set: no color is sent"
             shown = ("on" if value else "off") if isinstance(value, bool) else str(value)

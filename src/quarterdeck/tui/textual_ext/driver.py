@@ -226,7 +226,7 @@ class AltKeyParser(XTermParser):
                 continue
             if before:
                 yield from self._keys(before)
-            yield TerminalAnswered(answer["name"])
+            yield TerminalAnswered(**answer.groupdict())
             position = answer.end()
         if data[position:]:
             yield from self._keys(data[position:])
