@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from quarterdeck.wire.chats import media_type_of
 from quarterdeck.wire.files import (
     MOST_FILES,
     CanvasFile,
@@ -152,6 +153,11 @@ class OpenFile:
     def name(self) -> str:
         """The last part of its path."""
         return self.path.rpartition("/")[2]
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is an image of a known type, and complete."""
+        return self.text is None and not self.truncated and media_type_of(self.data) is not None
 
 
 async def read_file(owner: "AppState", replica_id: UUID, repo_name: str, path: str) -> OpenFile:
@@ -309,6 +315,11 @@ class OpenItem:
     @property
     def is_markdown(self) -> bool:
         return self.kind == CanvasKind.MARKDOWN and self.text is not None
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is an image of a known type."""
+        return self.data is not None and media_type_of(self.data) is not None
 
 
 @dataclass

@@ -179,7 +179,7 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     ),
     KeyContext.READING: _READING,
     KeyContext.PICTURE: (
-        Action("picture.close", "escape,q", "back", "Back to the transcript", "back"),
+        Action("picture.close", "escape,q", "back", "Back to where it was opened", "back"),
         Action("picture.next", "right,n", "turn(1)", "Next image", "next"),
         Action("picture.before", "left,p", "turn(-1)", "Previous image", "previous"),
         HELP,
@@ -488,6 +488,7 @@ HOOKS_PLACES: dict[KeyContext, tuple[Action, ...]] = {
 
 _EDITOR = Action("file.edit", "e", "forward('edit')", "Open a copy in $EDITOR", "editor")
 _PAGER = Action("file.page", "p", "forward('page')", "Open a copy in $PAGER", "pager")
+_VIEW_FILE = Action("file.view", "v", "forward('view')", "Show an image in the whole window")
 _MENTION_FILE = Action("file.mention", "m", "forward('mention')", "Mention in message", "mention")
 _COPY_PATH = Action("file.copy-path", "Y", "forward('copy-path')", "Copy the path")
 _RELOAD_FILE = Action("file.again", "r", "forward('again')", "Refresh")
@@ -519,6 +520,7 @@ FILES_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         *FINDING,
         _MENTION_FILE,
         _TO_FINDER,
+        _VIEW_FILE,
         _EDITOR,
         _PAGER,
         _COPY_PATH,
@@ -549,7 +551,7 @@ CANVAS_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     ),
     KeyContext.CANVAS_FILE: (
         *FINDING,
-        Action("canvas.source", "v", "forward('source')", "Toggle raw / rendered", "text"),
+        Action("canvas.source", "v", "forward('source')", "Raw / rendered; whole image", "text"),
         _SAVE,
         _MENTION_CANVAS,
         Action("canvas.items", "escape,tab", "forward('items')", "All files", "files"),

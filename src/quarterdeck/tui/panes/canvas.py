@@ -37,10 +37,12 @@ from quarterdeck.tui.actions import KeyContext, eager_bindings, keyed
 from quarterdeck.tui.kit.fields import PathField
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.pages import MarkdownPage, OutputPage, SourcePage
+from quarterdeck.tui.kit.picture_reader import PictureReader
 from quarterdeck.tui.kit.rows import Row, RowList
 from quarterdeck.tui.kit.spans import Span, TextRole
-from quarterdeck.tui.kit.text_view import ColoredReader, ForwardsToPane, PaneAction
+from quarterdeck.tui.kit.text_view import ForwardsToPane, PaneAction
 from quarterdeck.tui.panes.tabs import ReadingTab
+from quarterdeck.tui.screens.picture import view_image
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.wire.files import CANVAS_LIMIT, CanvasItem, CanvasUpload, display_path
 from quarterdeck.wire.replicas import WorkspaceStatus
@@ -117,7 +119,7 @@ def uploaded_words(upload: CanvasUpload) -> str:
     return f"Queued: {name} is written when the replica starts. A message wakes it (m mentions the file)."
 
 
-class CanvasReader(ColoredReader):
+class CanvasReader(PictureReader):
     """Markdown is rendered, until its source is requested."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(KeyContext.CANVAS_FILE)]
@@ -131,9 +133,15 @@ class CanvasReader(ColoredReader):
     def place(self) -> KeyContext:
         return KeyContext.CANVAS_FILE
 
-    def show_item(self, item: OpenItem) -> None:
+    async def show_item(self, item: OpenItem) -> None:
         """Show an item; one that was read again keeps its scroll position."""
         before, self.item = self.item, item
+        if item.data is not None and item.is_image:
+            if before != item or self.picture is None:
+                words = instead_words(item)
+                facts = item_facts(item)
+                await self.show_picture(item.filename, item.data, facts=facts, instead=words)
+            return
         self._show(keep=before is not None and before.filename == item.filename)
 
     def turn(self) -> None:
@@ -211,7 +219,7 @@ class CanvasPane(ReadingTab):
 
     @property
     def keys_target(self) -> Widget:
-        return self.reader.text if self.has_class("reading") else self.list
+        return self.reader.front if self.has_class("reading") else self.list
 
     def say(self, words: str, *, is_error: bool = False) -> None:
         """Show one line about the result of an action."""
@@ -269,6 +277,8 @@ class CanvasPane(ReadingTab):
             case "items":
                 self.remove_class("reading")
                 self.screen.set_focus(self.list)
+            case "source" if self.reader.picture is not None:
+                self._view()
             case "source":
                 self.reader.turn()
             case "upload":
@@ -282,6 +292,12 @@ class CanvasPane(ReadingTab):
                 self._read()
                 if self.has_class("reading") and self.reader.item is not None:
                     self._open(self.reader.item.filename)
+
+    @work(group="open", exclusive=True)
+    async def _view(self) -> None:
+        item = self.reader.item
+        if item is not None:
+            self.say(await view_image(self, self._app_state, item.data or b"", item.is_image))
 
     @property
     def _meant(self) -> str:
@@ -305,17 +321,17 @@ class CanvasPane(ReadingTab):
             return
         with hold_keys(self, "Opening the file"):
             try:
-                self._take(await self._canvas_state.open(key), to_save=to_save)
+                await self._take(await self._canvas_state.open(key), to_save=to_save)
             except ClientError as error:
                 self._refused(error)
 
-    def _take(self, item: OpenItem, *, to_save: bool) -> None:
+    async def _take(self, item: OpenItem, *, to_save: bool) -> None:
         if to_save:
             self._ask_where(item)
             return
-        self.reader.show_item(item)
+        await self.reader.show_item(item)
         self.add_class("reading")
-        self.screen.set_focus(self.reader.text)
+        self.screen.set_focus(self.reader.front)
 
     # a file of this machine
 

@@ -30,11 +30,13 @@ from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.kit.fields import LineInput
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.pages import OutputPage, SourcePage
+from quarterdeck.tui.kit.picture_reader import PictureReader
 from quarterdeck.tui.kit.rows import Row, RowList
 from quarterdeck.tui.kit.spans import Emphasis, Line, Span, TextRole
-from quarterdeck.tui.kit.text_view import ColoredReader, ForwardsToPane, PaneAction
+from quarterdeck.tui.kit.text_view import ForwardsToPane, PaneAction
 from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
 from quarterdeck.tui.panes.tabs import ReadingTab
+from quarterdeck.tui.screens.picture import view_image
 from quarterdeck.tui.textual_ext.type_ahead import KeyHold, hold_keys
 from quarterdeck.wire.files import FileStatus, FoundFile
 from quarterdeck.wire.replicas import WorkspaceStatus
@@ -221,7 +223,7 @@ class Finder(Vertical):
 NO_COLORS = "Too large for colors."
 
 
-class FileReader(ColoredReader):
+class FileReader(PictureReader):
     """Shows an `OpenFile`. It can be read at once; its colors come shortly after."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*eager_bindings(KeyContext.FILE)]
@@ -234,13 +236,16 @@ class FileReader(ColoredReader):
     def place(self) -> KeyContext:
         return KeyContext.FILE
 
-    def show_file(self, file: OpenFile) -> None:
+    async def show_file(self, file: OpenFile) -> None:
         """Show a file; one that was read again keeps its scroll position."""
         before, self.file = self.file, file
         same = before is not None and (before.repo_name, before.path) == (file.repo_name, file.path)
         if same and before == file:
             return
         facts = size_words(file.size)
+        if file.is_image:
+            await self.show_picture(file.path, file.data, facts=facts, instead=_instead(file))
+            return
         if file.text is None:
             self.show_page(file.path, OutputPage(_instead(file)), facts=facts)
             self.say("")
@@ -301,7 +306,7 @@ class FilesPane(ReadingTab):
 
     @property
     def keys_target(self) -> Widget:
-        return self.reader.text if self.has_class("reading") else self.finder.field
+        return self.reader.front if self.has_class("reading") else self.finder.field
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= BESIDE, "beside")
@@ -476,10 +481,10 @@ class FilesPane(ReadingTab):
             await self._outside(action, file)
             return
         self.add_class("opened")
-        self.reader.show_file(file)
+        await self.reader.show_file(file)
         if not again:
             self.add_class("reading")
-            self.screen.set_focus(self.reader.text)
+            self.screen.set_focus(self.reader.front)
 
     def _not_read(self, path: str, error: ClientError) -> None:
         words = unreadable_words(self._app_state.replicas.get(self.replica_id))
@@ -490,7 +495,9 @@ class FilesPane(ReadingTab):
     async def _outside(self, action: str, file: OpenFile) -> None:
         app, problem = cast("App[Any]", self.app), ""
         try:
-            if action == "edit":
+            if action == "view":
+                problem = await view_image(self, self._app_state, file.data, file.is_image)
+            elif action == "edit":
                 await look_at(app, file.name, file.data, editor)
             elif file.text is None:
                 problem = f"{file.name} is not a text: " + keyed("{file.edit} opens it in $EDITOR.")

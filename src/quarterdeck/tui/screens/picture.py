@@ -1,17 +1,21 @@
 """The page that shows the images of a message or a file in the whole window."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.widget import Widget
 from textual.widgets import Static
 
 from quarterdeck.store.app_state import AppState
 from quarterdeck.tui.actions import KeyContext, bindings
-from quarterdeck.tui.pictures import PictureView
+from quarterdeck.tui.pictures import PictureView, why_none
 from quarterdeck.tui.screens.page import PageScreen
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.app import Cockpit
 
 
 class PictureScreen(PageScreen):
@@ -59,3 +63,13 @@ class PictureScreen(PageScreen):
         title = self.query_one("#picture-title", Static)
         title.set_class(failed, "trouble")
         title.update(f"{position}: {text}")
+
+
+async def view_image(pane: Widget, app_state: AppState, content: bytes, is_image: bool) -> str:
+    """Show an image in the whole window; return why not, or nothing."""
+    if not is_image:
+        return "Not an image that can be shown."
+    why = await why_none(cast("Cockpit", pane.app))
+    if not why:
+        await pane.app.push_screen(PictureScreen(app_state, [content]))
+    return why
