@@ -4,9 +4,12 @@ import fcntl
 import os
 import re
 import struct
+import subprocess
+import tempfile
 import termios
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -15,6 +18,7 @@ from tests.support.pictured import HEIGHT, WIDTH, PictureTerminal, difference
 from tests.support.visible import text_rows
 from tests.tui_transcript.conftest import Session
 
+TMUX_QUERY = b"\x1b[>q"
 QUERY = b"\x1b[>0q\x1b[16t\x1b[c"
 F2, F3, F4, F7, F9 = "\x1bOQ", "\x1bOR", "\x1bOS", "\x1b[18~", "\x1b[20~"
 SAME = 12.0
@@ -31,13 +35,15 @@ class Viewer(Session):
         rows: int = 20,
         pixels: bool = True,
         says: bytes,
+        query: bytes = QUERY,
+        script: str = "pictures_app.py",
         **variables: str,
     ) -> None:
         self._pixels = pixels
-        self._replies = {b"\x1b[5n": b"\x1b[0n", b"\x1b[?2026$p": b"\x1b[?2026;2$y", QUERY: says}
+        self._replies = {b"\x1b[5n": b"\x1b[0n", b"\x1b[?2026$p": b"\x1b[?2026;2$y", query: says}
         self._answered = 0
         self.terminal = PictureTerminal(columns, rows)
-        super().__init__("pictures_app.py", columns, rows, *arguments, TMUX="", **variables)
+        super().__init__(script, columns, rows, *arguments, TMUX="", **variables)
         self.screen = self.terminal.screen
         self._stream = self.terminal
 
@@ -90,23 +96,23 @@ def images(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def view(images: tuple[Path, Path]) -> Iterator["type[Viewer]"]:
+def view(images: tuple[Path, Path]) -> Iterator[Callable[..., Viewer]]:
     """Opens the small app; closes it."""
     opened: list[Viewer] = []
 
-    def start(says: bytes = b"", setting: str = "auto", **options: object) -> Viewer:
-        viewer = Viewer(setting, *map(str, images), says=says, **options)  # pyright: ignore[reportArgumentType]
+    def start(says: bytes, setting: str = "auto", **options: Any) -> Viewer:
+        viewer = Viewer(setting, *map(str, images), says=says, **options)
         opened.append(viewer)
         return viewer
 
-    yield start  # pyright: ignore[reportReturnType]
+    yield start
     for viewer in opened:
         viewer.close()
 
 
 @pytest.mark.parametrize("terminal", TERMINALS)
 def test_an_image_is_shown_covered_uncovered_and_removed(
-    view: "type[Viewer]", images: tuple[Path, Path], terminal: str
+    view: Callable[..., Viewer], images: tuple[Path, Path], terminal: str
 ) -> None:
     viewer = view(says=TERMINALS[terminal])
     bounds = viewer.shown(images[0])
@@ -134,7 +140,7 @@ def test_an_image_is_shown_covered_uncovered_and_removed(
 
 @pytest.mark.parametrize("terminal", ["kitty", "sixel"])
 def test_an_image_survives_another_size_a_redraw_and_a_suspension(
-    view: "type[Viewer]", images: tuple[Path, Path], terminal: str
+    view: Callable[..., Viewer], images: tuple[Path, Path], terminal: str
 ) -> None:
     viewer = view(says=TERMINALS[terminal])
     viewer.shown(images[0])
@@ -169,7 +175,7 @@ def bounds_of(viewer: Viewer) -> tuple[int, int, int, int]:
     ids=["unknown", "no name", "setting", "class", "no size", "no differ"],
 )
 def test_elsewhere_an_image_is_half_blocks(
-    view: "type[Viewer]", says: bytes, setting: str, pixels: bool, variables: dict[str, str]
+    view: Callable[..., Viewer], says: bytes, setting: str, pixels: bool, variables: dict[str, str]
 ) -> None:
     viewer = view(says, setting, pixels=pixels, **variables)
     viewer.wait_text("shown: PNG")
@@ -178,7 +184,36 @@ def test_elsewhere_an_image_is_half_blocks(
     assert b"\x1b_G" not in viewer.output and b'q"1;1' not in viewer.output
 
 
-def test_off_says_so_and_the_terminal_is_asked_once(view: "type[Viewer]") -> None:
+def test_tmux_passes_an_image_to_the_terminal_around_it(
+    images: tuple[Path, Path], require_tool: Callable[[str], str]
+) -> None:
+    tmux = require_tool("tmux")
+    with tempfile.TemporaryDirectory(prefix="qd-") as directory:
+        viewer = Viewer(
+            directory,
+            "auto",
+            *map(str, images),
+            says=b"\x1bP>|kitty(0.35.2)\x1b\\",
+            query=TMUX_QUERY,
+            script="pictures_in_tmux.py",
+        )
+        try:
+            left, _, right, _ = viewer.shown(images[0])
+            assert (left, right) == (3, 57)
+            viewer.send(F2)
+            viewer.wait_text("Question")
+            viewer.send("\x1b")
+            viewer.shown(images[0])
+            viewer.send(F3)
+            viewer.wait_text("gone")
+            viewer.wait(lambda: not viewer.terminal.kitty)
+            assert viewer.terminal.picture() is None
+        finally:
+            viewer.close()
+            subprocess.run([tmux, "-S", f"{directory}/tmux", "kill-server"], check=False)
+
+
+def test_off_says_so_and_the_terminal_is_asked_once(view: Callable[..., Viewer]) -> None:
     viewer = view(TERMINALS["kitty"], "off")
     viewer.wait_text('shown: Images are off (cockpit.images = "off").')
     assert viewer.output.count(QUERY) == 1
