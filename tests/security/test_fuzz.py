@@ -7,6 +7,7 @@ as many seconds as ARGS says, and other inputs every time.
 """
 
 import asyncio
+import base64
 import gzip
 import io
 import json
@@ -34,6 +35,7 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from PIL import Image
 
 from quarterdeck.cli.cockpit import read_cockpit_file
 from quarterdeck.cli.config import with_value
@@ -55,6 +57,9 @@ from quarterdeck.service.errors import ApiError
 from quarterdeck.store.automation_draft import coming
 from quarterdeck.store.environment_paste import counts_text, parse, plan
 from quarterdeck.transcript.fold import Transcript
+from quarterdeck.transcript.images import dimensions
+from quarterdeck.tui.picture_decoder import LONGEST_SIDE, decoded
+from quarterdeck.tui.pictures import NotShownError
 from quarterdeck.tui.terminal.channel import FrameEncoder
 from quarterdeck.tui.terminal.decoder import FrameDecoder
 from quarterdeck.tui.terminal.ghostty import GhosttyCore
@@ -452,6 +457,27 @@ SAVES = [
 ]
 
 
+# Images of chats and files
+
+
+def read_image(data: bytes, _: Path) -> None:
+    """Any bytes have a size or none, and are decoded or refused in a sentence."""
+    dimensions(base64.b64encode(data).decode())
+    with suppress(NotShownError):
+        pixels = decoded(data).pixels
+        assert pixels.mode == "RGB" and max(pixels.size) <= LONGEST_SIDE
+
+
+def images() -> list[bytes]:
+    """Return a small image of each kind."""
+    made: list[bytes] = []
+    for kind in ("PNG", "JPEG", "GIF", "WEBP"):
+        file = io.BytesIO()
+        Image.linear_gradient("L").resize((60, 40)).convert("RGB").save(file, kind)
+        made.append(file.getvalue())
+    return made
+
+
 TARGETS = {
     "command rules": Target(lambda: COMMANDS, read_command),
     "engine link": Target(lambda: LINK, read_link),
@@ -463,6 +489,7 @@ TARGETS = {
     "schedule": Target(lambda: SCHEDULES, read_schedule),
     "journal": Target(lambda: [b"".join(small_journal())], read_journal),
     "save": Target(lambda: SAVES, read_save),
+    "image": Target(images, read_image),
 }
 
 

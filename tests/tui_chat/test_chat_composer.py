@@ -200,7 +200,7 @@ async def test_files_go_with_a_message(live: Installation, tmp_path: Path) -> No
         await desk.write("look")
         await desk.press("enter")
         await desk.miss("with the next message")
-        await desk.see("[image: image/png]")
+        await desk.see("[image: image/png, ")
         page = await client.history.page(made.id)
         sent = next(one for one in page.events if one.type == "user-message")
         assert base64.b64decode(sent.payload["images"][0]["source"]["data"]) == png()

@@ -251,7 +251,7 @@ async def test_images_of_a_message_are_saved(live: Installation, tmp_path: Path)
         await client.messages.send(
             made.id, SendMessage(message="look", images=[Image(source=source)])
         )
-        await desk.see("[image: image/png]")
+        await desk.see("[image: image/png, ")
         await eventually(lambda: not desk.replica("alpha").works)
         await desk.press("tab", "home", "s")
         await desk.see("Save 1 image")

@@ -24,6 +24,7 @@ from quarterdeck.transcript.blocks import (
     TextPart,
     ThoughtBlock,
 )
+from quarterdeck.transcript.images import image_words
 from quarterdeck.transcript.steps import (
     NoteAdded,
     OwnTurnBegan,
@@ -69,6 +70,7 @@ class Content(AcpRecord):
     uri: str | None = None
     name: str | None = None
     mime_type: str | None = None
+    data: str | None = None
     resource: dict[str, Any] | None = None
 
 
@@ -217,6 +219,8 @@ def content_text(content: Content) -> str:
     if isinstance(text := resource.get("text"), str):
         return text
     name = content.name or content.uri or resource.get("uri") or content.mime_type or ""
+    if content.type == "image" and content.data:
+        name = image_words(str(name), content.data)
     return f"[{content.type}{': ' if name else ''}{name}]"
 
 
@@ -412,7 +416,9 @@ def _image_name(image: Payload) -> str:
     if not isinstance(source, dict):
         return "image"
     known: Payload = source  # pyright: ignore[reportUnknownVariableType]
-    return one_line(str(known.get("url") or known.get("media_type") or "image"))
+    name = one_line(str(known.get("url") or known.get("media_type") or "image"))
+    data = known.get("data")
+    return image_words(name, data) if isinstance(data, str) and data else name
 
 
 def _turn_started(payload: Payload) -> Sequence[Step]:
