@@ -15,6 +15,7 @@ from quarterdeck.local.checkout import (
     PENDING,
     START_REF,
     LocalCheckout,
+    MergeStrategy,
     OverlapError,
     read_patch,
 )
@@ -96,8 +97,8 @@ async def test_a_patch_is_applied_without_staging_it(place: Path) -> None:
     assert git(place, "ls-files", "--stage") == index
     assert git(place, "log", "-1", "--format=%s") == "Base"
     assert nothing_is_left(place)
-    with pytest.raises(OverlapError):  # what was applied is now a change of the checkout
-        await checkout.apply(patch_of(place))
+    assert await checkout.apply(patch_of(place)) == []
+    assert contents(place) == {**expected, "untouched": b"mine\n", "mine": b"mine\n"}
 
 
 async def test_files_that_are_already_as_they_would_become_are_left(place: Path) -> None:
@@ -109,6 +110,44 @@ async def test_files_that_are_already_as_they_would_become_are_left(place: Path)
     changed = await checkout.apply(patch_of(place))
     assert set(changed) == {"removed", "directory", "directory/only", "link"}
     assert contents(place) == expected
+    assert nothing_is_left(place)
+
+
+@pytest.mark.parametrize("strategy", ["merge", "squash", "rebase"])
+async def test_what_was_applied_is_merged(place: Path, strategy: MergeStrategy) -> None:
+    checkout = await LocalCheckout.find(place)
+    await checkout.apply(patch_of(place))
+    (place / "untouched").write_text("mine\n")
+    git(place, "add", "changed")  # staged is as good as not
+    await checkout.merge("qd/work", strategy, "Bring it in")
+    assert contents(place) == {**contents_of(place, "qd/work"), "untouched": b"mine\n"}
+    assert git(place, "status", "--porcelain").split() == ["M", "untouched"]
+    assert nothing_is_left(place)
+
+
+@pytest.mark.parametrize("name", ["new/deep", "changed", "mode", "staged", "removed"])
+async def test_what_was_edited_after_it_was_applied_is_named(place: Path, name: str) -> None:
+    checkout = await LocalCheckout.find(place)
+    await checkout.apply(patch_of(place))
+    if name == "mode":
+        name = "new/deep"
+        (place / name).chmod(0o755)
+    elif name == "staged":
+        name = "changed"
+        text = (place / name).read_text()
+        (place / name).write_text("only staged\n")
+        git(place, "add", name)
+        (place / name).write_text(text)
+    else:
+        with (place / name).open("a") as file:
+            file.write("mine\n")
+    index, before = git(place, "ls-files", "--stage"), contents(place)
+    with pytest.raises(OverlapError) as caught:
+        await checkout.merge("qd/work", "merge", "Bring it in")
+    assert caught.value.files == [name]
+    assert contents(place) == before
+    assert git(place, "ls-files", "--stage") == index
+    assert git(place, "log", "-1", "--format=%s") == "Base"
     assert nothing_is_left(place)
 
 

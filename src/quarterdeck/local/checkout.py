@@ -159,8 +159,7 @@ class LocalCheckout(LocalRepository):
                     ) from error
                 raise
             after = await self._text("write-tree", index=index)
-        step = _Step(before or EMPTY_TREE, after)
-        return await self._advance(await self._without_same(step), replica)
+        return await self._advance(_Step(before or EMPTY_TREE, after), replica)
 
     async def merge(
         self, branch: str, strategy: MergeStrategy, message: str, replica: str | None = None
@@ -245,10 +244,12 @@ class LocalCheckout(LocalRepository):
     async def _advance(self, step: _Step, replica: str | None) -> list[str]:
         """Change the files from one tree to another."""
         changes = await self._changes(step)
-        started: list[_TreeChange] = []
         edited = await self._edited(step, changes)
-        if edited and replica is not None:
-            started = await self._started(step, changes, edited, replica)
+        started = await self._same(step, changes, edited)
+        others = [path for path in edited if path not in {change.path for change in started}]
+        if others and replica is not None:
+            started += await self._started(step, changes, others, replica)
+        if started:
             step = replace(step, tree_from=await self._tree(step.tree_from, started))
             changes = await self._changes(step)
             remaining = set(edited) - {change.path for change in started}
@@ -279,30 +280,41 @@ class LocalCheckout(LocalRepository):
             await self._finish(step)
         return [change.path for change in changes]
 
-    async def _without_same(self, step: _Step) -> _Step:
-        """Leave out files that already have their new content: a replica may have started with them."""
-        changes = await self._changes(step)
-        edited = set(await self._edited(step, changes))
-        same = [
+    async def _same(
+        self, step: _Step, changes: Sequence[_TreeChange], edited: Sequence[str]
+    ) -> list[_TreeChange]:
+        """Return the changes to files that already are as they would become, by git's comparison.
+
+        An earlier `apply` may have written them, or the replica started with them.
+        """
+        paths = set(edited)
+        candidates = [
             change
             for change in changes
-            if change.path in edited
-            and change.new is not None
-            and await self._hash(change.path) == change.new
+            if change.path in paths and _SUBMODULE not in (change.old_mode, change.new_mode)
         ]
-        reverted = [
-            _TreeChange(change.path, change.new, change.old, change.new_mode, change.old_mode)
-            for change in same
+        if not candidates:
+            return []
+        async with self._index(copied=True) as index:
+            await self._update_index(index, candidates)
+            await self._refresh(index)
+            arguments = ("diff-index", "--name-only", "--no-renames", "-z", step.tree_to)
+            differing = set(split_names(await self._git(*arguments, index=index)))
+        same = [
+            change
+            for change in candidates
+            if change.path not in differing
+            and (change.new is not None or self._is_missing(change.path))
         ]
-        return replace(step, tree_to=await self._tree(step.tree_to, reverted))
+        return await self._unstaged(step, same)
 
     async def _started(
         self, step: _Step, changes: Sequence[_TreeChange], edited: Sequence[str], replica: str
     ) -> list[_TreeChange]:
         """Return the changes to `step.tree_from` that a replica started with.
 
-        Left out are edited files that the replica did not start with, whose edit the change would
-        undo, and, when the index is to change, whose index entry differs.
+        Left out are edited files that the replica did not start with, and whose edit the change
+        would undo.
 
         An agent can move the reference, but only to files whose content here it knows exactly.
         """
@@ -324,12 +336,16 @@ class LocalCheckout(LocalRepository):
             and _SUBMODULE not in (change.old_mode, change.new_mode)
             and not await self._undoes(change, target[change.path])
         ]
+        return await self._unstaged(step, started)
+
+    async def _unstaged(self, step: _Step, changes: Sequence[_TreeChange]) -> list[_TreeChange]:
+        """Leave out, when the index is to change, files of which it has another content."""
         if step.commit_to is None:
-            return started
+            return list(changes)
         staged = await self._staged()
         return [
             change
-            for change in started
+            for change in changes
             if staged.get(change.path)
             in (_entry(change.old_mode, change.old), _entry(change.new_mode, change.new))
         ]
@@ -454,6 +470,9 @@ class LocalCheckout(LocalRepository):
             if change.path in changed
             or (change.old is None and self._in_the_way(change.path, removed))
         ]
+
+    def _is_missing(self, path: str) -> bool:
+        return not os.path.lexists(self.top / path)
 
     def _in_the_way(self, path: str, removed: set[str]) -> bool:
         """Return whether something is at the path of a new file or of its directory."""
