@@ -325,6 +325,24 @@ async def test_the_chosen_model_outlives_the_engine(place, agents, message):
     assert spoken(again, chat) == ["a"]
 
 
+@pytest.mark.parametrize("by_request", [True, False])
+async def test_a_turn_that_a_person_puts_to_rest_has_not_failed(place, agents, message, by_request):
+    task, _, entries, link = await started(place, agents)
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "wait"))
+    await entries.wait("chat.turn.delta", 2)
+    await link.shutdown(by_request=by_request)
+    await asyncio.wait_for(task, 20)
+    await asyncio.wait_for(entries.link.wait_closed(), 5)
+    (end,) = [payload for kind, payload in deltas(entries, chat) if kind == "turn-result"]
+    assert end["stopped"] is True
+    assert end["stopReason"] == ("cancelled" if by_request else "failed")
+    assert bool(end["error"]) is not by_request
+    assert bool(told_of(entries, chat)["turnFailed"]) is not by_request
+    kinds = [entry.type for entry in of_chat(entries, chat)]
+    assert ("chat.interrupted" in kinds) is by_request
+
+
 @pytest.mark.long
 async def test_a_killed_engine_closes_its_turn_and_goes_on_with_the_queue(place, agents, message):
     program = (agents.__file__, str(place.run_dir))

@@ -27,7 +27,6 @@ from tests.system.conftest import installed
 from tests.system.sources import Source, serve_source
 
 RESTARTED = "The engine was restarted in the middle of this turn."
-STOPPED = "The workspace was stopped in the middle of this turn."
 
 
 @pytest.fixture(scope="module")
@@ -342,7 +341,8 @@ def test_sleep_and_wake_with_a_queue(deck: Installation, stocked: str) -> None:
     assert deck.post(f"/v1/workspaces/{id}/sleep") == {"success": True}
     assert deck.replica(id)["status"] == "sleeping"
     assert deck.processes(id) == []
-    assert deck.result(id, first["message_id"])["error"] == STOPPED
+    end = deck.result(id, first["message_id"])
+    assert (end["stopReason"], end["error"], end["stopped"]) == ("cancelled", None, True)
     queue = deck.get(f"/v1/replica/{id}/chats/{second['chat_id']}/queue")
     assert [one["id"] for one in queue["queue"]] == [second["message_id"]]
     assert queue["processing"] is False

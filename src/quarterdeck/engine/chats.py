@@ -158,9 +158,12 @@ class ChatRegistry:
         for runner in list(self._runners.values()):
             await runner.review_questions()
 
-    async def stop(self) -> None:
-        """End every turn and agent; queues stay for the next engine."""
-        await asyncio.gather(*(runner.stop() for runner in self._runners.values()))
+    async def stop(self, by_request: bool = False) -> None:
+        """End every turn and agent; queues stay for the next engine.
+
+        `by_request`: a person puts the workspace to rest, so the turns have not failed.
+        """
+        await asyncio.gather(*(runner.stop(by_request) for runner in self._runners.values()))
         await self._tasks.close()
 
     async def _accept(self, runner: ChatRunner, message: DeliverMessage) -> None:

@@ -52,6 +52,7 @@ from quarterdeck.wire.engine import (
     OrderQueue,
     ReadFile,
     RenameEngineChat,
+    ShutDown,
     SteerQueued,
     StreamCommand,
     StreamTerminal,
@@ -248,6 +249,7 @@ class Engine:
         self._queue_changes = QueueChanges(self._chats, journal)
         self.ending = asyncio.Event()
         """Set when the engine is to end."""
+        self._by_request = False
         self.table = self._methods()
 
     @classmethod
@@ -285,7 +287,7 @@ class Engine:
         """End turns, agents, terminals and commands, and write the journal's last entries."""
         self._repos.close()
         ending = TaskOwner()
-        ending.start(self._chats.stop(), "ending chats")
+        ending.start(self._chats.stop(self._by_request), "ending chats")
         ending.start(self._terminals.close_all(), "ending terminals")
         await ending.wait(STOP_SECONDS)
         await ending.close()
@@ -341,7 +343,7 @@ class Engine:
         chats, terminals = self._chats, self._terminals
         return {
             "status": Method(self._status),
-            "shutdown": Method(self._shutdown),
+            "shutdown": Method(_taking(ShutDown, self._shutdown)),
             "exec": Method(_taking(ExecRequest, self._exec), lasting=False),
             "terminal.list": Method(self._terminal_list),
             "terminal.create": Method(_taking(CreateTerminal, terminals.create)),
@@ -395,7 +397,8 @@ class Engine:
             setup=self._boot.state,
         )
 
-    async def _shutdown(self, _: dict[str, Any] | None) -> None:
+    async def _shutdown(self, call: ShutDown) -> None:
+        self._by_request = call.by_request
         self.ending.set()
 
     async def _exec(self, request: ExecRequest) -> ExecResponse:

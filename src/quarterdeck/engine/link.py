@@ -63,6 +63,7 @@ from quarterdeck.wire.engine import (
     QueueChanged,
     ReadFile,
     RenameEngineChat,
+    ShutDown,
     Steered,
     SteerQueued,
     StreamCommand,
@@ -326,9 +327,9 @@ class EngineLink:
         """Return counts of the engine, and whether its journal can be written."""
         return await self._call("status", None, EngineReport)
 
-    async def shutdown(self) -> None:
+    async def shutdown(self, by_request: bool = False) -> None:
         """Ask the engine to end; the journal's last entries follow, then the link closes."""
-        await self._send("shutdown", None)
+        await self._send("shutdown", ShutDown(by_request=by_request))
 
     async def exec(self, request: ExecRequest) -> ExecResponse:
         """Run a shell command in the workspace root. Closing the link stops it."""

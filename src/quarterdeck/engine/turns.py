@@ -84,6 +84,7 @@ class ChatRunner:
         self._worker: asyncio.Task[None] | None = None
         self._questions = Questions(self._hear)
         self._stopping = False
+        self._cut_off = TurnOutcome(StopReason.FAILED, error=STOPPED)
         self._retired = False
 
     def wake(self) -> None:
@@ -225,9 +226,11 @@ class ChatRunner:
         await self.interrupt()
         await self.stop()
 
-    async def stop(self) -> None:
-        """End the running turn as failed, and the agent."""
+    async def stop(self, by_request: bool = False) -> None:
+        """End the running turn, and the agent. The turn has failed unless a person requested it."""
         self._stopping = True
+        if by_request:
+            self._cut_off = TurnOutcome(StopReason.CANCELLED)
         if self._turn is not None and self._turn.task is not None:
             self._turn.task.cancel()
         await self._agent.drop()
@@ -306,13 +309,13 @@ class ChatRunner:
     async def _outcome(self, turn: RunningTurn) -> TurnOutcome:
         """Return the turn's outcome; raise only when the worker is cancelled."""
         if self._stopping:
-            return TurnOutcome(StopReason.FAILED, error=STOPPED)
+            return self._cut_off
         if turn.interrupting:
             return TurnOutcome(StopReason.CANCELLED)
         turn.task = self._tasks.start(self._prompt(turn), f"turn {turn.message.message_id}")
         await asyncio.wait({turn.task})
         if self._stopping:
-            return TurnOutcome(StopReason.FAILED, error=STOPPED)
+            return self._cut_off
         if turn.task.cancelled():
             return TurnOutcome(StopReason.CANCELLED)
         outcome = turn.task.result()
@@ -449,7 +452,7 @@ class ChatRunner:
         drafts = [
             *turn.shown(chat),
             turn_events.turn_result(
-                message, outcome, stopped=outcome.error == STOPPED, **self._meter.spent()
+                message, outcome, stopped=outcome is self._cut_off, **self._meter.spent()
             ),
             turn_events.completed(message, not (cancelled or failed), more, plan_ready),
         ]

@@ -8,7 +8,7 @@ refused call has `EngineFault` as `data`, so that the service can pass it on unc
 |---|---|---|
 | `open` | `OpenLink` | `EngineHello`; with `after` set, `journal` notifications follow until the link closes |
 | `status` | - | `EngineReport` |
-| `shutdown` | - | null; then agents and terminals are stopped and the process ends |
+| `shutdown` | `ShutDown` | null; then agents and terminals are stopped and the process ends |
 | `exec` | `ExecRequest` | `ExecResponse` |
 | `terminal.list` | - | `TerminalList` |
 | `terminal.create` | `CreateTerminal` | `TerminalAnswer` |
@@ -100,6 +100,13 @@ class EngineConfig(CamelRecord):
     known_index: Index = 0
     """The newest journal entry that the service has stored: numbers continue above it, even if the
     journal was lost."""
+
+
+class ShutDown(CamelRecord):
+    """Ends the engine."""
+
+    by_request: bool = False
+    """A person puts the workspace to rest: a running turn counts as interrupted, not as failed."""
 
 
 class OpenLink(CamelRecord):

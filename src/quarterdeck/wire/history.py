@@ -81,7 +81,7 @@ class TurnResult(CamelRecord):
     usage: dict[str, Any] | None = None
     """Tokens used, as the agent counts them."""
     stopped: bool = Field(default=False, exclude_if=lambda stopped: not stopped)
-    """It failed because its workspace was put to rest; left out when it did not (own field)."""
+    """Its workspace was put to rest in the middle of it; left out otherwise (own field)."""
     model: str | None = Field(default=None, exclude_if=lambda model: model is None)
     """Id of the model that the turn ran with; left out when it is not known (own field)."""
     duration_ms: int | None = Field(default=None, exclude_if=lambda duration: duration is None)

@@ -168,10 +168,11 @@ class WorkspaceManager:
         secret = self._site.tools.context.vault.unseal(row.id, row.engine_secret_sealed)
         return await self.call(row, lambda _: open_link(self._site, secret))
 
-    async def sleep(self, only_if: Check | None = None) -> bool:
+    async def sleep(self, only_if: Check | None = None, *, by_request: bool = False) -> bool:
         """Stop the engine and keep the files; nothing changes for one that rests.
 
-        With `only_if`, False and nothing changed when the check fails.
+        With `only_if`, False and nothing changed when the check fails. With `by_request`, a turn
+        that runs counts as interrupted, not as failed.
 
         Messages that the engine did not process wait until it is woken. One that is accepted while
         the engine is being stopped wakes it again, and so does a call of `wake`.
@@ -181,9 +182,9 @@ class WorkspaceManager:
             SandboxError: the sandbox cannot be stopped; the workspace continues to run.
         """
         async with self._lock:
-            return await self._sleep("put to sleep", only_if)
+            return await self._sleep("put to sleep", only_if, by_request)
 
-    async def archive(self, only_if: Check | None = None) -> bool:
+    async def archive(self, only_if: Check | None = None, *, by_request: bool = False) -> bool:
         """Put it to sleep if it is active, then pack its files.
 
         A message or a call of `wake` in the meantime wakes it, which also stops the packing; then,
@@ -194,7 +195,7 @@ class WorkspaceManager:
             SandboxError: it cannot be stopped, and continues to run; or not packed, and sleeps.
         """
         async with self._lock:
-            if not await self._sleep("archived", only_if):
+            if not await self._sleep("archived", only_if, by_request):
                 return False
             status, _ = await self._tools.context.database.read(self._status_and_position)
             if status == WorkspaceStatus.SLEEPING and not self.over:
@@ -244,7 +245,7 @@ class WorkspaceManager:
             await asyncio.wait({packing})
         await self._cancel_life()
 
-    async def _sleep(self, action: str, only_if: Check | None) -> bool:
+    async def _sleep(self, action: str, only_if: Check | None, by_request: bool) -> bool:
         status, mark = await self._tools.context.database.read(self._status_and_position)
         if status in RESTING:
             return True
@@ -253,7 +254,7 @@ class WorkspaceManager:
         try:
             if only_if is not None and (not await only_if() or self._wake_after):
                 return False
-            slept = await self._stop()
+            slept = await self._stop(by_request)
         except BaseException:
             self.begin()
             raise
@@ -265,11 +266,11 @@ class WorkspaceManager:
         await self._wake_for_news(mark)
         return True
 
-    async def _stop(self) -> bool:
+    async def _stop(self, by_request: bool) -> bool:
         """End the engine, then enter sleeping; False when the state has changed by now."""
         self.stopping = True
         try:
-            await self._end_engine()
+            await self._end_engine(by_request)
             await self._cancel_life()
             await (await self._site.driver()).stop(self._site.id)
             return await self._tools.context.event_log.write(
@@ -302,7 +303,7 @@ class WorkspaceManager:
     def _now(self) -> str:
         return moment_text(self._tools.context.clock())
 
-    async def _end_engine(self) -> None:
+    async def _end_engine(self, by_request: bool) -> None:
         """Request the engine to end, and wait until its journal was stored to the last entry."""
         link = self._site.line.link
         if self._life is None or link is None:
@@ -312,7 +313,7 @@ class WorkspaceManager:
         life.ending = True
         try:
             async with asyncio.timeout(self._tools.settings.link_limit):
-                await link.shutdown()
+                await link.shutdown(by_request)
         except EngineGoneError:
             pass  # it ended before it could answer
         except (EngineError, TimeoutError) as e:

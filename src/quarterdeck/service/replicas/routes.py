@@ -136,8 +136,11 @@ _workspaces_replica = replica_router("workspaces")
 
 @_workspaces_replica.post("/sleep")
 async def sleep(fleet: FleetDep, workspace: Workspace) -> Success:
-    """Stop the engine and keep the files; answered when it sleeps."""
-    await fleet.of(workspace.id).sleep()
+    """Stop the engine and keep the files; answered when it sleeps.
+
+    A turn that runs is interrupted.
+    """
+    await fleet.of(workspace.id).sleep(by_request=True)
     return Success()
 
 
@@ -147,7 +150,7 @@ async def archive(fleet: FleetDep, workspace: Workspace) -> Success:
 
     What wakes it meanwhile comes first: then it is a conflict.
     """
-    if not await fleet.of(workspace.id).archive():
+    if not await fleet.of(workspace.id).archive(by_request=True):
         raise ApiError(
             ErrorCode.CONFLICT, "The replica was not archived: it was woken or deleted meanwhile."
         )
