@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.agents.port import AgentDiedError, AgentUnavailableError, Prompt, StopReason
+from quarterdeck.wire.chats import PLAN_APPROVED
 from tests.support.git import commit_files
 
 
@@ -120,6 +121,35 @@ async def test_plan_mode_runs_nothing_and_is_left_again(builtin, heard, workspac
     assert list(workspace.iterdir()) == []
     await session.prompt(message("touch a"))
     assert [path.name for path in workspace.iterdir()] == ["a"]
+
+
+async def test_an_approved_plan_is_run(builtin, heard, workspace) -> None:
+    session = await builtin()
+    await session.prompt(message("touch a", "touch b", plan_mode=True))
+    assert "Approve the plan" in heard.text()
+    heard.events.clear()
+    outcome = await session.prompt(Prompt("m2", f"A notice.\n\n{PLAN_APPROVED}"))
+    assert outcome.stop_reason == StopReason.END_TURN
+    assert {path.name for path in workspace.iterdir()} == {"a", "b"}
+    assert [entry["status"] for entry in heard.payloads("plan")[-1]["entries"]] == 2 * ["completed"]
+    assert "2 blocks ran without an error." in heard.text()
+    await session.prompt(Prompt("m3", PLAN_APPROVED))  # nothing waits any more
+    assert "I have no model" in heard.text()
+
+
+async def test_a_plan_is_approved_after_a_restart_and_only_with_the_next_message(
+    builtin, spec, heard, workspace
+) -> None:
+    session = await builtin()
+    await session.prompt(message("touch a", plan_mode=True))
+    await session.close()
+    session = await builtin(replace(spec, session_id=session.id))
+    await session.prompt(Prompt("m2", PLAN_APPROVED, plan_mode=True))
+    assert list(workspace.iterdir()) == []
+    await session.prompt(message("touch a", plan_mode=True))
+    await session.prompt(message("touch b"))
+    await session.prompt(Prompt("m3", PLAN_APPROVED))
+    assert [path.name for path in workspace.iterdir()] == ["b"]
 
 
 async def test_a_message_without_a_block_gets_an_honest_answer(builtin, heard, spec) -> None:

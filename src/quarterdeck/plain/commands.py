@@ -16,13 +16,13 @@ from quarterdeck.plain.replica_lines import (
 )
 from quarterdeck.plain.session import CanceledError, Session
 from quarterdeck.plain.transcript_lines import rejection_of, spent_lines, tool_lines
-from quarterdeck.store.chats import PLAN_APPROVED, ChatState
+from quarterdeck.store.chats import ChatState
 from quarterdeck.store.git import Failed, failure_of
 from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.blocks import QuestionBlock, ToolBlock
 from quarterdeck.transcript.text import name_line, one_line
-from quarterdeck.wire.chats import Delivery
+from quarterdeck.wire.chats import PLAN_APPROVED, Delivery
 
 
 class QuitError(Exception):

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 _USAGE_UPDATE = "usage_update"
 
-PLAN_APPROVED = "The plan is approved. Go ahead and implement it."
-"""The message that starts a plan."""
-
 
 @dataclass(frozen=True)
 class TokenUse:

@@ -20,6 +20,9 @@ from quarterdeck.wire.base import (
     Timestamp,
 )
 
+PLAN_APPROVED = "The plan is approved. Go ahead and implement it."
+"""The message that starts a plan."""
+
 TOKEN_BUDGET_LIMIT = 10**12
 """Largest token budget; larger ones do not fit every database's integers."""
 

@@ -39,7 +39,7 @@ git status
 ```
 ````
 
-In plan mode I list what I would run and run nothing.
+In plan mode I list what I would run, and run it when you approve the plan.
 
 """
 
@@ -60,7 +60,7 @@ def planned(blocks: list[ShellBlock], directory: str) -> str:
     )
     return (
         f"I would run this in `{directory}`, and stop at the first command that fails:\n\n{steps}"
-        "\n\nNothing was run. Send the message without plan mode to run it."
+        "\n\nNothing was run. Approve the plan, or send the message without plan mode, to run it."
     )
 
 
@@ -134,6 +134,8 @@ class StoredSession(BaseModel):
     id: str
     directory: str
     mode: str = "default"
+    planned: str | None = None
+    """The last message if it was planned, not run."""
     history: list[dict[str, Any]] = []
 
 
@@ -326,10 +328,15 @@ def agent_message(text: str) -> Update:
     return {"sessionUpdate": "agent_message_chunk", "content": _text(text)}
 
 
-def plan(blocks: list[ShellBlock]) -> Update:
-    """Return a plan with one entry for each block."""
+def plan(blocks: list[ShellBlock], completed: int = 0) -> Update:
+    """Return a plan with one entry for each block, the first of which are completed."""
     entries = [
-        {"content": block.title, "priority": "medium", "status": "pending"} for block in blocks
+        {
+            "content": block.title,
+            "priority": "medium",
+            "status": "completed" if number < completed else "pending",
+        }
+        for number, block in enumerate(blocks)
     ]
     return {"sessionUpdate": "plan", "entries": entries}
 
@@ -403,6 +410,7 @@ class BuiltinTurn:
         self._store = store
         self._runner = runner
         self._send = send
+        self._approved = False
 
     async def run(self, message: str) -> BlockFailure | None:
         """Run or plan the message's blocks; return the one that failed.
@@ -410,17 +418,30 @@ class BuiltinTurn:
         Return early when the runner is canceled.
         """
         self._session.history.append(user_message(message))
+        planned, self._session.planned = self._session.planned, None
+        self._approved = planned is not None and self._approves(message)
+        if planned is not None and self._approved:
+            message = planned
         await self._save()
         self._runner.variables = check_variables(message)
         try:
-            return await self._answer(parse(message))
+            return await self._answer(message)
         finally:
             await self._save()
 
-    async def _answer(self, parsed: Parsed) -> BlockFailure | None:
+    def _approves(self, message: str) -> bool:
+        """Return whether a message approves the plan before it; notices may precede its text."""
+        # Imported here: every start would pay for it.
+        from quarterdeck.wire.chats import PLAN_APPROVED
+
+        return self._session.mode != "plan" and message.endswith(PLAN_APPROVED)
+
+    async def _answer(self, message: str) -> BlockFailure | None:
+        parsed = parse(message)
         if not parsed.blocks:
             await self._emit(agent_message(await asyncio.to_thread(help_text, parsed)))
         elif self._session.mode == "plan":
+            self._session.planned = message
             await self._plan(parsed.blocks)
         else:
             return await self._work(parsed)
@@ -451,6 +472,8 @@ class BuiltinTurn:
             runs.append(await self._run(block))
             if runs[-1].exit_code != 0:
                 break
+            if self._approved:
+                await self._emit(plan(blocks, len(runs)))
         return runs
 
     async def _run(self, block: ShellBlock) -> Ran:

@@ -18,7 +18,7 @@ from textual.widgets import Static
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
-from quarterdeck.store.chats import PLAN_APPROVED, ChatState
+from quarterdeck.store.chats import ChatState
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.transcript.export import markdown_of, plain_lines
@@ -507,7 +507,7 @@ class ChatPane(Vertical, TakesKeys):
         """Start the proposed plan."""
         if self.chat is not None and self.chat.plan_waits:
             self.shown.problem = ""
-            self.messages.send(PLAN_APPROVED)
+            self.messages.approve_plan()
 
     def action_change_plan(self) -> None:
         """Ask for another plan with the next message."""

@@ -26,7 +26,7 @@ from quarterdeck.tui.widgets.composer import Composer
 from quarterdeck.tui.widgets.question import QuestionDock
 from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.tui.widgets.tab_bar import Tab
-from quarterdeck.wire.chats import ChatGoal, Delivery, QueuedMessage
+from quarterdeck.wire.chats import PLAN_APPROVED, ChatGoal, Delivery, QueuedMessage
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 
@@ -294,6 +294,10 @@ class ChatMessages:
         sending = partial(self._send, self._shown.id, text, plan_mode, attached, extras, into_turn)
         self._run(sending, "send")
         self._shown.refresh()
+
+    def approve_plan(self) -> None:
+        """Send the message that starts the proposed plan."""
+        self.send(PLAN_APPROVED)
 
     async def _send(
         self,
