@@ -62,6 +62,7 @@ def test_an_ambiguous_prefix_names_the_candidates(deck):
     ("line", "code", "told"),
     [
         (["create", "--name", "a b"], 2, "white space"),
+        (["create", "--name", "a/../b"], 2, "A name has no spaces"),
         (["create", "--name", "probe"], 1, "has this name"),
         (["create", "--environment", "nope"], 1, "no environment"),
         (["create", "--repo", "/", "--env", "global"], 2, "--repo"),

@@ -113,6 +113,8 @@ def test_a_list_is_ordered_by_need_then_activity() -> None:
         ("", "", [], "replica"),
         ("fix it", "repo", ["fix-it", "fix-it-2"], "fix-it-3"),
         ("日本語", "repo", [], "repo"),
+        ("deadbeef", "repo", [], "replica-deadbeef"),
+        ("", "Me & you/..", [], "Me---you"),
     ],
 )
 def test_names_have_no_white_space_and_are_free(

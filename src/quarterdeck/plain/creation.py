@@ -19,7 +19,7 @@ from quarterdeck.store.creation import (
 from quarterdeck.transcript.text import one_line
 from quarterdeck.wire.agents import BUILTIN, Agent
 from quarterdeck.wire.environments import Environment
-from quarterdeck.wire.replicas import UNCOMMITTED_LIMIT
+from quarterdeck.wire.replicas import NAME_RULE, UNCOMMITTED_LIMIT, is_replica_name
 
 
 async def create_replica(session: Session, _: str) -> None:
@@ -54,8 +54,13 @@ async def _ask_request(session: Session) -> CreationRequest:
     models = await models_of(client, agent) if agent else []
     model = await _ask_model(session, models) if models else None
     name = await session.ask("Name (Enter for one made from the prompt):")
-    while any(map(str.isspace, name)):
-        name = await session.ask("Names cannot contain spaces; use - instead. Name:")
+    while name and not is_replica_name(name):
+        why = (
+            "Names cannot contain spaces; use - instead."
+            if any(map(str.isspace, name))
+            else f"A name has {NAME_RULE}."
+        )
+        name = await session.ask(f"{why} Name:")
     message = await session.ask_text(_prompt_question(session))
     return replace(
         request,

@@ -20,6 +20,7 @@ from quarterdeck.wire.replicas import (
     LifecyclePolicy,
     ReplicaConfig,
     ReplicaDetail,
+    as_replica_name,
 )
 from quarterdeck.wire.repositories import Repository
 
@@ -131,7 +132,7 @@ async def branches_of(client: "Client", repository_id: UUID) -> list[str]:
 def suggest_name(message: str, fallback: str, taken: Iterable[str]) -> str:
     """Return a free name without white space, from the start of a message, else the fallback."""
     words = _WORD.findall(_FENCE.sub(" ", message).lower())[:NAME_WORDS]
-    base = "-".join(words)[:40].strip("-") or re.sub(r"\s+", "-", fallback.strip()) or "replica"
+    base = as_replica_name("-".join(words)[:40] or fallback)
     used = set(taken)
     if base not in used:
         return base

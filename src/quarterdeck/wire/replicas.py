@@ -1,9 +1,10 @@
 """Replicas, which the contract also calls workspaces (docs/interface.md 3), and their webhook calls (9)."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, StrictInt
+from pydantic import AfterValidator, ConfigDict, Field, StrictInt
 
 from quarterdeck.wire.base import (
     INTEGRAL,
@@ -20,6 +21,45 @@ from quarterdeck.wire.base import (
 from quarterdeck.wire.chats import Chat, Image, Model, ThinkingLevel
 from quarterdeck.wire.git_state import RepositoryStatus
 from quarterdeck.wire.states import WorkspaceStatus as WorkspaceStatus
+
+NAME_LIMIT = 200
+"""Longest name of a replica, in characters."""
+
+NAME_RULE = (
+    "no spaces, quotes, backslashes or any of * ? [ ] ; & | < >, no empty part, . or .. between"
+    " slashes, and is not an id: 8 or more hexadecimal digits alone, or a UUID"
+)
+_NOT_IN_NAMES = re.compile(r"""[\s*?\[\];&|<>"'`\\]""")
+_HEXADECIMAL = re.compile(r"[0-9a-fA-F]{8,}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def is_replica_name(name: str) -> bool:
+    """Return whether a new replica may have this name; older ones may have others."""
+    return not (
+        _NOT_IN_NAMES.search(name)
+        or any(part in ("", ".", "..") for part in name.split("/"))
+        or _HEXADECIMAL.fullmatch(name)
+        or _UUID.fullmatch(name)
+    )
+
+
+def as_replica_name(text: str) -> str:
+    """Return a name that a replica may have, as like a text as possible."""
+    parts = (_NOT_IN_NAMES.sub("-", part).strip("-") for part in text.split("/"))
+    name = "/".join(part for part in parts if part not in ("", ".", "..")) or "replica"
+    return name if is_replica_name(name) else f"replica-{name}"
+
+
+def _may_be_named(name: str) -> str:
+    if not is_replica_name(name):
+        raise ValueError(f"a name of a replica has {NAME_RULE}")
+    return name
+
+
+_Name = Annotated[
+    str, Field(pattern=r"^\S+$", max_length=NAME_LIMIT), AfterValidator(_may_be_named)
+]
 
 
 class ReplicaRepository(Record):
@@ -220,8 +260,9 @@ class ReplicaConfig(Body):
 class CreateReplica(Body):
     """Body of `POST /v1/replica`. Without a message the workspace starts and waits."""
 
-    name: Annotated[str, Field(pattern=r"^\S+$", max_length=200)]
-    """Name without spaces, unique in the organization."""
+    name: _Name
+    """Name without spaces, unique in the organization. It has no quotes, backslashes or any of
+    `* ? [ ] ; & | < >`, no empty part, `.` or `..` between slashes, and is not like an id."""
     environment_id: GivenId
     """Environment to create it from."""
     message: str | None = None
@@ -253,7 +294,7 @@ class CreateReplica(Body):
 class ForkReplica(Body):
     """Body of `POST /v1/replica/{id}/fork`."""
 
-    name: Annotated[str, Field(pattern=r"^\S+$", max_length=200)] | None = None
+    name: _Name | None = None
     """Name of the new replica; derived from that of the original when it is left out."""
     message: str | None = None
     """First message; without one the replica starts and waits."""

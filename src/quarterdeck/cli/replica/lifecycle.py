@@ -35,9 +35,11 @@ from quarterdeck.wire.replicas import (
     AUTO_STOP_LEAST,
     AUTO_STOP_MINUTES,
     AUTO_STOP_MOST,
+    NAME_RULE,
     UNCOMMITTED_LIMIT,
     LifecyclePolicy,
     ReplicaDetail,
+    is_replica_name,
 )
 
 if TYPE_CHECKING:
@@ -114,8 +116,7 @@ def create(
         raise UsageError("Give one of --repo and --env.")
     if pr and (base or with_uncommitted):
         raise UsageError("--pr cannot be combined with --base or --with-uncommitted.")
-    if name is not None and (not name or any(map(str.isspace, name))):
-        raise UsageError(f"{name!r} is not a valid name: it contains white space.")
+    _check_name(name)
     target = find_target(common.profile)
     wish = CreationRequest(
         repository_url=None if environment else find_repository_url(repo, target),
@@ -142,6 +143,15 @@ def create(
             await _wait(client, common, created, bool(wish.message.strip()))
 
     run_with(target, work)
+
+
+def _check_name(name: str | None) -> None:
+    if name is None:
+        return
+    if not name or any(map(str.isspace, name)):
+        raise UsageError(f"{name!r} is not a valid name: it contains white space.")
+    if not is_replica_name(name):
+        raise UsageError(f"{name!r} is not a valid name.", f"A name has {NAME_RULE}.")
 
 
 async def _create(
@@ -276,6 +286,7 @@ def fork(common: Common, replica: str, name: str | None, message: str | None) ->
     """
     text = text_or_stdin(message)
 
+    _check_name(name)
     forked = with_replica(common, replica, lambda client, id: client.replicas.fork(id, name, text))
     if common.json:
         print_json({"replica": forked})

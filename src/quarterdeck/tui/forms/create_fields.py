@@ -39,7 +39,14 @@ from quarterdeck.tui.forms.kit import Field, FieldKind, ModelForm, Refusal
 from quarterdeck.tui.forms.kit.controls import OnOff
 from quarterdeck.wire.base import ONE_LINE, Body, Switch
 from quarterdeck.wire.chats import ThinkingLevel
-from quarterdeck.wire.replicas import UNCOMMITTED_LIMIT, LifecyclePolicy, ReplicaConfig
+from quarterdeck.wire.replicas import (
+    NAME_LIMIT,
+    NAME_RULE,
+    UNCOMMITTED_LIMIT,
+    LifecyclePolicy,
+    ReplicaConfig,
+    is_replica_name,
+)
 
 if TYPE_CHECKING:
     from quarterdeck.tui.host_services import Attachment
@@ -47,8 +54,6 @@ if TYPE_CHECKING:
 
 FORM = "form"
 """The place of errors that concern no single field."""
-
-LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,10 @@ def check_name(name: str) -> FieldError | None:
         return FieldError("name", "Names cannot contain spaces; use - instead.")
     if one_line(name) != name:
         return FieldError("name", "A name has no control characters.")
-    if len(name) > LONGEST_NAME:
-        return FieldError("name", f"A name has at most {LONGEST_NAME} characters.")
+    if len(name) > NAME_LIMIT:
+        return FieldError("name", f"A name has at most {NAME_LIMIT} characters.")
+    if not is_replica_name(name):
+        return FieldError("name", f"A name has {NAME_RULE}.")
     return None
 
 
