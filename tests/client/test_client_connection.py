@@ -66,6 +66,24 @@ async def test_a_refusal_becomes_the_error_of_its_status(status, code, kind, tin
     assert error.title and error.next_step
 
 
+@pytest.mark.parametrize(
+    ("details", "step"),
+    [
+        ("name: alpha", "Choose another name."),
+        ("repository: shop", "Change that, then retry."),
+        (None, "It has changed; refresh and retry."),
+    ],
+)
+async def test_a_conflict_says_what_to_do(tiny_server, connect, details, step):
+    async def refuse(seen, reply):
+        await reply.json({"error": "No.", "code": "CONFLICT", "details": details}, 409)
+
+    async with tiny_server(refuse) as server, connect(server) as connection:
+        with pytest.raises(ConflictError) as caught:
+            await connection.call("POST", "/v1/x", Health)
+    assert caught.value.next_step == step
+
+
 def test_every_error_has_a_title_and_a_next_step_and_stands_in_the_drawing():
     def below(kind):
         return {kind}.union(*map(below, kind.__subclasses__()))

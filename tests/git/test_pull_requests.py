@@ -435,7 +435,7 @@ def test_a_local_path_has_no_pull_requests(deck: Installation, tmp_path: Path) -
     for method, body in (("GET", None), ("POST", {"repository": "shop"})):
         answer = deck.ask(method, path, body)
         refused(answer, 409, "CONFLICT", "qd replica fetch, qd replica apply or qd replica merge")
-    refused(deck.ask("POST", f"{path}/7/merge", {}), 409, "CONFLICT", "local path")
+    refused(deck.ask("POST", f"{path}/7/merge", {}), 409, "CONFLICT", "URL of the remote")
     done = deck.qd("replica", "pr", id)
     assert done.returncode == 1 and "qd replica fetch" in done.stderr
     deck.delete(id)

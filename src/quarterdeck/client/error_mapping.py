@@ -36,6 +36,9 @@ from quarterdeck.wire.errors import ErrorCode, ErrorObject
 LONGEST_RETRY = 86_400.0
 """Most seconds of `Retry-After`: a day."""
 
+CONFLICT_STEPS = {"name": "Choose another name.", "repository": "Change that, then retry."}
+"""What to do about a conflict, by the field that its details name."""
+
 LONGEST_WAIT = 30.0
 """Seconds of `Retry-After` that a call waits for; with more, the error is raised."""
 
@@ -127,13 +130,16 @@ def api_error(status: int, headers: httpx.Headers, body: bytes) -> ResponseError
         error = ErrorObject.model_validate_json(body)
     except ValidationError:
         error = ErrorObject(error=f"The service answered with status {status}.")
-    return _kind(status, error.code)(
+    kind = _kind(status, error.code)
+    about = (error.details or "").partition(":")[0]
+    return kind(
         error.error,
         status=status,
         code=error.code,
         details=error.details,
         retry_after=retry_after(headers),
         conflicts=error.conflicts or (),
+        next_step=CONFLICT_STEPS.get(about) if kind is ConflictError else None,
     )
 
 

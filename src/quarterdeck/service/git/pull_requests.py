@@ -295,8 +295,9 @@ class PullRequestService:
             )
         else:
             message = (
-                f"The source of {name} is a local path, which has no pull requests. Use qd replica"
-                " fetch, qd replica apply or qd replica merge."
+                f"The source of {name} is a local path, which has no pull requests. Create the"
+                " replica from the URL of the remote to push and open pull requests there, or use"
+                " qd replica fetch, qd replica apply or qd replica merge."
             )
         raise ApiError(ErrorCode.CONFLICT, message, f"repository: {name}")
 
