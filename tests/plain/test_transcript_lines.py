@@ -75,6 +75,14 @@ def test_a_pause_completes_what_may_be_a_sentence(text: str, read: list[str]) ->
     assert reading.news() == []
 
 
+@pytest.mark.parametrize("error", ["It broke", "It broke."])
+def test_the_end_of_a_turn_is_one_sentence(error: str) -> None:
+    reading = Reading()
+    reading.chat.user("go")
+    reading.chat.add("turn-result", messageId="m", stopReason="failed", error=error)
+    assert reading.news()[-1].endswith("It broke.")
+
+
 def test_what_a_turn_took_is_read_when_it_is_asked_for() -> None:
     reading = Reading()
     reading.chat.user("go").say("Done")

@@ -160,7 +160,7 @@ class TranscriptLines:
                 return self._if_new(block, block.is_open, lines)
             case ResultBlock():
                 # The state of the replica says that a turn is over.
-                lines = [] if block.is_plain else [f"{result_text(block)}."]
+                lines = [] if block.is_plain else [f"{result_text(block).removesuffix('.')}."]
                 return self._if_new(block, True, lines)
             case NoteBlock():
                 return self._if_new(block, True, [block.text])
