@@ -39,10 +39,14 @@ def test_ls_show_and_prefixes(deck):
 def test_create_connects_the_repository_where_one_stands(deck):
     made = deck.qd("replica", "create", "-m", "Fix the *login* time-out!", cwd=deck.repository)
     assert (made.code, made.out) == (0, "fix-the-login-time\n")
+    state = deck.qd("replica", "git", "fix-the-login-time")  # it is being set up, or just was
+    assert state.out or "is being set up" in state.err
     again = deck.qd("replica", "create", "-m", "Fix the login time", cwd=deck.repository)
     assert again.out == "fix-the-login-time-2\n"
     outside = deck.qd("replica", "create", "--name", "bare", "--json")
     assert outside.json["replica"]["repositories"] == []
+    assert outside.err == "It has no repository: there is none here. Give one with --repo.\n"
+    assert "no repository" not in made.err + again.err
     for name in ("fix-the-login-time", "fix-the-login-time-2", "bare"):
         assert deck.qd("replica", "rm", "--yes", name).code == 0
 

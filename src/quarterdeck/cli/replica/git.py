@@ -14,6 +14,7 @@ from quarterdeck.cli.lookup import find_replica, find_replica_record, with_repli
 from quarterdeck.cli.options import Common, common_options, replica_argument
 from quarterdeck.cli.output import print_json, print_message, print_text, safe_line
 from quarterdeck.wire.git import Against, Committed, GitState, Pushed, Updated
+from quarterdeck.wire.states import WorkspaceStatus
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -54,14 +55,26 @@ async def find_replica_repository(
 @common_options
 def git(common: Common, replica: str) -> None:
     """Show the state of a replica's repositories without waking it."""
-    states = with_replica(common, replica, lambda client, id: client.git.states(id))
+
+    async def work(client: "Client", id: UUID) -> tuple[list[GitState], WorkspaceStatus | str]:
+        # Read first: once it is not being set up, its repositories are there.
+        status = (await client.replicas.get(id)).status
+        return await client.git.states(id), status
+
+    states, status = with_replica(common, replica, work)
     if common.json:
         print_json({"repositories": states})
         return
     for state in states:
         _print_state(state)
     if not states:
-        print_message("The replica has no repository.")
+        print_message(_without_repository(status))
+
+
+def _without_repository(status: WorkspaceStatus | str) -> str:
+    if status == WorkspaceStatus.PREPARING:
+        return "The replica is being set up. Try again when it is active."
+    return "The replica has no repository."
 
 
 def _print_state(state: GitState) -> None:

@@ -139,6 +139,8 @@ def create(
             print_json({"replica": created})
         else:
             print_text(safe_line(created.name))
+        if not environment and wish.repository_url is None and not created.repositories:
+            print_message("It has no repository: there is none here. Give one with --repo.")
         if wait:
             await _wait(client, common, created, bool(wish.message.strip()))
 
