@@ -6,7 +6,6 @@ What an agent wrote is checked while it arrives, as when it is pushed. All refs 
 """
 
 import asyncio
-import os
 import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Sequence
