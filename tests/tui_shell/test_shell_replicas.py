@@ -174,7 +174,7 @@ async def test_hints_of_empty_tabs_are_whole(live: Installation, size: tuple[int
 @pytest.mark.long
 async def test_names_of_any_kind_break_nothing(live: Installation) -> None:
     await live.create("x" * 200)
-    await live.create("\x1b[31mred\x07")
+    await live.create("\x1bcred\x07")
     async with live.cockpit((60, 20)) as desk:
         await desk.see("red", "xxx")
         assert "\x1b" not in desk.text and "\x07" not in desk.text
