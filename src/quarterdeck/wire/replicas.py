@@ -4,7 +4,7 @@ import re
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, StrictInt
+from pydantic import ConfigDict, Field, StrictInt
 
 from quarterdeck.wire.base import (
     INTEGRAL,
@@ -35,7 +35,9 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def is_replica_name(name: str) -> bool:
-    """Return whether a new replica may have this name; older ones may have others."""
+    """Return whether a person may give a new replica this name: others mean something else in a shell,
+    to git, or where an id can be given. The service takes any name without spaces (docs/interface.md 3).
+    """
     return not (
         _NOT_IN_NAMES.search(name)
         or any(part in ("", ".", "..") for part in name.split("/"))
@@ -51,15 +53,7 @@ def as_replica_name(text: str) -> str:
     return name if is_replica_name(name) else f"replica-{name}"
 
 
-def _may_be_named(name: str) -> str:
-    if not is_replica_name(name):
-        raise ValueError(f"a name of a replica has {NAME_RULE}")
-    return name
-
-
-_Name = Annotated[
-    str, Field(pattern=r"^\S+$", max_length=NAME_LIMIT), AfterValidator(_may_be_named)
-]
+_Name = Annotated[str, Field(pattern=r"^\S+$", max_length=NAME_LIMIT)]
 
 
 class ReplicaRepository(Record):
@@ -261,8 +255,7 @@ class CreateReplica(Body):
     """Body of `POST /v1/replica`. Without a message the workspace starts and waits."""
 
     name: _Name
-    """Name without spaces, unique in the organization. It has no quotes, backslashes or any of
-    `* ? [ ] ; & | < >`, no empty part, `.` or `..` between slashes, and is not like an id."""
+    """Name without spaces, unique in the organization."""
     environment_id: GivenId
     """Environment to create it from."""
     message: str | None = None
