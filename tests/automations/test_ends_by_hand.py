@@ -36,7 +36,7 @@ async def test_a_replica_put_to_rest_ends_its_run_without_a_failure(
     assert ended["error"] == "Its replica was put to rest before the run had ended."
     deltas = await office.world.events(workspace, "chat.turn.delta")
     [result] = [one["event"]["payload"] for one in deltas if one["event"]["type"] == "turn-result"]
-    assert (result["stopReason"], result["stopped"]) == ("failed", True)
+    assert (result["stopReason"], result["stopped"]) == ("cancelled", True)
 
 
 @pytest.mark.long
