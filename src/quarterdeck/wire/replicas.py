@@ -35,8 +35,10 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def is_replica_name(name: str) -> bool:
-    """Return whether a person may give a new replica this name: others mean something else in a shell,
-    to git, or where an id can be given. The service takes any name without spaces (docs/interface.md 3).
+    """Return whether a person may give a new replica this name.
+
+    Others mean something else in a shell, to git, or where an id can be given. The service takes any
+    name without spaces (docs/interface.md 3).
     """
     return not (
         _NOT_IN_NAMES.search(name)
