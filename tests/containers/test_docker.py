@@ -298,7 +298,7 @@ async def test_an_image_that_does_not_fit_is_named(deck: Deck, engine: Daemon) -
     environment = await deck.environment()
     for name, reason in (
         ("qd-test-old", "The engine in qd-test-old is of version 0.0.9"),
-        ("qd-test-strange", "lacks the label quarterdeck.version"),
+        ("qd-test-strange", "has no label quarterdeck.version"),
         ("qd-test-none", "The image qd-test-none does not exist"),
     ):
         containers.image_name = name
