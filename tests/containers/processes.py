@@ -51,7 +51,9 @@ class ProcessContainers:
         return Isolation("container", "tester")
 
     def _environment(self, workspace_id: str) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "HOME": str(self.place(workspace_id) / "home")}
+        # With git-remote-qd, as in the image.
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        return {"PATH": path, "HOME": str(self.place(workspace_id) / "home")}
 
     async def start(self, launch: Launch, report: Progress) -> None:
         self.launches.append(launch)
