@@ -85,10 +85,10 @@ def test_changes_are_applied_and_a_branch_is_merged_here(shop: Shop) -> None:
     done = shop.deck.qd("replica", "apply", shop.id, cwd=shop.checkout)
     assert (done.returncode, done.stdout.split()) == (0, ["left", "more"]), done.stderr
     assert git(shop.checkout, "status", "--porcelain").split() == ["??", "left", "??", "more"]
+    (shop.checkout / "more").write_text("other\n")
     done = shop.deck.qd("replica", "merge", shop.id, cwd=shop.checkout)
     assert done.returncode == 1 and "Files: more." in done.stderr
-    for name in ("left", "more"):
-        (shop.checkout / name).unlink()
+    (shop.checkout / "more").write_text("more\n")  # as the merge leaves it
     done = shop.deck.qd("replica", "merge", shop.id, "--json", cwd=shop.checkout)
     told = json.loads(done.stdout)
     assert told["commit"] == git(shop.checkout, "rev-parse", "main"), done.stderr
