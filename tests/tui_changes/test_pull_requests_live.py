@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.local.home import Home
-from quarterdeck.store import git as pull_requests
+from quarterdeck.store import pull_requests
 from quarterdeck.transcript.blocks import NoteBlock
 from quarterdeck.wire.chats import SendMessage
 from quarterdeck.wire.environments import CreateEnvironment
