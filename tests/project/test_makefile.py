@@ -49,7 +49,7 @@ class Clone:
     def make(self, *words: str, directory: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run make as a shell would that stands in `directory`, by default the clone's."""
         where = directory or self.path
-        left_out = ("CI", "MAKEFLAGS", "MAKELEVEL")
+        left_out = ("ARGS", "CI", "MAKEFLAGS", "MAKELEVEL")
         environment = {name: os.environ[name] for name in os.environ if name not in left_out}
         environment |= {"PATH": f"{self.programs}:{os.environ['PATH']}", "PWD": str(where)}
         return subprocess.run(
