@@ -108,7 +108,7 @@ async def test_search_copy_links_and_offers(
         assert desk.app.clipboard != "secret"
         await desk.press("ctrl+g", "y")
         await eventually(lambda: desk.app.clipboard == "secret")
-        desk.app._host.offers = Offers.REFUSE
+        desk.app.terminal_host.offers = Offers.REFUSE
         run(desk, f"{OFFER}; echo re''fused")
         await desk.see("refused")
         assert "allow clipboard write" not in desk.text
