@@ -106,7 +106,7 @@ async def test_a_turn_of_the_agents_own_is_kept_over_sleep(scripted: World) -> N
     assert asked["requestId"] == question
     assert [one["stopReason"] for one in await history(scripted, made, "turn-result")] == [
         "end_turn",
-        "failed",
+        "cancelled",
     ]
 
 

@@ -126,9 +126,10 @@ def test_pictures_never_share_a_character() -> None:
 class FullOutlet:
     """A terminal that takes nothing until it is told to."""
 
-    is_behind = True
+    behind = True
 
-    def tell_when_taken(self) -> None: ...
+    def is_behind(self) -> bool:
+        return self.behind
 
 
 class Driver:
@@ -145,7 +146,7 @@ async def test_the_next_piece_of_an_image_waits_for_room_on_the_line() -> None:
     waiting = [asyncio.create_task(pacing.room()) for _ in range(2)]
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiting)
-    driver.outlet.is_behind = False
+    driver.outlet.behind = False
     cast("Any", driver.outlet).on_taken()
     await asyncio.gather(*waiting)
     await pacing.room()
