@@ -375,7 +375,8 @@ class TerminalPane(TabPane, TakesKeys):
             else:
                 self._say_instead(none_open_words())
         await terminal.link.close()
-        await self._switcher.query(f"#{key}").remove()
+        # The end of a worker, as when the cockpit is closed, must not cancel that of the widget.
+        await asyncio.shield(self._switcher.query(f"#{key}").remove()())
         self.show_line()
 
     async def _close(self, key: str) -> None:
