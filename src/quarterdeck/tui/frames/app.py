@@ -117,10 +117,10 @@ class DiffedFrames(App[Any]):
 
         def start_afresh() -> None:
             self.forget_frame()
-            self.pictures.lost()
             start()
             if isinstance(driver, OutletDriver) and self._diffs:
                 self.pacing.begin(driver)
+            self.pictures.lost()
 
         # Entering the terminal, at first and after each suspension, means an unknown screen.
         driver.start_application_mode = start_afresh  # pyright: ignore[reportAttributeAccessIssue]

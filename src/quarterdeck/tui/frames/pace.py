@@ -19,6 +19,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple, cast
 
@@ -189,11 +190,16 @@ class Pacing:
         self._try_later(PATIENCE_SECONDS)
 
     async def room(self) -> None:
-        """Wait until a piece of an image may be written, so that no key's frame waits long behind it."""
-        while not self.may_draw:
-            room = self._room = self._room or asyncio.Event()
-            self._try_later(PATIENCE_SECONDS)
-            await room.wait()
+        """Wait until a piece of an image may be written, so that no key's frame waits long behind it.
+
+        No longer than for a lost reply.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while not self.may_draw:
+                    room = self._room = self._room or asyncio.Event()
+                    self._try_later(PATIENCE_SECONDS)
+                    await room.wait()
 
     def stream(self, draw: Callable[[], object]) -> None:
         """Call a function that shows streamed text, at once or when there is room for it."""
