@@ -99,7 +99,7 @@ async def test_wrong_certificates_are_named(
     finally:
         await containers.close()
     assert not isinstance(caught.value, EngineAwayError)
-    assert f"no TLS with the container engine at {engine.url}" in str(caught.value)
+    assert f"TLS with the container engine at {engine.url} failed" in str(caught.value)
     assert str(place) in str(caught.value) and details in (caught.value.details or "")
 
 

@@ -82,7 +82,7 @@ async def test_a_replica_lives_sleeps_and_goes(deck: ClusterDeck, repository: Pa
     assert "from a terminal" in await deck.in_terminal(id, "echo from a terminal")
     await deck.post(f"/v1/replica/{id}/messages", block("echo turn > turn"))
     await ended(deck, id, 1)
-    # What the service runs beside the engine, with and without input, goes over its connections.
+    # Git runs in the engine: the pod's files are reached through nothing else.
     git(repository, "commit", "-q", "--allow-empty", "-m", "from the source")
     await deck.post(f"/v1/replica/{id}/git/shop/update", {})
     assert "from the source" in await deck.run(id, "cd shop && git log --format=%s")
@@ -210,6 +210,6 @@ async def test_nothing_is_kept_without_a_save(deck: ClusterDeck, repository: Pat
     with pytest.raises(SandboxError, match="cannot be forked"):
         await deck.driver.copy_files(id, id)
     await rest(deck, id)
-    with pytest.raises(SandboxError, match="woken first"):
+    with pytest.raises(SandboxError, match="Wake it first"):
         async for _ in deck.driver.stream_command(id, ("true",), directory="/"):
             pass

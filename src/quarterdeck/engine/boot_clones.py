@@ -4,8 +4,8 @@ They are fetched from the service over git's HTTP protocol: the credentials of s
 clone is made elsewhere and moved into place when it is complete.
 
 On an empty volume the last save (`wire.saves`) is restored as well. The engine's journal, which is
-made after that, says whether it is to be done, or done again. A volume on a node that was left, while
-the work went on elsewhere, is emptied first.
+made after that, says whether it is to be done, or done again. A volume on a node that the replica left
+before its newest work is emptied first.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ def _take_up(places: Sequence[Path], incarnation: str, newest: Sequence[str]) ->
     except FileNotFoundError:
         last = None
     if last is not None and newest and last not in newest:
-        # The mark stays until the end: what was interrupted is done again.
+        # The mark is kept: a removal that was interrupted is repeated.
         entries = [one for place in places for one in place.iterdir()]
         for entry in entries:
             if entry.is_dir() and not entry.is_symlink():

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from quarterdeck.engine.commands_home import serve_command
 from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.local.sockets import socket_address
 from quarterdeck.local.tls import pinned_context
@@ -161,9 +160,6 @@ class HomeDialer:
                 self._waiting.release()
 
     async def _serve(self, connection: ClientConnection, destination: Destination) -> None:
-        if destination.command is not None:
-            await serve_command(connection, destination.command)
-            return
         reader, writer = await self._open(destination)
         if destination.port is not None:
             await connection.send(OPENED)

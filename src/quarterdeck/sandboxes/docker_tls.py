@@ -47,6 +47,6 @@ class DockerTls:
     @property
     def _text(self) -> str:
         return (
-            f"There is no TLS with the container engine at {self._address}. Check the certificates "
+            f"TLS with the container engine at {self._address} failed. Check the certificates "
             f"{', '.join(CERTIFICATES)} in {self._directory}."
         )

@@ -1,9 +1,9 @@
 """Replicas on the nodes of a Docker Swarm, by one service for each.
 
-A start is one task, which Swarm never starts again by itself: a container's configuration is given
-out once, so this service starts the next one. That goes to the node with the volume while this is
-ready, and else where Swarm chooses. A volume is reached from its own node alone, so commands run
-inside the engine, and what a replica without one keeps is its save.
+A start is one task, which Swarm never restarts: a container's configuration is given out once, so this
+service starts the next task. It runs on the node with the volume if that node is ready, otherwise
+wherever Swarm chooses. A volume is reached from its own node alone, so commands run inside the
+engine, and files of a sleeping replica are read from its save.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ _STEP = 0.1
 END_SECONDS = 30.0
 """How long the tasks of a service that ends may take."""
 PENDING_SECONDS = 15.0
-"""How long Swarm may have no node for a task before the others go first."""
+"""How long a task may wait for a node before other replicas are started first."""
 _LOG_SECONDS = 5.0
 _ENDED = ("complete", "failed", "rejected", "shutdown", "remove", "orphaned")
 _WAITING = ("new", "pending", "allocated")
@@ -386,7 +386,7 @@ def _replicas(service: Mapping[str, Any]) -> int:
 
 
 def _digest(template: Mapping[str, Any]) -> str:
-    """Return the digest of a start's token, by which its task is told from earlier ones."""
+    """Return the digest of a start's token, which distinguishes its task from earlier ones."""
     return _labels(template)[DIGEST_LABEL]
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from quarterdeck.wire.dial_home import Command, Destination
+from quarterdeck.wire.dial_home import Destination
 
 READ_LIMIT = 1 << 18
 """Bytes a stream buffers before it pauses the sender (at most twice this)."""
@@ -145,9 +145,9 @@ class Switchboard:
                 connection.taken.result()[1].close()
 
     async def take(
-        self, workspace_id: str, port: int | None = None, command: Command | None = None
+        self, workspace_id: str, port: int | None = None
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Return a byte stream to the engine, a port of the container or a command; waits for one.
+        """Return a byte stream to the engine, or to a port of the container; waits for one.
 
         Raises:
             ConnectionError: nothing listens on the port.
@@ -159,7 +159,7 @@ class Switchboard:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
-        connection.taken.set_result((Destination(port=port, command=command), theirs))
+        connection.taken.set_result((Destination(port=port), theirs))
         try:
             if port is not None and not await connection.opened:
                 raise ConnectionRefusedError(f"nothing listens on port {port}")

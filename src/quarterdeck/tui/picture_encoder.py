@@ -20,7 +20,7 @@ _PALETTE_GAIN = 4
 """How many times smaller a PNG becomes by a palette, at most."""
 
 _BAND = 6
-"""Rows of pixels that one character of sixel stands for."""
+"""Rows of pixels in one sixel character."""
 _RUN = re.compile(rb"(.)\1{3,}", re.DOTALL)
 _LETTERS = bytes(min(bits + 63, 126) for bits in range(256))
 _BITS = [[bytes(color) + bytes([1 << row]) + bytes(255 - color) for color in range(256)] for row in range(_BAND)]  # fmt: skip

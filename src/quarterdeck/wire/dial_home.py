@@ -9,12 +9,8 @@ HTTP listener, with a bearer token and the workspace's id in the headers of the 
 | `LINK_PATH` | `BootConfig.token` | one from the service when it takes the connection: `Destination`; then bytes both ways |
 
 The engine keeps `SPARES` connections waiting to be taken. The bytes are those of the engine's unix
-socket (`wire.engine`), of a program that listens on a port in the container, or of a command: its
-input, and in the other direction `COMMAND_PART`s.
+socket (`wire.engine`), or of a program that listens on a port in the container.
 """
-
-import struct
-from enum import IntEnum
 
 from pydantic import Field
 
@@ -40,36 +36,13 @@ HOME_CA_NAME = "home-ca.pem"
 BOOT_VARIABLE = "QD_BOOT_TOKEN"
 
 
-class Command(CamelRecord):
-    """A command that a service has run in the container, besides those of the engine."""
-
-    words: list[str]
-    directory: str
-    environment: dict[str, str] = {}
-    input_bytes: int | None = None
-    """After so many its input ends; null: with the connection."""
-
-
-class CommandPart(IntEnum):
-    """What follows a `COMMAND_PART`."""
-
-    OUTPUT = 0
-    ENDED = 1
-    """The last one: the end of its standard error, empty if the exit status was 0."""
-
-
-COMMAND_PART = struct.Struct("!BI")
-"""Before each part of what comes from a command: its `CommandPart`, and its bytes."""
-
-
 class Destination(CamelRecord):
-    """Where the bytes of a taken connection go: a port of the container, a command, else the engine.
+    """Where the bytes of a taken connection go: to a port of the container, else to the engine.
 
     For a port the engine answers `OPENED` first, or ends the connection when nothing listens there.
     """
 
     port: int | None = None
-    command: Command | None = None
 
 
 class Uncommitted(CamelRecord):

@@ -124,7 +124,7 @@ class KubernetesApi:
             if not there and self._context is None and _IN_CLUSTER in os.environ:
                 load_incluster_config(client_configuration=configuration)
             elif not there:
-                raise ConfigException(f"there is no kubeconfig at {named}")
+                raise ConfigException(f"no kubeconfig at {named}")
             else:
                 await load_kube_config(named, self._context, configuration, persist_config=False)
             self._client = ApiClient(configuration)

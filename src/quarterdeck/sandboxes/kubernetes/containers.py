@@ -1,8 +1,8 @@
 """Replicas as pods of a Kubernetes cluster: a `ContainerEngine` over its API server.
 
 A replica is a Deployment of one pod. Each start makes a new Deployment: a pod that the cluster makes by
-itself, in place of a lost one, has no configuration and is replaced by the next start. Commands for
-its files run in its own container, over a connection home.
+itself, in place of a lost one, has no configuration and is replaced by the next start. A volume is
+reached from its pod alone, so commands run inside the engine.
 """
 
 import asyncio
@@ -16,12 +16,11 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
-from quarterdeck.sandboxes.commands_inside import run_inside
 from quarterdeck.sandboxes.containers import Container, Launch
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
 from quarterdeck.sandboxes.kubernetes.api import ApiRefusedError, KubernetesApi, UnreachableError
@@ -44,9 +43,7 @@ from quarterdeck.sandboxes.kubernetes.objects import (
     secret,
 )
 from quarterdeck.sandboxes.port import Absence, Isolation, Layout, Progress
-from quarterdeck.sandboxes.switchboard import Switchboard
 from quarterdeck.wire.base import utc_now
-from quarterdeck.wire.dial_home import Command
 
 AGAIN_SECONDS = 2.0
 """Pause between two attempts to reach an API server that does not answer."""
@@ -95,8 +92,6 @@ class KubernetesContainers:
         self.absence: Absence | None = None
         """Since when and why it does not answer; None while it does, as far as known."""
         self.version = ""
-        self.switchboard: Switchboard | None = None
-        """The connections of the pods; set before the first command."""
 
     async def open(self) -> None:
         """Find out whether the API server answers and may be used. Safe to call again.
@@ -369,24 +364,8 @@ class KubernetesContainers:
         environment: Mapping[str, str] = MappingProxyType({}),
         source_id: str | None = None,
     ) -> AsyncGenerator[bytes]:
-        """Run a command in a workspace's own container; see `ContainerEngine.run`.
-
-        Raises:
-            SandboxError: the pod does not run.
-        """
-        assert self.switchboard is not None
-        if source_id is not None or not (await self.find(workspace_id)).is_wanted:
-            raise SandboxError("The replica's pod does not run; it has to be woken first.")
-        wanted = Command(
-            words=[*command],
-            directory=directory,
-            environment=dict(environment),
-            input_bytes=len(data) if isinstance(data, bytes) else None,
-        )
-        running = run_inside(self.switchboard, workspace_id, wanted, data)
-        async with aclosing(running) as parts:
-            async for part in parts:
-                yield part
+        raise SandboxError("The replica's files are in its pod. Wake it first.")
+        yield b""
 
     async def in_image(self, command: Sequence[str], data: bytes = b"") -> bytes:
         """Run a command in a pod of its own, without a volume; return its output.

@@ -2,14 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
-from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.containers import ContainerDriver, HomeAddress
+from quarterdeck.sandboxes.containers import ContainerDriver
 from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.sandboxes.kubernetes.containers import KubernetesContainers
-from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import KeptContent, KeptFile, Size
 
 LOOK_SECONDS = 2.0
@@ -20,16 +16,6 @@ log = logging.getLogger(__name__)
 
 class KubernetesDriver(ContainerDriver):
     """A `SandboxDriver` over a cluster. What is read without a pod is read from the last save."""
-
-    def __init__(
-        self,
-        home: Home,
-        mirrors: Mirrors,
-        containers: KubernetesContainers,
-        address: Callable[[], HomeAddress],
-    ) -> None:
-        super().__init__(home, mirrors, containers, address)
-        containers.switchboard = self.switchboard
 
     async def start(self, workspace_id: str, size: Size = "small") -> None:
         try:

@@ -8,8 +8,12 @@ from quarterdeck.sandboxes.containers import Container
 from quarterdeck.sandboxes.kubernetes.objects import DIGEST_NOTE, LAUNCH_LABEL, POD_NOTE, Object
 
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
-_BROKEN = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
-_AGAIN = "CrashLoopBackOff"
+_BROKEN = (
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "CrashLoopBackOff",
+)
 
 
 def judge(deployment: Object | None, pods: Sequence[Object]) -> Container:
@@ -76,7 +80,7 @@ def _of_container(container: Object, digest: str | None, node: str | None) -> Co
     if reason in _IMAGE:
         text = f"the image {container.get('image')} cannot be pulled"
         return Container("gone", reason=f"{text}: {said or reason}")
-    if reason in _BROKEN or reason == _AGAIN:
+    if reason in _BROKEN:
         return Container("gone", reason=f"its container cannot be started: {said or reason}")
     if "running" in part(container, "state"):
         return Container("running", digest)

@@ -56,7 +56,6 @@ from quarterdeck.wire.replicas import (
     ReplicaConfig,
     UncommittedChanges,
     WorkspaceStatus,
-    as_replica_name,
 )
 
 _SIGNATURE = b"# v2 git bundle\n"
@@ -460,7 +459,7 @@ async def fork_replica(
 
 
 async def _free_name(context: ServiceContext, row: WorkspaceRow) -> str:
-    stem = as_replica_name(re.sub(r"-fork(-\d+)?$", "", row.name)[:180]) + "-fork"
+    stem = re.sub(r"-fork(-\d+)?$", "", row.name)[:180] + "-fork"
     used = await context.database.read(lambda c: names_like(c, row.organization_id, stem))
     numbered = (f"{stem}-{number}" for number in range(2, len(used) + 3))
     return stem if stem not in used else next(name for name in numbered if name not in used)

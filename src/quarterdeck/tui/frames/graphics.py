@@ -28,7 +28,7 @@ MARK = Style(frame=True, encircle=True)
 
 _FIRST, _END = 0x100000, 0x10E000
 _FREE = Cell(" ", Pen())
-"""Instead of a cell of a picture that is no longer there."""
+"""Drawn in place of a cell whose picture was removed."""
 PLACEHOLDER = "\U0010eeee"
 _DIACRITICS = """
 305 30d-30e 310 312 33d-33f 346 34a-34c 350-352 357 35b 363-36f 483-487 592-595 597-599
@@ -84,7 +84,7 @@ class Picture(ABC):
         return ()
 
     def end(self) -> str:
-        """Return what makes the terminal forget it, also when only a part was sent."""
+        """Return what deletes it from the terminal, also when only a part was sent."""
         return ""
 
 

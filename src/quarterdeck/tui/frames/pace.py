@@ -190,9 +190,9 @@ class Pacing:
         self._try_later(PATIENCE_SECONDS)
 
     async def room(self) -> None:
-        """Wait until a piece of an image may be written, so that no key's frame waits long behind it.
+        """Wait until a piece of an image can be written without delaying the frames of keys.
 
-        No longer than for a lost reply.
+        Waits no longer than for a lost reply.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_SECONDS):
