@@ -42,6 +42,8 @@ LARGER = {(120, 40), (200, 60)}
 YOUNG_OBJECTS = 50_000
 """The garbage of finished tests is collected when so many objects have been made."""
 LONGEST_ID = 40
+TOLD_LINES = 40
+"""Lines of what a test said that failed and was run again."""
 TOLD = pytest.StashKey[dict[str, Any]]()
 PROGRAM = Path(quarterdeck.__file__).parent
 
@@ -205,6 +207,11 @@ def pytest_terminal_summary(
         terminalreporter.section("left out")
         for line in lines:
             terminalreporter.write_line(line)
+    if again := terminalreporter.stats.get("rerun"):
+        terminalreporter.section("why tests were run again")
+        for report in again:
+            told = report.longreprtext.splitlines()[-TOLD_LINES:]
+            terminalreporter.write_line("\n".join([report.nodeid, *told, ""]))
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

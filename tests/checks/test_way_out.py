@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from typing import Any
+from uuid import uuid4
 
 from tests.support.installation import Installation, block, command_of, environment_of
 from tests.support.waiting import until
@@ -65,7 +66,9 @@ def test_nothing_but_a_workspaces_own_secret_opens_the_door(deck: Installation) 
 
 
 def test_every_kind_of_program_inside_is_told_where_the_service_is(deck: Installation) -> None:
-    environment = deck.post("/v1/environments", {"name": "told"}, 201)["environment"]["id"]
+    environment = deck.post("/v1/environments", {"name": f"told {uuid4()}"}, 201)["environment"][
+        "id"
+    ]
     for key, value, status in (("QD_URL", "http://elsewhere", 400), ("MINE", "kept", 201)):
         path = f"/v1/environments/{environment}/variables"
         deck.post(path, {"key": key, "value": value}, status)

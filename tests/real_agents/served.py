@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from tests.real_agents.codex import notes
 from tests.real_agents.model.server import Asked
@@ -32,6 +33,7 @@ def equipped(
     name: str = "equipped",
 ) -> str:
     """Id of an environment with instructions, a skill, a tool server, and these files."""
+    name = f"{name} {uuid4()}"  # a test that is run again makes another
     body = {"name": name, "system_prompt": INSTRUCTIONS}
     id = deck.post("/v1/environments", body, 201)["environment"]["id"]
     own = f"/v1/environments/{id}"
