@@ -23,8 +23,9 @@ from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.image import engine_requirements, write_context
 from quarterdeck.service.certificate import certificate_for
 from tests.containers.cluster import kubeconfig
+from tests.support import forked
 
-PROGRAM = (sys.executable, "-I", "-m", "quarterdeck")
+PROGRAM = (sys.executable, "-P", "-m", "quarterdeck")
 NOWHERE = "unix:///nowhere/docker.sock"
 SECURE = 'home_url = "https://192.0.2.1:8443"'
 LISTEN = 'driver = "docker"\nhome_listen = "127.0.0.1:0"'
@@ -35,10 +36,9 @@ SCOPED = f'{LISTEN}\nhome_url = "https://[fe80::1%eth0]:8443"'
 def qd(table: str, *words: str) -> "subprocess.CompletedProcess[str]":
     with TemporaryDirectory(prefix="qd-") as home:
         (Path(home) / "config.toml").write_text(f"[sandboxes]\n{table}\n")
-        return subprocess.run(
+        return forked.run(
             [*PROGRAM, *words],
             env={**os.environ, "QUARTERDECK_HOME": home},
-            capture_output=True,
             text=True,
             timeout=120,
         )
@@ -205,7 +205,7 @@ def test_the_service_starts_while_the_cluster_is_away(tmp_path: Path) -> None:
         with TemporaryDirectory(prefix="qd-") as home:
             (Path(home) / "config.toml").write_text(f"[sandboxes]\n{table}\n")
             variables = {**os.environ, "QUARTERDECK_HOME": home, "KUBECONFIG": str(config)}
-            with subprocess.Popen(
+            with forked.ForkedPopen(
                 [*PROGRAM, "serve", "--json"],
                 env=variables,
                 stdout=subprocess.PIPE,
@@ -217,9 +217,7 @@ def test_the_service_starts_while_the_cluster_is_away(tmp_path: Path) -> None:
                 service.terminate()
                 said = service.stderr.read()
             assert '"ready": true' in ready and f"does not answer at {host}" in said
-            checked = subprocess.run(
-                [*PROGRAM, "doctor", "--json"], env=variables, capture_output=True, text=True
-            )
+            checked = forked.run([*PROGRAM, "doctor", "--json"], env=variables, text=True)
     found: dict[str, Any] = {one["name"]: one for one in json.loads(checked.stdout)["checks"]}
     assert found["kubernetes"]["level"] == "fail" and host in found["kubernetes"]["message"]
 

@@ -110,6 +110,7 @@ def lose(deck: ClusterDeck) -> Lose:
     return lose
 
 
+@pytest.mark.long
 async def test_a_node_is_lost_while_a_replica_sleeps(
     deck: ClusterDeck, repository: Path, lose: Lose
 ) -> None:
@@ -120,6 +121,7 @@ async def test_a_node_is_lost_in_a_turn(deck: ClusterDeck, repository: Path, los
     await lost_in_a_turn(deck, await deck.environment(str(repository)), lose)
 
 
+@pytest.mark.long
 async def test_a_pod_of_another_incarnation_is_refused(deck: ClusterDeck) -> None:
     id = await deck.create(await deck.environment())
     (started,) = deck.pods.processes.launches
@@ -138,6 +140,7 @@ async def test_a_pod_of_another_incarnation_is_refused(deck: ClusterDeck) -> Non
     assert (await deck.pods.find(id)).digest not in (None, found.digest)
 
 
+@pytest.mark.long
 async def test_the_service_outlives_the_api_server(deck: ClusterDeck) -> None:
     id = await deck.create(await deck.environment())
     before = await deck.run(id, "echo $PPID")
@@ -167,6 +170,7 @@ async def test_a_missing_right_is_named(deck: ClusterDeck) -> None:
     assert said in error and "give the service the Role" in error
 
 
+@pytest.mark.long
 async def test_an_earlier_deployment_and_secret_are_replaced(deck: ClusterDeck) -> None:
     """Also when the API server answers that they are still there."""
     id = await deck.create(await deck.environment())
@@ -204,6 +208,7 @@ async def test_commands_of_an_image(deck: ClusterDeck) -> None:
     assert deck.api.names(DEPLOYMENTS) == deck.api.names(SECRETS) == []
 
 
+@pytest.mark.long
 async def test_nothing_is_kept_without_a_save(deck: ClusterDeck, repository: Path) -> None:
     id = await deck.create(await deck.environment(str(repository)))
     assert await deck.driver.kept_file(id, "../etc", b"passwd", 100) is None

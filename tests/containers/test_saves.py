@@ -26,6 +26,7 @@ def repository(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "shop")
 
 
+@pytest.mark.long
 async def test_a_volume_that_is_lost_in_sleep_is_restored(deck: Deck, repository: Path) -> None:
     await lost_in_sleep(deck, await deck.environment(str(repository)), deck.containers.destroy)
 

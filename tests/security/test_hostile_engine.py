@@ -165,6 +165,7 @@ UNNUMBERED = {
 }
 
 
+@pytest.mark.long
 async def test_garbage_is_met_with_pauses_and_one_error(world: World) -> None:
     made = await world.create()
     for name, data in UNNUMBERED.items():

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -30,16 +31,21 @@ def memory() -> Iterator[Path]:
     found = [one for one in find_groups().hierarchies if "memory" in one.controllers]
     if os.geteuid() != 0 or not found:
         pytest.skip("control groups cannot be made here")
-    group = found[0].base / f"qd-test-{os.getpid()}"
-    group.mkdir()
+    group = Path(mkdtemp(prefix="qd-test-", dir=found[0].base))
     limit(found[0], group)
     yield group
-    while pids := (group / "cgroup.procs").read_text().split():
-        for pid in pids:
-            os.kill(int(pid), signal.SIGKILL)
-    parts = sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True)
-    for path in (*parts, group):
-        path.rmdir()
+    until(lambda: removed(group), "the end of all in the control group")
+
+
+def removed(group: Path) -> bool:
+    """Whether a control group is gone, with those inside and all their processes."""
+    for path in sorted(group.rglob("cgroup.procs"), reverse=True):
+        for pid in path.read_text().split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        with suppress(OSError):  # its processes have not ended yet
+            path.parent.rmdir()
+    return not group.exists()
 
 
 def limit(hierarchy: Hierarchy, group: Path) -> None:
@@ -76,6 +82,7 @@ HOG = "kept = []\nwhile True: kept.append(bytearray(64 << 20))"
 BOMB = "while :; do (sleep 600 &) || break; done"
 
 
+@pytest.mark.long
 def test_one_hungry_replica(own: Installation) -> None:
     environment = own.environment_with(own.connect(str(make_repository(own.base / "shop"))))
     hungry, other = own.create(environment), own.create(environment)

@@ -75,9 +75,8 @@ async def walk(
     return pictures
 
 
-@pytest.mark.parametrize(
-    "size", ["80x24", *(pytest.param(one, marks=pytest.mark.long) for one in ("120x40", "200x60"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("size", SIZES)
 async def test_every_screen(check_snapshots: Check, tmp_path: Path, size: str) -> None:
     themes = tuple(THEMES) if size == SIZE_OF_THEMES else ("dark",)
     walks = {theme: await walk(tmp_path / theme, SIZES[size], theme) for theme in themes}

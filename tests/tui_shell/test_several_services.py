@@ -166,6 +166,7 @@ async def test_a_service_that_is_gone_holds_up_no_other(
         await desk.see("work ● ")
 
 
+@pytest.mark.long
 async def test_a_service_that_never_answers_holds_up_no_other(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +204,7 @@ async def test_a_service_without_a_key_is_named_and_found_after_the_login(
         await desk.see("○ work/beta", "work ● ")
 
 
+@pytest.mark.long
 async def test_a_key_that_cannot_be_sent_is_asked_for_again(
     live: Installation, other: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -219,6 +221,7 @@ async def test_a_key_that_cannot_be_sent_is_asked_for_again(
         await desk.see("○ work/beta", "work ● ")
 
 
+@pytest.mark.long
 async def test_another_service_is_used_after_one_beside_has_failed(
     live: Installation, other: Installation
 ) -> None:

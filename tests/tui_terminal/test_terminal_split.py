@@ -3,6 +3,8 @@
 from pathlib import Path
 from uuid import UUID
 
+import pytest
+
 from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.terminals import MOST_SPLITS, TerminalMemory, TerminalSplit
 from quarterdeck.tui.panes.terminal import TerminalPane
@@ -78,6 +80,7 @@ async def test_a_second_terminal_below_in_a_small_window(live: Installation) -> 
         assert "here-2" in "\n".join(left.screen_text)
 
 
+@pytest.mark.long
 async def test_beside_where_there_is_room_and_evenly(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit((WIDE, 40)) as desk:
@@ -105,6 +108,7 @@ async def test_beside_where_there_is_room_and_evenly(live: Installation) -> None
         assert second.has_focus
 
 
+@pytest.mark.long
 async def test_a_split_is_an_action_of_the_palette(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit() as desk:

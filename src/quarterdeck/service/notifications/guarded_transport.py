@@ -13,7 +13,7 @@ from quarterdeck.local.addresses import (
     numeric_address,
     resolve,
 )
-from quarterdeck.service.notifications.http_client import PRIVATE
+from quarterdeck.service.notifications.http_client import PRIVATE, trusted_context
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
@@ -26,12 +26,17 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     """
 
     def __init__(self) -> None:
+        trusted = trusted_context()
         self._proxies = {
-            scheme: httpx.AsyncHTTPTransport(proxy=url if "://" in url else f"http://{url}")
+            scheme: httpx.AsyncHTTPTransport(
+                verify=trusted, proxy=url if "://" in url else f"http://{url}"
+            )
             for scheme in ("http", "https")
             if (url := getproxies().get(scheme) or getproxies().get("all"))
         }
-        self._inner = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_keepalive_connections=0))
+        self._inner = httpx.AsyncHTTPTransport(
+            verify=trusted, limits=httpx.Limits(max_keepalive_connections=0)
+        )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request to the first of its host's addresses that can be connected to.
