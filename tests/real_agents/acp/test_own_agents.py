@@ -62,7 +62,12 @@ ADAPTER = RealAgent(
     "codex-acp",
     (PINNED,),
     lambda url: quiet(),
-    lambda url: {".codex/config.toml": configuration(url, 'approval_policy = "untrusted"')},
+    # Its own sandbox cannot be made within that of a replica, and the replica is one.
+    lambda url: {
+        ".codex/config.toml": configuration(
+            url, 'approval_policy = "untrusted"\nsandbox_mode = "danger-full-access"'
+        )
+    },
 )
 KILO = RealAgent(
     "kilo",
