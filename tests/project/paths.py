@@ -138,7 +138,7 @@ def run(directory: Path, checkout: Path, variables: dict[str, str]) -> None:
         program.type("\x1b")
         program.settle()
         program.type("t")
-        program.wait_for("$ ")
+        program.wait_for("shop$")
         program.type("PS1='> '\r")
         program.settle()
         with measured(directory, "a-key-in-a-terminal"):
