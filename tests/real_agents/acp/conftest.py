@@ -51,5 +51,6 @@ async def shared(
 async def talk(shared: Talk) -> AsyncIterator[Talk]:
     """The session that all tests of a module share, with nothing heard so far."""
     shared.begin_part()
+    shared.model.forget()
     yield shared
     await shared.session.interrupt()

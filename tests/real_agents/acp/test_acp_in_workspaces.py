@@ -40,6 +40,12 @@ def model(agent: RealAgent) -> Iterator[ModelThread]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def forgotten(model: ModelThread) -> None:
+    """A test that is run again uses the same names."""
+    model.forget()
+
+
 @pytest.fixture(scope="module")
 def deck(
     agent: RealAgent, model: ModelThread, require_tool: Callable[[str], str]

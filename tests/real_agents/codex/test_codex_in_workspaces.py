@@ -27,6 +27,12 @@ def model() -> Iterator[ModelThread]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def forgotten(model: ModelThread) -> None:
+    """A test that is run again uses the same names."""
+    model.forget()
+
+
 @pytest.fixture(scope="module")
 def deck(model: ModelThread, require_tool: Callable[[str], str]) -> Iterator[Installation]:
     """An installation whose environment gives codex its model, a key and its program."""
@@ -74,7 +80,7 @@ def goal_now(deck: Installation, id: str) -> dict[str, Any]:
         for event in deck.journal(id)
         if event["type"] == "chat.updated"
     ]
-    return goals[-1] or {}
+    return (goals and goals[-1]) or {}
 
 
 def reach_goal(deck: Installation, id: str, status: str) -> dict[str, Any]:
@@ -134,7 +140,7 @@ def test_instructions_a_skill_and_a_tool_server_reach_it(
     result = served.turn(deck, id, 'mcp notes add {"text": "remember"}\nsay noted')
     assert (result["stopReason"], result["error"]) == ("end_turn", None)
     assert deck.run(id, f"cat {served.NOTES}")["output"] == "remember\n"
-    told = json.dumps(model.model.requests[-1].body)
+    told = json.dumps(served.asked_of(model, "mcp notes add").body)
     assert served.INSTRUCTIONS in told
     assert served.SKILL in told and served.SKILL_TOLD in told
     deck.delete(id)
@@ -244,7 +250,7 @@ def test_a_killed_engine_takes_the_thread_up_again(
     model.release("engine")
     assert deck.turn(id, "say back")["stopReason"] == "end_turn"
     until(lambda: not any(map(runs, old)), "the end of the old codex")
-    assert "4711" in json.dumps(model.model.requests[-1].body["input"])
+    assert "4711" in json.dumps(served.asked_of(model, "say back").body["input"])
 
 
 @pytest.mark.long
@@ -309,9 +315,9 @@ def test_a_fork_goes_on_with_the_conversation(
     fork = deck.post(f"/v1/replica/{id}/fork", {}, 201)["replica"]["id"]
     deck.reach(fork, "active")
     assert deck.turn(fork, "say of plums")["error"] is None
-    told = json.dumps(model.model.requests[-1].body)
-    assert "say of pears" in told and "say of plums" in told
+    told = json.dumps(served.asked_of(model, "say of plums").body)
+    assert "say of pears" in told
     assert deck.turn(id, "say of cherries")["error"] is None
-    told = json.dumps(model.model.requests[-1].body)
+    told = json.dumps(served.asked_of(model, "say of cherries").body)
     assert "say of pears" in told and "say of plums" not in told
     deck.delete(fork)

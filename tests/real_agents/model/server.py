@@ -63,6 +63,12 @@ class Model:
         """Lets every answer go on that waits under a name, now or later."""
         self._gates[name].set()
 
+    def forget(self) -> None:
+        """Let names be used again: what has waited under them, and was let go."""
+        self._waiting.clear()
+        for name in [name for name, gate in self._gates.items() if gate.is_set()]:
+            del self._gates[name]
+
     async def waits(self, name: str, times: int = 1) -> None:
         """Returns when so many answers have come to their `wait NAME`."""
         await self._until(lambda: self.has_waited(name, times))
@@ -91,8 +97,9 @@ class Model:
         assert task is not None
         self._serving.add(task)
         try:
-            # An agent that ends, or gives up, closes the connection whenever it likes.
-            with suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError):
+            # An agent that ends, or gives up, closes the connection whenever it likes; then also its
+            # end cannot be written.
+            with suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
                 await self._answer(await _read(reader), writer)
                 # Its end comes first: what it may still have sent would else reset the connection,
                 # and take the answer along.

@@ -23,6 +23,9 @@ class ModelThread:
     def release(self, name: str) -> None:
         self._loop.call_soon_threadsafe(self.model.release, name)
 
+    def forget(self) -> None:
+        self._loop.call_soon_threadsafe(self.model.forget)
+
     def waits(self, name: str, times: int = 1) -> None:
         waiting = asyncio.run_coroutine_threadsafe(self.model.waits(name, times), self._loop)
         waiting.result(WAIT_SECONDS + 5)
