@@ -25,8 +25,11 @@ class Deck:
 
     kind: type[ContainerDriver] = ContainerDriver
 
-    def __init__(self, home: Home, containers: ContainerEngine, host: str) -> None:
+    def __init__(
+        self, home: Home, containers: ContainerEngine, host: str, database: str | None = None
+    ) -> None:
         self.home = home
+        self.database = database
         self.containers = containers
         self.host = host
         self.port = 0
@@ -65,6 +68,7 @@ class Deck:
             self.home,
             local,
             lambda: AGENTS,
+            self.database,
             others={"docker": self.driver},
             switchboard=self.driver.switchboard,
         ) as context:

@@ -1,6 +1,7 @@
 """A container engine for tests: real engine processes that dial home, without any container."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -130,3 +131,38 @@ class ProcessContainers:
     async def kill_all(self) -> None:
         for workspace_id in [*self.processes]:
             await self.stop(workspace_id)
+
+
+class SharedContainers(ProcessContainers):
+    """The same for several services, each in a process of its own: what runs is noted on the disk."""
+
+    def _note(self, workspace_id: str) -> Path:
+        return self.root / f"{workspace_id}.json"
+
+    async def start(self, launch: Launch, report: Progress) -> None:
+        await super().start(launch, report)
+        pid = self.processes[launch.workspace_id].pid
+        self._note(launch.workspace_id).write_text(json.dumps([pid, launch.digest]))
+
+    async def find(self, workspace_id: str) -> Container:
+        try:
+            _, digest = self._running(workspace_id)
+        except FileNotFoundError:
+            return Container("gone")
+        return Container("running", digest)
+
+    def _running(self, workspace_id: str) -> tuple[int, str]:
+        pid, digest = json.loads(self._note(workspace_id).read_text())
+        if "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]:
+            raise FileNotFoundError
+        return pid, digest
+
+    async def stop(self, workspace_id: str) -> None:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.killpg(json.loads(self._note(workspace_id).read_text())[0], signal.SIGKILL)
+        self._note(workspace_id).unlink(missing_ok=True)
+        await super().stop(workspace_id)
+
+    async def kill_all(self) -> None:
+        for note in [*self.root.glob("*.json")]:
+            await self.stop(note.stem)

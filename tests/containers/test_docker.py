@@ -5,27 +5,41 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
 import tarfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from uuid import uuid4
 
 import pytest
 
 from quarterdeck.engine.daemon import OPEN_FILES
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.cgroups import BOUNDS
+from quarterdeck.sandboxes.containers import HomeAddress
 from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.errors import ProcessError, SandboxError
 from quarterdeck.sandboxes.image import VERSION_LABEL
 from quarterdeck.service.certificate import certificate_for
+from quarterdeck.service.db.tables import services
 from tests.containers.daemons import BASE, IMAGE, Daemon, DockerEngine, Podman, configure, left
 from tests.containers.deck import Deck
+from tests.containers.front import Front
 from tests.containers.installed import Installation
-from tests.containers.losses import lost_in_a_turn, lost_in_sleep
+from tests.containers.losses import (
+    block,
+    ended,
+    lost_in_a_turn,
+    lost_in_sleep,
+    rest,
+    until_saved,
+    wake,
+)
 from tests.support.git import git, make_repository
+from tests.support.postgresql import Server
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.long
@@ -237,6 +251,37 @@ async def test_only_commands_of_an_earlier_service_are_ended(
         assert left(engine) == []
 
 
+async def test_containers_of_another_installation_are_stopped_but_not_tidied(
+    engine: Daemon, tmp_path: Path
+) -> None:
+    """One whose replicas were taken over; it may have the same path, on its own machine."""
+    homes = [Home(tmp_path / name) for name in ("one", "other")]
+    for home in homes:
+        home.service.mkdir(parents=True)
+        home.id.write_text(str(uuid4()))
+    id = str(uuid4())
+    async with AsyncExitStack() as stack:
+        one, other = (DockerContainers(home, IMAGE, engine.address) for home in homes)
+        for containers in (one, other):
+            await containers.open()
+            stack.push_async_callback(containers.close)
+
+        async def sleeping() -> None:
+            async with aclosing(one.run(id, ("sleep", "1000"))) as parts:
+                async for _ in parts:
+                    pass
+
+        running = asyncio.create_task(sleeping())
+        await eventually(lambda: len(left(engine)) == 2, "the command and the volume")
+        await other.tidy()
+        assert len(left(engine)) == 2
+        await other.stop(id)
+        with pytest.raises((ProcessError, SandboxError)):
+            await running
+        await other.destroy(id)
+        assert left(engine) == []
+
+
 @pytest.fixture
 def home() -> Iterator[Path]:
     with TemporaryDirectory(prefix="qd-") as directory:
@@ -371,3 +416,53 @@ async def test_a_new_user(engine: Daemon, home: Path, repository: Path) -> None:
         await _work_on_changes(qd, repository)
         await qd("replica", "rm", "first", "shop", "shop-fork", "--yes")
         assert left(engine) == []
+
+
+async def test_another_service_takes_a_replica_over_in_a_turn(
+    engine: Daemon, repository: Path, postgresql: Server
+) -> None:
+    """Its container runs on, and the turn, the queue and its work are those of the other service."""
+    name = postgresql.create()
+    async with AsyncExitStack() as stack:
+        root = Path(stack.enter_context(TemporaryDirectory(prefix="qd-")))
+        front = Front(engine.host)
+        await front.start()
+        stack.push_async_callback(front.stop)
+        decks: list[Deck] = []
+        for place in ("one", "other"):
+            home = Home(root / place)
+            containers = DockerContainers(home, IMAGE, engine.address)
+            await containers.open()
+            stack.push_async_callback(containers.close)
+            deck = Deck(home, containers, engine.host, postgresql.url(name))
+            deck.way = HomeAddress(front.url)
+            if decks:
+                home.service.mkdir(mode=0o700, parents=True)
+                shutil.copy(decks[0].home.master_key, home.master_key)
+            await deck.start()
+            stack.push_async_callback(deck.stop)
+            decks.append(deck)
+        one, other = decks
+        front.ports = [other.port, one.port]
+        id = await one.create(await one.environment(str(repository)))
+        work = ("echo begun >> ran", "while ! [ -e go ]; do sleep 0.05; done", "echo done >> ran")
+        await other.post(f"/v1/replica/{id}/messages", block(*work))
+        await other.post(f"/v1/replica/{id}/messages", block("echo next >> ran"))
+        await other.run(id, "while ! [ -e shop/ran ]; do sleep 0.05; done")
+        await one.stop()
+        long_ago = services.update().values(seen_at="2020-01-01T00:00:00.000Z")
+        of_one = services.c.home_id == one.home.id.read_text().strip()
+        await other.service.context.database.write(
+            lambda c: c.execute(long_ago.where(of_one)) and None
+        )
+        await other.running(id, "touch shop/go; echo")
+        results = await ended(other, id, 2)
+        assert [result["stopReason"] for result in results] == ["end_turn"] * 2
+        assert await other.run(id, "cat shop/ran") == "begun\ndone\nnext\n"
+        await until_saved(other, id, "ran", "begun\ndone\nnext\n")
+        await rest(other, id)
+        await wake(other, id)
+        assert await other.run(id, "cat shop/ran") == "begun\ndone\nnext\n"
+        assert (await other.client.delete(f"/v1/replica/{id}")).status_code == 200
+        assert left(engine) == []
+    postgresql.drop(name)

@@ -14,6 +14,7 @@ from quarterdeck.engine.errors import (
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.wire.engine import DeliverMessage, OpenChat
 from quarterdeck.wire.terminals import ExecRequest
+from tests.engine.conftest import SECRET
 
 
 async def test_hello_and_calls_side_by_side(place):
@@ -155,3 +156,15 @@ async def test_a_call_that_is_given_up_at_the_end_leaves_nothing_unheard(place):
     await asyncio.sleep(0)  # the loop lets go of it
     gc.collect()
     assert unheard == []
+
+
+async def test_links_of_an_earlier_service_end_and_are_refused(place):
+    await place.start()
+    earlier = await place.link()
+    later = await EngineLink.open(*await place.connect(), SECRET, lease=1)
+    await earlier.wait_closed()
+    with pytest.raises(EngineRefusedError) as caught:
+        await place.link()
+    assert caught.value.code == "CONFLICT"
+    await later.status()
+    await later.close()

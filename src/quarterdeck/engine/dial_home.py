@@ -99,7 +99,11 @@ async def fetch_boot(address: ServiceAddress, token: str) -> BootConfig:
                         return BootConfig.model_validate_json(await connection.recv())
                 except ssl.SSLError:
                     raise
-                except OSError as error:
+                except (OSError, InvalidStatus) as error:
+                    # Behind the address may be several services; one that has not started this
+                    # container is unavailable for it.
+                    if isinstance(error, InvalidStatus) and error.response.status_code != 503:
+                        raise
                     logger.info("the service cannot be reached: %s", error)
                     await asyncio.sleep(next(pauses, PAUSES[-1]))
     except ssl.SSLCertVerificationError as error:

@@ -227,19 +227,24 @@ class EngineLink:
         writer: asyncio.StreamWriter,
         secret: str,
         after: int | None = None,
+        lease: int = 0,
     ) -> "EngineLink":
         """Open the link; with `after`, `journal` gives every entry with a higher index.
+
+        Links that were opened with a lower `lease` end.
 
         The link owns the streams from here on, also when this raises.
 
         Raises:
             WrongSecretError: the engine has another secret.
+            EngineRefusedError: CONFLICT after a link with a higher lease.
             EngineGoneError: the engine closed the stream.
         """
         link = cls(reader, writer)
         link._newest = after or 0
+        request = OpenLink(secret=secret, after=after, lease=lease)
         try:
-            link.hello = await link._call("open", OpenLink(secret=secret, after=after), EngineHello)
+            link.hello = await link._call("open", request, EngineHello)
         except BaseException:
             await link.close()
             raise

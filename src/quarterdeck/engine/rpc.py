@@ -113,7 +113,12 @@ class EngineConnection:
         secret: str,
         methods: Methods,
         lasting: TaskOwner,
+        opened: Callable[["EngineConnection"], None],
     ) -> None:
+        self.lease: int | None = None
+        """Of the service that opened it."""
+        self._ended = False
+        self._opened = opened
         self._lines = LineReader(reader, STRANGER_LINE_LIMIT)
         self._writer = writer
         self._secret = secret
@@ -143,6 +148,11 @@ class EngineConnection:
             await self._own.close()
             self._writer.close()
 
+    def end(self) -> None:
+        """End the link at once, whether or not the other side reads; calls that run are finished."""
+        self._ended = True
+        self._writer.transport.abort()
+
     async def flush(self, seconds: float) -> None:
         """Send the last entries of the ended journal, then end the link."""
         if self._journal is not None:
@@ -158,6 +168,8 @@ class EngineConnection:
         message = decode(line)
         try:
             request = self._opening(message)
+            self.lease = request.lease
+            self._opened(self)
             hello = self._methods.hello()
         except EngineRefusedError as error:
             await self._send(fault_line(message.id, error))
@@ -180,7 +192,7 @@ class EngineConnection:
         return request
 
     async def _serve(self) -> None:
-        while (line := await self._lines.line()) is not None:
+        while (line := await self._lines.line()) is not None and not self._ended:
             message = decode(line)
             if message.method is None or message.id is None:
                 continue  # an answer or a notification: the engine makes no calls
@@ -282,6 +294,7 @@ class RpcServer:
         self._server: asyncio.Server | None = None
         self._now = now
         self._alone_since = now()
+        self._lease = 0
 
     @property
     def alone_seconds(self) -> float:
@@ -310,8 +323,24 @@ class RpcServer:
         await self._links.close()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = EngineConnection(reader, writer, self._secret, self._methods, self._calls)
+        connection = EngineConnection(
+            reader, writer, self._secret, self._methods, self._calls, self._opened
+        )
         self._links.start(self._serve(connection), "link")
+
+    def _opened(self, connection: EngineConnection) -> None:
+        """End the links of services that had the workspace before.
+
+        Raises:
+            EngineRefusedError: CONFLICT: this is the link of such a service.
+        """
+        lease = connection.lease or 0
+        if lease < self._lease:
+            raise EngineRefusedError.conflict("Another service has this workspace now.")
+        self._lease = lease
+        for other in self._connections:
+            if other.lease is not None and other.lease < lease:
+                other.end()
 
     async def _serve(self, connection: EngineConnection) -> None:
         self._connections.add(connection)

@@ -41,7 +41,7 @@ from quarterdeck.sandboxes.port import (
     Size,
     UncommittedCommit,
 )
-from quarterdeck.sandboxes.record import CloneEntry, load_book, store_book
+from quarterdeck.sandboxes.record import CloneBook, CloneEntry, load_book, store_book
 from quarterdeck.sandboxes.saves import Saves
 from quarterdeck.sandboxes.sources import without_password
 from quarterdeck.sandboxes.switchboard import Switchboard, digest_of, new_token
@@ -216,12 +216,31 @@ class ContainerDriver:
         self._configs: dict[str, str] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._reports: dict[str, Progress] = {}
-        self.switchboard = Switchboard(self._wanted_digest)
+        self.switchboard = Switchboard(self._wanted_digest, self._adopt)
         self.saved_work = Saves(home, mirrors)
 
     async def _wanted_digest(self, workspace_id: str) -> str | None:
         container = await self._containers.find(workspace_id)
         return container.digest if container.is_wanted else None
+
+    async def _adopt(
+        self, workspace_id: str, digest: str, repositories: Sequence[EngineRepository]
+    ) -> None:
+        """Note what another service has started; older saves and archives here must not replace it."""
+        places = places_of(self._home, workspace_id)
+        clones = {
+            str(one.id): CloneEntry(directory=one.name, base_commit=one.base_commit, objects=None)
+            for one in repositories
+        }
+        book = CloneBook(clones=clones, incarnations=[digest] if self._containers.moves else [])
+        try:
+            async with self._locks[workspace_id]:
+                await asyncio.to_thread(places.root.mkdir, parents=True, mode=0o700, exist_ok=True)
+                await asyncio.to_thread(self._archive(workspace_id).unlink, missing_ok=True)
+                await self.saved_work.remove(workspace_id)
+                await asyncio.to_thread(store_book, places.clones, book)
+        except OSError as e:
+            raise _disk_error(e) from e
 
     async def isolation(self) -> Isolation:
         return await self._containers.isolation()

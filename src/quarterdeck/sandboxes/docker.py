@@ -93,7 +93,7 @@ class DockerContainers:
         address: str = DEFAULT_ADDRESS,
         certificates: Path | None = None,
     ) -> None:
-        self._mark = sha256(bytes(home.root.resolve())).hexdigest()[:32]
+        self._home = home
         self.image_name = image
         self._address = address
         self._tls = DockerTls(address, certificates) if certificates else None
@@ -118,6 +118,13 @@ class DockerContainers:
         """What it calls its machine's processor."""
         self.rootless = False
         """Whether it runs without root, with its bridge in a network of its own."""
+
+    @property
+    def _mark(self) -> str:
+        """The name of the installation, by its id: several may have the same path on their machines."""
+        id = self._home.id  # made at its first start
+        name = id.read_bytes() if id.exists() else bytes(self._home.root.resolve())
+        return sha256(name).hexdigest()[:32]
 
     async def open(self) -> None:
         """Connect, and make the network unless it is there.
@@ -417,13 +424,13 @@ class DockerContainers:
 
     async def tidy(self) -> None:
         with self._failures():
-            for container in await self._labelled(f"{ROLE_LABEL}={COMMAND}"):
+            commands = f"{HOME_LABEL}={self._mark}", f"{ROLE_LABEL}={COMMAND}"
+            for container in await self._labelled(*commands):
                 if container["Labels"].get(OWNER_LABEL) != self._owner:
                     await self._remove(container.id)
 
-    async def _labelled(self, label: str) -> list[DockerContainer]:
-        wanted = {"label": [f"{HOME_LABEL}={self._mark}", label]}
-        return await self._api.containers.list(all="true", filters=json.dumps(wanted))
+    async def _labelled(self, *labels: str) -> list[DockerContainer]:  # of any installation
+        return await self._api.containers.list(all="true", filters=json.dumps({"label": labels}))
 
     async def _remove(self, name: str) -> None:
         with unless_gone():

@@ -190,7 +190,8 @@ class SwarmContainers(DockerContainers):
                     new = sorted(down - known)
                     tasks = await self._tasks(node=new) if new else []
                 labels = [_labels(task["Spec"]) for task in tasks]
-                ours = [one for one in labels if one.get(HOME_LABEL) == self._mark]
+                # Of every service: one may have been taken over.
+                ours = [one for one in labels if HOME_LABEL in one]
                 for workspace_id in {one[WORKSPACE_LABEL] for one in ours}:
                     if (await self.find(workspace_id)).state == "lost":
                         lost(workspace_id)

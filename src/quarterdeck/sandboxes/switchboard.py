@@ -10,12 +10,13 @@ import hmac
 import secrets
 import socket
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 
 from quarterdeck.wire.dial_home import Destination
+from quarterdeck.wire.git_state import EngineRepository
 
 READ_LIMIT = 1 << 18
 """Bytes a stream buffers before it pauses the sender (at most twice this)."""
@@ -75,10 +76,16 @@ class Switchboard:
     Args:
         find: returns the digest of the token of a workspace's container that is meant to run, None
             when there is none.
+        adopt: notes what is in a container of another service, by its token's digest.
     """
 
-    def __init__(self, find: Callable[[str], Awaitable[str | None]]) -> None:
+    def __init__(
+        self,
+        find: Callable[[str], Awaitable[str | None]],
+        adopt: Callable[[str, str, Sequence[EngineRepository]], Awaitable[None]],
+    ) -> None:
         self._find = find
+        self._adopt = adopt
         self._lines: defaultdict[str, _Line] = defaultdict(_Line)
         self._boots: dict[str, _Boot] = {}
 
@@ -120,6 +127,16 @@ class Switchboard:
             line.end()
             line.digest = digest
         return True
+
+    async def adopt(
+        self, workspace_id: str, token: str, repositories: Sequence[EngineRepository]
+    ) -> None:
+        """Note the repositories in a container that another service has started.
+
+        Raises:
+            SandboxError: the installation's directory cannot be written.
+        """
+        await self._adopt(workspace_id, digest_of(token), repositories)
 
     @contextmanager
     def offer(self, workspace_id: str, token: str) -> Generator[OfferedConnection]:

@@ -10,7 +10,6 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quarterdeck import __version__
-from quarterdeck.sandboxes.switchboard import Switchboard
 from quarterdeck.service.agents.routes import agents_router, credentials_router
 from quarterdeck.service.automations.routes import (
     automation_checks_router,
@@ -25,6 +24,7 @@ from quarterdeck.service.environments.routes import (
     hook_tests_router,
     warm_pools_router,
 )
+from quarterdeck.service.fleet.leases import Leases
 from quarterdeck.service.forwarding import Forwarding
 from quarterdeck.service.git.origin_routes import origin_router
 from quarterdeck.service.git.routes import git_router, pull_requests_router
@@ -120,7 +120,7 @@ def build_app(service: ServiceParts) -> FastAPI:
         openapi_url=None,
         telemetry=SILENT,
         middleware=[
-            *([Middleware(Engines, switchboard)] if (switchboard := context.switchboard) else []),
+            *([Middleware(Engines, leases)] if (leases := service.leases) else []),
             Middleware(Head),
             Middleware(ErrorMiddleware),
             Middleware(AuthMiddleware, authenticator=service.authenticator, routes=ROUTE_TRIE),
@@ -138,16 +138,16 @@ def build_app(service: ServiceParts) -> FastAPI:
 class Engines:
     """Serves the WebSockets of engines in containers, which no route knows."""
 
-    def __init__(self, app: ASGIApp, switchboard: Switchboard) -> None:
+    def __init__(self, app: ASGIApp, leases: Leases) -> None:
         self._app = app
-        self._switchboard = switchboard
+        self._leases = leases
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] == "websocket":
             from quarterdeck.service.dial_home import serve_engine
 
-            await serve_engine(self._switchboard, scope, receive, send)
+            await serve_engine(self._leases, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 

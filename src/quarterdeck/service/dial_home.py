@@ -13,7 +13,9 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.sandboxes.switchboard import OfferedConnection, Switchboard
+from quarterdeck.sandboxes.switchboard import OfferedConnection
+from quarterdeck.service.errors import StorageError
+from quarterdeck.service.fleet.leases import Leases
 from quarterdeck.service.middleware import bearer_of
 from quarterdeck.wire.base import CANONICAL_ID
 from quarterdeck.wire.dial_home import BOOT_PATH, OPENED, PART_BYTES, WORKSPACE_HEADER
@@ -30,16 +32,24 @@ class LinkProtocol(WebSocketsSansIOProtocol):
         super().__init__(**given)
         self._on_lost = on_lost
 
+    async def send(self, message: Any) -> None:
+        """Send; a refusal is complete with its body, which the server would report as an error."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            self.handshake_complete = True
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop counting the connection."""
         super().connection_lost(exc)
         self._on_lost()
 
 
-async def serve_engine(
-    switchboard: Switchboard, scope: Scope, receive: Receive, send: Send
-) -> None:
-    """Serve one WebSocket to its end."""
+async def serve_engine(leases: Leases, scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve one WebSocket to its end.
+
+    One whose workspace another service has is refused with 503: the engine dials again.
+    """
+    switchboard = leases.switchboard
     headers = dict(cast("list[tuple[bytes, bytes]]", scope["headers"]))
     workspace_id = headers.get(_WORKSPACE, b"").decode("latin-1")
     token = bearer_of(headers.get(b"authorization", b"").decode("latin-1"))
@@ -47,16 +57,20 @@ async def serve_engine(
     try:
         if token is None or not CANONICAL_ID.fullmatch(workspace_id):
             await _refuse(send, 401)
+        elif (elsewhere := not await leases.holds(workspace_id)) and scope["path"] == BOOT_PATH:
+            await _refuse(send, 503)
         elif scope["path"] == BOOT_PATH:
             await _boot(switchboard.open_boot(workspace_id, token), receive, send)
         elif not await switchboard.admits(workspace_id, token):
             log.info("A container of %s is refused: another one is meant to run", workspace_id)
             await _refuse(send, 403)
+        elif elsewhere and not await leases.take_over(workspace_id, token):
+            await _refuse(send, 503)
         else:
             await send({"type": "websocket.accept"})
             with switchboard.offer(workspace_id, token) as connection:
                 await _wait(connection, receive, send)
-    except SandboxError as error:
+    except (SandboxError, StorageError) as error:
         log.warning("A container of %s cannot be judged: %s", workspace_id, error)
         await _refuse(send, 503)
     except OSError:

@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from sqlalchemy import Connection, bindparam, insert, update
+from sqlalchemy import Connection, String, bindparam, insert, or_, update
 
+from quarterdeck.sandboxes.port import PROCESS
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import chats, events, workspaces
 from quarterdeck.service.errors import UnknownWorkspaceError
@@ -25,7 +26,14 @@ from quarterdeck.wire.events import EventType
 
 _count_up = (
     update(workspaces)
-    .where(workspaces.c.id == bindparam("of"))
+    .where(
+        workspaces.c.id == bindparam("of"),
+        or_(
+            workspaces.c.driver == PROCESS,
+            workspaces.c.home_id.is_(None),
+            workspaces.c.home_id == bindparam("home", type_=String),
+        ),
+    )
     .values(
         next_event_index=workspaces.c.next_event_index + bindparam("all"),
         next_history_index=workspaces.c.next_history_index + bindparam("agent"),
@@ -50,9 +58,14 @@ class LogWriter:
     """The event log within one write. Appended events are in `stored`, in order."""
 
     def __init__(
-        self, connection: Connection, clock: Callable[[], datetime], followers: Sequence[Follower]
+        self,
+        connection: Connection,
+        clock: Callable[[], datetime],
+        followers: Sequence[Follower],
+        home_id: str | None = None,
     ) -> None:
         self.connection = connection
+        self._home_id = home_id
         self._followers = followers
         self.stored: list[tuple[str, list[StoredEvent]]] = []
         self.now = clock
@@ -61,7 +74,7 @@ class LogWriter:
         """Append events; they are published after the commit. Returns their indices.
 
         Raises:
-            UnknownWorkspaceError: no workspace has this id (it was deleted).
+            UnknownWorkspaceError: no workspace has this id (it was deleted), or another service has it.
         """
         if not new:
             return []
@@ -87,7 +100,8 @@ class LogWriter:
         """
         agent = sum(chat is not None for chat in of_chats)
         row = self.connection.execute(
-            _count_up, {"of": workspace_id, "all": count, "agent": agent}
+            _count_up,
+            {"of": workspace_id, "home": self._home_id, "all": count, "agent": agent},
         ).first()
         if row is None:
             raise UnknownWorkspaceError(f"There is no workspace {workspace_id}.")
@@ -175,8 +189,10 @@ class EventLog:
         clock: Callable[[], datetime] = utc_now,
         ping_seconds: float = PING_SECONDS,
         followers: Sequence[Follower] = (),
+        home_id: str | None = None,
     ) -> None:
         self._database = database
+        self._home_id = home_id
         self._followers = followers
         self._clock = clock
         self._observers: list[Observer] = []
@@ -214,7 +230,7 @@ class EventLog:
         """
 
         def run(connection: Connection) -> tuple[T, LogWriter]:
-            writer = LogWriter(connection, self._clock, self._followers)
+            writer = LogWriter(connection, self._clock, self._followers, self._home_id)
             return fn(writer), writer
 
         def publish(done: tuple[T, LogWriter]) -> None:

@@ -43,7 +43,7 @@ ENTRIES = 10_000
 
 
 class Owners:
-    """Remembers who has which workspace."""
+    """Remembers who has which workspace, except those that may be taken over."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -59,7 +59,7 @@ class Owners:
         if known is not None:
             return known
         owner = await self._database.read(lambda c: owner_of(c, workspace_id))
-        if owner is not None:
+        if owner is not None and owner.stays:
             if len(self._known) >= ENTRIES:
                 self._known.clear()
             self._known[workspace_id] = owner

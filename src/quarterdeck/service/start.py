@@ -27,6 +27,7 @@ from quarterdeck.service.errors import HomeInUseError, HomeUnusableError
 from quarterdeck.service.event_log import EventLog
 from quarterdeck.service.first_start import ensure_installation
 from quarterdeck.service.fleet.fleet import Fleet
+from quarterdeck.service.fleet.leases import Leases
 from quarterdeck.service.fleet.settings import FleetSettings
 from quarterdeck.service.forwarding import Upstreams
 from quarterdeck.service.hosts.api import HostApis
@@ -175,7 +176,7 @@ async def open_service(
             await ensure_installation(database, home)
             yield ServiceContext(
                 database,
-                EventLog(database, followers=EVENT_FOLLOWERS),
+                EventLog(database, followers=EVENT_FOLLOWERS, home_id=own),
                 local,
                 Drivers({PROCESS: local, **others}, next(iter(others), PROCESS)),
                 agents,
@@ -215,6 +216,8 @@ class ServiceParts:
     upstreams: Upstreams
     heartbeat: ServiceHeartbeat
     fleet: Fleet
+    leases: Leases | None
+    """Of workspaces in containers, where there are any."""
     file_search: FileSearch
     previews: PreviewService
     host_apis: HostApis
@@ -234,6 +237,8 @@ class ServiceParts:
         await self.fleet.start()
         await self.previews.start()
         await self.heartbeat.start()
+        if self.leases is not None:
+            self.leases.start()
         self.notifications.start()
         self.automations.start()
         self.checks.start()
@@ -245,6 +250,8 @@ class ServiceParts:
             self.context.stopping.set()
             self.context.event_log.end_streams()
             await self.heartbeat.close()
+            if self.leases is not None:
+                await self.leases.close()
             await self.upstreams.close()
             await self.file_search.close()
             await self.previews.close()
@@ -286,6 +293,9 @@ def build_service(
         upstreams=Upstreams(context.home_id, context.stopping),
         heartbeat=ServiceHeartbeat(context),
         fleet=fleet,
+        leases=Leases(context, switchboard, fleet)
+        if (switchboard := context.switchboard)
+        else None,
         file_search=FileSearch(context, fleet),
         previews=PreviewService(context),
         host_apis=host_apis,

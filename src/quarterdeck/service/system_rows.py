@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from quarterdeck.sandboxes.port import PROCESS
 from quarterdeck.service.db.tables import services, webhook_deliveries, workspaces
 from quarterdeck.service.db.tables import webhook_receipts as table
 from quarterdeck.service.formats import moment_text
@@ -23,10 +24,14 @@ class ServiceRow:
 
 @dataclass(frozen=True)
 class Owner:
-    """The owner of a workspace: the home of its sandbox and the organization."""
+    """The owner of a workspace: the home of its sandbox and the organization.
+
+    `stays`: no other service takes it over.
+    """
 
     home_id: str | None
     organization_id: str
+    stays: bool
 
 
 def announce(connection: Connection, home_id: str, url: str) -> None:
@@ -68,7 +73,8 @@ def drop_service(connection: Connection, home_id: str) -> None:
 
 def owner_of(connection: Connection, workspace_id: str) -> Owner | None:
     """Return the owner of a workspace; None when there is no such workspace."""
-    statement = select(workspaces.c.home_id, workspaces.c.organization_id)
+    stays = workspaces.c.driver == PROCESS
+    statement = select(workspaces.c.home_id, workspaces.c.organization_id, stays)
     row = connection.execute(statement.where(workspaces.c.id == workspace_id)).first()
     return None if row is None else Owner(*row)
 

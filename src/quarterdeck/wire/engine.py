@@ -110,10 +110,14 @@ class ShutDown(CamelRecord):
 
 
 class OpenLink(CamelRecord):
-    """First call on a link. `after` asks for every journal entry with a higher index."""
+    """First call on a link. `after` asks for every journal entry with a higher index.
+
+    `lease` counts the services that had the workspace: links of earlier ones end, and are refused.
+    """
 
     secret: str
     after: Index | None = None
+    lease: Annotated[int, Field(ge=0, le=LARGEST_INDEX)] = 0
 
 
 class EngineHello(CamelRecord):

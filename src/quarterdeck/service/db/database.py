@@ -255,7 +255,7 @@ def _run_in_savepoint(connection: Connection, job: Job) -> None:
         job.error = e
 
 
-REVISIONS: Sequence[str] = ("0.1.0", "0002", "0003", "0004", "0005", "0006", "0007")
+REVISIONS: Sequence[str] = ("0.1.0", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """All revisions, oldest first."""
 
 HEAD = REVISIONS[-1]
@@ -439,6 +439,16 @@ def _postgresql() -> ModuleType:
             "Install it with: pip install 'quarterdeck[postgresql]'"
         )
     return import_module("quarterdeck.service.db.postgresql")  # rarely needed
+
+
+def take_home_lock(connection: Connection, home_id: str) -> bool:
+    """Take the lock of another service's home until the end of the transaction.
+
+    False while that service is connected to the database, and always without a server.
+    """
+    if connection.dialect.name == SQLITE:
+        return False
+    return bool(_postgresql().take_home_lock(connection, home_id))
 
 
 READERS = 2

@@ -7,7 +7,8 @@ database are serialized, as in SQLite: an event's index is never seen before an 
 service decides on data that another is changing. Several services may share a database; each has a
 home of its own. The writer's connection holds a second lock, named by the home, while it is open: a
 home and a copy of it are never both served. When the connection is lost that lock goes with it, and
-the next write takes it again or fails. It belongs to a session: between service and server there
+the next write takes it again or fails. So whoever gets the lock of another home knows that its service
+cannot write now (`service.fleet.leases`). It belongs to a session: between service and server there
 must not be a pooler in transaction mode.
 """
 
@@ -84,6 +85,12 @@ def writing(url: URL, home_id: str | None = None) -> Engine:
 def reading(url: URL) -> Engine:
     """Return an engine whose transactions each see one snapshot and cannot write."""
     return _engine(url, "REPEATABLE READ").execution_options(postgresql_readonly=True)
+
+
+def take_home_lock(connection: Connection, home_id: str) -> bool:
+    """Take the lock of a home until the end of the transaction, unless its service holds it."""
+    statement = f"SELECT pg_try_advisory_xact_lock({_lock_of(home_id)})"
+    return bool(connection.exec_driver_sql(statement).scalar_one())
 
 
 def _engine(url: URL, isolation: Any) -> Engine:

@@ -11,7 +11,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import datetime
 from time import monotonic
 from typing import Any
@@ -272,7 +272,7 @@ async def bring_up(site: WorkspaceRuntime, row: WorkspaceRow) -> None:
         await _append_concerns(site, concerns)
         composed = await _compose(site, row)
         await sandboxes.write_config(site.id, await _config(site, row, repositories, composed))
-        await _note_start(site, row, composed)
+        await _note_start(site, row, composed, repositories)
         await sandboxes.start(site.id, "large" if row.size == "large" else "small")
         if changes:  # they are in the files now
             await retry_until_stored(lambda: database.write(lambda c: drop_uncommitted(c, site.id)))
@@ -329,19 +329,38 @@ async def _config(
     return config.model_dump_json(by_alias=True)
 
 
-async def _note_start(site: WorkspaceRuntime, row: WorkspaceRow, composed: ComposedSetup) -> None:
-    """Note the start, and the boot of the machine if the engine runs on this one."""
+async def _note_start(
+    site: WorkspaceRuntime,
+    row: WorkspaceRow,
+    composed: ComposedSetup,
+    repositories: list[EngineRepository],
+) -> None:
+    """Note the start, and the boot of the machine if the engine runs on this one.
+
+    Raises:
+        UnknownWorkspaceError: another service has the workspace now.
+    """
     columns: dict[str, str | None] = {
         "boot_id": site.tools.settings.boot_id if row.driver == PROCESS else None,
         "packed_at": None,
+        "clones_json": None if row.driver == PROCESS else _as_json(repositories),
         "setup_json": composed.summary_json(moment_text(site.tools.context.clock())),
     }
     if row.status == WorkspaceStatus.PREPARING:
         columns["engine_version"] = None  # set again by the engine's `engine.ready`
     database = site.tools.context.database
-    await retry_until_stored(
-        lambda: database.write(lambda c: change_workspace(c, row.id, **columns))
-    )
+
+    def note(connection: Connection) -> None:
+        found = find_workspace(connection, row.id)
+        if found is None or not found.is_of(site.tools.context.home_id):
+            raise UnknownWorkspaceError(f"There is no workspace {row.id}.")
+        change_workspace(connection, row.id, **columns)
+
+    await retry_until_stored(lambda: database.write(note))
+
+
+def _as_json(repositories: list[EngineRepository]) -> str:
+    return json.dumps([one.model_dump(mode="json", by_alias=True) for one in repositories])
 
 
 def _report(site: WorkspaceRuntime, line: str) -> None:
@@ -454,6 +473,7 @@ class EngineLifecycle:
             await EngineSession(self._site).run()
             return monotonic() - start >= STEADY_SECONDS
         except EngineRefusedError as e:
+            await self._site.row()  # raises if another service has it now
             log.error("Workspace %s runs an engine that is not ours: %s", self._site.id, e)
             await (await self._site.driver()).stop(self._site.id)
         except EngineError as e:
@@ -485,6 +505,11 @@ class EngineLifecycle:
         raise failure
 
     async def _fail(self, reason: str) -> None:
+        with suppress(UnknownWorkspaceError):  # deleted, or another service has it now
+            await self._site.row()
+            await self._give_up(reason)
+
+    async def _give_up(self, reason: str) -> None:
         log.error("Workspace %s failed: %s", self._site.id, reason)
         try:
             await (await self._site.driver()).stop(self._site.id)

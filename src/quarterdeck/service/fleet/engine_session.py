@@ -83,10 +83,9 @@ class EngineSession:
         """
         row = await self._site.row()
         self._site.mark.put(row.journal_index)
-        secret = self._site.tools.context.vault.unseal(row.id, row.engine_secret_sealed)
-        journal = await open_link(self._site, secret, row.journal_index)
+        journal = await open_link(self._site, row, row.journal_index)
         try:
-            calls = await open_link(self._site, secret)
+            calls = await open_link(self._site, row)
             try:
                 self._site.pulse.hello = calls.hello
                 await self._serve(row, journal, calls)

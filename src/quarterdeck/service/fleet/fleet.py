@@ -278,6 +278,16 @@ class Fleet:
             self._supervisors[workspace_id] = WorkspaceManager(workspace_id, self._tools)
         return self._supervisors[workspace_id]
 
+    @property
+    def managed(self) -> list[str]:
+        """The workspaces that have a manager."""
+        return list(self._supervisors)
+
+    async def let_go(self, workspace_id: str) -> None:
+        """Disconnect from a workspace that another service has taken over."""
+        if (supervisor := self._supervisors.pop(workspace_id, None)) is not None:
+            await supervisor.close()
+
     def permissions_changed(self) -> None:
         """Note that the permission policies of running workspaces may have changed."""
         for supervisor in self._supervisors.values():

@@ -188,11 +188,11 @@ class WorkspaceRuntime:
         """Read its row, as soon as the database answers.
 
         Raises:
-            UnknownWorkspaceError: there is none.
+            UnknownWorkspaceError: there is none, or another service has it.
         """
-        database = self.tools.context.database
+        database, home = self.tools.context.database, self.tools.context.home_id
         row = await retry_until_stored(lambda: database.read(lambda c: find_workspace(c, self.id)))
-        if row is None:
+        if row is None or not row.is_of(home):
             raise UnknownWorkspaceError(f"There is no workspace {self.id}.")
         return row
 
@@ -349,19 +349,22 @@ class BootMonitor:
         self._moved.set()
 
 
-async def open_link(site: WorkspaceRuntime, secret: str, after: int | None = None) -> EngineLink:
+async def open_link(
+    site: WorkspaceRuntime, row: WorkspaceRow, after: int | None = None
+) -> EngineLink:
     """Open a link; `after` requests the journal.
 
     Raises:
         EngineGoneError: no engine listens, or it does not answer in time.
-        EngineRefusedError: it has another secret.
+        EngineRefusedError: it has another secret, or another service has it.
         EngineProtocolError: it is the engine of another workspace, or no engine.
     """
+    secret = site.tools.context.vault.unseal(row.id, row.engine_secret_sealed)
     driver = await site.driver()
     try:
         async with asyncio.timeout(site.tools.settings.link_limit):
             reader, writer = await driver.connect(site.id)
-            link = await EngineLink.open(reader, writer, secret, after)
+            link = await EngineLink.open(reader, writer, secret, after, row.lease)
     except OSError as e:  # includes a time-out
         raise EngineGoneError("The replica's engine cannot be reached.") from e
     if str(link.hello.workspace_id) != site.id:

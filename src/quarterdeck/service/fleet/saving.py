@@ -67,8 +67,7 @@ async def _save(site: WorkspaceRuntime, driver: SandboxDriver, saves: SavedWork)
         directory=layout.workspace_dir,
         data=call.model_dump_json(by_alias=True),
     )
-    secret = site.tools.context.vault.unseal(row.id, row.engine_secret_sealed)
-    link = await open_link(site, secret)
+    link = await open_link(site, row)
     try:
         work = await saves.receive(site.id, sources, link.command_output(request))
     finally:

@@ -177,8 +177,9 @@ async def remove(
         if only_if is not None and not only_if(connection):
             return None
         row = find_workspace(connection, workspace_id)
-        removed = row is not None and _remove_record(connection, row, context.home_id, now)
-        return row if removed else None
+        if row is None or not row.is_of(context.home_id):
+            return None
+        return row if _remove_record(connection, row, context.home_id, now) else None
 
     row = await context.database.write(run)
     if row is None:

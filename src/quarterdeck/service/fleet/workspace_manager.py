@@ -165,8 +165,7 @@ class WorkspaceManager:
         Raises:
             ApiError: as `call`.
         """
-        secret = self._site.tools.context.vault.unseal(row.id, row.engine_secret_sealed)
-        return await self.call(row, lambda _: open_link(self._site, secret))
+        return await self.call(row, lambda _: open_link(self._site, row))
 
     async def sleep(self, only_if: Check | None = None, *, by_request: bool = False) -> bool:
         """Stop the engine and keep the files; nothing changes for one that rests.
@@ -272,6 +271,7 @@ class WorkspaceManager:
         try:
             await self._end_engine(by_request)
             await self._cancel_life()
+            await self._site.row()  # the container is not stopped if another service has it now
             await (await self._site.driver()).stop(self._site.id)
             return await self._tools.context.event_log.write(
                 lambda writer: enter_sleeping(writer, self._site.id, self._now())
@@ -349,7 +349,7 @@ class WorkspaceManager:
 
     def _status_and_position(self, connection: Connection) -> tuple[str, int]:
         row = find_workspace(connection, self._site.id)
-        if row is None:
+        if row is None or not row.is_of(self._tools.context.home_id):
             raise _not_found()
         return row.status, last_position(connection, self._site.id)
 

@@ -75,6 +75,12 @@ class WorkspaceRow:
     permission_rules_json: str | None
     forked_from: str | None
     driver: str
+    lease: int
+    clones_json: str | None
+
+    def is_of(self, home_id: str) -> bool:
+        """Return whether the service of a home has it. Processes are never taken over."""
+        return self.driver == PROCESS or self.home_id in (None, home_id)
 
     def __repr__(self) -> str:
         """Return the row without its secret: rows appear in messages and tracebacks."""

@@ -45,6 +45,8 @@ workspaces = Table(
     Column("permission_rules_json", Text),
     Column("forked_from", String(36)),
     Column("driver", String(16), nullable=False, server_default="process"),
+    Column("lease", Integer, nullable=False, server_default="0"),
+    Column("clones_json", Text),
     Column("repositories_json", Text, nullable=False),
     Column("repository_statuses_json", Text, nullable=False),
     Column("engine_secret_sealed", Text, nullable=False, server_default=""),
@@ -67,7 +69,8 @@ and `testing` while a hook is tested in it: no list shows it then. `setup_json` 
 setup of its last start. `push` is its own push policy, if a person chose one, `permission_policy` its own
 permission policy; `permission_rules_json` are its own rules. `forked_from` is the
 workspace whose files it gets, until it has them. `driver` is the sandbox driver that made it, which it
-keeps."""
+keeps. `lease` counts how often another home took it over, `clones_json` is what that one has to know of
+the repositories in its container (`service.fleet.leases`)."""
 
 canvas_uploads = Table(
     "canvas_uploads",

@@ -1,0 +1,285 @@
+"""Two services over one database: one takes the replicas of the other over when that is gone."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.containers import HomeAddress
+from quarterdeck.service.errors import ApiError, UnknownWorkspaceError
+from quarterdeck.service.event_rows import NewEvent
+from quarterdeck.service.fleet.leases import Leases
+from quarterdeck.wire.events import EventType
+from tests.containers.deck import Deck
+from tests.containers.front import Front
+from tests.containers.losses import block, ended, history, rest, until_saved, wake
+from tests.containers.processes import SharedContainers
+from tests.support.forked import ForkedPopen
+from tests.support.git import make_repository
+from tests.support.postgresql import Server
+from tests.support.waiting import WAIT_SECONDS, eventually
+
+ROOT = Path(__file__).parents[2]
+LONG_AGO = "UPDATE services SET seen_at = '2020-01-01T00:00:00.000Z' WHERE home_id = %s"
+
+
+@dataclass
+class Pair:
+    """`first` is a process that can be killed, `second` is in this one; both are behind `front`."""
+
+    home: Home
+    second: Deck
+    front: Front
+    url: str
+    server: Server
+    name: str
+    process: ForkedPopen | None = None
+    port: int = 0
+
+    async def start(self) -> None:
+        words = (str(self.home.root), self.url, str(self.containers.root), self.front.url)
+        with (self.home.root.parent / "log").open("ab") as stderr:
+            self.process = ForkedPopen(
+                [sys.executable, "-m", "tests.containers.serve_deck", *words],
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                cwd=ROOT,
+            )
+        assert self.process.stdout is not None
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                line = await asyncio.to_thread(self.process.stdout.readline)
+        except BaseException:
+            self.process.kill()  # else the thread reads for ever
+            raise
+        assert line, (self.home.root.parent / "log").read_text()
+        self.port = int(line)
+
+    @property
+    def containers(self) -> SharedContainers:
+        assert isinstance(self.second.containers, SharedContainers)
+        return self.second.containers
+
+    def signal(self, number: int) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, number)
+
+    async def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            await asyncio.to_thread(self.process.wait)  # the pipe's end would be that of containers
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+            self.process = None
+
+    def client(self) -> httpx.AsyncClient:
+        key = self.home.key.read_text().strip()
+        return httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{self.port}",
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=WAIT_SECONDS,
+        )
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            done = connection.execute(statement.encode(), values or None)
+            return [] if done.description is None else done.fetchall()
+
+    def unseen(self) -> None:
+        """Let the first service not have been seen for long."""
+        self.rows(LONG_AGO, self.home.id.read_text().strip())
+
+    @property
+    def leases(self) -> Leases:
+        assert self.second.service.leases is not None
+        return self.second.service.leases
+
+    async def taken_over(self, id: str) -> None:
+        await eventually(lambda: self.leases.holds(id), "the takeover")
+
+    def indices(self, id: str) -> list[int]:
+        statement = 'SELECT "index" FROM events WHERE workspace_id = %s ORDER BY "index"'
+        return [index for (index,) in self.rows(statement, id)]
+
+    def file(self, id: str, path: str) -> Path:
+        return self.containers.place(id) / "workspace/shop" / path
+
+
+@pytest.fixture
+async def pair(postgresql: Server) -> AsyncIterator[Pair]:
+    name = postgresql.create()
+    url = postgresql.url(name)
+    async with AsyncExitStack() as stack:
+        root = Path(stack.enter_context(TemporaryDirectory(prefix="qd-")))
+        front = Front()
+        await front.start()
+        stack.push_async_callback(front.stop)
+        containers = SharedContainers(root / "volumes")
+        containers.root.mkdir()
+        stack.push_async_callback(containers.kill_all)
+        (root / "one").mkdir()
+        second = Deck(Home(root / "two"), containers, "127.0.0.1", url)
+        made = Pair(Home(root / "one/home"), second, front, url, postgresql, name)
+        stack.push_async_callback(made.kill)
+        await made.start()
+        second.home.service.mkdir(mode=0o700, parents=True)
+        shutil.copy(made.home.master_key, second.home.master_key)
+        second.way = HomeAddress(front.url)
+        await second.start()
+        stack.push_async_callback(second.stop)
+        # The first dial of a container goes to the service that has not started it.
+        front.ports = [second.port, made.port]
+        yield made
+    postgresql.drop(name)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "shop")
+
+
+async def create(pair: Pair, repository: Path) -> str:
+    """Return a replica of the first service."""
+    environment = await pair.second.environment(str(repository))
+    async with pair.client() as client:
+        body = {"name": "r1", "environment_id": environment}
+        answer = await client.post("/v1/replica", json=body)
+        assert answer.status_code == 201, answer.text
+    id = answer.json()["replica"]["id"]
+    await pair.second.reach(id, "active")
+    return id
+
+
+async def in_a_turn(pair: Pair, id: str) -> None:
+    """Begin a turn that goes on until the file `go` is there, with two messages after it."""
+    wait = "while ! [ -e go ]; do sleep 0.05; done"
+    work = ("echo begun >> ran", "touch running", wait, "echo done >> ran")
+    await pair.second.post(f"/v1/replica/{id}/messages", block(*work))
+    for text in ("second", "third"):
+        await pair.second.post(f"/v1/replica/{id}/messages", block(f"echo {text} >> ran"))
+    await eventually(pair.file(id, "running").exists, "the turn")
+
+
+async def went_on(pair: Pair, id: str) -> None:
+    """The turn and the queue have run once, and no event is missing."""
+    pair.file(id, "go").touch()
+    results = await ended(pair.second, id, 3)
+    assert [one["stopReason"] for one in results] == ["end_turn"] * 3
+    assert pair.file(id, "ran").read_text().split() == ["begun", "done", "second", "third"]
+    said = await history(pair.second, id, "user-message")
+    assert len(said) == 3
+    indices = pair.indices(id)
+    assert indices == list(range(1, len(indices) + 1))
+
+
+async def test_a_killed_service_is_replaced_in_a_turn(
+    pair: Pair, repository: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    id = await create(pair, repository)
+    assert not await pair.leases.holds(id)
+    before = await pair.second.run(id, "echo $PPID")
+    await in_a_turn(pair, id)
+    await pair.kill()
+    # Not at once: it may only be restarting.
+    assert not await pair.leases.take_over(id, "")
+    away = await pair.second.client.post(f"/v1/replica/{id}/messages", json=block("echo late"))
+    assert away.status_code == 502, away.text
+    pair.unseen()
+    await pair.taken_over(id)
+    await went_on(pair, id)
+    assert await pair.second.running(id, "echo $PPID") == before  # the same engine
+    # Its work is saved here now, with its repository.
+    await until_saved(pair.second, id, "ran", "begun\ndone\nsecond\nthird\n")
+    # The other one is back, and passes on what it is asked.
+    await pair.start()
+    async with pair.client() as client:
+        answer = await client.post(f"/v1/replica/{id}/messages", json=block("echo fourth >> ran"))
+        assert answer.status_code == 200, answer.text
+    await ended(pair.second, id, 4)
+    assert pair.file(id, "ran").read_text().split()[-2:] == ["third", "fourth"]
+    # A whole life goes on here.
+    await rest(pair.second, id)
+    await wake(pair.second, id)
+    assert "fourth" in await pair.second.run(id, "cat shop/ran")
+    await pair.second.client.delete(f"/v1/replica/{id}")
+    assert not pair.containers.place(id).exists()
+    assert "without completing handshake" not in caplog.text
+
+
+@pytest.mark.long
+async def test_a_service_that_was_stopped_acts_no_more(pair: Pair, repository: Path) -> None:
+    id = await create(pair, repository)
+    await in_a_turn(pair, id)
+    async with pair.client() as client:
+        listening = asyncio.Event()
+
+        async def follow() -> None:
+            async with client.stream("GET", f"/v1/replica/{id}/events") as response:
+                async for _ in response.aiter_lines():
+                    listening.set()
+
+        follower = asyncio.create_task(follow())
+        await listening.wait()
+        pair.signal(signal.SIGSTOP)
+        pair.unseen()
+        # As long as its session is there, it could still write.
+        assert not await pair.leases.take_over(id, "")
+        pair.server.cut(pair.name)
+        pair.front.ports = [pair.second.port]
+        await pair.front.cut()
+        pair.unseen()
+        await pair.taken_over(id)
+        await went_on(pair, id)
+        pair.signal(signal.SIGCONT)
+        # Its stream ends, so that whoever reads it comes back, and gets the other's.
+        async with asyncio.timeout(WAIT_SECONDS):
+            await follower
+        answer = await client.get(f"/v1/replica/{id}")
+        assert answer.status_code == 200, answer.text
+    # It does not start a container that has ended; the service that has it does.
+    count = len(pair.containers.launches)
+    os.kill(json.loads((pair.containers.root / f"{id}.json").read_text())[0], signal.SIGKILL)
+    assert await pair.second.running(id, "echo back") == "back\n"
+    assert len(pair.containers.launches) == count + 1
+    assert "Another service has taken over" in (pair.home.root.parent / "log").read_text()
+
+
+async def test_a_service_stops_acting_when_it_reads_of_its_loss(
+    pair: Pair, repository: Path
+) -> None:
+    """Its writes are undone, the container runs on, and it lets go of it."""
+    second = pair.second
+    id = await second.create(await second.environment(str(repository)))
+    manager = second.service.fleet.of(id)
+    stream = await second.service.context.event_log.subscribe(id, None)
+    other = pair.home.id.read_text().strip()
+    pair.rows("UPDATE workspaces SET home_id = %s, lease = 1 WHERE id = %s", other, id)
+    pair.front.ports = [second.port]
+    await pair.front.cut()  # no connection is let in any more
+    event = NewEvent(EventType.ERROR, {"message": "late"})
+    before = pair.indices(id)
+    with pytest.raises(UnknownWorkspaceError):
+        await second.service.context.event_log.append(id, [event])
+    for act in (manager.sleep, manager.archive, manager.delete):
+        with pytest.raises((ApiError, UnknownWorkspaceError)):
+            await act()
+    await pair.leases.let_go()
+    assert pair.indices(id) == before
+    assert (await pair.containers.find(id)).state == "running"
+    assert not second.driver.switchboard.has(id)
+    assert id not in second.service.fleet.managed
+    assert [chunk async for chunk in stream] == []
