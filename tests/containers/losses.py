@@ -39,7 +39,7 @@ def save_of(deck: Deck, id: str) -> Path:
 
 async def until_saved(deck: Deck, id: str, path: str, text: str) -> None:
     """Wait until a file of the repository is saved with this text."""
-    (source,) = await deck.service.context.database.read(lambda c: _repositories(c, id))
+    (source,) = await repositories(deck, id)
     ref = f"refs/saves/{source}/qd/saved:{path}"
     show = ["git", "--git-dir", str(save_of(deck, id)), "show", ref]
 
@@ -48,6 +48,11 @@ async def until_saved(deck: Deck, id: str, path: str, text: str) -> None:
         return done.returncode == 0 and done.stdout == text
 
     await eventually(there, f"a save of {path}")
+
+
+async def repositories(deck: Deck, id: str) -> list[str]:
+    """Return the ids of a replica's repositories."""
+    return await deck.service.context.database.read(lambda c: _repositories(c, id))
 
 
 def _repositories(connection: Connection, id: str) -> list[str]:

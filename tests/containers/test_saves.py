@@ -1,6 +1,9 @@
 """Saves of work in containers, and what is restored from them when a volume is lost."""
 
+import asyncio
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from tests.containers.losses import (
     history,
     lost_in_a_turn,
     lost_in_sleep,
+    repositories,
     rest,
     save_of,
     until_saved,
@@ -87,17 +91,81 @@ async def test_a_missing_archive_is_replaced_by_the_save(deck: Deck, repository:
 async def test_a_save_that_fails_is_told_and_made_later(deck: Deck, repository: Path) -> None:
     id = await deck.create(await deck.environment(str(repository)))
     await until_saved(deck, id, "README", "A shop.\nOpen.\n")
-    objects = save_of(deck, id) / "objects"
-    aside = objects.rename(objects.with_name("aside"))
-    headers = {"Last-Event-ID": "0"}
-    async with deck.client.stream("GET", f"/v1/replica/{id}/events", headers=headers) as events:
-        await deck.post(f"/v1/replica/{id}/messages", block("echo turn > turn"))
-        async for line in events.aiter_lines():
-            if "could not be saved" in line:
-                break
-    aside.rename(objects)
+    aside = deck.home.saves.rename(deck.home.saves.with_name("aside"))
+    deck.home.saves.touch()
+    await deck.post(f"/v1/replica/{id}/messages", block("echo turn > turn"))
+    await told(deck, id, "could not be saved")
+    deck.home.saves.unlink()
+    aside.rename(deck.home.saves)
     await deck.post(f"/v1/replica/{id}/messages", block("echo again > again"))
     await until_saved(deck, id, "again", "again\n")
+
+
+async def told(deck: Deck, id: str, text: str) -> list[str]:
+    """Wait until an error with this text is in the replica's log; return all errors by then."""
+    errors: list[str] = []
+    headers = {"Last-Event-ID": "0"}
+    async with deck.client.stream("GET", f"/v1/replica/{id}/events", headers=headers) as events:
+        async for line in events.aiter_lines():
+            if line.startswith("data:") and '"message"' in line and '"code"' in line:
+                errors.append(line)
+                if text in line:
+                    break
+    return errors
+
+
+async def test_a_damaged_save_is_told_once_and_made_again(deck: Deck, repository: Path) -> None:
+    id = await deck.create(await deck.environment(str(repository)))
+    await deck.post(f"/v1/replica/{id}/messages", block("echo turn > turn"))
+    await ended(deck, id, 1)
+    await until_saved(deck, id, "turn", "turn\n")
+    for pack in save_of(deck, id).glob("objects/pack/*.pack"):
+        pack.chmod(0o600)
+        os.truncate(pack, pack.stat().st_size // 2)
+    for number in (1, 2):
+        await deck.post(f"/v1/replica/{id}/messages", block(f"echo {number} > later"))
+        await until_saved(deck, id, "later", f"{number}\n")
+        await ended(deck, id, number + 1)
+    await rest(deck, id)
+    assert len([*deck.home.saves.glob(f"{id}.damaged-*.git")]) == 1
+    await deck.containers.destroy(id)
+    await wake(deck, id)
+    assert await deck.run(id, "cat shop/turn shop/later") == "turn\n2\n"
+    (note,) = await history(deck, id, "git-operation")
+    assert "damaged" not in note["text"]
+    # The restored files are told of last.
+    errors = await told(deck, id, note["text"])
+    assert [f"{id}.damaged-1.git" in one for one in errors] == [True, False]
+    await deck.client.delete(f"/v1/replica/{id}")
+    assert [*deck.home.saves.iterdir()] == []
+
+
+@pytest.mark.long
+async def test_what_can_be_read_of_a_damaged_save_is_restored(deck: Deck, repository: Path) -> None:
+    id = await deck.create(await deck.environment(str(repository)))
+    await deck.post(f"/v1/replica/{id}/messages", block("echo turn > turn"))
+    await ended(deck, id, 1)
+    await deck.run(id, "cd shop && git commit -q --allow-empty -m mine && echo new > new")
+    await rest(deck, id)
+    (source,) = await repositories(deck, id)
+    name = git(save_of(deck, id), "rev-parse", f"refs/saves/{source}/qd/saved:new").strip()
+    # Into files of their own, to remove one of them.
+    packs = [*save_of(deck, id).glob("objects/pack/*.pack")]
+    moved = [pack.rename(deck.home.root / pack.name) for pack in packs]
+    for pack in moved:
+        unpack = ["git", "--git-dir", str(save_of(deck, id)), "unpack-objects", "-q"]
+        await asyncio.to_thread(subprocess.run, unpack, input=pack.read_bytes(), check=True)
+    (save_of(deck, id) / "objects" / name[:2] / name[2:]).unlink()
+    await deck.containers.destroy(id)
+    await wake(deck, id)
+    seen = await deck.run(id, "cd shop && ls && git status --short && git log --format=%s -1")
+    assert seen.split() == ["README", "turn", "??", "turn", "mine"]
+    (note,) = await history(deck, id, "git-operation")
+    assert "The save was damaged. Lost are: shop/new." in note["text"]
+    await until_saved(deck, id, "turn", "turn\n")
+    await deck.run(id, "echo again > shop/new")
+    await rest(deck, id)
+    await until_saved(deck, id, "new", "again\n")
 
 
 @pytest.mark.long

@@ -5,18 +5,24 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from _pytest.mark import ParameterSet
 
+from quarterdeck.engine.git_operations import CheckoutOperations
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError, SaveRepairedError
+from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import RepositorySource
+from quarterdeck.sandboxes.record import CloneBook, CloneEntry, store_book
+from quarterdeck.sandboxes.save_repair import find_damage
 from quarterdeck.sandboxes.saves import Saves
+from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.saves import WorkSave
 from tests.support.git import git, make_repository
 
@@ -29,6 +35,7 @@ class Replica:
 
     root: Path
     checkout: Path
+    mirrors: Mirrors
     saves: Saves
     source: RepositorySource
 
@@ -85,7 +92,7 @@ async def replica(tmp_path: Path) -> Replica:
         git(checkout, "config", name, "someone@example.invalid")
     for name in ("home", "state"):
         (tmp_path / "inside" / name).mkdir()
-    return Replica(tmp_path, checkout, Saves(home, mirrors), source)
+    return Replica(tmp_path, checkout, mirrors, Saves(home, mirrors), source)
 
 
 async def test_only_what_is_new_is_sent(replica: Replica) -> None:
@@ -152,3 +159,257 @@ async def test_a_repository_that_cannot_be_read_keeps_its_save(replica: Replica)
     assert replica.saved("README") == "A shop.\nOpen."
     await replica.saves.remove(ID)
     assert not replica.place.exists() and await replica.saves.newest(ID) is None
+
+
+@dataclass
+class Damaged:
+    """A replica that was saved twice: in a turn, and with an uncommitted file after it."""
+
+    replica: Replica
+
+    @property
+    def prefix(self) -> str:
+        return f"refs/saves/{self.replica.source.id}"
+
+    def object(self, revision: str) -> Path:
+        """Return the file of an object: all of them are in files of their own."""
+        name = git(self.replica.place, "rev-parse", revision).strip()
+        return self.replica.place / "objects" / name[:2] / name[2:]
+
+    def ref(self, name: str) -> Path:
+        return self.replica.place / self.prefix / name
+
+    def asides(self) -> list[Path]:
+        return sorted(self.replica.place.parent.glob("*.damaged-*"))
+
+    async def restarted(self) -> Replica:
+        """Return the replica with saves that have not looked at anything yet."""
+        saves = Saves(Home(self.replica.root / "home"), self.replica.mirrors)
+        return replace(self.replica, saves=saves)
+
+
+@pytest.fixture
+async def damaged(replica: Replica) -> Damaged:
+    shop = replica.checkout
+    home = Home(replica.root / "home")
+    base = git(shop, "rev-parse", "HEAD").strip()
+    entry = CloneEntry(directory="shop", base_commit=base, objects=None)
+    book = places_of(home, ID).clones
+    book.parent.mkdir(parents=True)
+    store_book(book, CloneBook(clones={replica.source.id: entry}))
+    git(shop, "checkout", "-q", "-b", "mine")
+    (shop / "first").write_text("first\n")
+    git(shop, "add", ".")
+    git(shop, "commit", "-qm", "First")
+    git(shop, "branch", "other")
+    (shop / "draft").write_text("an early draft\n")
+    checkpoint = CheckoutOperations(shop, dict(os.environ))
+    await checkpoint.checkpoint("turns/one", "The first turn")
+    canvas = replica.root / "inside/home/.quarterdeck/canvas"
+    canvas.mkdir(parents=True)
+    (canvas / "plan.md").write_text("a plan\n")
+    (canvas / "sketch.md").write_text("a sketch\n")
+    await replica.receive(await replica.output())
+    (shop / "second").write_text("second\n")
+    git(shop, "add", "second")
+    git(shop, "commit", "-qm", "Second")
+    for name in ("draft", "note"):
+        (shop / name).write_text(f"the newest {name}\n")
+    await replica.receive(await replica.output())
+    _unpack(replica)
+    return Damaged(replica)
+
+
+def _unpack(replica: Replica) -> None:
+    """Put every object into a file of its own."""
+    for pack in replica.place.glob("objects/pack/*.pack"):
+        moved = pack.rename(replica.root / pack.name)
+        for rest in pack.parent.glob(f"{pack.stem}.*"):
+            rest.unlink()
+        command = ["git", "--git-dir", replica.place, "unpack-objects", "-q"]
+        subprocess.run(command, input=moved.read_bytes(), check=True)
+
+
+def _cut(path: Path) -> None:
+    path.chmod(0o600)
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _repack(save: Damaged) -> Path:
+    git(save.replica.place, "repack", "-a", "-d", "-q", "-l")
+    git(save.replica.place, "prune-packed")
+    (pack,) = save.replica.place.glob("objects/pack/*.pack")
+    return pack
+
+
+def _flip(path: Path) -> None:
+    """Change bytes of the last object that no other one needs to be found."""
+    content = bytearray(path.read_bytes())
+    for place in range(len(content) - 28, len(content) - 22):
+        content[place] ^= 0xFF
+    path.chmod(0o600)
+    path.write_bytes(content)
+
+
+DAMAGES: dict[str, Callable[[Damaged], object]] = {
+    "an object is missing": lambda save: save.object(f"{save.prefix}/qd/saved:note").unlink(),
+    "an object is cut off": lambda save: _cut(save.object(f"{save.prefix}/heads/mine")),
+    "a pack is cut off": lambda save: _cut(_repack(save)),
+    "a pack has other bytes": lambda save: _flip(_repack(save)),
+    "all objects are missing": lambda save: remove_tree(save.replica.place / "objects"),
+    "a ref names nothing": lambda save: save.ref("heads/other").write_text("1" * 40 + "\n"),
+    "a ref is empty": lambda save: save.ref("qd/saved").write_text(""),
+    "the newest files are missing": lambda save: save.ref("qd/saved").unlink(),
+    "packed refs are no text": lambda save: (save.replica.place / "packed-refs").write_bytes(
+        b"\0\1\2\n"
+    ),
+    "it is no repository": lambda save: (save.replica.place / "HEAD").unlink(),
+    "its settings are damaged": lambda save: (save.replica.place / "config").write_text("[core"),
+    "the header is missing": lambda save: save.object("refs/saves/header").unlink(),
+    "the header is cut off": lambda save: _cut(save.object("refs/saves/header")),
+}
+
+
+def _kinds(names: Iterable[str], *shorter: str) -> list[ParameterSet]:
+    """Return parameters, most of which are only for the gate."""
+    return [pytest.param(one, marks=() if one in shorter else pytest.mark.long) for one in names]
+
+
+@pytest.mark.parametrize("kind", _kinds(DAMAGES, "a pack is cut off", "a ref names nothing"))
+async def test_a_damaged_save_is_kept_and_replaced(damaged: Damaged, kind: str) -> None:
+    before = damaged.replica.place.stat().st_ino
+    DAMAGES[kind](damaged)
+    replica = await damaged.restarted()
+    (replica.checkout / "note").write_text("newer still\n")
+    await replica.receive(await replica.output())
+    (aside,) = damaged.asides()
+    assert aside.stat().st_ino == before
+    assert str(aside) in replica.saves.notices[ID]
+    # The new one is complete, without the damaged one.
+    aside.rename(replica.root / "elsewhere")
+    assert await find_damage(replica.mirrors.git, replica.place, contents=True) is None
+    assert replica.saved("note") == "newer still" and replica.saved("second") == "second"
+    subjects = git(replica.place, "log", "--format=%s", f"{damaged.prefix}/heads/mine")
+    assert subjects.split("\n")[:2] == ["Second", "First"]
+    assert git(replica.place, "show", f"{damaged.prefix}/qd/turns/one:draft") == "an early draft"
+    assert git(replica.place, "show", "refs/saves/files:home/.quarterdeck/canvas/plan.md")
+    newest = await replica.saves.newest(ID)
+    assert newest is not None and newest.lost == []
+    assert newest.heads == {replica.source.id: "refs/heads/mine"}
+    await replica.receive(await replica.output())
+    assert damaged.asides() == []
+
+
+@pytest.mark.parametrize(
+    "lock", _kinds(["packed-refs.lock", "HEAD.lock", "refs/saves/header.lock"], "packed-refs.lock")
+)
+async def test_a_lock_that_was_left_is_removed(damaged: Damaged, lock: str) -> None:
+    (damaged.replica.place / lock).touch()
+    replica = await damaged.restarted()
+    (replica.checkout / "note").write_text("newer still\n")
+    await replica.receive(await replica.output())
+    assert replica.saved("note") == "newer still"
+    assert damaged.asides() == [] and replica.saves.notices == {}
+
+
+@pytest.mark.long
+async def test_a_save_that_is_damaged_while_it_is_used_is_made_again(damaged: Damaged) -> None:
+    """What is found out only while git works with it."""
+    replica = await damaged.restarted()
+    await replica.receive(await replica.output())
+    pack = _repack(damaged)
+    (replica.checkout / "note").write_text("newer still\n")
+    output = await replica.output()
+    pack.with_suffix(".idx").unlink()
+    with pytest.raises(SaveRepairedError):
+        await replica.receive(output)
+    assert len(damaged.asides()) == 1
+    await replica.receive(await replica.output())
+    assert replica.saved("note") == "newer still"
+    assert len(damaged.asides()) == 1
+
+
+LOSSES: dict[str, tuple[str, list[str], str]] = {
+    # What is lost, what a person is told, and the files and commits that are there.
+    "blob": ("{}/qd/saved:note", ["shop/note"], "draft first second / Second First"),
+    "tree": ("{}/qd/saved^{{tree}}", ["shop: its newest changes"], "first second / Second First"),
+    "saved": ("{}/qd/saved", ["shop: its newest changes"], "first second / Second First"),
+    "commit": (
+        "{}/heads/mine",
+        ["shop: the newest commits of mine"],
+        "draft first note second / First",
+    ),
+    "header": ("refs/saves/header", [], "draft first note second / Second First"),
+    "file": (
+        "refs/saves/files:home/.quarterdeck/canvas/plan.md",
+        ["home/.quarterdeck/canvas/plan.md"],
+        "draft first note second / Second First",
+    ),
+    "files": (
+        "refs/saves/files",
+        ["the canvas and the sessions of agents"],
+        "draft first note second / Second First",
+    ),
+    "checkpoint": (
+        "{}/qd/turns/one",
+        ["shop: a checkpoint"],
+        "draft first note second / Second First",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", _kinds(LOSSES, "blob"))
+async def test_what_can_be_read_of_a_damaged_save_is_kept(damaged: Damaged, kind: str) -> None:
+    lost, told, there = LOSSES[kind]
+    damaged.object(lost.format(damaged.prefix)).unlink()
+    replica = await damaged.restarted()
+    newest = await replica.saves.newest(ID)
+    assert newest is not None and newest.lost == told
+    assert newest.heads == {replica.source.id: "refs/heads/mine"}
+    (aside,) = damaged.asides()
+    aside.rename(replica.root / "elsewhere")
+    files = git(replica.place, "ls-tree", "--name-only", f"{damaged.prefix}/qd/saved").split()
+    own = ("log", "--format=%s", f"{damaged.prefix}/heads/mine", "--not", "--alternate-refs")
+    assert " ".join([*files[1:], "/", *git(replica.place, *own).split()]) == there
+    assert await find_damage(replica.mirrors.git, replica.place, contents=True) is None
+    # It is a save like any other: the next one needs no more than what is new.
+    await replica.receive(await replica.output())
+    assert replica.saved("note") == "the newest note"
+
+
+async def test_without_anything_readable_the_replica_starts_from_its_base(
+    damaged: Damaged,
+) -> None:
+    remove_tree(damaged.replica.place / "objects")
+    replica = await damaged.restarted()
+    newest = await replica.saves.newest(ID)
+    assert newest is not None
+    assert newest.lost[:2] == ["shop: all of its work", "the canvas and the sessions of agents"]
+    assert replica.saved("README") == "A shop.\nOpen."
+    git(replica.place, "cat-file", "-e", "refs/saves/files^{tree}")
+
+
+async def test_a_missing_mirror_is_not_taken_for_damage(damaged: Damaged) -> None:
+    mirror = damaged.replica.mirrors.path(damaged.replica.source.id)
+    aside = mirror.rename(mirror.with_name("aside"))
+    replica = await damaged.restarted()
+    assert await replica.saves.newest(ID) is not None
+    aside.rename(mirror)
+    assert await replica.saves.newest(ID) is not None
+    assert damaged.asides() == [] and replica.saves.notices == {}
+
+
+async def test_a_repair_that_was_cut_off_is_finished(damaged: Damaged) -> None:
+    damaged.object(f"{damaged.prefix}/qd/saved:note").unlink()
+    place = damaged.replica.place
+    part = place.with_suffix(".part")
+    (part / "objects").mkdir(parents=True)
+    replica = await damaged.restarted()
+    await replica.saves.newest(ID)
+    assert len(damaged.asides()) == 1 and not part.exists()
+    # Between the two names.
+    place.rename(part)
+    newest = await (await damaged.restarted()).saves.newest(ID)
+    assert newest is not None and newest.lost == ["shop/note"]
+    await replica.saves.remove(ID)
+    assert [*place.parent.iterdir()] == []

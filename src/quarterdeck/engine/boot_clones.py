@@ -121,10 +121,16 @@ def restored_text(save: WorkSave, repositories: Sequence[str]) -> str:
         f"The replica's files were lost. They were restored from its save of {at}: "
         f"{', '.join(what[:-1])} and {what[-1]}. What is newer, and what git ignores, was not saved."
     )
-    if not save.left_out:
-        return text
-    more = "" if len(save.left_out) <= _SHOWN else f" and {len(save.left_out) - _SHOWN} more"
-    return f"{text} Too large for it were: {', '.join(save.left_out[:_SHOWN])}{more}."
+    if save.lost:
+        text += f" The save was damaged. Lost are: {_first(save.lost)}."
+    if save.left_out:
+        text += f" Too large for it were: {_first(save.left_out)}."
+    return text
+
+
+def _first(names: Sequence[str]) -> str:
+    more = "" if len(names) <= _SHOWN else f" and {len(names) - _SHOWN} more"
+    return ", ".join(names[:_SHOWN]) + more
 
 
 class _Repository:

@@ -41,6 +41,10 @@ class ArchiveError(SandboxError):
     """A workspace's archive is missing or damaged; its remains were left alone."""
 
 
+class SaveRepairedError(SandboxError):
+    """A save was damaged, and was replaced by one with what could be read of it. Save again."""
+
+
 class EngineAwayError(SandboxError):
     """What runs the sandboxes does not answer now; they may well run."""
 

@@ -434,6 +434,9 @@ class Saves(Protocol):
 class SavedWork(Protocol):
     """Saves of the work in sandboxes whose files are elsewhere (`sandboxes.saves`)."""
 
+    notices: dict[str, str]
+    """By workspace: that its save was damaged, for a person who was not told yet."""
+
     async def known(self, workspace_id: str, sources: Sequence[RepositorySource]) -> list[str]: ...
 
     async def receive(

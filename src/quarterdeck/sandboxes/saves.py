@@ -3,23 +3,32 @@
 engine.saving -> pack -> the save (alternates: the mirrors of its repositories)
 
 What an agent wrote is checked while it arrives, as when it is pushed. All refs change at once.
+
+A save is checked before it is used: each time whether its objects exist, and once whether they can be
+read. A damaged one is kept as `WORKSPACE.damaged-N.git`, and replaced by what can be read of it
+(`save_repair`).
 """
 
 import asyncio
+import logging
 import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Sequence
 from contextlib import aclosing
+from itertools import count
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError, SaveRepairedError
 from quarterdeck.sandboxes.git import SourceGitError
+from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.outgoing import write_alternates
 from quarterdeck.sandboxes.port import KeptContent, KeptFile, RepositorySource
+from quarterdeck.sandboxes.record import load_book
+from quarterdeck.sandboxes.save_repair import SaveRepair, find_damage, read_work, remove_locks
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.saves import FILES_REF, HEADER_REF, SAVED_REF, WorkSave, saved_refs
@@ -32,10 +41,14 @@ TIDY_SECONDS = 900.0
 _SAVED = SAVED_REF.removeprefix("refs/")
 _PLAIN_FILES = (b"100644", b"100755")
 _OBJECT = re.compile(r"[0-9a-f]{40}")
+_DURABLE = ("-c", "core.fsync=committed,loose-object,reference")
+"""git itself does not bring all of this to the disk."""
 _TIDY = (
     *("-c", "pack.threads=1", "-c", "pack.windowMemory=256m", "-c", "core.bigFileThreshold=64m"),
     *("gc", "--quiet", "--prune=now"),
 )
+
+log = logging.getLogger(__name__)
 
 
 class Saves:
@@ -46,6 +59,9 @@ class Saves:
         self._mirrors = mirrors
         self._git = mirrors.git
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._read: set[str] = set()
+        """Workspaces whose save was read completely, and could be."""
+        self.notices: dict[str, str] = {}
 
     def _path(self, workspace_id: str) -> Path:
         return self._home.saves / f"{workspace_id}.git"
@@ -54,8 +70,13 @@ class Saves:
         """Return what need not be sent, with all that it consists of.
 
         Raises:
-            SandboxError: the save is damaged.
+            SandboxError: the save is damaged and cannot be repaired, or a mirror is damaged.
         """
+        async with self._locks[workspace_id]:
+            try:
+                await self._repair(workspace_id)
+            except (SourceGitError, OSError) as e:
+                raise SandboxError("The replica's save cannot be checked.", str(e)) from e
         mirrors = [self._mirrors.path(source.id) for source in sources]
         known: set[str] = set()
         for path in (self._path(workspace_id), *mirrors):
@@ -79,6 +100,7 @@ class Saves:
 
         Raises:
             SandboxError: it is damaged or too large, or the disk is full. The earlier save stays.
+            SaveRepairedError: the earlier save was damaged.
         """
         place = self._path(workspace_id)
         async with self._locks[workspace_id], aclosing(output):
@@ -90,21 +112,68 @@ class Saves:
                 if len(list(place.glob("objects/pack/*.pack"))) > MOST_PACKS:
                     await self._git.run(*_TIDY, directory=place, seconds=TIDY_SECONDS)
             except SourceGitError as e:
+                self._read.discard(workspace_id)
+                if await self._is_repaired(workspace_id):
+                    raise SaveRepairedError("The replica's save was damaged.", str(e)) from e
                 raise SandboxError("The replica's work cannot be saved.", str(e)) from e
             except OSError as e:
                 raise SandboxError("The save cannot be written.", str(e)) from e
         return work
 
     async def newest(self, workspace_id: str) -> WorkSave | None:
-        """Return the last save of a workspace."""
-        place = self._path(workspace_id)
+        """Return the last save of a workspace, as far as it can be read."""
+        async with self._locks[workspace_id]:
+            await self._is_repaired(workspace_id)
+            return await self._header(self._path(workspace_id))
+
+    async def _header(self, place: Path) -> WorkSave | None:
         if not await asyncio.to_thread(place.is_dir):
             return None
         try:
-            text = await self._git.run("cat-file", "blob", HEADER_REF, directory=place)
-            return WorkSave.model_validate_json(text)
+            return await read_work(self._git, place, HEADER_REF)
         except (SourceGitError, ValidationError):
             return None  # the first one was not finished
+
+    async def _is_repaired(self, workspace_id: str) -> bool:
+        """As `_repair`; a failure of that is logged."""
+        try:
+            return await self._repair(workspace_id)
+        except (SourceGitError, SandboxError, OSError):
+            log.exception("The save of %s could not be checked or repaired", workspace_id)
+            return False
+
+    async def _repair(self, workspace_id: str) -> bool:
+        """Replace the save if it is damaged; return whether it was. The caller holds its lock.
+
+        Raises:
+            SourceGitError, SandboxError, OSError: that failed. It can be repeated.
+        """
+        place = self._path(workspace_id)
+        part = place.with_suffix(".part")
+        if await asyncio.to_thread(_replaced, place, part):
+            return False
+        book = await asyncio.to_thread(load_book, places_of(self._home, workspace_id).clones)
+        mirrors = {id: self._mirrors.path(id) for id in book.clones}
+        if not all(self._mirrors.objects(id).is_dir() for id in mirrors):
+            return False  # without what it borrows nothing can be said
+        await asyncio.to_thread(remove_locks, place)
+        damage = await find_damage(self._git, place, contents=workspace_id not in self._read)
+        if damage is None:
+            self._read.add(workspace_id)
+            return False
+        aside = await asyncio.to_thread(_free_place, place)
+        log.error("The save of %s is damaged, and kept as %s: %s", workspace_id, aside, damage)
+        names = {id: clone.directory for id, clone in book.clones.items()}
+        bases = {id: clone.base_commit for id, clone in book.clones.items()}
+        await SaveRepair(self._git, place, part, mirrors, names, bases).run()
+        await asyncio.to_thread(place.rename, aside)
+        await asyncio.to_thread(part.rename, place)
+        self._read.add(workspace_id)
+        self.notices[workspace_id] = (
+            f"The replica's save was damaged. It is kept as {aside}, and was replaced by one with"
+            " what could be read of it. The next save has everything again that the replica has."
+        )
+        return True
 
     async def files(self, workspace_id: str, prefix: str) -> list[KeptFile]:
         """Return the plain files below a directory of the volume, as they were saved."""
@@ -152,12 +221,18 @@ class Saves:
                 async for part in parts:
                     yield part
         except SourceGitError as e:
+            self._read.discard(workspace_id)  # the next start reads it completely
             raise SandboxError("The replica's save cannot be read.", str(e)) from e
 
     async def remove(self, workspace_id: str) -> None:
-        """Remove the save of a workspace."""
+        """Remove the save of a workspace, with its damaged ones."""
+        self._read.discard(workspace_id)
+        self.notices.pop(workspace_id, None)
         async with self._locks.pop(workspace_id, asyncio.Lock()):
-            await asyncio.to_thread(remove_tree, self._path(workspace_id))
+            for place in await asyncio.to_thread(
+                lambda: [*self._home.saves.glob(f"{workspace_id}.*")]
+            ):
+                await asyncio.to_thread(remove_tree, place)
 
     async def _prepare(self, place: Path, sources: Sequence[RepositorySource]) -> None:
         if not await asyncio.to_thread((place / "HEAD").exists):
@@ -169,7 +244,7 @@ class Saves:
 
     async def _store(self, place: Path, work: WorkSave, repositories: Collection[str]) -> None:
         """Let all refs name what was received."""
-        earlier = await self.newest(place.stem)
+        earlier = await self._header(place)
         kept = {saved_refs(id) for id in work.failed}
         if earlier is not None:
             failed = {id: head for id, head in earlier.heads.items() if id in work.failed}
@@ -177,7 +252,7 @@ class Saves:
         require_own_refs(work, repositories)
         work.at = utc_now()
         header = work.model_copy(update={"refs": {}}).model_dump_json(by_alias=True).encode()
-        stored = ("hash-object", "-w", "--stdin")
+        stored = (*_DURABLE, "hash-object", "-w", "--stdin")
         written = await self._git.run(*stored, directory=place, data=header)
         wanted = {**work.refs, HEADER_REF: written}
         old = [ref for _, _, ref in await self._refs(place) if ref not in wanted]
@@ -186,7 +261,7 @@ class Saves:
             *(f"delete {ref}\0\0" for ref in gone),
             *(f"update {ref}\0{object}\0\0" for ref, object in wanted.items()),
         ]
-        changed = ("update-ref", "-z", "--stdin")
+        changed = (*_DURABLE, "update-ref", "-z", "--stdin")
         await self._git.run(*changed, directory=place, data="".join(lines).encode())
 
     async def _refs(self, path: Path) -> list[tuple[str, str, str]]:
@@ -194,6 +269,21 @@ class Saves:
         listed = ("for-each-ref", "--format=%(objecttype) %(objectname) %(refname)")
         lines = (await self._git.run(*listed, directory=path)).splitlines()
         return [(kind, object, name) for kind, object, name in (one.split(" ", 2) for one in lines)]
+
+
+def _replaced(place: Path, part: Path) -> bool:
+    """Finish a replacement that was cut off; return whether there is nothing else to do."""
+    if not place.is_dir():
+        if part.is_dir():
+            part.rename(place)
+        return True
+    return False
+
+
+def _free_place(place: Path) -> Path:
+    """Return a name for a damaged save that no other one has."""
+    names = (place.with_name(f"{place.stem}.damaged-{number}.git") for number in count(1))
+    return next(name for name in names if not name.exists())
 
 
 def require_own_refs(work: WorkSave, repositories: Collection[str]) -> None:

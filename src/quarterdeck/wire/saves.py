@@ -52,5 +52,7 @@ class WorkSave(CamelRecord):
     """Files that were too large."""
     failed: list[str] = []
     """Ids of the repositories that could not be read: their last save stays."""
+    lost: list[str] = []
+    """What of a damaged save could not be read any more, for a person."""
     at: Timestamp | None = None
     """When the service had it."""

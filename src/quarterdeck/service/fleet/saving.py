@@ -9,7 +9,7 @@ import json
 import logging
 
 from quarterdeck.engine.link import EngineError
-from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.errors import SandboxError, SaveRepairedError
 from quarterdeck.sandboxes.port import RepositorySource, SandboxDriver, SavedWork
 from quarterdeck.service.fleet.runtime import WorkspaceRuntime, append_error, open_link
 from quarterdeck.wire.engine import StreamCommand
@@ -43,14 +43,25 @@ async def save_now(site: WorkspaceRuntime, seconds: float) -> str | None:
     site.unsaved.clear()
     if saves is None:
         return None
+    failure = None
     try:
         async with asyncio.timeout(seconds), site.saving, site.tools.saves:
-            await _save(site, driver, saves)
+            try:
+                await _save(site, driver, saves)
+            except SaveRepairedError:
+                await _save(site, driver, saves)  # with what the new one lacks
     except (EngineError, SandboxError, TimeoutError) as e:
         log.warning("The work of %s was not saved: %s", site.id, e)
         details = getattr(e, "details", None)
-        return f"{e or 'it took too long'}{f' ({details.strip()})' if details else ''}"
-    return None
+        failure = f"{e or 'it took too long'}{f' ({details.strip()})' if details else ''}"
+    await _tell_of_damage(site, saves)
+    return failure
+
+
+async def _tell_of_damage(site: WorkspaceRuntime, saves: SavedWork) -> None:
+    notice = saves.notices.get(site.id)
+    if notice is not None and await append_error(site, notice):
+        saves.notices.pop(site.id, None)
 
 
 async def _save(site: WorkspaceRuntime, driver: SandboxDriver, saves: SavedWork) -> None:
