@@ -4,10 +4,16 @@ import asyncio
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from quarterdeck.service import relay
+from quarterdeck.service.event_log import EventLog
+from quarterdeck.service.replicas.rows import find_workspace
+from quarterdeck.wire.engine import JournalEntry
+from quarterdeck.wire.events import EventType
 from tests.containers.deck import Deck
 from tests.containers.losses import (
     block,
@@ -23,6 +29,7 @@ from tests.containers.losses import (
 )
 from tests.containers.processes import ProcessContainers
 from tests.support.git import git, make_repository
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -38,6 +45,85 @@ async def test_a_volume_that_is_lost_in_sleep_is_restored(deck: Deck, repository
 @pytest.mark.long
 async def test_a_volume_that_is_lost_in_a_turn_is_restored(deck: Deck, repository: Path) -> None:
     await lost_in_a_turn(deck, await deck.environment(str(repository)), deck.containers.destroy)
+
+
+@pytest.mark.long
+async def test_numbers_go_on_after_a_lost_journal(deck: Deck, repository: Path) -> None:
+    """The service's rows know them, and what has run: no save of the journal is needed."""
+    containers = deck.containers
+    assert isinstance(containers, ProcessContainers)
+    id = await deck.create(await deck.environment(str(repository)))
+    await deck.post(f"/v1/replica/{id}/messages", block("echo first >> ran"))
+    await ended(deck, id, 1)
+    await rest(deck, id)
+    journal = containers.place(id) / "state/journal.jsonl"
+    known = await _journal_index(deck, id)
+    assert _indexes(journal)[-1] == known > 10
+    await containers.destroy(id)
+    await wake(deck, id)
+    await deck.post(f"/v1/replica/{id}/messages", block("echo second >> ran"))
+    await ended(deck, id, 2)
+    await rest(deck, id)
+    assert _indexes(journal)[0] == known + 1
+    assert _indexes(journal)[-1] == await _journal_index(deck, id)
+    await wake(deck, id)
+    assert await deck.run(id, "cat shop/ran") == "first\nsecond\n"
+    assert len(await history(deck, id, "user-message")) == 2
+
+
+def _indexes(journal: Path) -> list[int]:
+    lines = journal.read_text().splitlines()
+    return [json.loads(line)["index"] for line in lines if not line.startswith("#")]
+
+
+async def _journal_index(deck: Deck, id: str) -> int:
+    row = await deck.service.context.database.read(lambda c: find_workspace(c, id))
+    assert row is not None
+    return row.journal_index
+
+
+@pytest.mark.long
+async def test_no_save_has_the_work_of_a_turn_that_is_not_known(
+    deck: Deck, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The turn runs again, because its start was lost with the volume, but not on its own work."""
+    id = await deck.create(await deck.environment(str(repository)))
+    await deck.post(f"/v1/replica/{id}/messages", block("echo first >> ran"))
+    await ended(deck, id, 1)
+    await until_saved(deck, id, "ran", "first\n")
+    site = deck.service.fleet.of(id).site
+    await eventually(lambda: not site.unsaved.is_set() and not site.saving.locked(), "the save")
+    store, reached = relay._store, site.mark.reached  # pyright: ignore[reportPrivateUsage]
+    waiting = asyncio.Event()
+
+    async def hold(
+        event_log: EventLog, id: str, entries: Sequence[JournalEntry], earlier: int
+    ) -> None:
+        if any(entry.type == EventType.CHAT_TURN_STARTED for entry in entries):
+            await asyncio.Event().wait()
+        await store(event_log, id, entries, earlier)
+
+    async def noted(index: int) -> None:
+        waiting.set()
+        await reached(index)
+
+    monkeypatch.setattr(relay, "_store", hold)
+    monkeypatch.setattr(site.mark, "reached", noted)
+    work = ("echo second >> ran", "touch running", "until [ -e go ]; do sleep 0.02; done")
+    await deck.post(f"/v1/replica/{id}/messages", block(*work))
+    await deck.run(id, "until [ -e shop/running ]; do sleep 0.02; done")
+    site.unsaved.set()
+    async with asyncio.timeout(30):
+        await waiting.wait()
+    await deck.stop()
+    monkeypatch.undo()
+    await deck.containers.destroy(id)
+    await deck.start()
+    begun = "until [ -e shop/running ]; do sleep 0.02; done; touch shop/go; echo begun"
+    assert await deck.running(id, begun) == "begun\n"
+    results = await ended(deck, id, 2)
+    assert [one["stopReason"] for one in results] == ["end_turn", "end_turn"]
+    assert await deck.run(id, "cat shop/ran") == "first\nsecond\n"
 
 
 @pytest.mark.long

@@ -481,7 +481,8 @@ class EngineLifecycle:
             if isinstance(e, EngineProtocolError) and not self._reported:
                 self._reported = await append_error(self._site, NOT_UNDERSTOOD)
         except OutdatedEngineError as e:
-            failure = await save_now(self._site, self._site.tools.settings.save_limit)
+            limit = self._site.tools.settings.save_limit
+            failure = await save_now(self._site, limit, followed=False)
             lost = (
                 f" Before it was ended, its work could not be saved: {failure}" if failure else ""
             )

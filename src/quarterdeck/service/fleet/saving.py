@@ -7,6 +7,8 @@ before it is put to sleep. So with its files at most the running turn is lost.
 import asyncio
 import json
 import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from quarterdeck.engine.link import EngineError
 from quarterdeck.sandboxes.errors import SandboxError, SaveRepairedError
@@ -36,8 +38,12 @@ async def keep_saved(site: WorkspaceRuntime) -> None:
             )
 
 
-async def save_now(site: WorkspaceRuntime, seconds: float) -> str | None:
-    """Save the work; return why that failed, or None. Nothing is done where the files are here."""
+async def save_now(site: WorkspaceRuntime, seconds: float, *, followed: bool = True) -> str | None:
+    """Save the work; return why that failed, or None. Nothing is done where the files are here.
+
+    Args:
+        followed: whether the engine's journal is being stored meanwhile.
+    """
     driver = await site.driver()
     saves = driver.saved_work
     site.unsaved.clear()
@@ -47,9 +53,9 @@ async def save_now(site: WorkspaceRuntime, seconds: float) -> str | None:
     try:
         async with asyncio.timeout(seconds), site.saving, site.tools.saves:
             try:
-                await _save(site, driver, saves)
+                await _save(site, driver, saves, followed)
             except SaveRepairedError:
-                await _save(site, driver, saves)  # with what the new one lacks
+                await _save(site, driver, saves, followed)  # with what the new one lacks
     except (EngineError, SandboxError, TimeoutError) as e:
         log.warning("The work of %s was not saved: %s", site.id, e)
         details = getattr(e, "details", None)
@@ -64,7 +70,9 @@ async def _tell_of_damage(site: WorkspaceRuntime, saves: SavedWork) -> None:
         saves.notices.pop(site.id, None)
 
 
-async def _save(site: WorkspaceRuntime, driver: SandboxDriver, saves: SavedWork) -> None:
+async def _save(
+    site: WorkspaceRuntime, driver: SandboxDriver, saves: SavedWork, followed: bool
+) -> None:
     row = await site.row()
     sources = [RepositorySource.from_json(one) for one in json.loads(row.repositories_json)]
     layout = await driver.layout(site.id)
@@ -80,9 +88,28 @@ async def _save(site: WorkspaceRuntime, driver: SandboxDriver, saves: SavedWork)
     )
     link = await open_link(site, row)
     try:
-        work = await saves.receive(site.id, sources, link.command_output(request))
+        output = link.command_output(request)
+        if followed:
+            output = _until_journaled(site, secret, output)
+        work = await saves.receive(site.id, sources, output)
     finally:
         await link.close()
     if work.left_out or work.failed:
         numbers = len(work.left_out), len(work.failed)
         log.info("The save of %s lacks %d files, %d repositories", site.id, *numbers)
+
+
+async def _until_journaled(
+    site: WorkspaceRuntime, secret: str, output: AsyncGenerator[bytes]
+) -> AsyncGenerator[bytes]:
+    """Yield the output, and end once the journal up to its end is stored here.
+
+    Otherwise a save could have the work of a turn that does not seem to have started: with the volume
+    lost, the turn would run again on its own work.
+    """
+    async with aclosing(output) as parts:
+        async for part in parts:
+            yield part
+    link = await open_link(site, secret)
+    await link.close()
+    await site.mark.reached(link.hello.last_index)
