@@ -83,6 +83,35 @@ async def wake(deck: Deck, id: str) -> None:
     await deck.reach(id, "active")
 
 
+async def forked_from_its_save(deck: Deck, environment: str, asleep: bool) -> None:
+    """A replica whose files cannot be reached."""
+    id = await deck.create(environment)
+    await deck.post(f"/v1/replica/{id}/messages", block("echo turn > turn"))
+    await ended(deck, id, 1)
+    await deck.run(id, PREPARE)
+    name = (await deck.get(f"/v1/replica/{id}"))["replica"]["name"]
+    seen = await deck.run(id, STATE)
+    assert all(text in seen for text in ("?? new", " M README", "own", "stash@{1}", "+edited"))
+    if asleep:
+        await rest(deck, id)
+    fork = (await deck.post(f"/v1/replica/{id}/fork", {}, 201))["replica"]
+    await deck.reach(fork["id"], "active")
+    there = await deck.run(fork["id"], STATE)
+    assert there == seen.replace(f"qd/{name}", f"qd/{fork['name']}", 1)
+    # Its chat goes on where the other one's was, and they are independent.
+    notes = await history(deck, fork["id"], "git-operation")
+    assert [one["operation"] for one in notes] == ["fork", "restore"]
+    assert notes[1]["text"].startswith("The files are those of the other replica's save of ")
+    await deck.post(f"/v1/replica/{fork['id']}/messages", block("echo fork > fork"))
+    assert len(await ended(deck, fork["id"], 2)) == 2
+    await until_saved(deck, fork["id"], "fork", "fork\n")
+    if not asleep:
+        assert await deck.run(id, STATE) == seen
+    for one in (fork["id"], id):
+        await deck.client.delete(f"/v1/replica/{one}")
+        assert not save_of(deck, one).exists()
+
+
 async def lost_in_sleep(deck: Deck, environment: str, lose: Lose) -> None:
     id = await deck.create(environment)
     await deck.run(id, PREPARE)

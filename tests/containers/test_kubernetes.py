@@ -212,8 +212,7 @@ async def test_commands_of_an_image(deck: ClusterDeck) -> None:
 async def test_nothing_is_kept_without_a_save(deck: ClusterDeck, repository: Path) -> None:
     id = await deck.create(await deck.environment(str(repository)))
     assert await deck.driver.kept_file(id, "../etc", b"passwd", 100) is None
-    with pytest.raises(SandboxError, match="cannot be forked"):
-        await deck.driver.copy_files(id, id)
+    assert not await deck.driver.copy_files(id, id)
     await rest(deck, id)
     with pytest.raises(SandboxError, match="Wake it first"):
         async for _ in deck.driver.stream_command(id, ("true",), directory="/"):

@@ -18,6 +18,7 @@ from tests.containers.deck import Deck
 from tests.containers.losses import (
     block,
     ended,
+    forked_from_its_save,
     history,
     lost_in_a_turn,
     lost_in_sleep,
@@ -124,6 +125,48 @@ async def test_no_save_has_the_work_of_a_turn_that_is_not_known(
     results = await ended(deck, id, 2)
     assert [one["stopReason"] for one in results] == ["end_turn", "end_turn"]
     assert await deck.run(id, "cat shop/ran") == "first\nsecond\n"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("asleep", [False, True])
+async def test_a_replica_whose_files_are_elsewhere_is_forked(
+    deck: Deck, repository: Path, asleep: bool
+) -> None:
+    assert isinstance(deck.containers, ProcessContainers)
+    deck.containers.moves = True
+    await forked_from_its_save(deck, await deck.environment(str(repository)), asleep)
+
+
+@pytest.mark.long
+async def test_a_replica_that_lost_its_volume_is_forked(deck: Deck, repository: Path) -> None:
+    id = await deck.create(await deck.environment(str(repository)))
+    for text in ("one", "other"):
+        made = await deck.post(f"/v1/replica/{id}/chats", {"provider": "builtin"}, 201)
+        message = {**block(f"echo {text} > {text}"), "chat_id": made["chat"]["id"]}
+        await deck.post(f"/v1/replica/{id}/messages", message)
+    await ended(deck, id, 2)
+    await until_saved(deck, id, "other", "other\n")
+    await rest(deck, id)
+    await deck.containers.destroy(id)
+    fork = (await deck.post(f"/v1/replica/{id}/fork", {}, 201))["replica"]["id"]
+    await deck.reach(fork, "active")
+    assert await deck.run(fork, "cat shop/one shop/other") == "one\nother\n"
+    # Of two chats one goes along; all of both is in the transcript.
+    told = await deck.run(fork, "cat transcript-of-r1.md")
+    assert "echo one" in told and "echo other" in told
+    await deck.client.delete(f"/v1/replica/{id}")
+    await deck.client.delete(f"/v1/replica/{fork}")
+    assert [*deck.home.saves.iterdir()] == []
+
+
+@pytest.mark.long
+async def test_a_fork_without_a_save_says_why(deck: Deck, repository: Path) -> None:
+    id = await deck.create(await deck.environment(str(repository)))
+    await rest(deck, id)
+    await deck.containers.destroy(id)
+    await deck.driver.saved_work.remove(id)
+    fork = (await deck.post(f"/v1/replica/{id}/fork", {}, 201))["replica"]["id"]
+    assert "The other replica has no save" in (await deck.reach(fork, "error"))["error"]
 
 
 @pytest.mark.long

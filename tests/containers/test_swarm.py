@@ -16,7 +16,7 @@ from quarterdeck.sandboxes.swarm import SwarmContainers
 from tests.containers.daemons import IMAGE
 from tests.containers.deck import Deck
 from tests.containers.installed import Installation
-from tests.containers.losses import lost_in_a_turn, rest, wake
+from tests.containers.losses import forked_from_its_save, lost_in_a_turn, rest, wake
 from tests.containers.swarms import Swarm
 from tests.support.git import git, make_repository
 from tests.support.waiting import eventually
@@ -103,6 +103,13 @@ async def test_the_life_of_a_replica(deck: Deck, swarm: Swarm, repository: Path)
         (container,) = client.get("/containers/json").json()
         client.post(f"/containers/{container['Id']}/kill").raise_for_status()
     assert await deck.running(id, "cat shop/ignored") == "kept\n"
+
+
+async def test_a_replica_is_forked_from_its_save(
+    deck: Deck, swarm: Swarm, repository: Path
+) -> None:
+    containers_of(deck).constraints = ON_WORKER
+    await forked_from_its_save(deck, await deck.environment(str(repository)), asleep=False)
 
 
 async def test_a_node_that_loses_power_in_a_turn(

@@ -172,7 +172,7 @@ class DoubleDriver:
             for one in repositories
         ]
 
-    async def copy_files(self, source_id: str, workspace_id: str) -> None:
+    async def copy_files(self, source_id: str, workspace_id: str) -> bool:
         raise SandboxError("There are no files.")
 
     async def layout(self, workspace_id: str) -> Layout:

@@ -117,10 +117,14 @@ def restored_text(save: WorkSave, repositories: Sequence[str]) -> str:
     """Return the notice about files that were restored from a save."""
     at = f"{save.at:%Y-%m-%d %H:%M:%S} UTC" if save.at else "an unknown time"
     what = [*repositories, "the canvas", "the sessions of agents"]
-    text = (
-        f"The replica's files were lost. They were restored from its save of {at}: "
-        f"{', '.join(what[:-1])} and {what[-1]}. What is newer, and what git ignores, was not saved."
-    )
+    if save.forked:
+        text = f"The files are those of the other replica's save of {at}"
+    else:
+        text = (
+            f"The replica's files were lost. They were restored from its save of {at}: "
+            f"{', '.join(what[:-1])} and {what[-1]}"
+        )
+    text += ". What is newer, and what git ignores, was not saved."
     if save.lost:
         text += f" The save was damaged. Lost are: {_first(save.lost)}."
     if save.left_out:

@@ -276,24 +276,23 @@ class ContainerDriver:
             self._clones[workspace_id], self._reports[workspace_id] = clones, report
             return [described(inside, book, source) for source in repositories]
 
-    async def copy_files(self, source_id: str, workspace_id: str) -> None:
+    async def copy_files(self, source_id: str, workspace_id: str) -> bool:
         book = await asyncio.to_thread(load_book, places_of(self._home, source_id).clones)
-        if self._containers.moves:
-            raise SandboxError("A replica on a Swarm cannot be forked: its files are on a node.")
-        if not await self._containers.has_volume(source_id):
-            raise SandboxError("The other replica has no files here; it has to be woken first.")
+        if self._containers.moves or not await self._containers.has_volume(source_id):
+            return False
         inside = Path(self._containers.layout(workspace_id).workspace_dir)
         part = inside.with_name("copy")
         places = places_of(self._home, workspace_id)
         async with self._locks[workspace_id]:
             if places.clones.exists():
-                return
+                return True
             script = f'rm -rf "$2" && {_COPY.replace("exec ", "")} && rm -rf "$3" && mv "$2" "$3"'
             command = ("/bin/sh", "-c", script, "sh", inside.name, str(part), str(inside))
             await self._finish(workspace_id, command, "The files could not be copied.", source_id)
             await asyncio.to_thread(places.root.mkdir, parents=True, mode=0o700, exist_ok=True)
             book.incarnations = []
             await asyncio.to_thread(store_book, places.clones, book)
+        return True
 
     async def _finish(
         self, workspace_id: str, command: Sequence[str], failure: str, source_id: str | None = None

@@ -258,6 +258,24 @@ class GitRunner:
         if process.returncode != 0:
             raise _failure((out + errors).decode(errors="replace"))
 
+    async def write_tree(self, directory: Path, entries: Sequence[str]) -> str:
+        """Store files as a tree in a bare repository; return it.
+
+        Args:
+            entries: as `git ls-tree` prints them.
+
+        Raises:
+            SourceGitError: git refused, or an object is missing.
+        """
+        index = directory / "index"
+        variables = {"GIT_DIR": str(directory), "GIT_INDEX_FILE": str(index)}
+        data = "".join(f"{entry}\0" for entry in entries).encode(errors="surrogateescape")
+        await asyncio.to_thread(index.unlink, missing_ok=True)
+        await self.run("update-index", "-z", "--index-info", data=data, variables=variables)
+        tree = await self.run("write-tree", variables=variables)
+        await asyncio.to_thread(index.unlink, missing_ok=True)
+        return tree
+
     async def upload_pack(
         self, directory: Path, body: bytes | None, protocol: str
     ) -> AsyncGenerator[bytes]:

@@ -1,8 +1,7 @@
 """The service's interface to sandbox drivers.
 
 A sandbox outlives the service: `start` returns once its first process runs, and a later service
-finds it again with `alive` and talks to it through `connect`. Nothing here blocks the
-loop; git and file work run in subprocesses or threads that the driver owns.
+finds it again with `alive` and `connect`. git and file work run in subprocesses or threads.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol, Self
 
 from quarterdeck.wire.git_state import EngineRepository
-from quarterdeck.wire.saves import SAVES, WorkSave
+from quarterdeck.wire.saves import SAVES, SaveFork, WorkSave
 
 
 @dataclass(frozen=True)
@@ -435,16 +434,16 @@ class SavedWork(Protocol):
     """Saves of the work in sandboxes whose files are elsewhere (`sandboxes.saves`)."""
 
     notices: dict[str, str]
-    """By workspace: that its save was damaged, for a person who was not told yet."""
 
     async def known(self, workspace_id: str, sources: Sequence[RepositorySource]) -> list[str]: ...
 
     async def receive(
-        self,
-        workspace_id: str,
-        sources: Sequence[RepositorySource],
-        output: AsyncGenerator[bytes],
+        self, workspace_id: str, sources: Sequence[RepositorySource], output: AsyncGenerator[bytes]
     ) -> WorkSave: ...
+
+    async def files(self, workspace_id: str, prefix: str) -> list[KeptFile]: ...
+
+    async def fork(self, source_id: str, workspace_id: str, fork: SaveFork) -> None: ...
 
     def upload_pack(
         self, workspace_id: str, body: bytes | None, protocol: str
@@ -489,10 +488,10 @@ class SandboxDriver(Switchboard, Saves, Protocol):
         """
         ...
 
-    async def copy_files(self, source_id: str, workspace_id: str) -> None:
-        """Copy another workspace's files to one that has none yet; safe to repeat.
+    async def copy_files(self, source_id: str, workspace_id: str) -> bool:
+        """Copy another workspace's files, without HOME, to one that has none yet; safe to repeat.
 
-        HOME is not copied. Cancelled or killed anywhere, it has all of them or none.
+        Cancelled or killed anywhere, it has all of them or none. False: it needs `SavedWork.fork`.
 
         Raises:
             SandboxError: the other one has no files, or they cannot be copied.

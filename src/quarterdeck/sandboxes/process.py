@@ -207,11 +207,12 @@ class ProcessDriver:
                     places, inside, repositories, branch, report, uncommitted
                 )
 
-    async def copy_files(self, source_id: str, workspace_id: str) -> None:
+    async def copy_files(self, source_id: str, workspace_id: str) -> bool:
         source, places = places_of(self._home, source_id), places_of(self._home, workspace_id)
         async with self._locks[workspace_id]:
             with _disk_errors():
                 await copy_workspace(source, places)
+        return True
 
     async def layout(self, workspace_id: str) -> Layout:
         machine = await self._examined()

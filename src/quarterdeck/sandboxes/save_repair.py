@@ -237,12 +237,7 @@ class SaveRepair:
         there = await self._in_mirrors(blobs)
         there |= await self._copy(sorted(blobs - there), walked=False)
         kept = [line for (_, kind, rest), line in entries if kind != "blob" or rest[:40] in there]
-        index = {"GIT_INDEX_FILE": str(self._part / "index")}
-        data = "".join(f"{line}\0" for line in kept).encode(errors="surrogateescape")
-        (self._part / "index").unlink(missing_ok=True)
-        await self._run("update-index", "-z", "--index-info", data=data, variables=index)
-        made = await self._run("write-tree", variables=index)
-        (self._part / "index").unlink(missing_ok=True)
+        made = await self._git.write_tree(self._part, kept)
         # git did not write the trees that it could borrow from the damaged repository.
         if made not in await self._copy([made]):
             return None

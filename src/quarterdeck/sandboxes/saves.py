@@ -12,6 +12,7 @@ read. A damaged one is kept as `WORKSPACE.damaged-N.git`, and replaced by what c
 import asyncio
 import logging
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Sequence
 from contextlib import aclosing
@@ -27,11 +28,12 @@ from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.outgoing import write_alternates
 from quarterdeck.sandboxes.port import KeptContent, KeptFile, RepositorySource
-from quarterdeck.sandboxes.record import load_book
+from quarterdeck.sandboxes.record import load_book, store_book
+from quarterdeck.sandboxes.save_fork import fork_save
 from quarterdeck.sandboxes.save_repair import SaveRepair, find_damage, read_work, remove_locks
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.base import utc_now
-from quarterdeck.wire.saves import FILES_REF, HEADER_REF, SAVED_REF, WorkSave, saved_refs
+from quarterdeck.wire.saves import FILES_REF, HEADER_REF, SAVED_REF, SaveFork, WorkSave, saved_refs
 
 HEADER_BYTES = 16 << 20
 """Most bytes of the first line."""
@@ -62,6 +64,7 @@ class Saves:
         self._read: set[str] = set()
         """Workspaces whose save was read completely, and could be."""
         self.notices: dict[str, str] = {}
+        """By workspace: that its save was damaged, for a person who was not told yet."""
 
     def _path(self, workspace_id: str) -> Path:
         return self._home.saves / f"{workspace_id}.git"
@@ -223,6 +226,34 @@ class Saves:
         except SourceGitError as e:
             self._read.discard(workspace_id)  # the next start reads it completely
             raise SandboxError("The replica's save cannot be read.", str(e)) from e
+
+    async def fork(self, source_id: str, workspace_id: str, fork: SaveFork) -> None:
+        """Give a workspace without files a copy of another one's save, to start from; safe to repeat.
+
+        Raises:
+            SandboxError: the other one has no save, or it cannot be copied.
+        """
+        source, place = self._path(source_id), self._path(workspace_id)
+        part = place.with_suffix(".fork")
+        async with self._locks[source_id]:
+            if await asyncio.to_thread(place.is_dir):
+                return
+            await self._is_repaired(source_id)
+            work = await self._header(source)
+            if work is None:
+                raise SandboxError("The other replica has no save; it has to be woken first.")
+            book = await asyncio.to_thread(load_book, places_of(self._home, source_id).clones)
+            book.incarnations = []
+            try:
+                await asyncio.to_thread(remove_tree, part)
+                await asyncio.to_thread(shutil.copytree, source, part)
+                await fork_save(self._git, part, work, fork)
+                target = places_of(self._home, workspace_id)
+                await asyncio.to_thread(target.root.mkdir, parents=True, mode=0o700, exist_ok=True)
+                await asyncio.to_thread(store_book, target.clones, book)
+                await asyncio.to_thread(part.rename, place)
+            except (SourceGitError, OSError, shutil.Error) as e:
+                raise SandboxError("The other replica's save cannot be copied.", str(e)) from e
 
     async def remove(self, workspace_id: str) -> None:
         """Remove the save of a workspace, with its damaged ones."""

@@ -10,6 +10,9 @@ It is one bare repository for each replica whose files are not on the service's 
 | `HEADER_REF` | a blob: the `WorkSave` |
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from quarterdeck.wire.base import CamelRecord, Timestamp
 from quarterdeck.wire.git_state import EngineRepository
 
@@ -30,6 +33,19 @@ PLAIN = "* -text -eol -ident -filter -working-tree-encoding\n"
 def saved_refs(repository_id: object) -> str:
     """Return where the refs of a repository are in a save."""
     return f"{SAVES}/{repository_id}"
+
+
+@dataclass(frozen=True)
+class SaveFork:
+    """What of a replica's save goes to a fork of it."""
+
+    branch: str
+    """The one that is checked out in each repository."""
+    places: Mapping[str, str]
+    """Directories of `FILES_REF` that go along, with their new names, all ending in `/`. The canvas
+    does not go along."""
+    texts: Mapping[str, str]
+    """More files, by their path."""
 
 
 class SaveCall(CamelRecord):
@@ -54,5 +70,7 @@ class WorkSave(CamelRecord):
     """Ids of the repositories that could not be read: their last save stays."""
     lost: list[str] = []
     """What of a damaged save could not be read any more, for a person."""
+    forked: bool = False
+    """It is the copy of another replica's save, for a fork."""
     at: Timestamp | None = None
     """When the service had it."""

@@ -46,11 +46,8 @@ class KubernetesDriver(ContainerDriver):
         finally:
             taking.cancel()
 
-    async def copy_files(self, source_id: str, workspace_id: str) -> None:
-        raise SandboxError(
-            "Replicas on Kubernetes cannot be forked: a volume there has one pod. Push the branch, "
-            "and base a new replica on it."
-        )
+    async def copy_files(self, source_id: str, workspace_id: str) -> bool:
+        return False  # a volume has one pod
 
     async def pack(self, workspace_id: str) -> None:
         """Stop it: its claim stays, and without one its work is in the last save."""

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from datetime import datetime
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -52,6 +53,7 @@ from quarterdeck.wire.events import EventType
 from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.history import AgentEventType, GitOperationPayload
 from quarterdeck.wire.replicas import AUTO_STOP_MINUTES, WorkspaceStatus
+from quarterdeck.wire.saves import SaveFork
 
 _SWITCH = 'git branch -f "$1" HEAD 2>/dev/null; exec git symbolic-ref HEAD "refs/heads/$1"'
 """Changes neither the index nor a file, and continues a merge that is not finished."""
@@ -73,26 +75,28 @@ async def take_files(
 ) -> None:
     """Copy the files, put every repository on its own branch, copy the chat.
 
-    Safe to interrupt anywhere and repeat.
+    Where the files cannot be reached, the workspace starts from the other one's save. Safe to
+    interrupt anywhere and repeat.
 
     Raises:
         SandboxError: the other workspace has no files, or they cannot be copied.
     """
     assert row.forked_from is not None
-    await sandboxes.copy_files(row.forked_from, row.id)
-    repositories = await sandboxes.provision(row.id, sources, branch_of(row.name), lambda _: None)
-    for repository in repositories:
-        await _run(sandboxes, row.id, repository.path, _SWITCH, branch_of(row.name))
-    layout = await sandboxes.layout(row.id)
     source, texts = await retry_until_stored(
         lambda: database.read(lambda c: _read(c, row.forked_from))
     )
     pair = await retry_until_stored(lambda: database.read(lambda c: _chats(c, row)))
-    took_session = pair is not None and await _take_session(sandboxes, row, *pair)
-    if source is not None and not (took_session and _all_of(pair, texts)):
-        name = f"{layout.workspace_dir}/transcript-of-{source.name.replace('/', '-')}.md"
-        data = transcript(texts).encode()
-        await _run(sandboxes, row.id, layout.workspace_dir, _WRITE, name, data=data)
+    if not await sandboxes.copy_files(row.forked_from, row.id):
+        took_session = await _take_save(sandboxes, row, source, texts, pair)
+    else:
+        branch = branch_of(row.name)
+        for repository in await sandboxes.provision(row.id, sources, branch, lambda _: None):
+            await _run(sandboxes, row.id, repository.path, _SWITCH, branch)
+        took_session = pair is not None and await _take_session(sandboxes, row, *pair)
+        if source is not None and not (took_session and _all_of(pair, texts)):
+            directory = (await sandboxes.layout(row.id)).workspace_dir
+            name, data = f"{directory}/{_file_name(source)}", transcript(texts).encode()
+            await _run(sandboxes, row.id, directory, _WRITE, name, data=data)
 
     def finish(writer: LogWriter) -> None:
         if pair is not None and took_session:
@@ -155,6 +159,41 @@ async def _take_session(sandboxes: SandboxDriver, row: WorkspaceRow, chat: Chat,
         log.warning("the session of chat %s could not be copied: %s", chat.id, error)
         return False
     return True
+
+
+def _file_name(source: WorkspaceRow) -> str:
+    """Return the name of the file with a transcript."""
+    return f"transcript-of-{source.name.replace('/', '-')}.md"
+
+
+async def _take_save(
+    sandboxes: SandboxDriver,
+    row: WorkspaceRow,
+    source: WorkspaceRow | None,
+    texts: Sequence[str],
+    pair: tuple[Chat, Chat] | None,
+) -> bool:
+    """Start from the other workspace's save; return whether a chat's session is in it.
+
+    Raises:
+        SandboxError: there is none, or it cannot be copied.
+    """
+    saves = sandboxes.saved_work
+    assert row.forked_from is not None and saves is not None
+    layout = await sandboxes.layout(row.id)
+    home, agents = Path(layout.home_dir).name, f"{Path(layout.state_dir).name}/agents"
+    places = {f"{home}/": f"{home}/"}
+    took_session = False
+    if pair is not None:
+        session = f"{agents}/{pair[0].id}/"
+        places[session] = f"{agents}/{pair[1].id}/"
+        took_session = bool(await saves.files(row.forked_from, session))
+    written: dict[str, str] = {}
+    if source is not None and not (took_session and _all_of(pair, texts)):
+        written[f"{Path(layout.workspace_dir).name}/{_file_name(source)}"] = transcript(texts)
+    fork = SaveFork(branch=branch_of(row.name), places=places, texts=written)
+    await saves.fork(row.forked_from, row.id, fork)
+    return took_session
 
 
 def _take_chat(

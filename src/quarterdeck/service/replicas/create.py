@@ -31,6 +31,7 @@ from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.first_start import reaches_private
 from quarterdeck.service.fleet.fleet import Fleet
+from quarterdeck.service.fleet.saving import save_now
 from quarterdeck.service.fleet.transitions import append_status_event, check_limit
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.git.inside import require_files
@@ -429,6 +430,10 @@ def _repositories(connection: Connection, making: Making) -> list[dict[str, Any]
     ]
 
 
+FORK_SAVE_SECONDS = 60.0
+"""How long a fork waits for a save of what it may start from."""
+
+
 async def fork_replica(
     context: ServiceContext, fleet: Fleet, caller: Caller, row: WorkspaceRow, body: ForkReplica
 ) -> str:
@@ -444,6 +449,8 @@ async def fork_replica(
         raise ApiError(
             ErrorCode.CONFLICT, "The agent is working. Interrupt its turn, or wait for its end."
         )
+    if row.status == WorkspaceStatus.ACTIVE:  # where a fork starts from the save
+        await save_now(fleet.of(row.id).site, FORK_SAVE_SECONDS)
     newest = newest_message_chat(chats)
     agent = newest.provider if newest else row.coding_agent
     wanted = CreateReplica(
