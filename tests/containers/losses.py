@@ -50,6 +50,15 @@ async def until_saved(deck: Deck, id: str, path: str, text: str) -> None:
     await eventually(there, f"a save of {path}")
 
 
+async def until_all_saved(deck: Deck, id: str) -> None:
+    """Wait until no save runs or is due.
+
+    The save of the connection may be the one that has a turn's file, and that of the turn come later.
+    """
+    site = deck.service.fleet.of(id).site
+    await eventually(lambda: not site.unsaved.is_set() and not site.saving.locked(), "the save")
+
+
 async def repositories(deck: Deck, id: str) -> list[str]:
     """Return the ids of a replica's repositories."""
     return await deck.service.context.database.read(lambda c: _repositories(c, id))
@@ -147,9 +156,7 @@ async def lost_in_a_turn(deck: Deck, environment: str, lose: Lose) -> None:
     await deck.post(f"/v1/replica/{id}/messages", block(*work))
     await ended(deck, id, 1)
     await until_saved(deck, id, "ran", "first\n")
-    site = deck.service.fleet.of(id).site
-    # The save of the connection may be the one that has it, and that of the turn come later.
-    await eventually(lambda: not site.unsaved.is_set() and not site.saving.locked(), "the save")
+    await until_all_saved(deck, id)
     unfinished = ("echo second >> ran", "touch running", "sleep 1000")
     await deck.post(f"/v1/replica/{id}/messages", block(*unfinished))
     for text in ("third", "fourth"):
