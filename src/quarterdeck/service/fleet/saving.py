@@ -14,6 +14,7 @@ from quarterdeck.engine.link import EngineError
 from quarterdeck.sandboxes.errors import SandboxError, SaveRepairedError
 from quarterdeck.sandboxes.port import RepositorySource, SandboxDriver, SavedWork
 from quarterdeck.service.fleet.runtime import WorkspaceRuntime, append_error, open_link
+from quarterdeck.service.replicas.rows import WorkspaceRow
 from quarterdeck.wire.engine import StreamCommand
 from quarterdeck.wire.saves import SaveCall
 
@@ -90,7 +91,7 @@ async def _save(
     try:
         output = link.command_output(request)
         if followed:
-            output = _until_journaled(site, secret, output)
+            output = _until_journaled(site, row, output)
         work = await saves.receive(site.id, sources, output)
     finally:
         await link.close()
@@ -100,7 +101,7 @@ async def _save(
 
 
 async def _until_journaled(
-    site: WorkspaceRuntime, secret: str, output: AsyncGenerator[bytes]
+    site: WorkspaceRuntime, row: WorkspaceRow, output: AsyncGenerator[bytes]
 ) -> AsyncGenerator[bytes]:
     """Yield the output, and end once the journal up to its end is stored here.
 
@@ -110,6 +111,6 @@ async def _until_journaled(
     async with aclosing(output) as parts:
         async for part in parts:
             yield part
-    link = await open_link(site, secret)
+    link = await open_link(site, row)
     await link.close()
     await site.mark.reached(link.hello.last_index)
